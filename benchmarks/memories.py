@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from uuid import uuid4
 
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
@@ -28,12 +29,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from arc_common import ArcSettings
 from arc_common.memories import ProposedMemory
+from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.memory.long_term.service import MemoryKeeper
+from arc_common.memory.services import Services
 from arc_common.observability import SilentObserver
 from arc_common.protocols.memories import MemoryChange
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.stores.conversations import SqlStore
+from arc_common.tokens.counters import HeuristicTokenCounter
 
 SCOPE = Scope("benchmark", "user")
 ROUNDS = 100
@@ -60,12 +64,15 @@ def texts(count: int, *, seed: int = 1) -> list[str]:
 def filled(store: SqlStore, count: int) -> MemoryKeeper:
     """A keeper over a store with so many memories in one scope."""
     keeper = MemoryKeeper(
-        store.memories,
-        index_store=lambda: store.index,
-        embedder=None,
-        settings=ArcSettings(memory={"max_per_scope": 10 * count + 1_000}),
-        observer=SilentObserver(),
-        clock=lambda: datetime.now(UTC),
+        Services(
+            store=store,
+            settings=ArcSettings(memory={"max_per_scope": 10 * count + 1_000}),
+            token_counter=HeuristicTokenCounter(),
+            observer=SilentObserver(),
+            clock=lambda: datetime.now(UTC),
+            new_id=lambda: uuid4().hex,
+            contradictions=Contradictions(),
+        )
     )
     now = datetime.now(UTC)
     memories = [ProposedMemory(text).stored_as(f"m{number}", now) for number, text in enumerate(texts(count))]

@@ -14,6 +14,7 @@ from arc_common.engine.admin import Admin
 from arc_common.engine.runtime import Runtime, SaveErrorHandler
 from arc_common.engine.session import Session
 from arc_common.exceptions import ConfigurationError, InvalidInputError
+from arc_common.memory.services import Services
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import (
     ChatModel,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from arc_common.engine.documents import DocumentIndex
     from arc_common.engine.memories import Memories
-    from arc_common.memory.long_term.contradictions import Contradictions
-    from arc_common.memory.summaries.background import HierarchicalMemory
     from arc_common.protocols import QueryTransformer, Reranker
     from arc_common.protocols.conversations import Store
     from arc_common.rag import RagPipeline
@@ -97,6 +96,7 @@ class ContextEngine:
             ConfigurationError: The URL or a setting is wrong.
             InvalidInputError: An argument is of the wrong type.
         """
+        from arc_common.memory.long_term.contradictions import Contradictions  # noqa: PLC0415 - as the next
         from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
 
         settings = settings or ArcSettings()
@@ -123,23 +123,25 @@ class ContextEngine:
             )
         clock = _now if clock is None else _zoned(clock)
         store, threads = _open_store(url, settings, clock)
-        runtime = Runtime(
-            conversations=store,
+        services = Services(
+            store=store,
             settings=settings,
             token_counter=token_counter or _token_counter(settings),
-            chat_model=chat_model,
-            embedder=embedder,
             observer=observer or SilentObserver(),
-            on_save_error=on_save_error,
             clock=clock,
             new_id=new_id or _new_id,
+            contradictions=Contradictions(contradiction_detector, observer=observer),
+            chat_model=chat_model,
+            embedder=embedder,
+        )
+        runtime = Runtime(
+            services,
+            summary_model=summary_model or chat_model,
             workers=Workers(threads, name="arc"),
             compression=compression or _compression(settings),
-            contradictions=_contradictions(contradiction_detector, observer),
             retriever=retriever,
+            on_save_error=on_save_error,
         )
-        if settings.summary.enabled:
-            runtime.hierarchy = _hierarchy(runtime, summary_model or chat_model)
         return cls(runtime)
 
     @property
@@ -291,15 +293,7 @@ class ContextEngine:
     def close(self) -> None:
         """Finish running work and release all resources. Safe to call twice."""
         self._runtime.workers.close()
-        if not self._runtime.closed:
-            if self._runtime.own_recall is not None:
-                self._runtime.own_recall.close()
-            if self._runtime.own_long_term is not None:
-                self._runtime.own_long_term.close()
-            self._runtime.closed = True
-            if self._runtime.hierarchy is not None:
-                self._runtime.hierarchy.close()
-            self._runtime.conversations.close()
+        self._runtime.close()
 
     async def aclose(self) -> None:
         """Async form of `close`."""
@@ -369,47 +363,6 @@ def _open_store(
     store = SqlStore(address, clock=clock, auto_migrate=storage.auto_migrate, options=options)
     sqlite = store.engine.dialect.name == "sqlite"
     return store, _SQLITE_THREADS if sqlite else settings.storage.pool_size
-
-
-def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory":
-    """Build the summary service."""
-    from arc_common.memory.summaries.background import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an opened engine pays
-    from arc_common.memory.summaries.summarizers import ModelSummarizer  # noqa: PLC0415 - the same
-    from arc_common.memory.summaries.writer import SummaryWriter  # noqa: PLC0415 - the same
-
-    summaries = runtime.conversations.summaries
-    settings, counter, observer = runtime.settings, runtime.token_counter, runtime.observer
-    writer = SummaryWriter(
-        summaries,
-        runtime.conversations,
-        summarizer=None
-        if model is None
-        else ModelSummarizer(model, settings=settings, token_counter=counter, observer=observer),
-        counter=counter,
-        settings=settings,
-        observer=observer,
-        clock=runtime.clock,
-        new_id=runtime.new_id,
-        contradictions=runtime.contradictions,
-    )
-    return HierarchicalMemory(
-        summaries,
-        runtime.conversations,
-        writer=writer,
-        counter=counter,
-        settings=settings,
-        observer=observer,
-        clock=runtime.clock,
-    )
-
-
-def _contradictions(detector: ContradictionDetector | None, observer: Observer | None) -> "Contradictions | None":
-    """Wrap a user's detector; import nothing without one."""
-    if detector is None:
-        return None
-    from arc_common.memory.long_term.contradictions import Contradictions  # noqa: PLC0415 - as above
-
-    return Contradictions(detector, observer=observer)
 
 
 def _compression(settings: "ArcSettings") -> CompressionStrategy | None:

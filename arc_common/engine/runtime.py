@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -12,22 +11,20 @@ from cachetools import LRUCache, TTLCache
 from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
 from arc_common.exceptions import EngineClosedError, InvalidInputError
+from arc_common.memory.services import Services
 from arc_common.messages import Message
-from arc_common.observability import Observer
-from arc_common.protocols import ChatModel, Embedder, Retriever, SessionKey, TokenCounter
+from arc_common.protocols import ChatModel, Retriever, SessionKey
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
 from arc_common.tokens.compression import CompressionStrategy
 from arc_common.tokens.counters import CachedTokenCounter
 
 if TYPE_CHECKING:
-    from arc_common.memory.long_term.contradictions import Contradictions
     from arc_common.memory.long_term.service import LongTermMemory
     from arc_common.memory.recall.service import SessionRecall
-    from arc_common.memory.summaries.background import HierarchicalMemory
+    from arc_common.memory.summaries.reader import HierarchicalMemory
     from arc_common.protocols.conversations import Store
     from arc_common.protocols.search_index import IndexStore, Scope
     from arc_common.rag import RagPipeline
-    from arc_common.settings import ArcSettings
 
 SaveErrorHandler = Callable[[Exception, Sequence[Message]], None]
 """Called with the error and the messages of a turn that could not be saved."""
@@ -71,42 +68,44 @@ class LastReceipts:
             return not known
 
 
-@dataclass(slots=True)
 class Runtime:
-    """The store, the counter, the models and the clock behind every session of one engine."""
+    """The services and the state behind every session of one engine."""
 
-    conversations: "Store"
-    settings: "ArcSettings"
-    token_counter: TokenCounter
-    chat_model: ChatModel | None
-    embedder: Embedder | None
-    observer: Observer
-    on_save_error: SaveErrorHandler | None
-    clock: Callable[[], datetime]
-    new_id: Callable[[], str]
-    workers: Workers
-    hierarchy: "HierarchicalMemory | None" = None
-    contradictions: "Contradictions | None" = None
-    compression: CompressionStrategy | None = None
-    closed: bool = False
-    own_recall: "SessionRecall | None" = None
-    own_long_term: "LongTermMemory | None" = None
-    index_lock: Lock = field(default_factory=Lock)
-    retriever: "Retriever | RagPipeline | None" = None
-    receipts: LastReceipts = field(default_factory=LastReceipts)
-    has_documents: "MutableMapping[Scope, bool]" = field(default_factory=lambda: TTLCache(_WARNED, ttl=_LOOK_AGAIN))
-    has_artifacts: "MutableMapping[Scope, bool]" = field(default_factory=lambda: TTLCache(_WARNED, ttl=_LOOK_AGAIN))
-    context_counter: CachedTokenCounter = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.context_counter = CachedTokenCounter(self.token_counter)
+    def __init__(
+        self,
+        services: Services,
+        *,
+        summary_model: ChatModel | None,
+        workers: Workers,
+        compression: CompressionStrategy | None,
+        retriever: "Retriever | RagPipeline | None",
+        on_save_error: SaveErrorHandler | None,
+    ) -> None:
+        self.services = services
+        self.settings = services.settings
+        self.token_counter = services.token_counter
+        self.context_counter = CachedTokenCounter(services.token_counter)
+        self.embedder = services.embedder
+        self.observer = services.observer
+        self.clock = services.clock
+        self.workers = workers
+        self.compression = compression
+        self.retriever = retriever
+        self.on_save_error = on_save_error
+        self.closed = False
+        self.index_lock = Lock()
+        self.receipts = LastReceipts()
+        self.has_documents: MutableMapping[Scope, bool] = TTLCache(_WARNED, ttl=_LOOK_AGAIN)
+        self.has_artifacts: MutableMapping[Scope, bool] = TTLCache(_WARNED, ttl=_LOOK_AGAIN)
+        self._hierarchy = self._summaries(summary_model) if services.settings.summary.enabled else None
+        self._recall: SessionRecall | None = None
+        self._long_term: LongTermMemory | None = None
 
     @property
     def store(self) -> "Store":
         """The store of conversations and everything derived from them."""
-        if self.closed:
-            raise EngineClosedError("the engine is closed")
-        return self.conversations
+        self.check_open()
+        return self.services.store
 
     @property
     def index_store(self) -> "IndexStore":
@@ -116,55 +115,27 @@ class Runtime:
     @property
     def recall(self) -> "SessionRecall":
         """The service that recalls messages for a question, created on first use."""
-        store = self.store
-        if self.own_recall is not None:
-            return self.own_recall
-        from arc_common.memory.recall.index import MessageIndex  # noqa: PLC0415 - at a session's first use
-        from arc_common.memory.recall.service import SessionRecall  # noqa: PLC0415 - the same
+        self.check_open()
+        if self._recall is None:
+            from arc_common.memory.recall.service import SessionRecall  # noqa: PLC0415 - at a session's first use
 
-        with self.index_lock:
-            if self.own_recall is None:
-                hierarchy = self.hierarchy
-                index = MessageIndex(
-                    lambda: self.index_store,
-                    store,
-                    window_terms=self.settings.recall.window_terms,
-                    embedder=self.embedder,
-                    user_wide=self.settings.recall.scope == "user",
-                    observer=self.observer,
-                )
-                facts = hierarchy.facts_about if hierarchy else lambda *_: []
-                self.own_recall = SessionRecall(
-                    index,
-                    store,
-                    facts=facts,
-                    observer=self.observer,
-                    patience=self.settings.summary.synchronous_timeout_seconds,
-                )
-        return self.own_recall
+            with self.index_lock:
+                if self._recall is None:
+                    facts = self._hierarchy.facts_about if self._hierarchy else lambda *_: []
+                    self._recall = SessionRecall(self.services, facts=facts)
+        return self._recall
 
     @property
     def long_term(self) -> "LongTermMemory":
         """The service that extracts, stores and finds long-term memories, created on first use."""
-        memories = self.store.memories
-        if self.own_long_term is not None:
-            return self.own_long_term
-        from arc_common.memory.long_term.service import long_term_memory  # noqa: PLC0415 - at the first use of a session
+        self.check_open()
+        if self._long_term is None:
+            from arc_common.memory.long_term.service import LongTermMemory  # noqa: PLC0415 - at a session's first use
 
-        with self.index_lock:
-            if self.own_long_term is None:
-                self.own_long_term = long_term_memory(
-                    memories,
-                    conversations=self.conversations,
-                    index_store=lambda: self.index_store,
-                    chat_model=self.chat_model,
-                    embedder=self.embedder,
-                    settings=self.settings,
-                    observer=self.observer,
-                    clock=self.clock,
-                    contradictions=self.contradictions,
-                )
-        return self.own_long_term
+            with self.index_lock:
+                if self._long_term is None:
+                    self._long_term = LongTermMemory(self.services)
+        return self._long_term
 
     def saved(self, key: SessionKey, messages: Sequence[Message], *, edited: Sequence[str] = ()) -> None:
         """Schedule summaries, recall indexing and memory extraction for newly stored messages."""
@@ -192,17 +163,40 @@ class Runtime:
 
         def wait_for_each() -> bool:
             left = None if until is None else max(until - time.monotonic(), 0)
-            return all(part.wait(left) for part in (self.hierarchy, self.own_recall, self.own_long_term) if part)
+            return all(part.wait(left) for part in (self._hierarchy, self._recall, self._long_term) if part)
 
         return wait_for_each() and wait_for_each()  # the second pass waits for work that the first one scheduled
 
     def forget(self, key: SessionKey) -> None:
         """Drop this process's cached state of a session whose messages were removed."""
         self.receipts.forget(key)
-        if self.own_recall is not None:
-            self.own_recall.forget(key)
-        if self.hierarchy is not None:
-            self.hierarchy.forget(key)
+        if self._recall is not None:
+            self._recall.forget(key)
+        if self._hierarchy is not None:
+            self._hierarchy.forget(key)
+
+    def close(self) -> None:
+        """Stop background work and close the store. Safe to call twice."""
+        if self.closed:
+            return
+        for part in (self._recall, self._long_term):
+            if part is not None:
+                part.close()
+        self.closed = True
+        if self._hierarchy is not None:
+            self._hierarchy.close()
+        self.services.store.close()
+
+    def check_open(self) -> None:
+        """Raise `EngineClosedError` if the engine is closed."""
+        if self.closed:
+            raise EngineClosedError("the engine is closed")
+
+    def _summaries(self, model: ChatModel | None) -> "HierarchicalMemory":
+        from arc_common.memory.summaries.reader import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an engine pays
+        from arc_common.memory.summaries.summarizers import ModelSummarizer  # noqa: PLC0415 - the same
+
+        return HierarchicalMemory(self.services, None if model is None else ModelSummarizer(self.services, model))
 
     def check_caller(self, caller_id: str) -> None:
         """Raise `InvalidInputError` for the default caller if `require_scope` is set."""
@@ -212,7 +206,7 @@ class Runtime:
     @property
     def memory(self) -> "HierarchicalMemory | None":
         """The service that summarises conversations; `None` if summaries are off or the engine is closed."""
-        return None if self.closed else self.hierarchy
+        return None if self.closed else self._hierarchy
 
     def request(self, budget: TokenBudget | None = None) -> Request:
         """Return a request with the settings' budget, limits and layout, before the caller's input is added."""

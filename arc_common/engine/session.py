@@ -422,15 +422,8 @@ class Session:
     def _log(self) -> ConversationLog:
         if self._key is None:
             raise InvalidInputError("session_id", None, "an id, to store messages under")
-        runtime = self._runtime
-        return ConversationLog(
-            runtime.store,
-            self._key,
-            counter=runtime.token_counter,
-            clock=runtime.clock,
-            new_id=runtime.new_id,
-            max_messages=runtime.settings.storage.max_messages_per_session,
-        )
+        self._runtime.check_open()
+        return ConversationLog(self._runtime.services, self._key)
 
     def _reader(self) -> Reader:
         return Reader(self._runtime, self._key, self._log() if self._key else None)

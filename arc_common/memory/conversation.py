@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import takewhile
 from types import TracebackType
 from typing import Self
 
 from arc_common.context import NO_LAYERS, Layers, LeftOut
 from arc_common.exceptions import InvalidInputError
+from arc_common.memory.services import Services
 from arc_common.messages import Message, Role, exchanges_of
-from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage, TokenCounter
+from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
 from arc_common.tokens.calibration import Correcting, corrected
 from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import says_something
@@ -112,31 +112,25 @@ class LoadedHistory:
 class ConversationLog:
     """Reads and writes the messages of one conversation in a store."""
 
-    def __init__(
-        self,
-        store: ConversationStore,
-        key: SessionKey,
-        *,
-        counter: TokenCounter,
-        clock: Callable[[], datetime],
-        new_id: Callable[[], str],
-        max_messages: int | None,
-    ) -> None:
-        self._store = store
+    def __init__(self, services: Services, key: SessionKey) -> None:
+        self._services = services
+        self._store = services.store
         self._key = key
-        self._counter = counter
-        self._clock = clock
-        self._new_id = new_id
-        self._max_messages = max_messages
+        self._counter = services.token_counter
 
     def append(self, messages: Message | Iterable[Message]) -> list[StoredMessage]:
         """Store messages, except those that arc itself made."""
-        now = self._clock()
-        own = [message.stored_as(self._new_id(), now) for message in as_messages(messages) if not message.made_by_arc]
+        now = self._services.clock()
+        own = [
+            message.stored_as(self._services.new_id(), now)
+            for message in as_messages(messages)
+            if not message.made_by_arc
+        ]
         counts = message_tokens_batch(self._counter, own)
         name = self._counter.name
         counted = [CountedMessage(message, tokens, name) for message, tokens in zip(own, counts, strict=True)]
-        stored = self._store.append(self._key, counted, max_messages=self._max_messages)
+        most = self._services.settings.storage.max_messages_per_session
+        stored = self._store.append(self._key, counted, max_messages=most)
         self._learn([item for item, kept in zip(counted, stored, strict=True) if kept.message is item.message])
         return stored
 

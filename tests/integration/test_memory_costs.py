@@ -1,23 +1,21 @@
 """What adding a memory and searching for some cost a database: round trips to a server, statements in a file."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import create_engine
 
-from arc_common import ArcSettings
 from arc_common.memories import ProposedMemory
 from arc_common.memory.long_term.policy import Outcome
 from arc_common.memory.long_term.service import MemoryKeeper
-from arc_common.observability import SilentObserver
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.conversations import SqlStore
 from tests.support.databases import new_database, sqlite_url
 from tests.support.probes import Wire, wire
 from tests.support.servers import PostgresServer
+from tests.support.services import services
 
 SCOPE = Scope("caller", "user")
 PLACES = ("Seoul", "Busan", "Incheon", "Daegu")
@@ -25,14 +23,7 @@ PLACES = ("Seoul", "Busan", "Incheon", "Daegu")
 
 def a_keeper(store: SqlStore) -> MemoryKeeper:
     """One that knows its scope: it has added before."""
-    keeper = MemoryKeeper(
-        store.memories,
-        index_store=lambda: store.index,
-        embedder=None,
-        settings=ArcSettings(),
-        observer=SilentObserver(),
-        clock=lambda: datetime.now(UTC),
-    )
+    keeper = MemoryKeeper(services(store))
     for text in ("The user keeps bees", "The user speaks Welsh", "The user plays the harp in an orchestra"):
         keeper.add(SCOPE, ProposedMemory(text))
     return keeper

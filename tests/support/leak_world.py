@@ -128,16 +128,7 @@ def fill(engine: ContextEngine) -> None:
 
 def _keeper(engine: ContextEngine) -> MemoryKeeper:
     """Adds an engine's memories, all under one id: each is the only one in its place."""
-    runtime = engine._runtime
-    return MemoryKeeper(
-        runtime.store.memories,
-        index_store=lambda: runtime.index_store,
-        embedder=runtime.embedder,
-        settings=runtime.settings,
-        observer=runtime.observer,
-        clock=runtime.clock,
-        new_id=lambda: "m",
-    )
+    return MemoryKeeper(engine._runtime.services, new_id=lambda: "m")
 
 
 def memories_of(engine: ContextEngine, party: Party, level: Level) -> Memories:

@@ -2,13 +2,13 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memory.long_term.contradictions import Contradictions, is_changed, is_negated
+from arc_common.memory.long_term.contradictions import contradicts, is_changed, is_negated
 from arc_common.text import analyze_query
 from arc_common.text.analyzer import is_common, words_of
 from arc_common.text.languages.korean import stem_of_verb, strip_particles
@@ -225,17 +225,16 @@ def without_inventions(narrative: str, source_text: str) -> str:
     return " ".join(sentence.strip() for sentence in told)
 
 
-def is_revoked(fact: Fact, source_text: str, contradictions: Contradictions | None = None) -> bool:
+def is_revoked(fact: Fact, source_text: str, contradicts: Callable[[str, str], bool] = contradicts) -> bool:
     """Return whether a text revokes a fact: a sentence about it denies, ends, changes or contradicts something."""
     key, value = set(analyze_query(fact.key)), set(analyze_query(fact.value))
-    ends = (contradictions or Contradictions()).contradicts
 
     def is_about(terms: AbstractSet[str]) -> bool:
         return key <= terms or 2 * len(value & terms) >= len(value)
 
     return any(
         is_about(set(analyze_query(sentence)))
-        and (is_negated(sentence) or is_changed(sentence) or ends(sentence, fact.value))
+        and (is_negated(sentence) or is_changed(sentence) or contradicts(sentence, fact.value))
         for sentence in sentences_of(source_text)
     )
 

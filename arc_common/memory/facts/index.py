@@ -11,8 +11,9 @@ from arc_common.concurrency import giving_way
 from arc_common.context import RecalledLine
 from arc_common.facts import Fact
 from arc_common.memory.recall.index import SessionIndex
+from arc_common.memory.services import Services
 from arc_common.protocols import SessionKey
-from arc_common.protocols.summaries import SessionState, SummaryStore
+from arc_common.protocols.summaries import SessionState
 from arc_common.text.sentences import seeks
 
 # Measured on ten sets of planted facts and on user messages of the shared SGD and CrossWOZ conversations: 92 % of the
@@ -118,14 +119,9 @@ class _Known:
 class FactIndexes:
     """Caches the fact indexes of the most recently used sessions."""
 
-    def __init__(
-        self,
-        store: SummaryStore,
-        *,
-        count: Callable[[str], int],
-    ) -> None:
-        self._store = store
-        self._count = count
+    def __init__(self, services: Services) -> None:
+        self._store = services.store.summaries
+        self._count = services.token_counter.count
         self._lock = Lock()
         self._sessions: LRUCache[SessionKey, _Known] = LRUCache(_SESSIONS)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from arc_common.concurrency import giving_way
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memory.long_term.contradictions import Contradictions
+from arc_common.memory.long_term.contradictions import contradicts
 from arc_common.protocols.summaries import Commit, Maker, Segment
 from arc_common.text import analyze
 
@@ -31,7 +31,7 @@ def merged(
     said_at: Callable[[ProposedFact], datetime],
     new_id: Callable[[], str],
     ungrounded: Sequence[ProposedFact] = (),
-    contradictions: Contradictions | None = None,
+    contradicts: Callable[[str, str], bool] = contradicts,
 ) -> Commit:
     """Return the commit that stores a leaf with these facts in the ledger."""
 
@@ -49,7 +49,6 @@ def merged(
             grounded=grounded,
         )
 
-    ends = (contradictions or Contradictions()).contradicts
     others = [fact for fact in known if fact.segment != segment.start and fact.holds]
     earlier: dict[str, list[tuple[str, Fact]]] = {}
     later: dict[str, list[tuple[str, Fact]]] = {}
@@ -62,18 +61,18 @@ def merged(
         fact = stored(proposal, maker)
         facts.pop((key, value), None)  # so that the last one also comes last
         for place, before in facts.items():
-            if place[0] == key and maker == before.made_by == "rules" and ends(fact.value, before.value):
+            if place[0] == key and maker == before.made_by == "rules" and contradicts(fact.value, before.value):
                 facts[place] = replace(before, superseded_by=fact.id)
         facts[key, value] = fact
     for place, fact in giving_way(list(facts.items())):
         if taker := next(
-            (one.id for said, one in later.get(place[0], ()) if _ends(one, fact, said == place[1], ends)), None
+            (one.id for said, one in later.get(place[0], ()) if _ends(one, fact, said == place[1], contradicts)), None
         ):
             facts[place] = replace(fact, superseded_by=taker)
     superseded: dict[str, str] = {}
     for (key, value), fact in giving_way(list(facts.items())):
         for said, other in earlier.get(key, ()):
-            if _ends(fact, other, said == value, ends):
+            if _ends(fact, other, said == value, contradicts):
                 superseded[other.id] = fact.id
     gone = {folded(key) for key in removed_keys} - {key for key, _ in facts}
     removed = tuple(
@@ -86,11 +85,11 @@ def merged(
     return Commit(segment, (*facts.values(), *invented), superseded, removed)
 
 
-def _ends(later: Fact, earlier: Fact, is_same: bool, ends: Callable[[str, str], bool]) -> bool:
+def _ends(later: Fact, earlier: Fact, is_same: bool, contradicts: Callable[[str, str], bool]) -> bool:
     """Return whether a later fact replaces an earlier one with the same key."""
     if later.made_by == "model" or is_same:
         return True
-    return earlier.made_by == "rules" and ends(later.value, earlier.value)
+    return earlier.made_by == "rules" and contradicts(later.value, earlier.value)
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:

@@ -153,8 +153,8 @@ def _form(word: str) -> str:
 class Holdings:
     """The outlines of one scope's memories at one version, indexed for comparison."""
 
-    def __init__(self, contradictions: Contradictions | None = None) -> None:
-        self._contradictions = contradictions or Contradictions()
+    def __init__(self, contradictions: Contradictions) -> None:
+        self._contradictions = contradictions
         self.version = 0
         self._outlines: dict[str, MemoryOutline] = {}
         self._folded: dict[str, str] = {}  # of the compared memories: active, pending or rejected

@@ -11,10 +11,10 @@ from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memories import SAID_BY, Memory, MemorySource, MemoryType, ProposedMemory
 from arc_common.memory.facts.extraction import extract_facts, parts_said, without_forgotten, without_quoted
 from arc_common.memory.facts.fidelity import invents, is_grounded
+from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import with_sources
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
-from arc_common.observability import Observer
 from arc_common.prompts import parse_fences
 from arc_common.prompts.memories import (
     InteractionMode,
@@ -23,8 +23,6 @@ from arc_common.prompts.memories import (
     render_extraction_request,
     without_memories,
 )
-from arc_common.protocols import ChatModel
-from arc_common.settings import ArcSettings
 from arc_common.text.languages.language import word_set
 from arc_common.text.languages.registry import detect
 from arc_common.text.sentences import Mood, clauses_of
@@ -74,20 +72,14 @@ class Extracted:
 class Extractor:
     """Extracts memories from messages, by a model if there is one, else by rules."""
 
-    def __init__(
-        self,
-        model: ChatModel | None,
-        *,
-        settings: ArcSettings,
-        observer: Observer,
-    ) -> None:
+    def __init__(self, services: Services) -> None:
+        model, self._observer = services.chat_model, services.observer
         self._model = (
             None
             if model is None
-            else GuardedChatModel(model, settings=settings, observer=observer, name="memory.model")
+            else GuardedChatModel(model, settings=services.settings, observer=self._observer, name="memory.model")
         )
-        self._settings = settings.memory
-        self._observer = observer
+        self._settings = services.settings.memory
 
     @property
     def has_model(self) -> bool:

@@ -11,18 +11,17 @@ from cachetools import LRUCache
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
-from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.memory.long_term.extraction import Extractor, as_said
 from arc_common.memory.long_term.index import MemoryIndex
 from arc_common.memory.long_term.policy import Outcome, ranked
 from arc_common.memory.long_term.writer import MemoryWriter, WriteResult
+from arc_common.memory.services import Services
 from arc_common.memory.summaries.writer import content_hash
 from arc_common.messages import Message, Role
-from arc_common.observability import Observer
 from arc_common.prompts.memories import InteractionMode
-from arc_common.protocols import ChatModel, ConversationStore, Embedder, SessionKey, StoredMessage
+from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
 from arc_common.protocols.memories import MemoryStore
-from arc_common.protocols.search_index import IndexStore, Scope
+from arc_common.protocols.search_index import Scope
 from arc_common.settings import ArcSettings
 
 _log = logging.getLogger("arc.memory")
@@ -31,12 +30,12 @@ _SETTLE_SECONDS = 5.0
 """The delay before access times are written: a commit for each turn would block appends."""
 
 
-class Touches:
+class AccessTimes:
     """Writes memories' access times in the background, so that no search waits for a disk."""
 
-    def __init__(self, store: MemoryStore, *, observer: Observer) -> None:
-        self._store = store
-        self._observer = observer
+    def __init__(self, services: Services) -> None:
+        self._store = services.store.memories
+        self._observer = services.observer
         begin_in_each_process(self._begin)
         self._queue: BackgroundQueue[Scope] = BackgroundQueue(
             self._write, threads=1, on_error=self._count, settle=_SETTLE_SECONDS
@@ -96,32 +95,13 @@ _LEAST_CANDIDATES = 20
 class MemoryKeeper:
     """Keeps the memories of scopes in their store and in the index."""
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        *,
-        index_store: Callable[[], IndexStore],
-        embedder: Embedder | None,
-        settings: ArcSettings,
-        observer: Observer,
-        clock: Callable[[], datetime],
-        new_id: Callable[[], str] | None = None,
-        contradictions: Contradictions | None = None,
-    ) -> None:
-        self._store = store
-        self._index = MemoryIndex(index_store, embedder=embedder, settings=settings, observer=observer)
-        self._writer = MemoryWriter(
-            store,
-            self._index,
-            settings=settings.memory,
-            observer=observer,
-            clock=clock,
-            new_id=new_id,
-            contradictions=contradictions,
-        )
-        self._observer = observer
-        self._clock = clock
-        self._touches = Touches(store, observer=observer)
+    def __init__(self, services: Services, *, new_id: Callable[[], str] | None = None) -> None:
+        self._store = services.store.memories
+        self._index = MemoryIndex(services)
+        self._writer = MemoryWriter(services, self._index, new_id=new_id)
+        self._observer = services.observer
+        self._clock = services.clock
+        self._access_times = AccessTimes(services)
         begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
@@ -148,7 +128,7 @@ class MemoryKeeper:
 
     def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
         """Approve a memory, reject it or set it to pending. See `MemoryWriter.set_status`."""
-        self._touches.flush(scope)
+        self._access_times.flush(scope)
         return self._writer.set_status(scope, memory_id, status)
 
     def search(self, scope: Scope, query: str, *, limit: int) -> list[ScoredMemory]:
@@ -165,7 +145,7 @@ class MemoryKeeper:
         best = ranked(self._store.get(scope, list(relevance)), relevance, now=now, limit=limit)
         if best:
             self._observer.count("memory.retrieved.count", len(best))
-            self._touches.note(scope, [one.memory.id for one in best], at=now)
+            self._access_times.note(scope, [one.memory.id for one in best], at=now)
         return best
 
     def related(self, scope: Scope, text: str, *, limit: int) -> list[Memory]:
@@ -175,48 +155,42 @@ class MemoryKeeper:
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
         """Return the memories that exist, in the order of the ids."""
-        self._touches.flush(scope)
+        self._access_times.flush(scope)
         return self._store.get(scope, ids)
 
     @property
     def store(self) -> MemoryStore:
         """The store, with all noted access times written."""
-        self._touches.flush()
+        self._access_times.flush()
         return self._store
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all access times are written; return whether they were within `timeout` seconds."""
-        return self._touches.wait(timeout)
+        return self._access_times.wait(timeout)
 
     def delete(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove memories; return how many existed."""
         there = [memory.id for memory in self._store.get(scope, ids)]
         if not there:
             return 0
-        self._index.erase((scope, name) for name in there)  # first: even if the next step fails, no search finds them
         self._writer.remove(scope, there)
         return len(there)
 
     def erase(self, scope: Scope) -> int:
         """Remove all memories of the scope and of every scope within it, also from the index; return how many."""
-        self._index.erase_within(scope)
+        self._index.erase(scope)
         removed = self._store.erase(scope)
-        self._index.erase_within(scope)  # entries added between the two calls
+        self._index.erase(scope)  # entries added between the two calls
         return removed
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
         """Remove memories whose only sources are a session, or some of its messages; return how many."""
-        is_beside = self._index.is_beside(self._store)
-        if not is_beside:
-            self._index.erase(self._store.resting_on(key, message_ids))
         if message_ids is None:
             done = self._store.forget_session(key)
         else:
             done = self._store.forget_messages(key, message_ids)
         for scope in _scopes_of(key):
             self._writer.settle(scope)
-            if not is_beside:
-                self._writer.follow(scope)
             self._index.complete(scope)
         return len(done.removed)
 
@@ -235,7 +209,7 @@ class MemoryKeeper:
 
     def close(self) -> None:
         """Write the noted access times and stop."""
-        self._touches.close()
+        self._access_times.close()
 
 
 def _scopes_of(key: SessionKey) -> Iterator[Scope]:
@@ -315,24 +289,15 @@ def scope_of(key: SessionKey, settings: ArcSettings) -> Scope:
 class LongTermMemory:
     """Extracts memories from the messages that sessions save."""
 
-    def __init__(
-        self,
-        keeper: MemoryKeeper,
-        extractor: Extractor,
-        *,
-        store: MemoryStore,
-        conversations: ConversationStore,
-        settings: ArcSettings,
-        observer: Observer,
-    ) -> None:
-        self.keeper = keeper
-        self.extractor = extractor
-        self._store = store
-        self._conversations = conversations
-        self._settings = settings
-        self._observer = observer
+    def __init__(self, services: Services) -> None:
+        self.keeper = MemoryKeeper(services)
+        self.extractor = Extractor(services)
+        self._store = services.store.memories
+        self._conversations = services.store
+        self._settings = services.settings
+        self._observer = services.observer
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
-            self._work, threads=settings.background.threads, on_error=self._count_error
+            self._work, threads=services.settings.background.threads, on_error=self._count_error
         )
         begin_in_each_process(self._begin)
 
@@ -540,31 +505,3 @@ def _mode_of(messages: Sequence[Message], *, with_documents: bool) -> Interactio
 def _plain(key: SessionKey) -> SessionKey:
     """Return the key without its account, so that queues and caches hold each session once."""
     return key if key.account_id is None else replace(key, account_id=None)
-
-
-def long_term_memory(
-    store: MemoryStore,
-    *,
-    conversations: ConversationStore,
-    index_store: Callable[[], IndexStore],
-    chat_model: ChatModel | None,
-    embedder: Embedder | None,
-    settings: ArcSettings,
-    observer: Observer,
-    clock: Callable[[], datetime],
-    contradictions: Contradictions | None = None,
-) -> LongTermMemory:
-    """Build the `LongTermMemory` of an engine from the engine's parts. Does no I/O."""
-    keeper = MemoryKeeper(
-        store,
-        index_store=index_store,
-        embedder=embedder,
-        settings=settings,
-        observer=observer,
-        clock=clock,
-        contradictions=contradictions,
-    )
-    extractor = Extractor(chat_model, settings=settings, observer=observer)
-    return LongTermMemory(
-        keeper, extractor, store=store, conversations=conversations, settings=settings, observer=observer
-    )

@@ -1,9 +1,11 @@
 """MemoryWriter: changes a scope's memories by decisions that are still valid when they are committed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
+from typing import TypeVar
 from uuid import uuid4
 
 from cachetools import LRUCache
@@ -11,14 +13,14 @@ from cachetools import LRUCache
 from arc_common.concurrency import begin_in_each_process
 from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory
-from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.memory.long_term.deduplication import Holdings
 from arc_common.memory.long_term.index import MemoryIndex
 from arc_common.memory.long_term.policy import Decision, Outcome, approved, decide, is_firm, leaving, merged, placed
-from arc_common.observability import Observer
-from arc_common.protocols.memories import IndexChange, MemoryChange, MemoryStore
+from arc_common.memory.services import Services
+from arc_common.protocols.memories import IndexChange, MemoryChange
 from arc_common.protocols.search_index import IndexEntry, Scope
-from arc_common.settings import MemorySettings
+
+T = TypeVar("T")
 
 _SCOPES = 256
 _ATTEMPTS = 20
@@ -35,43 +37,22 @@ class WriteResult:
 
 @dataclass(slots=True)
 class _Known:
-    """The cached holdings of a scope, guarded by a lock; after a failure they are read again."""
+    """The cached holdings of a scope, guarded by a lock."""
 
-    contradictions: Contradictions
+    holdings: Holdings
     lock: Lock = field(default_factory=Lock)
-    holdings: Holdings = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.holdings = Holdings(self.contradictions)
-
-    def __enter__(self) -> Holdings:
-        return self.holdings
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and not issubclass(kind, InvalidInputError):  # raised before anything changes
-            self.holdings = Holdings(self.contradictions)
 
 
 class MemoryWriter:
     """Adds memories, changes their status and removes them."""
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        index: MemoryIndex,
-        *,
-        settings: MemorySettings,
-        observer: Observer,
-        clock: Callable[[], datetime],
-        new_id: Callable[[], str] | None = None,
-        contradictions: Contradictions | None = None,
-    ) -> None:
-        self._contradictions = contradictions or Contradictions()
-        self._store = store
+    def __init__(self, services: Services, index: MemoryIndex, *, new_id: Callable[[], str] | None = None) -> None:
+        self._contradictions = services.contradictions
+        self._store = services.store.memories
         self._index = index
-        self._settings = settings
-        self._observer = observer
-        self._clock = clock
+        self._settings = services.settings.memory
+        self._observer = services.observer
+        self._clock = services.clock
         self._new_id = new_id or _new_id
         begin_in_each_process(self._begin)
 
@@ -83,8 +64,7 @@ class MemoryWriter:
         self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
     ) -> WriteResult:
         """Store a memory, or merge it with an existing one that says the same."""
-        known = self._holdings(scope)
-        with known.lock, known as holdings:
+        with self._holdings(scope) as holdings:
             return self._added(scope, holdings, proposed, by_hand=by_hand, follows=follows)
 
     def add_all(
@@ -93,8 +73,7 @@ class MemoryWriter:
         """Store memories in order, each as `add` does; those that affect no other memory share a transaction."""
         results: list[WriteResult | InvalidInputError] = []
         together: list[tuple[ProposedMemory, Memory, IndexEntry]] = []
-        known = self._holdings(scope)
-        with known.lock, known as holdings:
+        with self._holdings(scope) as holdings:
             if not holdings.version:
                 self._refresh(scope, holdings)
             for one in proposed:
@@ -205,45 +184,44 @@ class MemoryWriter:
 
     def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
         """Approve a memory, reject it or set it to pending; return it as stored, or `None` if the id is unknown."""
-        known = self._holdings(scope)
-        with known.lock, known as holdings:
-            for _ in range(_ATTEMPTS):
-                self._refresh(scope, holdings)
-                found = self._store.get(scope, [memory_id])
-                if not found or found[0].status is status:
-                    return found[0] if found else None
-                changed = self._change(scope, holdings, replace(found[0], status=status), is_own=False)
-                if changed is not None:
-                    return changed
-        raise StoreError(f"a memory was not changed: others changed its scope {_ATTEMPTS} times meanwhile")
+
+        def change(holdings: Holdings) -> list[Memory] | None:
+            found = self._store.get(scope, [memory_id])
+            if not found or found[0].status is status:
+                return found
+            changed = self._change(scope, holdings, replace(found[0], status=status), is_own=False)
+            return None if changed is None else [changed]
+
+        changed = self._retried(scope, change)
+        return changed[0] if changed else None
 
     def remove(self, scope: Scope, ids: Sequence[str]) -> None:
         """Remove the memories that exist."""
 
-        def change(holdings: Holdings) -> tuple[MemoryChange, IndexChange]:
+        def change(holdings: Holdings) -> bool | None:
             there = tuple(name for name in ids if holdings.get(name) is not None)
-            return MemoryChange(removed=there), IndexChange(removed=there)
+            index = IndexChange(removed=there)
+            return not there or self._commit(scope, holdings, MemoryChange(removed=there), index) or None
 
-        self._make(scope, change)
+        self._retried(scope, change)
 
     def settle(self, scope: Scope) -> None:
         """Let one of each contradicting pair supersede the other, after a removal made both hold again."""
 
-        def change(holdings: Holdings) -> tuple[MemoryChange, IndexChange]:
+        def change(holdings: Holdings) -> bool | None:
             ended = self._given_way(scope, holdings.at_odds())
-            return MemoryChange(tuple(ended)), IndexChange(removed=tuple(one.id for one in ended))
+            index = IndexChange(removed=tuple(one.id for one in ended))
+            return not ended or self._commit(scope, holdings, MemoryChange(tuple(ended)), index) or None
 
-        self._make(scope, change)
+        self._retried(scope, change)
 
-    def _make(self, scope: Scope, change: Callable[[Holdings], tuple[MemoryChange, IndexChange]]) -> None:
-        """Commit a change unless it is empty; compute it again after each conflict with another writer."""
-        known = self._holdings(scope)
-        with known.lock, known as holdings:
+    def _retried(self, scope: Scope, change: Callable[[Holdings], T | None]) -> T:
+        """Return the result of a change, made again after each conflict with another writer (`None`)."""
+        with self._holdings(scope) as holdings:
             for _ in range(_ATTEMPTS):
                 self._refresh(scope, holdings)
-                memories, index = change(holdings)
-                if memories == MemoryChange() or self._commit(scope, holdings, memories, index):
-                    return
+                if (done := change(holdings)) is not None:
+                    return done
         raise StoreError(f"memories were not changed: others changed their scope {_ATTEMPTS} times meanwhile")
 
     def _given_way(self, scope: Scope, pairs: Sequence[tuple[str, str]]) -> list[Memory]:
@@ -257,13 +235,6 @@ class MemoryWriter:
                 less, more = sorted(both, key=lambda one: (is_firm(one), one.valid_from, one.id))
                 ended[less.id] = replace(less, superseded_by=more.id)
         return list(ended.values())
-
-    def follow(self, scope: Scope) -> None:
-        """Update a separate index to the memories that hold, after a change to the store alone."""
-        known = self._holdings(scope)
-        with known.lock, known as holdings:
-            holdings.apply(self._store.updates(scope, after=holdings.version))
-            self._mend(scope, holdings, reads_all=True)
 
     def _join(
         self, scope: Scope, holdings: Holdings, decision: Decision, proposed: ProposedMemory
@@ -356,14 +327,6 @@ class MemoryWriter:
         index = replace(index, removed=tuple(dict.fromkeys((*index.removed, *superseded, *gone))))
         return gone if self._commit(scope, holdings, change, index) else None
 
-    def _put(self, scope: Scope, holdings: Holdings, entry: IndexEntry) -> None:
-        """Index a stored memory, unless another writer has removed it meanwhile: no entry of it may remain."""
-        self._index.put(scope, [entry])
-        holdings.apply(self._store.updates(scope, after=holdings.version))
-        outline = holdings.get(entry.id)
-        if outline is None or not outline.holds:
-            self._index.drop(scope, [entry.id])
-
     def _leaving(self, holdings: Holdings, put: Sequence[Memory], *, keep: set[str]) -> list[str]:
         most = self._settings.max_per_scope
         if len(holdings) < most:
@@ -373,46 +336,38 @@ class MemoryWriter:
         return leaving(after.values(), now=self._clock(), most=most, keep=keep)
 
     def _commit(self, scope: Scope, holdings: Holdings, change: MemoryChange, index: IndexChange | None = None) -> bool:
-        """Commit a change and its index change: in one transaction if both share a database, else the index second."""
-        index = index or IndexChange()
+        """Commit a change with its index change in one transaction; return whether no other writer was first."""
         before = holdings.version
-        is_one = bool(index.put or index.removed) and self._index.is_beside(self._store)
-        if is_one:
+        if index is None or not (index.put or index.removed):
+            version = self._store.commit(scope, change, version=before)
+        else:
             version = self._index.committed(
                 index, lambda joined: self._store.commit(scope, change, version=before, index=joined)
             )
-        else:
-            version = self._store.commit(scope, change, version=before)
         if version is None:
             return False
         holdings.change(version, put=map(MemoryOutline.of, change.put), removed=change.removed)
-        if not is_one:
-            self._index.drop(scope, index.removed)
-            for entry in index.put:
-                self._put(scope, holdings, entry)
         return True
 
     def _refresh(self, scope: Scope, holdings: Holdings) -> None:
         """Read the changes of a scope, or all its memories at its first use."""
-        is_first = not holdings.version
         holdings.apply(self._store.updates(scope, after=holdings.version))
-        if is_first and holdings.version:
-            self._mend(scope, holdings)
 
-    def _mend(self, scope: Scope, holdings: Holdings, *, reads_all: bool = False) -> None:
-        holding = {outline.id: outline.text for outline in holdings.outlines if outline.holds}
-
-        def read(ids: Sequence[str]) -> list[Memory]:
-            return [memory for memory in self._store.get(scope, ids) if memory.holds]
-
-        self._index.mend(scope, holding, read, reads_all=reads_all)
-
-    def _holdings(self, scope: Scope) -> _Known:
+    @contextmanager
+    def _holdings(self, scope: Scope) -> Iterator[Holdings]:
+        """Lock a scope and yield its cached holdings; after a failure they are read again."""
         with self._lock:
             known = self._known.get(scope)
             if known is None:
-                known = self._known[scope] = _Known(self._contradictions)
-            return known
+                known = self._known[scope] = _Known(Holdings(self._contradictions))
+        with known.lock:
+            try:
+                yield known.holdings
+            except InvalidInputError:  # raised before anything changes
+                raise
+            except BaseException:
+                known.holdings = Holdings(self._contradictions)
+                raise
 
 
 def _said_after(

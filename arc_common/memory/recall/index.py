@@ -16,9 +16,9 @@ from cachetools import LRUCache
 from arc_common.concurrency import give_way
 from arc_common.documents import best_places
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
-from arc_common.observability import Observer
-from arc_common.protocols import ConversationStore, Embedder, SessionKey, StoredMessage
+from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.search_index import IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
 from arc_common.retrieval.bm25 import QueryTerms, terms_of
 from arc_common.retrieval.vectors import GuardedEmbedder
@@ -192,32 +192,20 @@ class FoundMessages:
 class MessageIndex:
     """Keeps sessions' messages in an `IndexStore`, in step with the conversation store."""
 
-    def __init__(
-        self,
-        index: Callable[[], IndexStore],
-        conversations: ConversationStore,
-        *,
-        window_terms: int,
-        embedder: Embedder | None,
-        user_wide: bool,
-        observer: Observer,
-    ) -> None:
-        self._index_of = index
-        self._conversations = conversations
-        self.window_terms = window_terms
+    def __init__(self, services: Services) -> None:
+        recall = services.settings.recall
+        self._conversations = services.store
+        self._user_wide = recall.scope == "user"
+        self.store: IndexStore = services.store.index
+        """The store of the entries."""
+        self.window_terms = recall.window_terms
         """A message is indexed with its neighbours until its window has this many terms."""
-        self.embedder = None if embedder is None else GuardedEmbedder(embedder, observer)
+        self.embedder = None if services.embedder is None else GuardedEmbedder(services.embedder, services.observer)
         """The embedder that makes vectors; `None` without one."""
-        self._user_wide = user_wide
         self._lock = Lock()
         self._indexed_to: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
         self._own_terms: LRUCache[str, Counter[str]] = LRUCache(_TERMS)
         self._own_vectors: LRUCache[str, NDArray[np.float32] | None] = LRUCache(_VECTORS)
-
-    @property
-    def store(self) -> IndexStore:
-        """The store of the entries."""
-        return self._index_of()
 
     def scope(self, key: SessionKey) -> Scope:
         """Return the scope of a session's entries."""

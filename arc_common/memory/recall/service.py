@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Protocol
 
 from arc_common.concurrency import BackgroundQueue, replying
 from arc_common.documents import Document, ScoredDocument
@@ -13,9 +12,9 @@ from arc_common.exceptions import SessionNotFoundError, StoreError
 from arc_common.facts import Fact
 from arc_common.memory.recall.index import NEIGHBOURS, MessageIndex, MessagePlace
 from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found, said_by_words, stated_anew
+from arc_common.memory.services import Services
 from arc_common.messages import Role
-from arc_common.observability import Observer
-from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
+from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import ScoredMessage
 from arc_common.rerankers import DiversityReranker
 from arc_common.text.sentences import seeks
@@ -38,11 +37,8 @@ _AT_ONCE = 32
 """Index a session once this many messages are new, or at once if the user's other sessions search it."""
 
 
-class FactSearch(Protocol):
-    """Finds facts of a session."""
-
-    def __call__(self, key: SessionKey, question: str) -> Sequence[tuple[Fact, float]]:
-        """Return the searched facts that hold, each with its share of a perfect match (0 for none)."""
+FactSearch = Callable[[SessionKey, str], Sequence[tuple[Fact, float]]]
+"""Returns the facts of a session that hold, each with its share of a perfect match for a question (0 for none)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +54,15 @@ class RecalledMessage:
 class SessionRecall:
     """Finds sessions' messages for questions, and keeps the message index up to date in the background."""
 
-    def __init__(
-        self,
-        index: MessageIndex,
-        conversations: ConversationStore,
-        *,
-        facts: FactSearch,
-        observer: Observer,
-        patience: float,
-    ) -> None:
-        self._index = index
-        self._conversations = conversations
+    def __init__(self, services: Services, *, facts: FactSearch) -> None:
+        self._index = MessageIndex(services)
+        self._conversations = services.store
         self._facts = facts
-        self._observer = observer
-        self._patience = patience
+        self._observer = services.observer
+        self._patience = services.settings.summary.synchronous_timeout_seconds
         self._lock = Lock()
         self._new: dict[SessionKey, set[str]] = {}
-        self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
-            self._work, threads=1, on_error=lambda error: observer.count("recall.errors", error=type(error).__name__)
-        )
+        self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(self._work, threads=1, on_error=self._count_error)
 
     def schedule(self, key: SessionKey, message_ids: Iterable[str], *, at_once: bool = False) -> None:
         """Schedule these messages for indexing; use `at_once` for edits, so that old words soon stop matching."""
@@ -101,7 +87,7 @@ class SessionRecall:
             raise
         except StoreError as error:  # such as a full or read-only disk: the index can still be read
             _log.warning("session %r is searched without the messages not indexed yet: %s", key.session_id, error)
-            self._observer.count("recall.errors", error=type(error).__name__)
+            self._count_error(error)
         if self._index.embedder is not None or time.monotonic() > until:
             self.queue.schedule(key)
         found = self._index.search(key, question, limit=_CANDIDATES)
@@ -139,7 +125,7 @@ class SessionRecall:
                 )
         except Exception as error:  # noqa: BLE001 - a reply must not depend on recall
             _log.warning("messages of session %r are not recalled: %s", key.session_id, error, exc_info=error)
-            self._observer.count("recall.errors", error=type(error).__name__)
+            self._count_error(error)
             return [], (f"messages were not recalled: {type(error).__name__}",)
 
     def forget(self, key: SessionKey) -> None:
@@ -164,6 +150,9 @@ class SessionRecall:
     def close(self) -> None:
         """Stop indexing; the remaining messages are indexed when the session is used again."""
         self.queue.close()
+
+    def _count_error(self, error: Exception) -> None:
+        self._observer.count("recall.errors", error=type(error).__name__)
 
     def _work(self, key: SessionKey) -> None:
         self._catch_up(key)

@@ -4,29 +4,20 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from threading import Lock
-from typing import Protocol
 
 from cachetools import LRUCache
 
 from arc_common.memory.facts.index import FactIndex
 from arc_common.memory.facts.ledger import adopted_facts
-from arc_common.memory.summaries.trigger import ERA
+from arc_common.memory.summaries.trigger import ERA, Line, first_to_stay
 from arc_common.prompts import ERA_MARK
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Segment, SessionState, SummaryStore, View
 
 
-class Placed(Protocol):
-    """A message's place."""
-
-    @property
-    def seq(self) -> int:
-        """The place."""
-
-
-def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequence[Placed], recent: int) -> int:
+def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequence[Line], recent: int) -> int:
     """Return how far summaries may replace messages: the `seq` of the last message that leaves the verbatim part."""
     further = [segment for segment in cover if segment.end > boundary]
     if len(verbatim) <= recent or not further:
@@ -98,13 +89,15 @@ class Material:
         """Return whether this is current for a state; while newer facts are being read, the known ones do."""
         return self.epoch == state.epoch and (being_read or self.facts_version == state.facts_version)
 
-    def reach(self, verbatim: Sequence[Placed], *, boundary: int, recent: int, any_maker: bool) -> int:
+    def reach(self, verbatim: Sequence[Line], *, boundary: int, room: int, recent: int, any_maker: bool) -> int:
         """Return how far this can be adopted: up to the first unwritten (or, unless `any_maker`, not final) segment."""
+        before = [0, *accumulate(line.tokens for line in verbatim)]
+        staying = len(verbatim) - first_to_stay(before, recent=recent, shown=room)
         ready = takewhile(
             lambda pair: pair[0].end <= boundary or (pair[0].made_by is not None and (any_maker or pair[1])),
             zip(self.cover, self.final, strict=True),
         )
-        return boundary_after([one for one, _ in ready], boundary=boundary, verbatim=verbatim, recent=recent)
+        return boundary_after([one for one, _ in ready], boundary=boundary, verbatim=verbatim, recent=staying)
 
     def shown(self, boundary: int) -> Shown:
         """Return the facts and narrative for a boundary, composed ahead if possible."""

@@ -1,28 +1,39 @@
-"""Reads a session for a turn, and adopts the summaries that are due."""
+"""Reads a session for a turn: its newest messages under the adopted summary, and the facts that a question needs."""
 
 import copy
+import logging
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from itertools import accumulate, count
+from itertools import count
 from threading import Lock
-from typing import Protocol
 
 from cachetools import LRUCache
 
-from arc_common.concurrency import give_way, waiting_for_background
-from arc_common.context import HistoryRoom
+from arc_common.concurrency import BackgroundQueue, give_way, replying, waiting_for_background
+from arc_common.context import NO_LAYERS, HistoryRoom, Layers, LeftOut
+from arc_common.exceptions import SessionNotFoundError
+from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndexes
-from arc_common.memory.summaries.adoption import AdoptedViews, Material, Placed, adopted
-from arc_common.memory.summaries.trigger import first_to_stay
+from arc_common.memory.services import Services
+from arc_common.memory.summaries.adoption import AdoptedViews, Material, adopted, narrated, shown_narratives
+from arc_common.memory.summaries.background import SummaryQueues
+from arc_common.memory.summaries.summarizers import Summarizer
+from arc_common.memory.summaries.trigger import BACKLOG, MOST_VERBATIM, Line, fits, least_to_free, token_limit
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
-from arc_common.observability import Observer
-from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
-from arc_common.protocols.summaries import Outline, SessionState, SummaryStore, View
-from arc_common.settings import ArcSettings
+from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.protocols.summaries import (
+    ConversationSummary,
+    SessionState,
+    SummaryInspection,
+    SummaryStore,
+    View,
+)
 from arc_common.tokens.calibration import Correcting
+
+_log = logging.getLogger("arc.memory")
 
 _SESSIONS = 1_024
 _FIRST_READ = 256
@@ -169,17 +180,7 @@ def _size(stored: StoredMessage) -> int:
 
 
 _EVERY = 2**31 - 1
-
-_MOST_BRIDGED = 512
-"""The most messages shown verbatim for lack of a summary, where there is room. Adding one to a request takes about
-2 µs, so these slow a turn by a millisecond; if the model is further behind, the rules write the summaries."""
-
-_WORTH_A_PREFIX = 2 / 3
-"""The share of the verbatim tokens that an early adoption must free. Otherwise it waits for the limit, because it
-invalidates the provider's cached prefix after the system prompt."""
-
-_BACKLOG = 2
-"""A turn does not wait for the model if more than this many times its room waits to be summarised."""
+_MOST_RECALLED = 100
 
 BEHIND = "some older messages are not summarised yet: the newest turns are shown"
 BY_RULES = "summarised by rules: the model's summary is not there"
@@ -194,90 +195,314 @@ class Remembered:
     notes: tuple[str, ...] = ()
 
 
-class Background(Protocol):
-    """Writes summaries in the background."""
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A turn that reads a session: the messages that could be shown, and whether they fit its room."""
 
-    def is_busy(self, key: SessionKey) -> bool:
-        """Return whether work on this session is waiting or running."""
+    key: SessionKey
+    tail: Tail
+    room: int
+    limit: int
+    limits: tuple[int, int]
+    fits: bool
 
-    def is_writing(self, key: SessionKey) -> bool:
-        """Return whether the session's summaries are being written."""
+    @property
+    def state(self) -> SessionState:
+        return self.tail.state
 
-    def schedule(self, key: SessionKey) -> None:
-        """Schedule the writing of due summaries."""
-
-    def write(self, key: SessionKey, *, timeout: float) -> None:
-        """Schedule the writing of due summaries, and wait for it at most `timeout` seconds."""
-
-    def save_soon(self, key: SessionKey) -> None:
-        """Schedule the storing of adopted views."""
+    @property
+    def boundary(self) -> int:
+        return _boundary(self.tail.state)
 
 
-class TurnReader:
-    """Reads sessions for their turns, and adopts the summaries prepared for them."""
+class HierarchicalMemory:
+    """Reads sessions for their turns, adopts summaries, and has them written in the background."""
 
     def __init__(
-        self,
-        store: SummaryStore,
-        conversations: ConversationStore,
-        *,
-        writer: SummaryWriter,
-        background: Background,
-        tails: TailReader,
-        views: AdoptedViews,
-        indexes: FactIndexes,
-        counter: TokenCounter,
-        settings: ArcSettings,
-        observer: Observer,
-        clock: Callable[[], datetime],
+        self, services: Services, summarizer: Summarizer | None, *, pause: Callable[[float], None] = time.sleep
     ) -> None:
-        self._store = store
-        self._conversations = conversations
-        self._writer = writer
-        self._background = background
-        self._tails = tails
-        self._views = views
-        self._indexes = indexes
-        self._counter = counter
-        self._settings = settings
-        self._observer = observer
-        self._clock = clock
+        self._services = services
+        self._settings = services.settings.summary
+        self._store = services.store.summaries
+        self._writer = SummaryWriter(services, summarizer)
+        self._tails = TailReader(self._store)
+        self._views = AdoptedViews(self._store)
+        self._indexes = FactIndexes(services)
+        self._queues = SummaryQueues(services, self._writer, prepare=self._prepare, save=self._views.save, pause=pause)
         self._lock = Lock()
         self._tickets = count()
         self._materials: LRUCache[SessionKey, tuple[int, Material]] = LRUCache(_SESSIONS)
         self._limits: LRUCache[SessionKey, tuple[int, int]] = LRUCache(_SESSIONS)
 
-    def tail(self, key: SessionKey, *, room: int) -> Tail:
+    @property
+    def queue(self) -> BackgroundQueue[SessionKey]:
+        """The queue of sessions whose summaries are being written or are scheduled."""
+        return self._queues.queue
+
+    def schedule(self, key: SessionKey) -> None:
+        """Schedule due summaries; write leaves by rules even while a model is at work, so that no turn has to."""
+        self._queues.schedule(key)
+
+    def summarize(self, key: SessionKey) -> None:
+        """Write all due summaries and wait for them, also after another process crashed."""
+        self._queues.finish(key)
+
+    def forget(self, key: SessionKey) -> None:
+        """Drop a session from this process's memory; the next read goes to the store."""
+        for kept in (self._tails, self._views, self._indexes, self._writer):
+            kept.forget(key)
+        with self._lock:
+            self._materials.pop(key, None)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until no summary is being written; return whether that happened within `timeout` seconds."""
+        return self._queues.wait(timeout)
+
+    def close(self) -> None:
+        """Drop waiting work, stop running work and store adopted views; a model's later answers are not stored."""
+        self._writer.stop()
+        self._queues.close()
+        for key in self._views.waiting():
+            try:
+                self._views.save(key)
+            except Exception as error:  # noqa: BLE001 - the view is adopted again later; closing continues
+                _log.warning("a view of session %r is not stored: %s", key.session_id, error)
+                self._services.observer.count("background.errors", error=type(error).__name__)
+
+    def facts(
+        self, key: SessionKey, *, include_superseded: bool = False, include_ungrounded: bool = False
+    ) -> list[Fact]:
+        """Return the ledger's facts, the most important first, the newest first among equals."""
+        return self._store.facts(key, include_superseded=include_superseded, include_ungrounded=include_ungrounded)
+
+    def summary(self, key: SessionKey) -> ConversationSummary | None:
+        """Return the summary written so far, adopted or not; `None` if there is none."""
+        cover = [segment for segment in self._store.cover(key) if segment.created_at is not None]
+        if not cover:
+            return None
+        most = self._settings.max_tokens
+        shown, _ = shown_narratives(cover, boundary=cover[-1].end, max_tokens=most)
+        times = [segment.created_at for segment in cover if segment.created_at is not None]
+        behind = self._store.outlines(key, after=cover[-1].end, limit=_EVERY)
+        return ConversationSummary(
+            narrative=narrated(shown, max_tokens=most, count=self._services.token_counter.count)[0],
+            facts=tuple(self._store.facts(key)),
+            summarized_up_to=self._store.state(key, limit=0).message_count - len(behind),
+            pending=len(behind),
+            created_at=min(times),
+            updated_at=max(times),
+        )
+
+    def inspect(self, key: SessionKey) -> SummaryInspection:
+        """Return the progress of a session's summaries, without reading their text."""
+        known = self._views.newest(key)
+        state = self._store.state(key, limit=0)
+        segments = tuple(self._store.segments(key))
+        written = max((segment.end for segment in segments if not segment.stale), default=0)
+        return SummaryInspection(
+            segments=segments,
+            view=known.view if known is not None and known.is_ahead_of(state) else state.view,
+            message_count=state.message_count,
+            pending=len(self._store.outlines(key, after=written, limit=_EVERY)),
+            is_busy=self._queues.is_busy(key),
+        )
+
+    def facts_about(self, key: SessionKey, question: str) -> list[tuple[Fact, float]]:
+        """Return the facts that are searched for a question, each with its share of a perfect match."""
+        state = self._store.state(key, limit=0)
+        return self._indexes.refreshed(key, state, read_to=_boundary(state)).shares(question)
+
+    def layers(self, key: SessionKey, state: SessionState, query: str) -> Layers:
+        """Return the layers besides the messages: the adopted view, and other facts that the question needs."""
+        view = state.view
+        if view is None:
+            return NO_LAYERS
+        layers = Layers(
+            view.facts,
+            view.fact_ids,
+            view.narrative,
+            view.instructions,
+            not_narrated=LeftOut(view.unshown, view.unshown_tokens),
+            boundary=view.boundary,
+            covered=view.covered,
+            turn=_current_turn(state, query),
+        )
+        try:
+            with replying():
+                facts = self._indexes.for_turn(key, state, being_read=self._queues.is_busy(key))
+                found, others = facts.search(query, top_k=_MOST_RECALLED, boundary=view.boundary, adopted=view.fact_ids)
+        except Exception as error:  # noqa: BLE001 - a reply must not depend on recalled facts
+            _log.warning("facts of session %r are not recalled: %s", key.session_id, error, exc_info=error)
+            self._services.observer.count("recall.errors")
+            return layers
+        return replace(
+            layers,
+            importance=facts.importance(view.fact_ids),
+            recalled=tuple(found),
+            not_recalled=LeftOut(others, 0),
+        )
+
+    def read(self, key: SessionKey, room: HistoryRoom) -> Remembered:
+        """Read a session for a turn, after adopting finished summaries that are due."""
+        state = None
+        with replying():
+            try:
+                tail = self._tail(key, room=room.least + room.more_beside(None))
+                state = tail.state
+                return self._read(key, tail, room)
+            except SessionNotFoundError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a summary must not break a reply; the receipt notes the loss
+                _log.warning("summaries of session %r are left out: %s", key.session_id, error, exc_info=error)
+                self._services.observer.count("summary.errors")
+                return Remembered(state, (f"summaries were left out: {type(error).__name__}",))
+
+    def _tail(self, key: SessionKey, *, room: int) -> Tail:
         """Return the session with its current view and the messages after the view's boundary."""
         known = self._views.newest(key)
-        tail = self._tails.read(key, room=room, most=_MOST_BRIDGED)
+        tail = self._tails.read(key, room=room, most=MOST_VERBATIM)
         return tail.behind(known.view) if known is not None and known.is_ahead_of(tail.state) else tail
 
-    def read(self, key: SessionKey, tail: Tail, history: HistoryRoom) -> Remembered:
+    def _read(self, key: SessionKey, tail: Tail, history: HistoryRoom) -> Remembered:
         """Return the tail as a turn sees it, after adopting the summaries that are due."""
-        room, budget = history.least, history.budget
-        more_room = history.more_beside(tail.state.view)
-        soft_room = history.soft(room + more_room)
-        limit = self._limit(room + more_room)
+        state, room, budget = tail.state, history.least, history.budget
+        whole_room = room + history.more_beside(state.view)
         limits = budget.max_tokens("facts") + budget.lent_to_facts(), budget.max_tokens("summary")
         with self._lock:
             self._limits[key] = limits
-        self._writer.fits(key, room + more_room)
-        view = tail.state.view
-        fits = tail.complete and tail.tokens <= limit and len(tail.state.messages) <= _MOST_BRIDGED
-        stale = view is not None and view.stale
-        least = self._least_to_free(tail, soft=soft_room) if fits else 0
-        if least is None and not stale:
-            return Remembered(tail.state)
-        if not stale and tail.complete:
-            found = self._by_what_is_prepared(key, tail, fits=fits, room=room, limits=limits, least=least or 0)
-            if found is not None:
-                return found
+        self._writer.fits(key, whole_room)
+        limit = token_limit(self._settings, room)
+        all_fit = tail.complete and fits(state.messages, limit=token_limit(self._settings, whole_room))
+        turn = _Turn(key, tail, room, limit, limits, all_fit)
+        soft = history.soft(whole_room)
+        least = least_to_free(state, self._settings, tokens=tail.tokens, soft=soft) if all_fit else 0
+        is_stale = state.view is not None and state.view.stale
+        if least is None and not is_stale:
+            return Remembered(state)
+        if not is_stale and tail.complete and (found := self._by_what_is_prepared(turn, least=least or 0)) is not None:
+            return found
         if not self._views.save(key):
-            tail = self.tail(key, room=room + more_room)
-        return self._by_itself(key, tail, fits=fits, room=room)
+            turn = replace(turn, tail=self._tail(key, room=whole_room))
+        return self._by_itself(turn)
 
-    def prepare(self, key: SessionKey, *, changed: bool) -> None:
+    def _by_what_is_prepared(self, turn: _Turn, *, least: int) -> Remembered | None:
+        """Serve the turn from the material that the background prepared; `None` if that is not enough."""
+        key, state = turn.key, turn.state
+        material = self._material(key)
+        cold = material is None or not material.serves(state, being_read=self._queues.is_busy(key))
+        if material is None or cold:
+            material = self._prepared(key, state)
+        material = material.within(*turn.limits)
+        reach = self._reach(material, turn, state.messages, any_maker=False)
+        by_rules = False
+        if not turn.fits and not fits(state.messages, limit=turn.limit, behind=reach):
+            if self._writer.has_model and not self._queues.is_writing(key):
+                return None
+            further = self._reach(material, turn, state.messages, any_maker=True)
+            if not fits(state.messages, limit=turn.limit, behind=further):
+                return None
+            by_rules = further > reach and self._writer.has_model
+            reach = further
+        freed = sum(stored.tokens for stored in state.messages if stored.seq <= reach)
+        if reach == turn.boundary or (turn.fits and freed < least):
+            return Remembered(state) if turn.fits else None
+        if not self._views.is_stored(key, epoch=state.epoch):
+            return self._bridged(turn) if turn.fits else None
+        notes = (BY_RULES,) if by_rules and material.by_rules(behind=turn.boundary, up_to=reach) else ()
+        return Remembered(self._adopt(turn, material, reach, state.messages, at_once=cold), notes)
+
+    def _bridged(self, turn: _Turn) -> Remembered:
+        """Return the turn without adopting anything, but under a view that another turn adopted meanwhile."""
+        known = self._views.newest(turn.key)
+        ahead = known is not None and known.is_ahead_of(turn.state)
+        return Remembered((turn.tail.behind(known.view) if known and ahead else turn.tail).state)
+
+    def _by_itself(self, turn: _Turn) -> Remembered:
+        """Write one leaf if the turn needs it, adopt the finished summaries, and leave the rest to the background."""
+        key, state = turn.key, turn.state
+        verbatim: Sequence[Line] = state.messages
+        if not turn.tail.complete:
+            verbatim = self._store.outlines(key, after=turn.boundary, limit=_EVERY)
+        is_stale = state.view is not None and state.view.stale
+        if is_stale:
+            self._writer.leaf_by_rules(key, epoch=state.epoch)
+        material = self._prepared(key, state)
+        reach = self._reach(material, turn, verbatim, any_maker=False)
+        notes: list[str] = []
+        if not turn.fits and not fits(verbatim, limit=turn.limit, behind=reach):
+            material, reach, notes = self._caught_up(turn, verbatim, material, reach, may_write=not is_stale)
+            if not fits(verbatim, limit=turn.limit, behind=reach):
+                self._queues.schedule(key)
+                notes.append(BEHIND)
+        if reach == turn.boundary and not is_stale:
+            return Remembered(state, tuple(notes))
+        return Remembered(self._adopt(turn, material, reach, verbatim, at_once=True), tuple(notes))
+
+    def _caught_up(
+        self, turn: _Turn, verbatim: Sequence[Line], material: Material, reach: int, *, may_write: bool
+    ) -> tuple[Material, int, list[str]]:
+        """Write one leaf by rules, wait for the model if the backlog is small, and find how far to adopt."""
+        key = turn.key
+        if may_write and self._writer.leaf_by_rules(key, epoch=turn.state.epoch) is not None:
+            material = self._prepared(key, self._store.state(key, limit=0))
+        furthest = self._reach(material, turn, verbatim, any_maker=True)
+        if furthest == reach:
+            return material, reach, []
+        notes: list[str] = []
+        is_backlog = not fits(verbatim, limit=BACKLOG * turn.limit, behind=furthest)
+        if self._writer.has_model and not is_backlog and not self._queues.is_writing(key):
+            with waiting_for_background():
+                self._queues.write(key, timeout=self._settings.synchronous_timeout_seconds)
+            notes.append(WAITED)
+            material = self._prepared(key, self._store.state(key, limit=0))
+            furthest = self._reach(material, turn, verbatim, any_maker=True)
+        if self._writer.has_model and material.by_rules(behind=turn.boundary, up_to=furthest):
+            notes.append(BY_RULES)
+        return material, furthest, notes
+
+    def _adopt(
+        self, turn: _Turn, material: Material, boundary: int, verbatim: Sequence[Line], *, at_once: bool
+    ) -> SessionState:
+        """Adopt the next view and return the state under it; with `at_once`, also store the view."""
+        key, tail, state = turn.key, turn.tail, turn.state
+        counter = self._services.token_counter
+        view = adopted(
+            state,
+            material.shown(boundary),
+            boundary=boundary,
+            remaining=sum(line.seq > boundary for line in verbatim),
+            instructions=self._instructions(turn, boundary),
+            correction=counter.adopt_correction().factor if isinstance(counter, Correcting) else 1.0,
+            now=self._services.clock(),
+        )
+        holding = self._views.adopt(key, view, epoch=state.epoch)
+        if holding is view:
+            self._services.observer.count("summary.adopted")
+            if not at_once:
+                self._queues.save_soon(key)
+            elif not self._views.save(key):
+                return self._tail(key, room=tail.tokens).state  # another process adopted first: its view holds
+        return tail.behind(holding).state
+
+    def _instructions(self, turn: _Turn, boundary: int) -> tuple[str, ...]:
+        """Return the texts of the system messages before the boundary."""
+        state, before = turn.state, turn.state.view
+        kept = before.instructions if before and not before.stale else ()
+        after = before.boundary if before and not before.stale else 0
+        if turn.tail.complete and after == turn.boundary:
+            passed = [stored for stored in state.messages if stored.seq <= boundary]
+            return kept + tuple(stored.message.text for stored in passed if stored.message.role is Role.SYSTEM)
+        outlines = self._store.outlines(turn.key, after=after, limit=_EVERY)
+        places = [line.seq for line in outlines if line.role is Role.SYSTEM and line.seq <= boundary]
+        found = self._services.store.read(turn.key, seqs=places) if places else ()
+        return kept + tuple(stored.message.text for stored in found)
+
+    def _reach(self, material: Material, turn: _Turn, verbatim: Sequence[Line], *, any_maker: bool) -> int:
+        """Return how far the turn can adopt the material."""
+        recent = self._settings.recent_message_count
+        return material.reach(verbatim, boundary=turn.boundary, room=turn.room, recent=recent, any_maker=any_maker)
+
+    def _prepare(self, key: SessionKey, changed: bool) -> None:
         """Prepare the material that the session's next turn may adopt, if this process has read a turn of it."""
         with self._lock:
             asked = key in self._limits
@@ -288,180 +513,6 @@ class TurnReader:
         same = known is not None and (known.epoch, known.facts_version) == (state.epoch, state.facts_version)
         if changed or not same:
             self._prepared(key, state)
-
-    def forget(self, key: SessionKey) -> None:
-        """Drop this session from the cache."""
-        with self._lock:
-            self._materials.pop(key, None)
-
-    def _least_to_free(self, tail: Tail, *, soft: int) -> int | None:
-        """Return the tokens that an adoption must free while there is room; `None` if no adoption is due."""
-        options, count = self._settings.summary, len(tail.state.messages)
-        if tail.state.view is None and count > options.trigger_message_count:
-            return 0
-        if tail.state.view and count and tail.state.messages[-1].seq - tail.state.view.boundary > count:
-            return 0  # `max_messages_per_session` removed messages after the boundary
-        if tail.state.view and count > options.high_water_mark and tail.tokens > options.high_water_tokens:
-            return 0
-        return int(_WORTH_A_PREFIX * tail.tokens) if tail.tokens > soft else None
-
-    def _by_what_is_prepared(
-        self, key: SessionKey, tail: Tail, *, fits: bool, room: int, limits: tuple[int, int], least: int
-    ) -> Remembered | None:
-        """Serve the turn from the material that the background prepared; `None` if that is not enough."""
-        state, limit = tail.state, self._limit(room)
-        material = self._material(key)
-        busy = self._background.is_busy(key)
-        cold = material is None or not material.serves(state, being_read=busy)
-        if material is None or cold:
-            material = self._prepared(key, state)
-        material = material.within(*limits)
-        boundary = _boundary(state)
-        reach = self._reach(material, state.messages, boundary=boundary, room=room, any_maker=False)
-        by_rules = False
-        if not fits and not _fits(state.messages, reach, limit):
-            if self._writer.has_model and not self._background.is_writing(key):
-                return None
-            further = self._reach(material, state.messages, boundary=boundary, room=room, any_maker=True)
-            if not _fits(state.messages, further, limit):
-                return None
-            by_rules = further > reach and self._writer.has_model
-            reach = further
-        freed = sum(stored.tokens for stored in state.messages if stored.seq <= reach)
-        if reach == boundary or (fits and freed < least):
-            return Remembered(state) if fits else None
-        if not self._views.is_stored(key, epoch=state.epoch):
-            return self._bridged(key, tail) if fits else None
-        notes = (BY_RULES,) if by_rules and material.by_rules(behind=boundary, up_to=reach) else ()
-        return Remembered(self._adopt(key, tail, material, reach, state.messages, at_once=cold), notes)
-
-    def _bridged(self, key: SessionKey, tail: Tail) -> Remembered:
-        """Return the turn without adopting anything, but under a view that another turn adopted meanwhile."""
-        known = self._views.newest(key)
-        ahead = known is not None and known.is_ahead_of(tail.state)
-        return Remembered((tail.behind(known.view) if known and ahead else tail).state)
-
-    def _by_itself(self, key: SessionKey, tail: Tail, *, fits: bool, room: int) -> Remembered:
-        """Write one leaf if the turn needs it, adopt the finished summaries, and leave the rest to the background."""
-        state = tail.state
-        verbatim: Sequence[Outline] = [
-            Outline(stored.seq, stored.message.role, stored.tokens) for stored in state.messages
-        ]
-        boundary = _boundary(state)
-        if not tail.complete:
-            verbatim = self._store.outlines(key, after=boundary, limit=_EVERY)
-        stale = state.view is not None and state.view.stale
-        if stale:
-            self._writer.leaf_by_rules(key, epoch=state.epoch)
-        material = self._prepared(key, state)
-        reach = self._reach(material, verbatim, boundary=boundary, room=room, any_maker=False)
-        notes: list[str] = []
-        if not fits and not _fits(verbatim, reach, self._limit(room)):
-            material, reach, notes = self._caught_up(
-                key, state, verbatim, material, reach, room=room, may_write=not stale
-            )
-            if not _fits(verbatim, reach, self._limit(room)):
-                self._background.schedule(key)
-                notes.append(BEHIND)
-        if reach == boundary and not stale:
-            return Remembered(state, tuple(notes))
-        return Remembered(self._adopt(key, tail, material, reach, verbatim, at_once=True), tuple(notes))
-
-    def _caught_up(
-        self,
-        key: SessionKey,
-        state: SessionState,
-        verbatim: Sequence[Outline],
-        material: Material,
-        reach: int,
-        *,
-        room: int,
-        may_write: bool,
-    ) -> tuple[Material, int, list[str]]:
-        """Write one leaf by rules, wait for the model if the backlog is small, and find how far to adopt."""
-        boundary = _boundary(state)
-
-        def furthest_of(found: Material) -> int:
-            return self._reach(found, verbatim, boundary=boundary, room=room, any_maker=True)
-
-        if may_write and self._writer.leaf_by_rules(key, epoch=state.epoch) is not None:
-            material = self._prepared(key, self._store.state(key, limit=0))
-        furthest = furthest_of(material)
-        if furthest == reach:
-            return material, reach, []
-        notes: list[str] = []
-        is_backlog = not _fits(verbatim, furthest, _BACKLOG * self._limit(room))
-        if self._writer.has_model and not is_backlog and not self._background.is_writing(key):
-            with waiting_for_background():
-                self._background.write(key, timeout=self._settings.summary.synchronous_timeout_seconds)
-            notes.append(WAITED)
-            material = self._prepared(key, self._store.state(key, limit=0))
-            furthest = furthest_of(material)
-        if self._writer.has_model and material.by_rules(behind=boundary, up_to=furthest):
-            notes.append(BY_RULES)
-        return material, furthest, notes
-
-    def _adopt(
-        self,
-        key: SessionKey,
-        tail: Tail,
-        material: Material,
-        boundary: int,
-        verbatim: Sequence[Placed],
-        *,
-        at_once: bool,
-    ) -> SessionState:
-        """Adopt the next view and return the state under it; with `at_once`, also store the view."""
-        state = tail.state
-        view = adopted(
-            state,
-            material.shown(boundary),
-            boundary=boundary,
-            remaining=sum(line.seq > boundary for line in verbatim),
-            instructions=self._instructions(key, tail, boundary),
-            correction=self._counter.adopt_correction().factor if isinstance(self._counter, Correcting) else 1.0,
-            now=self._clock(),
-        )
-        holding = self._views.adopt(key, view, epoch=state.epoch)
-        if holding is view:
-            self._observer.count("summary.adopted")
-            if not at_once:
-                self._background.save_soon(key)
-            elif not self._views.save(key):
-                return self.tail(key, room=tail.tokens).state  # another process adopted first: its view holds
-        return tail.behind(holding).state
-
-    def _instructions(self, key: SessionKey, tail: Tail, boundary: int) -> tuple[str, ...]:
-        """Return the texts of the system messages before the boundary."""
-        before = tail.state.view
-        kept = before.instructions if before and not before.stale else ()
-        after = before.boundary if before and not before.stale else 0
-        if tail.complete and after == _boundary(tail.state):
-            passed = [stored for stored in tail.state.messages if stored.seq <= boundary]
-            return kept + tuple(stored.message.text for stored in passed if stored.message.role is Role.SYSTEM)
-        outlines = self._store.outlines(key, after=after, limit=_EVERY)
-        places = [line.seq for line in outlines if line.role is Role.SYSTEM and line.seq <= boundary]
-        found = self._conversations.read(key, seqs=places) if places else ()
-        return kept + tuple(stored.message.text for stored in found)
-
-    def _limit(self, room: int) -> int:
-        """Return the most tokens that verbatim messages may take."""
-        trigger = self._settings.summary.trigger_tokens
-        return room if trigger is None else min(room, trigger)
-
-    def _reach(
-        self,
-        material: Material,
-        verbatim: Sequence[StoredMessage | Outline],
-        *,
-        boundary: int,
-        room: int,
-        any_maker: bool,
-    ) -> int:
-        before = [0, *accumulate(line.tokens for line in verbatim)]
-        first = first_to_stay(before, recent=self._settings.summary.recent_message_count, shown=room)
-        recent = len(verbatim) - first
-        return material.reach(verbatim, boundary=boundary, recent=recent, any_maker=any_maker)
 
     def _material(self, key: SessionKey) -> Material | None:
         with self._lock:
@@ -496,7 +547,9 @@ def _boundary(state: SessionState) -> int:
     return state.view.boundary if state.view else 0
 
 
-def _fits(verbatim: Sequence[StoredMessage | Outline], reach: int, limit: int) -> bool:
-    """Return whether the messages after a place fit."""
-    costs = [line.tokens for line in verbatim if line.seq > reach]
-    return len(costs) <= _MOST_BRIDGED and sum(costs) <= limit
+def _current_turn(state: SessionState, query: str) -> int:
+    """Return the place of the current user message if it is stored already, else the next free place."""
+    said = next((stored for stored in reversed(state.messages) if stored.message.role is Role.USER), None)
+    if said is not None and said.message.text == query:
+        return said.seq
+    return max((stored.seq for stored in state.messages), default=0) + 1

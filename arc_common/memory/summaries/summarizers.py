@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,9 @@ from arc_common.concurrency import give_way
 from arc_common.exceptions import InvalidInputError, ModelCallError, SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
-from arc_common.observability import Observer, SilentObserver
 from arc_common.prompts import (
     ParsedSummary,
     SummaryFormatError,
@@ -35,10 +35,6 @@ from arc_common.text.analyzer import content_words
 from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.registry import detect
 from arc_common.text.sentences import rough_tokens, sentences_of
-
-if TYPE_CHECKING:
-    from arc_common.settings import ArcSettings
-
 
 MAX_SENTENCES = 240
 """The most sentences that are compared with each other; each message contributes its share."""
@@ -240,21 +236,17 @@ class Summarizer(Protocol):
 class ModelSummarizer:
     """Has a chat model write summaries."""
 
-    def __init__(
-        self,
-        chat_model: ChatModel,
-        *,
-        settings: "ArcSettings",
-        token_counter: TokenCounter,
-        observer: Observer | None = None,
-        pause_seconds: float = 0.5,
-    ) -> None:
-        self._observer = observer or SilentObserver()
+    def __init__(self, services: Services, chat_model: ChatModel, *, pause_seconds: float = 0.5) -> None:
+        self._observer = services.observer
         self._model = GuardedChatModel(
-            chat_model, settings=settings, observer=self._observer, name="summary", pause_seconds=pause_seconds
+            chat_model,
+            settings=services.settings,
+            observer=self._observer,
+            name="summary",
+            pause_seconds=pause_seconds,
         )
-        self._settings = settings.summary
-        self._counter = token_counter
+        self._settings = services.settings.summary
+        self._count = services.token_counter.count
 
     def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact] = ()) -> SegmentSummary:
         """Summarise new messages as facts and a narrative in one call."""
@@ -293,7 +285,7 @@ class ModelSummarizer:
             raise SummaryFailedError(f"no summary: {error}") from error
 
     def _cut(self, narrative: str, most: int) -> str:
-        if cut := cut_to_tokens(narrative, most, self._counter.count):
+        if cut := cut_to_tokens(narrative, most, self._count):
             return cut
         raise SummaryFailedError(f"no summary: none fits {most} tokens")
 

@@ -1,4 +1,4 @@
-"""Decides which part of a conversation is summarised next. Pure."""
+"""Decides when summaries start: which segment is written next, and when a turn adopts what was written. Pure."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 
 from arc_common.messages import Role
-from arc_common.protocols.summaries import Outline, Segment
+from arc_common.protocols import StoredMessage
+from arc_common.protocols.summaries import Outline, Segment, SessionState
+from arc_common.settings.groups import SummarySettings
 
 ERA = 2
 """The lowest level of an era."""
@@ -18,6 +20,60 @@ ERA_ERAS = 4
 """Eras in an era of a higher level."""
 _WORTH_A_CALL = 16
 """The least messages in a leaf worth a model call, unless they are long."""
+_FULL = 0.9
+"""Start a leaf once messages fill this share of their room; the rest holds the turns said during a model call."""
+_BY_NUMBER = 16
+"""The most messages in a leaf where their number, not their tokens, limits the verbatim part."""
+
+MOST_VERBATIM = 512
+"""The most messages shown verbatim for lack of a summary, where there is room. Adding one to a request takes about
+2 µs, so these slow a turn by a millisecond; if the model is further behind, the rules write the summaries."""
+BACKLOG = 2
+"""A turn does not wait for the model if more than this many times its room waits to be summarised."""
+_WORTH_A_PREFIX = 2 / 3
+"""The share of the verbatim tokens that an early adoption must free. Otherwise it waits for the limit, because it
+invalidates the provider's cached prefix after the system prompt."""
+
+Line = StoredMessage | Outline
+"""A message that is not summarised yet."""
+
+
+def is_summarised(state: SessionState, settings: SummarySettings) -> bool:
+    """Return whether a session is long enough for summaries, or has adopted one."""
+    return state.view is not None or state.message_count > settings.trigger_message_count
+
+
+def token_limit(settings: SummarySettings, room: int) -> int:
+    """Return the most tokens that verbatim messages may take."""
+    return room if settings.trigger_tokens is None else min(room, settings.trigger_tokens)
+
+
+def fits(verbatim: Sequence[Line], *, limit: int, behind: int = 0) -> bool:
+    """Return whether the messages behind a place can all be shown."""
+    costs = [line.tokens for line in verbatim if line.seq > behind]
+    return len(costs) <= MOST_VERBATIM and sum(costs) <= limit
+
+
+def least_to_free(state: SessionState, settings: SummarySettings, *, tokens: int, soft: int) -> int | None:
+    """Return the tokens that an adoption must free while all messages fit; `None` if no adoption is due."""
+    view, count = state.view, len(state.messages)
+    if view is None:
+        is_due = count > settings.trigger_message_count
+    else:
+        was_cut = count > 0 and state.messages[-1].seq - view.boundary > count  # by `max_messages_per_session`
+        is_due = was_cut or (count > settings.high_water_mark and tokens > settings.high_water_tokens)
+    if is_due:
+        return 0
+    return int(_WORTH_A_PREFIX * tokens) if tokens > soft else None
+
+
+def leaf_size(settings: SummarySettings, *, room: int, is_first: bool) -> tuple[int, int]:
+    """Return the tokens at which a leaf starts, and the most messages in it, for messages with so much room."""
+    by_number = settings.high_water_tokens < settings.leaf_tokens
+    most = min(settings.leaf_messages, _BY_NUMBER) if by_number else settings.leaf_messages
+    if is_first:  # the first adoption, just above the trigger, must leave the recent messages
+        most = min(most, max(1, settings.trigger_message_count - settings.recent_message_count))
+    return int(_FULL * token_limit(settings, room)), most
 
 
 @dataclass(frozen=True, slots=True)

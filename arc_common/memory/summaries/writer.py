@@ -16,19 +16,13 @@ from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.fidelity import invents, is_grounded, is_revoked, missing_facts, without_inventions
 from arc_common.memory.facts.ledger import merged, related
-from arc_common.memory.long_term.contradictions import Contradictions
+from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer, SegmentSummary, Summarizer
-from arc_common.memory.summaries.trigger import Plan, next_block, next_era, next_leaf
+from arc_common.memory.summaries.trigger import Plan, leaf_size, next_block, next_era, next_leaf
 from arc_common.messages import Message, content_of
-from arc_common.observability import Observer
-from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
-from arc_common.protocols.summaries import Commit, Lease, Maker, Segment, SummaryStore
-from arc_common.settings import ArcSettings
+from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.protocols.summaries import Commit, Lease, Maker, Segment
 
-_FULL = 0.9
-"""Start a leaf once messages fill this share of their room; the rest holds the turns said during a model call."""
-_BY_NUMBER = 16
-"""The most messages in a leaf where their number, not their tokens, limits the verbatim part."""
 _SESSIONS = 1_024
 _SEGMENTS = 20_000
 """The most segments cached for all sessions together, without sources; a session with more is not cached."""
@@ -48,30 +42,12 @@ _KNOWN_FACTS = 300
 class SummaryWriter:
     """Writes a session's segments, oldest first, one at a time."""
 
-    def __init__(
-        self,
-        store: SummaryStore,
-        conversations: ConversationStore,
-        *,
-        summarizer: Summarizer | None,
-        counter: TokenCounter,
-        settings: ArcSettings,
-        observer: Observer,
-        clock: Callable[[], datetime],
-        new_id: Callable[[], str],
-        contradictions: Contradictions | None = None,
-    ) -> None:
-        self._contradictions = contradictions or Contradictions()
-        self._store = store
-        self._conversations = conversations
+    def __init__(self, services: Services, summarizer: Summarizer | None) -> None:
+        self._services = services
+        self._store = services.store.summaries
+        self._settings = services.settings.summary
         self._summarizer = summarizer
-        self._rules = RuleBasedSummarizer(counter)
-        self._counter = counter
-        self._settings = settings.summary
-        self._related_tokens = settings.facts.related_tokens
-        self._observer = observer
-        self._clock = clock
-        self._new_id = new_id
+        self._rules = RuleBasedSummarizer(services.token_counter)
         self._given_up: set[tuple[SessionKey, int, int, int]] = set()
         self._rooms: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
         self._covers: LRUCache[SessionKey, tuple[int, list[Segment]]] = LRUCache(
@@ -164,10 +140,10 @@ class SummaryWriter:
 
     def _next_leaf(self, key: SessionKey, cover: Sequence[Segment]) -> Plan | None:
         last = max((segment.end for segment in cover), default=0)
-        room, size, shown = self._leaf_size(key)
+        with self._lock:
+            room = self._rooms.get(key, 2 * self._settings.leaf_tokens)
         recent = self._settings.recent_message_count
-        if not cover:  # the first adoption, just above the trigger, must leave the recent messages
-            size = min(size, max(1, self._settings.trigger_message_count - recent))
+        enough, most = leaf_size(self._settings, room=room, is_first=not cover)
         limit = max(_OUTLINES, recent + 1)
         while True:
             outlines = self._store.outlines(key, after=last, limit=limit)
@@ -175,26 +151,16 @@ class SummaryWriter:
                 return None  # all messages are shown anyway
             plan = next_leaf(
                 outlines,
-                room=room,
+                room=enough,
                 full=self._settings.leaf_tokens,
                 recent=recent,
-                size=size,
-                shown=shown,
+                size=most,
+                shown=room,
                 by_rules=self._summarizer is None,
             )
             if plan is not None or len(outlines) < limit:
                 return plan
             limit *= 2
-
-    def _leaf_size(self, key: SessionKey) -> tuple[int, int, int]:
-        """Return the tokens at which a leaf is due, the most messages in it, and the tokens that can be shown."""
-        options = self._settings
-        with self._lock:
-            shown = self._rooms.get(key, 2 * options.leaf_tokens)
-        room = shown if options.trigger_tokens is None else min(shown, options.trigger_tokens)
-        by_number = options.high_water_tokens < options.leaf_tokens
-        size = min(options.leaf_messages, _BY_NUMBER) if by_number else options.leaf_messages
-        return int(_FULL * room), size, shown
 
     def _next_higher(self, cover: Sequence[Segment], *, boundary: int) -> Plan | None:
         """Plan the next block, or the next era if eras are enabled."""
@@ -246,8 +212,8 @@ class SummaryWriter:
         near = related(
             giving_way([fact for fact in known if fact.segment != plan.start]),
             " ".join(message.text for message in messages),
-            max_tokens=min(self._related_tokens, max(said // _RELATED_PART, _RELATED_TOKENS)),
-            count=self._counter.count,
+            max_tokens=min(self._services.settings.facts.related_tokens, max(said // _RELATED_PART, _RELATED_TOKENS)),
+            count=self._services.token_counter.count,
         )
         summary = self._ask(key, plan, lambda model: model.leaf(messages, related=near))
         if summary is None:
@@ -259,7 +225,8 @@ class SummaryWriter:
         )
         segment = self._segment(plan, sources, narrative, "model")
         named = set(summary.removed_keys)
-        removed = {fact.key for fact in near if fact.key in named and is_revoked(fact, text, self._contradictions)}
+        ends = self._services.contradictions.contradicts
+        removed = {fact.key for fact in near if fact.key in named and is_revoked(fact, text, ends)}
         commit = self._with_facts(key, segment, messages, facts, removed_keys=sorted(removed), ungrounded=ungrounded)
         return self._commit(key, commit, lease=lease, epoch=lease.epoch)
 
@@ -274,10 +241,10 @@ class SummaryWriter:
             holds = is_grounded(fact.value, text) and not invents(fact.key, text)
             (grounded if holds else ungrounded).append(fact)
         if ungrounded:
-            self._observer.count("facts.ungrounded", len(ungrounded))
+            self._services.observer.count("facts.ungrounded", len(ungrounded))
         # The narrative does not count: a block's narrative replaces it later, and an era's replaces that.
         missing = missing_facts(giving_way(self._extracted(messages)), facts=grounded)
-        self._observer.count("facts.guarded", len(missing))
+        self._services.observer.count("facts.guarded", len(missing))
         missing = [replace(fact, importance=_LEFT_OUT * fact.importance) for fact in missing]
         return [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)], ungrounded
 
@@ -295,39 +262,39 @@ class SummaryWriter:
         ungrounded: Sequence[ProposedFact] = (),
     ) -> Commit:
         times = {message.id: message.created_at for message in messages}
-        now = self._clock()
+        now = self._services.clock()
 
         def said_at(fact: ProposedFact) -> datetime:
             return max((time for source in fact.sources if (time := times.get(source))), default=now)
 
-        # A rule's fact supersedes an equal or contradicted one; a model's facts and removals supersede the whole key.
-        found = giving_way(facts)
-        whole = {
-            *(fact.key for fact, maker in found if maker == "model" or self._contradictions.may_end(fact.value)),
-            *removed_keys,
-        }
-        values: dict[str, list[str]] = {name: [] for name in removed_keys}
-        for fact, _ in facts:
-            values.setdefault(fact.key, []).append(fact.value)
-        known: dict[str, Fact] = {}
-        by_rules = {name: said for name, said in values.items() if name not in whole}
-        saying = {value for said in by_rules.values() for value in said}
-        for names, said_values in ((sorted(whole), None), (list(by_rules), saying)):
-            if names:
-                give_way()
-                of_keys = self._store.facts_of_keys(key, names, without=segment.start, saying=said_values)
-                known.update((one.id, one) for one in of_keys)
-        give_way()
         return merged(
             segment,
             facts,
-            known=list(known.values()),
+            known=self._known(key, segment, facts, removed_keys),
             removed_keys=removed_keys,
             said_at=said_at,
-            new_id=self._new_id,
+            new_id=self._services.new_id,
             ungrounded=ungrounded,
-            contradictions=self._contradictions,
+            contradicts=self._services.contradictions.contradicts,
         )
+
+    def _known(
+        self, key: SessionKey, segment: Segment, facts: Sequence[tuple[ProposedFact, Maker]], removed: Sequence[str]
+    ) -> list[Fact]:
+        """Return the known facts that a segment's facts may supersede."""
+        may_end = self._services.contradictions.may_end
+        # A rule's fact supersedes an equal or contradicted one; a model's facts and removals supersede the whole key.
+        whole = {fact.key for fact, maker in giving_way(facts) if maker == "model" or may_end(fact.value)} | {*removed}
+        others = [fact for fact, _ in facts if fact.key not in whole]
+        by_value = list(dict.fromkeys(fact.key for fact in others))
+        known: dict[str, Fact] = {}
+        for names, said in ((sorted(whole), None), (by_value, {fact.value for fact in others})):
+            if names:
+                give_way()
+                found = self._store.facts_of_keys(key, names, without=segment.start, saying=said)
+                known.update((one.id, one) for one in found)
+        give_way()
+        return list(known.values())
 
     def _block(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
         sources = self._sources(key, plan)
@@ -377,7 +344,7 @@ class SummaryWriter:
         return True
 
     def _sources(self, key: SessionKey, plan: Plan) -> list[StoredMessage]:
-        return self._conversations.read(key, before=plan.end + 1, after=plan.start - 1)
+        return self._services.store.read(key, before=plan.end + 1, after=plan.start - 1)
 
     def _segment(
         self, plan: Plan, sources: Sequence[StoredMessage], narrative: str, maker: Maker, *, parts: int = 0
@@ -387,11 +354,11 @@ class SummaryWriter:
             start=plan.start,
             end=plan.end,
             narrative=narrative,
-            tokens=self._counter.count(narrative),
+            tokens=self._services.token_counter.count(narrative),
             made_by=maker,
             sources=tuple((stored.message.id or "", content_hash(stored.message)) for stored in sources),
             parts=parts,
-            created_at=self._clock(),
+            created_at=self._services.clock(),
         )
 
 

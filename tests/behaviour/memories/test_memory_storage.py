@@ -8,7 +8,6 @@ from itertools import count
 import pytest
 
 from arc_common import InvalidInputError
-from arc_common.exceptions import StoreError
 from arc_common.memories import ProposedMemory
 from arc_common.memory.long_term.policy import Outcome
 from arc_common.memory.long_term.service import MemoryKeeper
@@ -17,6 +16,7 @@ from arc_common.protocols.search_index import Scope
 from arc_common.settings import ArcSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing import CountingObserver
+from tests.support.services import services
 
 SCOPE = Scope("caller", "ann")
 KEY = SessionKey("s", "caller", "ann")
@@ -47,6 +47,16 @@ def store(request):
     sql.close()
 
 
+class With:
+    """A store with other memories."""
+
+    def __init__(self, store, memories):
+        self._store, self.memories = store, memories
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+
 @pytest.fixture
 def make(store):
     """Makes keepers on the store."""
@@ -56,15 +66,16 @@ def make(store):
         time[0] += timedelta(seconds=1)
         return time[0]
 
-    def keeper(embedder=None, observer=None, index_store=None, memories=None, **settings):
+    def keeper(embedder=None, observer=None, memories=None, **settings):
         made.append(
             MemoryKeeper(
-                memories or store.memories,
-                index_store=index_store or (lambda: store.index),
-                embedder=embedder,
-                settings=ArcSettings(memory=settings),
-                observer=observer or CountingObserver(),
-                clock=clock,
+                services(
+                    store if memories is None else With(store, memories),
+                    settings=ArcSettings(memory=settings),
+                    observer=observer or CountingObserver(),
+                    clock=clock,
+                    embedder=embedder,
+                ),
                 new_id=lambda: f"m{next(numbers)}",
             )
         )
@@ -280,27 +291,6 @@ def test_each_sees_what_the_other_did(make, store):
     assert other.add(SCOPE, said("User lives in Busan")).outcome is Outcome.NEW
 
 
-class Late:
-    """A store in which what rests on a session came only after it was looked for."""
-
-    def __init__(self, memories):
-        self._memories = memories
-
-    def resting_on(self, key, message_ids=None):
-        return []
-
-    def __getattr__(self, name):
-        return getattr(self._memories, name)
-
-
-def test_what_came_while_a_session_was_forgotten_leaves_nothing(make, store):
-    """In the index either."""
-    keeper = make(memories=Late(store.memories))
-    keeper.add(SCOPE, said("User keeps bees", ("s", "1")))
-    assert keeper.forget(KEY) == 1
-    assert (texts(keeper), indexed(store)) == ([], [])
-
-
 class Reading:
     """A store of memories that notes what is read of it."""
 
@@ -344,35 +334,6 @@ def test_neither_adding_nor_searching_loads_what_it_does_not_need(make, store):
     assert (reading.outlines, reading.whole) == (61, 21)
 
 
-class Failing:
-    """An index store that is down while `broken`."""
-
-    def __init__(self, index):
-        self._index, self.broken = index, False
-
-    def __getattr__(self, name):
-        if self.broken:
-            raise StoreError("down")
-        return getattr(self._index, name)
-
-
-def test_an_index_that_failed_is_mended(make, store):
-    """By the next process that uses the scope: what it lacks comes, what it has too much goes."""
-    failing, observer = Failing(store.index), CountingObserver()
-    keeper = make(index_store=lambda: failing, observer=observer)
-    keeper.add(SCOPE, said("User lives in Seoul"))
-    failing.broken = True
-    keeper.add(SCOPE, said("User lives in Busan"))
-    keeper.add(SCOPE, said("User keeps bees"))
-    assert observer.counts["memory.index_errors"] > 0
-    failing.broken = False
-    assert found(keeper, "bees") == []
-    later = make()
-    later.add(SCOPE, said("User plays the harp"))
-    assert found(later, "bees") == ["User keeps bees"]
-    assert len(indexed(store)) == 3
-
-
 def test_whether_there_are_any(make, store):
     """At once, also when another process adds the first."""
     keeper = make()
@@ -395,25 +356,3 @@ def test_nothing_is_written_of_what_can_t_be_stored(make, store):
         make().add(SCOPE, said("text", metadata={"x": object()}))
     assert store.memories.updates(SCOPE).version == 0
     assert indexed(store) == []
-
-
-class Meddling:
-    """An index store in front of which somebody forgets the session just before a memory is put."""
-
-    def __init__(self, store):
-        self._store = store
-
-    def put(self, scope, kind, entries, *, removed=()):
-        """Forget, then put."""
-        self._store.memories.forget_session(KEY)
-        self._store.index.put(scope, kind, entries, removed=removed)
-
-    def __getattr__(self, name):
-        return getattr(self._store.index, name)
-
-
-def test_what_is_removed_while_it_is_added_leaves_nothing(make, store):
-    """Not in the index either."""
-    keeper = make(index_store=lambda: Meddling(store))
-    keeper.add(SCOPE, said("User keeps bees", ("s", "1")))
-    assert (texts(keeper), indexed(store)) == ([], [])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from arc_common.memories import MemoryOutline, MemoryStatus
-from arc_common.memory.long_term.contradictions import contradicts
+from arc_common.memory.long_term.contradictions import Contradictions, contradicts
 from arc_common.memory.long_term.deduplication import Holdings, folded
 from arc_common.protocols.memories import MemoryUpdates
 
@@ -41,7 +41,7 @@ CHANGES = st.lists(
 @given(CHANGES, TEXTS, st.sampled_from([0.5, 0.8, 1.0]))
 def test_it_finds_what_a_look_at_everything_finds(changes, text, cutoff):
     """After any changes, known in part or as a whole."""
-    held, all_of_it = Holdings(), {}
+    held, all_of_it = Holdings(Contradictions()), {}
     for version, (put, removed) in enumerate(changes, 1):
         latest = {outline.id: outline for outline in put}
         gone = [name for name in removed if name not in latest]
@@ -67,7 +67,7 @@ def test_it_finds_what_a_look_at_everything_finds(changes, text, cutoff):
 
 def test_updates_in_part_leave_the_others():
     """Only what is named changes."""
-    held = Holdings()
+    held = Holdings(Contradictions())
     one, other = (MemoryOutline(name, name, 0.5, MemoryStatus.ACTIVE, None, NOW, None) for name in "ab")
     held.apply(MemoryUpdates(1, (one, other), is_whole=True))
     held.apply(MemoryUpdates(2, (), is_whole=False))

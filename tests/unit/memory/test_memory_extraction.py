@@ -12,13 +12,14 @@ from arc_common.messages import ARC_MARK
 from arc_common.prompts import render_fence
 from arc_common.settings import ArcSettings
 from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel
+from tests.support.services import services
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def extractor(model=None, observer=None, **settings):
     settings = ArcSettings(memory=settings, model_calls={"attempts": 1})
-    return Extractor(model, settings=settings, observer=observer or CountingObserver())
+    return Extractor(services(settings=settings, observer=observer or CountingObserver(), chat_model=model))
 
 
 def user(text, message_id="u1"):
@@ -121,7 +122,7 @@ def test_a_model_that_is_down_is_left_alone():
     """After so many failures it is not asked for a while."""
     model = FailingChatModel(ConnectionError("down"))
     settings = ArcSettings(model_calls={"attempts": 1, "breaker_failures": 2})
-    one = Extractor(model, settings=settings, observer=CountingObserver())
+    one = Extractor(services(settings=settings, observer=CountingObserver(), chat_model=model))
     for _ in range(5):
         one.extract([user("I love hiking.")])
     assert len(model.requests) == 2

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory, Wording
+from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.memory.long_term.deduplication import Holdings
 from arc_common.memory.long_term.policy import (
     MOST_WORDINGS,
@@ -32,7 +33,7 @@ def a_memory(memory_id, text="text", *, days=0, **values):
 
 def holding(*memories):
     """A scope that holds them."""
-    held = Holdings()
+    held = Holdings(Contradictions())
     held.apply(MemoryUpdates(1, tuple(map(MemoryOutline.of, memories)), is_whole=True))
     return held
 

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.memory.recall.index import MessageIndex
-from arc_common.observability import SilentObserver
 from arc_common.protocols import ConversationStore, Embedder, SessionKey
 from arc_common.protocols.search_index import IndexEntry, IndexStore
+from arc_common.settings import ArcSettings
 from arc_common.stores import SqlIndexStore
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
+from tests.support.services import services
 
 KEY = SessionKey("s", user_id="u")
 WORDS = ("harbour", "lantern", "orchard", "velvet", "gravel", "부산", "", "meadow copper thimble walnut")
@@ -36,6 +37,16 @@ class Letters:
         return [[1.0 + text.count(chr(97 + i)) for i in range(26)] for text in texts]
 
 
+class Beside:
+    """A store of conversations with another index."""
+
+    def __init__(self, conversations: ConversationStore, index: IndexStore) -> None:
+        self._conversations, self.index = conversations, index
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._conversations, name)
+
+
 def index_of(
     conversations: ConversationStore,
     store: IndexStore,
@@ -45,14 +56,8 @@ def index_of(
     window_terms: int = 6,
 ) -> MessageIndex:
     """An index with windows of few terms."""
-    return MessageIndex(
-        lambda: store,
-        conversations,
-        window_terms=window_terms,
-        embedder=embedder,
-        user_wide=user_wide,
-        observer=SilentObserver(),
-    )
+    recall = {"window_terms": window_terms, "scope": "user" if user_wide else "session"}
+    return MessageIndex(services(Beside(conversations, store), settings=ArcSettings(recall=recall), embedder=embedder))
 
 
 def entries(index: MessageIndex, key: SessionKey = KEY) -> list[tuple[Any, ...]]:

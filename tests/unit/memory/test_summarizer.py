@@ -13,6 +13,7 @@ from arc_common.memory.summaries.summarizers import ModelSummarizer, cut_to_toke
 from arc_common.prompts import SummaryFormatError
 from arc_common.testing import CountingObserver
 from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel
+from tests.support.services import services
 
 CHAT = [
     Message("user", "My order is ORD-7731, ship it to Porto.", id="m0"),
@@ -31,9 +32,8 @@ GOOD = json.dumps(
 
 def summarizer(model, *, observer=None, calls=None, **summary):
     settings = ArcSettings(model_calls={"attempts": 1, **(calls or {})}, summary=summary)
-    return ModelSummarizer(
-        model, settings=settings, token_counter=HeuristicTokenCounter(), observer=observer, pause_seconds=0
-    )
+    parts = {} if observer is None else {"observer": observer}
+    return ModelSummarizer(services(settings=settings, **parts), model, pause_seconds=0)
 
 
 def test_a_leaf_has_facts_with_sources_and_a_narrative():

@@ -1,14 +1,12 @@
 """Who writes a session's summaries: `summarize` and the leases of others; what there is to be seen of it."""
 
 from collections.abc import Callable, Iterator
-from itertools import count
 from typing import Any
 
 import pytest
 
 from arc_common.context import Costs, HistoryRoom
-from arc_common.memory.summaries.background import HierarchicalMemory
-from arc_common.memory.summaries.writer import SummaryWriter
+from arc_common.memory.summaries.reader import HierarchicalMemory
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import SegmentOutline
@@ -18,6 +16,7 @@ from arc_common.testing.conversation_store_contract import START, counted
 from arc_common.testing.summary_store_contract import Clock, a_view
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter
+from tests.support.services import services
 from tests.support.summaries import settings_with
 
 KEY = SessionKey("session", user_id="user")
@@ -31,15 +30,11 @@ class Bench:
         self.store = SqlStore(clock=self.clock)
         self.counts = CountingObserver()
         self._during = during
-        settings, counter, numbers = settings_with(), HeuristicTokenCounter(), count(1)
-        writer = SummaryWriter(
-            self.store.summaries, self.store, summarizer=None, counter=counter, settings=settings,
-            observer=self.counts, clock=self.clock, new_id=lambda: f"f{next(numbers)}",
-        )  # fmt: skip
         self.memory = HierarchicalMemory(
-            self.store.summaries, self.store, writer=writer, counter=counter, settings=settings,
-            observer=self.counts, clock=self.clock, pause=self.wait,
-        )  # fmt: skip
+            services(self.store, settings=settings_with(), observer=self.counts, clock=self.clock),
+            None,
+            pause=self.wait,
+        )
 
     @property
     def waited(self) -> float:

@@ -12,13 +12,13 @@ from arc_common.facts import Fact, FactCategory, ProposedFact
 from arc_common.memory.summaries.summarizers import SegmentSummary
 from arc_common.memory.summaries.writer import SummaryWriter, content_hash
 from arc_common.messages import ContentPart, Message, Role, ToolCall, same_content
-from arc_common.observability import SilentObserver
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.summaries import Lease, View
 from arc_common.settings import ArcSettings
 from arc_common.stores import SqlStore
 from arc_common.text.sentences import sentences_of
 from arc_common.tokens.counters import HeuristicTokenCounter
+from tests.support.services import services
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = SessionKey("session")
@@ -71,13 +71,17 @@ class Bench:
         numbers = count(1)
         prefix = id(self)
         self.writer = SummaryWriter(
-            self.summaries, self.store, summarizer=summarizer, counter=HeuristicTokenCounter(),
-            settings=ArcSettings(
-                summary={"leaf_messages": 16, **summary},  # short messages fill a leaf too
-                facts={"related_tokens": related_tokens},
+            services(
+                self.store,
+                settings=ArcSettings(
+                    summary={"leaf_messages": 16, **summary},  # short messages fill a leaf too
+                    facts={"related_tokens": related_tokens},
+                ),
+                clock=lambda: NOW,
+                new_id=lambda: f"f{prefix}-{next(numbers)}",
             ),
-            observer=SilentObserver(), clock=lambda: NOW, new_id=lambda: f"f{prefix}-{next(numbers)}",
-        )  # fmt: skip
+            summarizer,
+        )
 
     def say(self, messages: int, *, first: int = 1) -> None:
         """The user's and the assistant's messages in turn."""

@@ -1,0 +1,27 @@
+"""Services for tests of one part of the memory."""
+
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from arc_common.memory.long_term.contradictions import Contradictions
+from arc_common.memory.services import Services
+from arc_common.observability import SilentObserver
+from arc_common.settings import ArcSettings
+from arc_common.stores import SqlStore
+from arc_common.tokens.counters import HeuristicTokenCounter
+
+
+def services(store: Any = None, **parts: Any) -> Services:
+    """A store in memory, default settings and the rules, unless others are given."""
+    numbers = count(1)
+    defaults: dict[str, Any] = {
+        "store": SqlStore() if store is None else store,
+        "settings": ArcSettings(),
+        "token_counter": HeuristicTokenCounter(),
+        "observer": SilentObserver(),
+        "clock": lambda: datetime.now(UTC),
+        "new_id": lambda: f"new-{next(numbers)}",
+        "contradictions": Contradictions(),
+    }
+    return Services(**{**defaults, **parts})
