@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from arc_common._version import __version__
-from arc_common.context.display import counted, excerpt
-from arc_common.context.display_terminal import render_terminal
+from arc_common.context.display import counted, excerpt, render_terminal
 from arc_common.engine.admin import ReplayedTurn, SessionDebug
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ArcError, ConfigurationError, hide_password

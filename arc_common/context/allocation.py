@@ -107,19 +107,12 @@ def wishes(
 
 @dataclass(frozen=True, slots=True)
 class HistoryRoom:
-    """The tokens available for verbatim messages.
-
-    Args:
-        budget: The request's token budget.
-        left: The tokens left by the fixed parts and the documents, for messages, facts, summary and recalled items.
-        costs: Counts the tokens of texts.
-        threshold: The share of the room (above 1: the request's tokens) beyond which finished summaries are adopted.
-    """
+    """The tokens available for verbatim messages."""
 
     budget: TokenBudget
-    left: int
+    left: int  # what the fixed parts and the documents leave to messages, facts, summary and recalled items
     costs: Costs
-    threshold: float
+    threshold: float  # the share of the room, or above 1 the tokens, beyond which finished summaries are adopted
 
     @property
     def least(self) -> int:
@@ -151,15 +144,10 @@ class HistoryRoom:
 
 
 def history_room(request: Request, costs: Costs) -> HistoryRoom:
-    """Return the tokens available for verbatim messages.
-
-    Args:
-        request: The caller's request.
-        costs: Counts the tokens of its parts.
-    """
+    """Return the tokens available for verbatim messages."""
     budget = request.budget
-    draft = Draft(request, request.query, (request.system_prompt,) if request.system_prompt else ())
-    fixed = draft.tokens(costs)
+    instructions = (request.system_prompt,) if request.system_prompt else ()
+    fixed = Draft(request, request.query, Layers(instructions=instructions)).tokens(costs)
     documents = sum(costs.text(plain(document).text) for document in request.documents)
     documents = min(documents, budget.max_tokens("documents"))
     left = budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents

@@ -1,11 +1,12 @@
-"""Builds the context window: fills each section of a request within its share, and writes the receipt."""
+"""Builds a turn's context window, and the view for adapters with a prompt of their own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from arc_common.context.allocation import Sharing, wishes
-from arc_common.context.draft import NO_LAYERS, NOTHING, Draft, Layers, RecalledKind, RecalledLine, fact_items
+from arc_common.context.draft import NO_LAYERS, NOTHING, Draft, Layers, RecalledLine
 from arc_common.context.receipt import (
     ContextWindow,
     Item,
@@ -19,15 +20,19 @@ from arc_common.context.receipt import (
 from arc_common.context.request import Costs, Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
-from arc_common.messages import Exchange, Message, Role
+from arc_common.messages import ARC_MARK, Message, Role
 from arc_common.tokens.compression.truncation import shortened
 from arc_common.tokens.counters import REQUEST_OVERHEAD
 from arc_common.tokens.selection import (
+    EMPTY,
     OLDER,
     Changed,
+    CurrentTurn,
     Dropped,
+    Fitted,
     current_turn,
     fit_exchanges,
+    says_something,
     select_window,
     with_distinct_call_ids,
 )
@@ -35,9 +40,13 @@ from arc_common.tokens.selection import (
 TOO_LARGE = "no room for it"
 NOT_ADOPTED = "fact that is not adopted"
 NOT_NARRATED = "summary beyond its limit"
+OLDER_STEP = "older step of the running turn"
 
 _KINDS = 4
 """Recalled items share one section: memories, artifacts and facts get up to a quarter each, messages the rest."""
+
+_ORDER = ("system", "tools", "facts", "summary", "history", "user_message", "recalled", "documents", "current_turn")
+"""The order of the sections in the receipt."""
 
 
 def build_context_window(
@@ -51,33 +60,23 @@ def build_context_window(
     passed_over: Sequence[Omission] = (),
     stored: bool = False,
 ) -> ContextWindow:
-    """Build a request within its budget.
+    """Build a request within its budget from the newest messages and the layers.
 
     The system prompt, the user message and the schemas are reserved first. The budget's sections share the remaining
     tokens by `min_tokens`, `max_tokens` and priority (`TokenBudget.allot`), and lend their unused tokens. With the
     default priorities the oldest whole turns are dropped first, then documents (best first; a document that doesn't fit
     is skipped for the next), then older messages of the current turn. The history's system messages are merged into the
-    one system message.
+    one system message: those at the start of a given history are as fixed as the system prompt, and the oldest ones of
+    a `stored` history are dropped, with a note, if they don't fit.
 
     Without a query in the request, the history's newest user message is the current one: it is shown whole, recalled
     items and documents follow its text, and the messages after it are the running turn.
-
-    Args:
-        request: The caller's request.
-        history: The conversation's newest messages, oldest first.
-        costs: Counts the tokens of messages.
-        layers: Facts, summary and recalled items.
-        unread: The messages before `history` that were neither loaded nor summarised.
-        notes: Problems so far, for the receipt.
-        passed_over: Retrieved documents that are not in the request, for the receipt.
-        stored: Whether the history was loaded from the store. Its oldest system messages are then dropped, with a
-            note, if they don't fit. System messages at the start of a given history are as fixed as the system prompt.
 
     Raises:
         BudgetExceededError: The system prompt and the current user message alone don't fit.
         InvalidInputError: Neither the request nor the history has a user message.
     """
-    builder = _Builder(request, history, costs=costs, layers=layers, notes=notes, stored=stored)
+    builder = _WindowBuilder(request, history, costs=costs, layers=layers, notes=notes, stored=stored)
     builder.remember()
     builder.recall()
     builder.run()
@@ -87,7 +86,35 @@ def build_context_window(
 
 
 class _Builder:
-    """Builds one request: holds its parts, their tokens and the omissions so far."""
+    """Holds what windows and views share: the costs and the omissions so far."""
+
+    def __init__(self, costs: Costs) -> None:
+        self._costs = costs
+        self._omissions: list[Omission] = []
+
+    def _shorten(self, message: Message, room: int) -> Message | None:
+        return shortened(message, max_tokens=room, count=self._costs.message)
+
+    def _items(self, messages: Sequence[Message]) -> MessageItems:
+        return MessageItems(messages, list(map(self._costs.message, messages)))
+
+    def _note_dropped(self, dropped: Sequence[Dropped]) -> None:
+        self._omissions += [
+            Omission("message", left.message.id, self._costs.message(left.message), left.reason) for left in dropped
+        ]
+
+    def _note_older_steps(self, steps: Fitted) -> None:
+        self._note_dropped([Dropped(message, OLDER_STEP) for message in reversed(steps.dropped)])
+
+    def _note_changed(self, changed: Sequence[Changed]) -> None:
+        self._omissions += [
+            Omission("message", part.message.id, max(part.tokens_before - part.tokens_after, 0), part.reason)
+            for part in changed
+        ]
+
+
+class _WindowBuilder(_Builder):
+    """Builds one request: fills its sections one after the other."""
 
     def __init__(
         self,
@@ -99,40 +126,35 @@ class _Builder:
         notes: Sequence[str],
         stored: bool,
     ) -> None:
-        self._request, self._costs, self._layers = request, costs, layers
-        self._notes = list(notes)
-        self._omissions: list[Omission] = []
+        super().__init__(costs)
+        self._request, self._layers, self._notes = request, layers, list(notes)
         spoken = with_distinct_call_ids([message for message in history if message.role is not Role.SYSTEM])
-        before, user, running = self._split(spoken)
-        self._before, self._user, self._running = before, user, running
-        self._schemas = costs.schemas(request)
-        self._sharing = Sharing(
-            self._opened(history, user, layers, stored=stored),
-            budget=request.budget,
-            schemas=self._schemas,
-            wanted=wishes(request, layers, before=before, running=running, costs=costs),
-            costs=costs,
-        )
-
-    def _split(self, spoken: Sequence[Message]) -> tuple[Sequence[Message], Message, Sequence[Exchange]]:
-        if self._request.query is not None:
-            return spoken, self._request.query, ()
-        turn = current_turn(spoken)
+        turn = CurrentTurn(tuple(spoken), request.query, (), ()) if request.query else current_turn(spoken)
         if turn.user is None:
             raise InvalidInputError("query", None, "a user message, here or in the history: a request needs one")
         self._note_dropped(turn.dropped)
-        return turn.before, turn.user, turn.running
+        self._before: Sequence[Message] = turn.before
+        self._user, self._running = turn.user, turn.running
+        self._schemas = costs.schemas(request)
+        self._sharing = Sharing(
+            self._opened(history, turn.user, stored=stored),
+            budget=request.budget,
+            schemas=self._schemas,
+            wanted=wishes(request, layers, before=turn.before, running=turn.running, costs=costs),
+            costs=costs,
+        )
 
-    def _opened(self, history: Sequence[Message], user: Message, layers: Layers, *, stored: bool) -> Draft:
+    def _opened(self, history: Sequence[Message], user: Message, *, stored: bool) -> Draft:
         """Return the draft with the fixed parts, dropping the oldest remembered instructions until it fits."""
         request, costs = self._request, self._costs
         remarks = [message.text for message in history if message.role is Role.SYSTEM]
-        first = next((i for i, message in enumerate(history) if message.role is not Role.SYSTEM), len(history))
-        fixed = [request.system_prompt or "", *([] if stored else remarks[:first])]
-        optional = [*layers.instructions, *(remarks if stored else remarks[first:])]
+        leading = 0 if stored else len(list(takewhile(lambda message: message.role is Role.SYSTEM, history)))
+        fixed = [request.system_prompt or "", *remarks[:leading]]
+        optional = [*self._layers.instructions, *remarks[leading:]]
         limit = request.budget.input_tokens
         while True:
-            draft = Draft(request, user, tuple(text for text in (*fixed, *optional) if text.strip()))
+            texts = tuple(text for text in (*fixed, *optional) if text.strip())
+            draft = Draft(request, user, Layers(instructions=texts))
             needed = REQUEST_OVERHEAD + self._schemas + draft.tokens(costs)
             if needed <= limit:
                 return draft
@@ -145,57 +167,56 @@ class _Builder:
 
     def remember(self) -> None:
         """Fill in adopted facts and summary, within their shares and half of the room; drop facts last."""
-        costs, layers = self._costs, self._layers
-        room_facts, room_narrative = self._sharing.room("facts"), self._sharing.room("summary")
-        lent = min(self._sharing.room("recalled"), self._request.budget.lent_to_facts())
+        costs, layers, sharing = self._costs, self._layers, self._sharing
+        room_facts, room_narrative = sharing.room("facts"), sharing.room("summary")
+        lent = min(sharing.room("recalled"), self._request.budget.lent_to_facts())
         narrative = layers.narrative_lines
         while layers.facts and costs.text("\n".join(layers.facts)) > room_facts + lent:
             layers = layers.with_fewer_facts()
         while narrative and costs.text("\n".join(narrative)) > room_narrative:
             narrative = narrative[1:]
         while layers.facts or narrative:
-            filled = replace(self._sharing.draft, facts=layers.facts, narrative=narrative)
-            if self._sharing.added(filled) <= self._sharing.left // 2:
+            filled = sharing.draft.showing(facts=layers.facts, narrative="\n".join(narrative))
+            if sharing.added(filled) <= sharing.left // 2:
                 break
             if narrative:
                 narrative = narrative[1:]
             else:
                 layers = layers.with_fewer_facts()
-        facts = self._sharing.fill(replace(self._sharing.draft, facts=layers.facts))
-        summary = self._sharing.fill(replace(self._sharing.draft, narrative=narrative))
+        facts = sharing.fill(sharing.draft.showing(facts=layers.facts))
+        summary = sharing.fill(sharing.draft.showing(narrative="\n".join(narrative)))
         self._borrowed = min(max(facts - room_facts, 0), lent)
-        self._sharing.close("facts", tokens=facts, limit=max(room_facts + lent, facts), items=fact_items(layers))
+        sharing.close("facts", tokens=facts, limit=max(room_facts + lent, facts), items=layers.fact_items)
         lines = [Item("summary", line) for line in narrative]
-        self._sharing.close("summary", tokens=summary, limit=max(room_narrative, summary), items=lines)
+        sharing.close("summary", tokens=summary, limit=max(room_narrative, summary), items=lines)
         missed = layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)]
-        self._pinned = frozenset(layers.fact_ids)
+        self._adopted = frozenset(layers.fact_ids)
         self._omissions += [Omission("summary", None, costs.text(line), TOO_LARGE) for line in reversed(missed)]
         adopted = zip(self._layers.facts, self._layers.fact_ids, strict=False)
         self._omissions += [
             Omission("fact", name, costs.text(line), TOO_LARGE)
             for line, name in list(adopted)[::-1]
-            if name not in self._pinned
+            if name not in self._adopted
         ]
 
     def recall(self) -> None:
         """Fill in the memories, artifacts, facts and messages recalled for the question, and the idle note."""
-        most = self._request.budget.max_tokens("recalled")
+        layers, most = self._layers, self._request.budget.max_tokens("recalled")
         room = max(min(self._sharing.room("recalled"), most - self._borrowed), 0)
-        noted = replace(self._sharing.draft, idle_note=self._layers.idle_note)
+        noted = self._sharing.draft.showing(idle_note=layers.idle_note)
         spent = self._sharing.added(noted)
-        if self._layers.idle_note and spent <= room:
+        if layers.idle_note and spent <= room:
             self._sharing.fill(noted)
         else:
             spent = 0
-        layers, quarter = self._layers, most // _KINDS
+        quarter = most // _KINDS
         remembered = self._recall(layers.memories, "memories", min(room - spent, quarter))
         spent += remembered
         spent += self._recall(layers.artifacts, "artifacts", min(room - spent, 2 * quarter - remembered))
-        facts = [fact for fact in layers.recalled if fact.id not in self._pinned]
+        facts = [fact for fact in layers.recalled if fact.id not in self._adopted]
         spent += self._recall(facts, "recalled", min(room - spent, quarter if layers.messages else room))
-        spent += self._recall(layers.messages, "said", room - spent)
-        draft = self._sharing.draft
-        items = draft.recollections(self._costs)
+        spent += self._recall(layers.messages, "messages", room - spent)
+        items = self._sharing.draft.recollections(self._costs)
         shown = {item.id for item in items}
         self._omissions += [
             Omission(kind, one.id, self._costs.corrected(one.tokens), TOO_LARGE, one.score_parts)
@@ -205,13 +226,13 @@ class _Builder:
         ]
         self._sharing.close("recalled", tokens=spent, limit=room, items=items)
 
-    def _recall(self, lines: Sequence[RecalledLine], kind: RecalledKind, room: int) -> int:
+    def _recall(self, lines: Sequence[RecalledLine], kind: str, room: int) -> int:
         """Show the best lines that fit, and return their tokens."""
         if not lines:
             return 0
         filled = self._sharing.filled(
             lines,
-            lambda kept: self._sharing.draft.recalling(kind, kept),
+            lambda kept: self._sharing.draft.showing(**{kind: kept}),
             size=lambda line: self._costs.corrected(line.tokens),
             room=room,
         )
@@ -220,12 +241,12 @@ class _Builder:
     def run(self) -> None:
         """Fill in the running turn after the user's message: whole, or its newest steps."""
         room = self._sharing.room("current_turn")
-        fitted = fit_exchanges(self._running, room, count=self._costs.message, shorten=self._shorten)
-        self._running_messages = fitted.shown
-        self._note_dropped([Dropped(message, "older step of the running turn") for message in reversed(fitted.dropped)])
-        self._note_changed(fitted.changed)
+        steps = fit_exchanges(self._running, room, count=self._costs.message, shorten=self._shorten)
+        self._steps = steps.shown
+        self._note_older_steps(steps)
+        self._note_changed(steps.changed)
         if self._running:
-            self._sharing.close("current_turn", tokens=fitted.tokens, limit=room, items=self._items(fitted.shown))
+            self._sharing.close("current_turn", tokens=steps.tokens, limit=room, items=self._items(steps.shown))
 
     def show(self) -> None:
         """Fill in documents, best first."""
@@ -240,18 +261,16 @@ class _Builder:
         shown = [_document(document, self._costs) for document in filled.documents]
         self._sharing.close("documents", tokens=self._sharing.fill(filled), limit=room, items=shown)
         kept = {id(document) for document in filled.documents}
+        missed = [_document(document, self._costs) for document in documents if id(document) not in kept]
         self._missed_documents = [
-            Omission("document", item.id, item.tokens or 0, TOO_LARGE, item.score_parts)
-            for document in documents
-            if id(document) not in kept
-            for item in [_document(document, self._costs)]
+            Omission("document", item.id, item.tokens or 0, TOO_LARGE, item.score_parts) for item in missed
         ]
 
     def converse(self) -> None:
         """Fill in the newest turns of the history that fit."""
         room = self._sharing.room("history")
         self._compress(room)
-        shown = 0 if self._request.query else 1 + len(self._running_messages)
+        shown = 0 if self._request.query else 1 + len(self._steps)
         selection = select_window(
             self._before,
             max_turns=_less(self._request.max_turns, 1 if shown else 0),
@@ -281,35 +300,25 @@ class _Builder:
 
     def window(self, unread: LeftOut, passed_over: Sequence[Omission]) -> ContextWindow:
         """Return the messages with their sections and receipt."""
-        request, draft, costs = self._request, self._sharing.draft, self._costs
+        request, draft, costs, sections = self._request, self._sharing.draft, self._costs, self._sharing.sections
         limit = request.budget.input_tokens
-        system, query = draft.system, draft.query
-        bare = Draft(request, draft.user, draft.instructions)
-        instructions = costs.message(bare.system) if bare.system else 0
-        system_items = [Item("message", text) for text in draft.instructions]
+        texts = draft.shown.instructions
+        bare = Draft(request, draft.user, Layers(instructions=texts)).system
+        instructions = costs.message(bare) if bare else 0
         tools = [Item("tool", "", _tool_name(tool), costs.tool(tool)) for tool in request.tools or ()]
         if request.response_format:
             rest = self._schemas - costs.schemas(replace(request, response_format=None))
             tools.append(Item("schema", "", tokens=rest))
         asked = REQUEST_OVERHEAD + costs.message(self._user)
-        for name, tokens, items in (
-            ("system", instructions, with_parts_of(instructions, system_items)),
-            ("tools", self._schemas, with_parts_of(self._schemas, tools)),
-            ("user_message", asked, MessageItems([self._user], [asked])),
-        ):
-            self._sharing.sections[name] = Section(name, tokens, limit, items)
-        messages = (
-            *([system] if system else ()),
-            *self._kept,
-            *([query] if query else ()),
-            *self._running_messages,
-        )
-        sections = tuple(self._sharing.sections[name] for name in _ORDER if name in self._sharing.sections)
-        total = limit - self._sharing.left
+        said = with_parts_of(instructions, [Item("message", text) for text in texts])
+        sections["system"] = Section("system", instructions, limit, said)
+        sections["tools"] = Section("tools", self._schemas, limit, with_parts_of(self._schemas, tools))
+        sections["user_message"] = Section("user_message", asked, limit, MessageItems([self._user], [asked]))
+        messages = tuple(one for one in (draft.system, *self._kept, draft.query, *self._steps) if one)
         kept = [
-            *(item.id for item in self._sharing.sections["facts"].items),
+            *(item.id for item in sections["facts"].items),
             *(message.id for message in messages),
-            *(fact.id for fact in draft.recalled),
+            *(fact.id for fact in draft.shown.recalled),
             *(plain(document).id for document in draft.documents),
         ]
         receipt = receipt_of(
@@ -318,40 +327,212 @@ class _Builder:
             rest={OLDER: unread, NOT_ADOPTED: self._not_shown(), NOT_NARRATED: self._layers.not_narrated},
             notes=self._notes,
             nearest=request.nearest,
-            sections=sections,
-            total_tokens=total,
+            sections=tuple(sections[name] for name in _ORDER if name in sections),
+            total_tokens=limit - self._sharing.left,
             input_tokens=request.budget.input_limit,
             error_reserve=request.budget.input_limit - limit,
         )
-        return ContextWindow(messages=messages, sections=sections, total_tokens=total, receipt=receipt)
-
-    def _shorten(self, message: Message, room: int) -> Message | None:
-        return shortened(message, max_tokens=room, count=self._costs.message)
-
-    def _items(self, messages: Sequence[Message]) -> MessageItems:
-        return MessageItems(messages, list(map(self._costs.message, messages)))
+        return ContextWindow(messages, receipt.sections, receipt.total_tokens, receipt)
 
     def _not_shown(self) -> LeftOut:
         """Return the count and tokens of the facts that are neither adopted nor recalled."""
-        shown = {fact.id for fact in self._sharing.draft.recalled}.union(self._layers.fact_ids)
+        shown = {fact.id for fact in self._sharing.draft.shown.recalled}.union(self._layers.fact_ids)
         missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
         others = self._layers.not_recalled
         return LeftOut(others.count + len(missed), others.tokens + sum(map(self._costs.corrected, missed)))
 
-    def _note_dropped(self, dropped: Sequence[Dropped]) -> None:
-        self._omissions += [
-            Omission("message", left.message.id, self._costs.message(left.message), left.reason) for left in dropped
-        ]
 
-    def _note_changed(self, changed: Sequence[Changed]) -> None:
-        self._omissions += [
-            Omission("message", part.message.id, max(part.tokens_before - part.tokens_after, 0), part.reason)
-            for part in changed
-        ]
+@dataclass(frozen=True, slots=True)
+class ViewLimits:
+    """The limits and options of a view: see `Session.window`."""
+
+    max_tokens: int | None = None
+    max_turns: int | None = None
+    max_messages: int | None = None
+    reserved: int = 0
+    keep_opening: bool = False
+    keep_newest: bool = False
+    include_summary: bool = True
+
+    @property
+    def unlimited(self) -> bool:
+        """Return whether no token, turn or message limit is set."""
+        return self.max_tokens is None and self.max_turns is None and self.max_messages is None
 
 
-_ORDER = ("system", "tools", "facts", "summary", "history", "user_message", "recalled", "documents", "current_turn")
-"""The order of the sections in the receipt."""
+def build_view(
+    limits: ViewLimits,
+    history: Sequence[Message],
+    *,
+    costs: Costs,
+    most: int,
+    error_reserve: int,
+    layers: Layers,
+    unread: LeftOut,
+    notes: Sequence[str],
+    nearest: int,
+) -> ContextWindow:
+    """Show the newest whole turns within limits, after facts and summary: see `Session.window` for the guarantees.
+
+    `most` is the `max_tokens` of `limits`, or a default if it has none; `error_reserve` is kept free on top of it.
+
+    Raises:
+        BudgetExceededError: With `keep_newest`: the newest user message and the system messages before it exceed
+            `max_tokens`.
+    """
+    builder = _ViewBuilder(limits, history, costs=costs, most=most, layers=layers, is_whole=not unread.count)
+    chosen = builder.choose()
+    shown = with_distinct_call_ids(chosen)
+    longer = costs.messages(shown) - costs.messages(chosen)
+    if longer > 0 and limits.max_tokens is not None:  # renamed call ids may cost more tokens
+        shown = with_distinct_call_ids(builder.choose(spare=longer))
+    messages = (builder.memory, *shown) if builder.memory else tuple(shown)
+    receipt = receipt_of(
+        [message.id for message in messages if message.id],
+        builder.omissions(),
+        rest={OLDER: unread},
+        notes=notes,
+        nearest=nearest,
+        sections=builder.sections(shown),
+        total_tokens=costs.messages(messages) + limits.reserved,
+        input_tokens=most + error_reserve,
+        error_reserve=error_reserve,
+    )
+    return ContextWindow(messages, receipt.sections, receipt.total_tokens, receipt)
+
+
+class _ViewBuilder(_Builder):
+    """Builds one view."""
+
+    def __init__(
+        self,
+        limits: ViewLimits,
+        history: Sequence[Message],
+        *,
+        costs: Costs,
+        most: int,
+        layers: Layers,
+        is_whole: bool,
+    ) -> None:
+        super().__init__(costs)
+        self._limits, self._layers, self._most, self._is_whole = limits, layers, most, is_whole
+        self._available = max(most - limits.reserved, 0)
+        messages = [message for message in history if says_something(message)]
+        self._empty = [Dropped(message, EMPTY) for message in history if not says_something(message)]
+        self._leading = list(takewhile(lambda message: message.role is Role.SYSTEM, messages))
+        spoken = messages[len(self._leading) :]
+        unsplit = CurrentTurn(tuple(spoken), None, (), ())
+        turn = current_turn(spoken, live=False) if limits.keep_newest else unsplit
+        self._turn = turn if turn.user else unsplit
+
+    def choose(self, *, spare: int = 0) -> list[Message]:
+        """Choose the newest turn, facts and summary, and older turns, leaving `spare` tokens free."""
+        limits, costs = self._limits, self._costs
+        self._steps = self._fitted_steps(spare)
+        self._newest = (self._turn.user, *self._steps.shown) if self._turn.user else ()
+        self.memory, self._remembered = self._memory_message()
+        spent = costs.messages(self._newest) + (costs.message(self.memory) if self.memory else 0) + spare
+        self._selection = select_window(
+            [*self._leading, *self._turn.before],
+            max_turns=_less(limits.max_turns, 1 if self._newest else 0),
+            max_messages=_less(limits.max_messages, len(self._newest)),
+            max_tokens=None if limits.max_tokens is None else max(self._available - spent, 0),
+            count=costs.message,
+            keep_opening=limits.keep_opening and self._is_whole and self.memory is None and not self._newest,
+            continued=bool(self._newest),
+            shorten=self._shorten,
+        )
+        return [*self._selection.kept, *self._newest]
+
+    def _fitted_steps(self, spare: int) -> Fitted:
+        """Return the steps of the newest turn that fit."""
+        most, costs, user, running = self._limits.max_tokens, self._costs, self._turn.user, self._turn.running
+        if user is None or most is None:
+            steps = tuple(message for step in running for message in step.messages)
+            return Fitted(steps, (), (), costs.messages(steps))
+        asked = costs.message(user)
+        fixed = self._fixed(most - asked)
+        if fixed + asked > most:
+            what = "system messages and user message" if fixed else "user message"
+            raise BudgetExceededError(what, needed=fixed + asked, available=most)
+        last = costs.messages(running[-1].messages) if running else 0
+        room = max(self._available - fixed - asked, min(most - fixed - asked, last)) - spare
+        return fit_exchanges(running, room, count=costs.message, shorten=self._shorten)
+
+    def _fixed(self, room: int) -> int:
+        """Return the system messages' tokens, dropping the oldest summarised ones after the first until they fit."""
+        leading = self._costs.messages(self._leading)
+        while True:
+            tokens = leading + self._instructions()
+            first, *others = self._layers.instructions or ("",)
+            if tokens <= room or not others:
+                return tokens
+            self._layers = replace(self._layers, instructions=(first, *others[max(len(others) // 4, 1) :]))
+
+    def _instructions(self) -> int:
+        """Return the tokens of the system message without facts and summary."""
+        system = Draft(Request(), None, Layers(instructions=self._layers.instructions)).system
+        return self._costs.message(system) if system else 0
+
+    def _memory_message(self) -> tuple[Message | None, list[Item]]:
+        """Return older instructions, facts and summary as one leading system message, and its items."""
+        room, costs, layers = self._room(), self._costs, self._layers
+        narrative = layers.narrative_lines
+        while True:
+            draft = Draft(Request(), None, replace(layers, narrative="\n".join(narrative)))
+            message = draft.system
+            if message is None:
+                return None, []
+            message = replace(message, metadata={ARC_MARK: "memory"})
+            if costs.message(message) <= room:
+                lines = [Item("summary", line) for line in narrative]
+                return message, [*layers.fact_items, *lines, *draft.recollections(costs)]
+            if layers.idle_note:
+                layers = replace(layers, idle_note="")
+            elif not (layers.facts or narrative or layers.has_recollections):
+                return message, []
+            elif layers.has_recollections:
+                layers = layers.with_fewer_recollections()
+            elif narrative:
+                narrative = narrative[1:]
+            else:
+                layers = layers.with_fewer_facts()
+
+    def _room(self) -> int:
+        """Return the tokens for facts and summary: at most half of the limit."""
+        taken = self._costs.messages((*self._leading, *self._newest)) if self._newest else 0
+        return min(self._most // 2, max(self._available - taken, 0))
+
+    def sections(self, shown: Sequence[Message]) -> tuple[Section, ...]:
+        """Return the sections of the view, which shows these messages after facts and summary."""
+        costs, most, reserved = self._costs, self._most, self._limits.reserved
+        instructions = self._instructions()
+        block = (costs.message(self.memory) if self.memory else 0) - instructions
+        said = [Item("message", text) for text in self._layers.instructions if text.strip()]
+        turns = len(shown) - len(self._newest)
+        asked = turns + bool(self._newest)
+        leading, spoken = shown[: len(self._leading)], shown[len(self._leading) : turns]
+        system = [*with_parts_of(instructions, said), *self._items(leading)]
+        remembered = with_parts_of(block, [replace(item, tokens=None) for item in self._remembered])
+        sections: tuple[tuple[str, int, int, Sequence[Item]], ...] = (
+            ("reserved", reserved, most, [Item("reserved", "", tokens=reserved)]),
+            ("system", instructions + costs.messages(leading), most, system),
+            ("facts", block, self._room(), remembered),
+            ("history", costs.messages(spoken), self._available, self._items(spoken)),
+            ("user_message", costs.messages(shown[turns:asked]), most, self._items(shown[turns:asked])),
+            ("current_turn", costs.messages(shown[asked:]), most, self._items(shown[asked:])),
+        )
+        # Instructions and the newest turn are shown even where they exceed their room.
+        return tuple(
+            Section(name, tokens, max(limit, tokens), items) for name, tokens, limit, items in sections if tokens
+        )
+
+    def omissions(self) -> list[Omission]:
+        """Return what the view leaves out or shortens."""
+        self._note_older_steps(self._steps)
+        self._note_dropped([*self._turn.dropped, *self._selection.dropped[::-1], *self._empty])
+        self._note_changed([*self._steps.changed, *self._selection.changed])
+        return self._omissions
 
 
 def _document(document: Document | ScoredDocument, costs: Costs) -> Item:

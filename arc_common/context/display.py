@@ -1,29 +1,51 @@
-"""Renders a context window as HTML; its helpers also serve the terminal."""
+"""Displays a context window: as HTML for notebooks and web pages, and through rich on a terminal."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import NamedTuple
 
-from arc_common.context.receipt import ContextWindow, Item, LeftOut, Omission, Section, receipt_of
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from arc_common.context.receipt import ContextWindow, Item, Omission, Section, receipt_of
 from arc_common.messages import Message, Role
 
-TITLES = {
-    "system": "system prompt",
-    "tools": "tools and schemas",
-    "facts": "facts",
-    "summary": "summary",
-    "history": "conversation",
-    "user_message": "user message",
-    "recalled": "recalled",
-    "documents": "documents",
-    "current_turn": "current turn",
+
+class Look(NamedTuple):
+    """A section's name, its colour in HTML, its style on a terminal, and its letter on a terminal without colour."""
+
+    title: str
+    color: str
+    style: str
+    letter: str
+
+
+# The colours have a contrast of at least 3 on the light and dark backgrounds (WCAG 2.2, 1.4.11); the styles are the
+# terminal's own, which are legible on both.
+LOOKS = {
+    "system": Look("system prompt", "#6272d9", "bright_black", "s"),
+    "tools": Look("tools and schemas", "#957442", "blue", "t"),
+    "facts": Look("facts", "#0f8b8d", "cyan", "f"),
+    "summary": Look("summary", "#b84fa5", "magenta", "n"),
+    "history": Look("conversation", "#36894f", "green", "h"),
+    "user_message": Look("user message", "#c27000", "yellow", "q"),
+    "recalled": Look("recalled", "#2e86c1", "bright_blue", "r"),
+    "documents": Look("documents", "#cb513d", "red", "d"),
+    "current_turn": Look("current turn", "#7a8500", "bright_magenta", "a"),
 }
-"""The sections' display names."""
+_UNKNOWN = Look("", "", "default", "?")
 
 _BEST_FIRST = frozenset({"documents", "recalled", "tools"})
 _SPOKEN = ("history", "user_message", "current_turn")
 _NAME_CHARACTERS = 120
+_NOTE_CHARACTERS = 1_000
 _SCORES = 6
+_ROWS = 200
 
 _INVISIBLE: dict[int, str | int] = {
     **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"},
@@ -59,7 +81,7 @@ def even_share(lengths: Sequence[int], total: int) -> int:
 
 def title(section: Section) -> str:
     """Return a section's display name."""
-    return TITLES.get(section.name) or excerpt(section.name, _NAME_CHARACTERS)
+    return LOOKS.get(section.name, _UNKNOWN).title or excerpt(section.name, _NAME_CHARACTERS)
 
 
 def counted(number: int, noun: str) -> str:
@@ -84,22 +106,16 @@ def shown_items(section: Section, most: int) -> tuple[tuple[Item, ...], int]:
     return tuple(items[:most] if best_first(section) else items[others:]), others
 
 
-def error_note(window: ContextWindow) -> str:
-    """Say how many tokens are kept free because the counter estimates; "" if none are."""
-    reserve = window.receipt.error_reserve
-    return f"{reserve:,} kept free because tokens are estimated" if reserve else ""
-
-
-def free_tokens(window: ContextWindow) -> int:
-    """Return the tokens of the budget that the request does not use."""
-    return max(window.receipt.input_tokens - window.receipt.error_reserve - window.total_tokens, 0)
-
-
-def share_used(window: ContextWindow) -> str:
-    """Return the share of the budget used, in per cent: 100 only for a full budget, 0 only for an empty request."""
-    limit = window.receipt.input_tokens
-    percent = 100 * window.total_tokens // limit if limit else 0
-    return f"{percent}%" if percent or not window.total_tokens else "under 1%"
+def usage(window: ContextWindow) -> list[str]:
+    """Say how much of the budget is used, is free and is kept free, and how many messages there are."""
+    limit, reserve = window.receipt.input_tokens, window.receipt.error_reserve
+    percent = 100 * window.total_tokens // limit if limit else 0  # 100 only for a full budget, 0 only for no request
+    return [
+        f"{percent}% used" if percent or not window.total_tokens else "under 1% used",
+        f"{max(limit - reserve - window.total_tokens, 0):,} free",
+        *([f"{reserve:,} kept free because tokens are estimated"] if reserve else []),
+        counted(len(window.messages), "message"),
+    ]
 
 
 def left_out(window: ContextWindow) -> tuple[int, int]:
@@ -110,10 +126,17 @@ def left_out(window: ContextWindow) -> tuple[int, int]:
     return count, tokens
 
 
-def rest(window: ContextWindow, *, named: int) -> Mapping[str, LeftOut]:
-    """Summarise the omissions after the first `named`, by reason."""
-    omissions = window.receipt.nearest[named:]
-    return receipt_of((), omissions, rest=window.receipt.rest, nearest=0).rest
+def omission_rows(window: ContextWindow, *, named: int) -> list[tuple[str, str, int]]:
+    """Return what is left out, the reason and the tokens: the first `named` one by one, the others by reason."""
+    receipt = window.receipt
+    others = receipt_of((), receipt.nearest[named:], rest=receipt.rest, nearest=0).rest
+    return [
+        *((about(one), excerpt(one.reason, _NOTE_CHARACTERS), one.tokens) for one in receipt.nearest[:named]),
+        *(
+            (f"{left.count:,} more", excerpt(reason, _NOTE_CHARACTERS), left.tokens)
+            for reason, left in list(others.items())[:_ROWS]
+        ),
+    ]
 
 
 def messages_by_item(window: ContextWindow) -> Mapping[int, Message]:
@@ -145,19 +168,6 @@ def _arguments(arguments: Mapping[str, object] | str) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False, default=str)
 
 
-COLORS = {
-    "system": "#6272d9",
-    "tools": "#957442",
-    "facts": "#0f8b8d",
-    "summary": "#b84fa5",
-    "history": "#36894f",
-    "user_message": "#c27000",
-    "recalled": "#2e86c1",
-    "documents": "#cb513d",
-    "current_turn": "#7a8500",
-}
-"""A colour per section, with a contrast of at least 3 on the light and dark backgrounds (WCAG 2.2, 1.4.11)."""
-
 _LIGHT = "--ink:#1f2328;--dim:#57606a;--line:#d5d9e0;--free:#e4e8ee;--paper:#ffffff;color-scheme:light"
 _DARK = "--ink:#e6e9ee;--dim:#9da7b5;--line:#3a414c;--free:#272d35;--paper:#15181d;color-scheme:dark"
 
@@ -173,7 +183,7 @@ def _inside(pages: tuple[str, ...]) -> str:
     return ",".join(f"{page} .arc-window" for page in pages)
 
 
-_OF_SECTIONS = "".join(f".arc-window .arc-of-{name}{{--own:{color}}}" for name, color in COLORS.items())
+_OF_SECTIONS = "".join(f".arc-window .arc-of-{name}{{--own:{look.color}}}" for name, look in LOOKS.items())
 
 STYLE = f"""
 .arc-window{{{_LIGHT}}}
@@ -220,8 +230,6 @@ white-space:nowrap}}
 _MOST_ITEMS = 200
 _ITEM_CHARACTERS = 4_000
 _SECTION_CHARACTERS = 60_000
-_ROWS = 200
-_NOTE_CHARACTERS = 1_000
 _ENLARGED_BELOW = 0.5
 
 
@@ -231,10 +239,8 @@ def render_html(window: ContextWindow) -> str:
     sections = shown_sections(window)
     limit = max(receipt.input_tokens, window.total_tokens, 1)
     tokens = f"{window.total_tokens:,} of {receipt.input_tokens:,} tokens"
-    used = f"{share_used(window)} used"
-    free = filter(None, [f"{free_tokens(window):,} free", error_note(window)])
-    details = " · ".join([used, *free, counted(len(window.messages), "message")])
-    bars = _bar(sections, limit, label=f"{tokens}, {used}")
+    used = usage(window)
+    bars = _bar(sections, limit, label=f"{tokens}, {used[0]}")
     if 0 < window.total_tokens < _ENLARGED_BELOW * limit:
         bars += '<div class="arc-dim arc-small">enlarged: what is used</div>'
         bars += _bar(sections, window.total_tokens, label="what is used, enlarged")
@@ -242,7 +248,7 @@ def render_html(window: ContextWindow) -> str:
     parts = [
         f"<style>{STYLE}</style>",
         '<div class="arc-window"><div class="arc-head">',
-        f'<strong>{tokens}</strong><span class="arc-dim">{details}</span></div>',
+        f'<strong>{tokens}</strong><span class="arc-dim">{" · ".join(used)}</span></div>',
         bars,
         *(_section(section, messages) for section in sections),
         _omissions(window),
@@ -263,7 +269,7 @@ def _bar(sections: list[Section], whole: int, *, label: str) -> str:
 
 
 def _class(section: Section) -> str:
-    return f"arc-of-{section.name}" if section.name in COLORS else "arc-of-other"
+    return f"arc-of-{section.name}" if section.name in LOOKS else "arc-of-other"
 
 
 def _section(section: Section, messages: Mapping[int, Message]) -> str:
@@ -296,26 +302,15 @@ def _omissions(window: ContextWindow) -> str:
     count, tokens = left_out(window)
     if not count:
         return '<div class="arc-nothing arc-dim">nothing left out</div>'
-    others = rest(window, named=_ROWS)
-    rows = "".join(map(_omission, window.receipt.nearest[:_ROWS]))
-    rows += "".join(
-        f"<tr><td>{left.count:,} more</td><td>{escape(excerpt(reason, _NOTE_CHARACTERS))}</td>"
-        f'<td class="arc-number">{left.tokens:,}</td></tr>'
-        for reason, left in list(others.items())[:_ROWS]
+    rows = "".join(
+        f'<tr><td><bdi>{escape(what)}</bdi></td><td>{escape(why)}</td><td class="arc-number">{missed:,}</td></tr>'
+        for what, why, missed in omission_rows(window, named=_ROWS)
     )
     return (
         '<details class="arc-omissions"><summary><span class="arc-key"></span><span>left out or shortened</span> '
         f'<span class="arc-dim">{counted(count, "item")}</span><span class="arc-tokens">{tokens:,}</span>'
         '</summary><div class="arc-scroll"><table><thead><tr><th>what</th><th>why</th>'
         f'<th class="arc-number">tokens</th></tr></thead><tbody>{rows}</tbody></table></div></details>'
-    )
-
-
-def _omission(omission: Omission) -> str:
-    reason = excerpt(omission.reason, _NOTE_CHARACTERS)
-    return (
-        f"<tr><td><bdi>{escape(about(omission))}</bdi></td><td>{escape(reason)}</td>"
-        f'<td class="arc-number">{omission.tokens:,}</td></tr>'
     )
 
 
@@ -328,3 +323,121 @@ def _notes(window: ContextWindow) -> str:
     )
     head = '<summary><span class="arc-key"></span><span>notes</span></summary>'
     return f'<details class="arc-notes" open>{head}{lines}</details>'
+
+
+_WIDEST_BAR = 100
+_PREVIEWED = 3
+_LINE_CHARACTERS = 400
+_FULL_CHARACTERS = 20_000
+_NAMED = 5
+
+
+class _TerminalView:
+    """Renders a window when rich passes the terminal's options."""
+
+    def __init__(self, window: ContextWindow, *, full: bool) -> None:
+        self._window, self._full = window, full
+        self._messages = messages_by_item(window)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        receipt = self._window.receipt
+        glyphs = _Glyphs(coloured=console.color_system is not None and not console.no_color, ascii=options.ascii_only)
+        tokens = f"{self._window.total_tokens:,} of {receipt.input_tokens:,} tokens"
+        yield Text.assemble((tokens, "bold"), (f"  {', '.join(usage(self._window))}", "dim"))
+        yield from self._bar(min(options.max_width, _WIDEST_BAR), glyphs)
+        for section in shown_sections(self._window):
+            yield _headline(section, glyphs)
+            yield from self._contents(section)
+        yield from self._left_out()
+        for note in receipt.notes[:_ROWS]:
+            yield _hanging(Text.assemble(("note  ", "yellow"), excerpt(note, _NOTE_CHARACTERS)), 0)
+
+    def _bar(self, width: int, glyphs: "_Glyphs") -> Iterator[Segment]:
+        """Draw the sections' shares; each section with tokens gets at least one column while columns remain."""
+        whole = max(self._window.receipt.input_tokens, self._window.total_tokens, 1)
+        drawn = spent = 0
+        for section in self._window.sections:
+            spent += section.tokens
+            columns = max(round(width * spent / whole), drawn + (section.tokens > 0)) - drawn
+            columns = max(min(columns, width - drawn), 0)
+            yield Segment(glyphs.of(section, glyphs.block) * columns, _style(section))
+            drawn += columns
+        yield Segment(glyphs.free * (width - drawn), Style(dim=True))
+        yield Segment.line()
+
+    def _contents(self, section: Section) -> Iterator[RenderableType]:
+        """Render a section's items: the first words of some, or the whole text of all."""
+        shown, others = shown_items(section, len(section.items) if self._full else _PREVIEWED)
+        if others and not best_first(section):
+            yield Text(f"  {others:,} more, then", "dim")
+        for item in shown:
+            yield from self._whole(item) if self._full else self._preview(item)
+        if others and best_first(section):
+            yield Text(f"  and {others:,} more", "dim")
+
+    def _preview(self, item: Item) -> Iterator[RenderableType]:
+        message = self._messages.get(id(item))
+        text = " ".join(excerpt(said(item, message), _LINE_CHARACTERS).split())
+        who = message.role.value if message else excerpt(item.id or "", 40) if not text else ""
+        if who or text:
+            gap = "  " if who and text else ""
+            yield Text.assemble("  ", (who, "dim"), gap, text, no_wrap=True, overflow="ellipsis")
+
+    def _whole(self, item: Item) -> Iterator[RenderableType]:
+        message = self._messages.get(id(item))
+        tokens = "" if item.tokens is None else f" · {counted(item.tokens, 'token')}"
+        yield _hanging(Text(about(item, message) + tokens, "dim"), 2)
+        text = excerpt(said(item, message), _FULL_CHARACTERS)
+        if text:
+            yield _hanging(Text(text), 4)
+
+    def _left_out(self) -> Iterator[RenderableType]:
+        count, tokens = left_out(self._window)
+        if not count:
+            yield Text("nothing left out", "dim")
+            return
+        total = f"  {counted(count, 'item')}, {counted(tokens, 'token')}"
+        yield Text.assemble("\n", ("left out or shortened", "bold"), (total, "dim"))
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False, pad_edge=False)
+        table.add_column("what", overflow="fold")
+        table.add_column("why", overflow="fold")
+        table.add_column("tokens", justify="right", no_wrap=True)
+        for what, why, missed in omission_rows(self._window, named=_ROWS if self._full else _NAMED):
+            table.add_row(Text(what), Text(why), f"{missed:,}")
+        yield Padding(table, (0, 0, 0, 2), expand=False)
+
+
+def render_terminal(window: ContextWindow, *, full: bool = False) -> RenderableType:
+    """Render the budget as a bar, each section with the first words of its items, and the omissions."""
+    return _TerminalView(window, full=full)
+
+
+class _Glyphs:
+    """The characters that draw bars and marks."""
+
+    def __init__(self, *, coloured: bool, ascii: bool) -> None:  # noqa: A002 - the field's word
+        self.block, self.mark, self.free = ("#", "#", ".") if ascii else ("█", "■", "░")
+        self._coloured = coloured
+
+    def of(self, section: Section, glyph: str) -> str:
+        """Return the glyph, or the section's letter on a terminal without colour."""
+        return glyph if self._coloured else LOOKS.get(section.name, _UNKNOWN).letter
+
+
+def _style(section: Section) -> Style:
+    return Style.parse(LOOKS.get(section.name, _UNKNOWN).style)
+
+
+def _headline(section: Section, glyphs: _Glyphs) -> Table:
+    line = Table.grid(padding=(0, 2, 0, 0))
+    line.add_column(width=21, no_wrap=True)
+    line.add_column(width=8, justify="right", no_wrap=True)
+    line.add_column(no_wrap=True, style="dim")
+    name = Text.assemble((glyphs.of(section, glyphs.mark), _style(section)), " ", (title(section), "bold"))
+    line.add_row(name, f"{section.tokens:,}", f"of {section.limit:,}, {counted(len(section.items), 'item')}")
+    return line
+
+
+def _hanging(text: Text, indent: int) -> Padding:
+    text.overflow = "fold"
+    return Padding(text, (0, 0, 0, indent), expand=False)

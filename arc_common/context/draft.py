@@ -1,10 +1,10 @@
-"""Renders the system message and the current user message, and places each block in one of them."""
+"""The memory layers of a turn, and the drafts of its system message and current user message."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import zip_longest
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from arc_common.context.receipt import Item, LeftOut
 from arc_common.context.request import Costs, Request, plain
@@ -16,60 +16,34 @@ NOTHING = LeftOut(0, 0)
 
 
 class RecalledLine(NamedTuple):
-    """A fact, memory, artifact or message recalled for the current question.
-
-    Args:
-        id: The item's id.
-        line: The rendered line.
-        tokens: The line's tokens, without correction.
-        score_parts: The scores by which the item was chosen.
-        order: For messages: the time, the session's id, and the position in the session.
-    """
+    """A fact, memory, artifact or message recalled for the current question."""
 
     id: str
     line: str
-    tokens: int
+    tokens: int  # without correction
     score_parts: Mapping[str, float] = {}
-    order: tuple[datetime, str, int] | None = None
+    order: tuple[datetime, str, int] | None = None  # a message's time, session id, and position in the session
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The memory layers of a conversation: everything shown of it besides its verbatim messages.
+    """Everything shown of a conversation besides its verbatim messages; recalled lines are ordered best first."""
 
-    Args:
-        facts: The adopted facts' lines.
-        fact_ids: The adopted facts' ids.
-        narrative: The summary.
-        instructions: System messages of the summarised part.
-        recalled: Facts recalled for the question, best first, including adopted ones.
-        memories: Long-term memories recalled for the question, best first.
-        artifacts: Tool snippets recalled for the question, best first.
-        messages: Earlier messages recalled for the question, best first.
-        importance: The adopted facts' importance, from 0 to 1; empty if unknown.
-        not_recalled: The facts that are neither adopted nor recalled.
-        not_narrated: The summary's parts that did not fit.
-        boundary: The position (`seq`) of the last summarised message; 0 for none.
-        covered: The number of summarised messages.
-        turn: The position of the current user message, stored or not; 0 if unknown.
-        idle_note: A note on how long the conversation was idle; `""` for none.
-    """
-
-    facts: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()  # the adopted facts' lines, ids and importance (0 to 1; empty if unknown)
     fact_ids: tuple[str, ...] = ()
-    narrative: str = ""
-    instructions: tuple[str, ...] = ()
-    recalled: tuple[RecalledLine, ...] = ()
+    narrative: str = ""  # the summary
+    instructions: tuple[str, ...] = ()  # system messages of the summarised part
+    recalled: tuple[RecalledLine, ...] = ()  # facts, including adopted ones
     memories: tuple[RecalledLine, ...] = ()
     artifacts: tuple[RecalledLine, ...] = ()
     messages: tuple[RecalledLine, ...] = ()
     importance: tuple[float, ...] = ()
-    not_recalled: LeftOut = NOTHING
-    not_narrated: LeftOut = NOTHING
-    boundary: int = 0
-    covered: int = 0
-    turn: int = 0
-    idle_note: str = ""
+    not_recalled: LeftOut = NOTHING  # facts that are neither adopted nor recalled
+    not_narrated: LeftOut = NOTHING  # parts of the summary that did not fit
+    boundary: int = 0  # the position (`seq`) of the last summarised message; 0 for none
+    covered: int = 0  # the number of summarised messages
+    turn: int = 0  # the position of the current user message, stored or not; 0 if unknown
+    idle_note: str = ""  # how long the conversation was idle
 
     @property
     def narrative_lines(self) -> tuple[str, ...]:
@@ -117,6 +91,11 @@ class Layers:
             importance=tuple(self.importance[place] for place in kept if place < len(self.importance)),
         )
 
+    @property
+    def fact_items(self) -> list[Item]:
+        """The adopted facts as items of the receipt."""
+        return [Item("fact", line, name) for line, name in zip_longest(self.facts, self.fact_ids)]
+
 
 def _fewer(lines: tuple[RecalledLine, ...]) -> tuple[RecalledLine, ...]:
     return lines[: len(lines) - max(len(lines) // 4, 1)]
@@ -125,29 +104,19 @@ def _fewer(lines: tuple[RecalledLine, ...]) -> tuple[RecalledLine, ...]:
 NO_LAYERS = Layers()
 
 
-RecalledKind = Literal["memories", "artifacts", "recalled", "said"]
-
-
 @dataclass(frozen=True, slots=True)
 class Draft:
     """The content of the system message and the current user message so far."""
 
     request: Request
     user: Message | None
-    instructions: tuple[str, ...] = ()
-    facts: tuple[str, ...] = ()
-    narrative: tuple[str, ...] = ()
-    idle_note: str = ""
-    memories: tuple[RecalledLine, ...] = ()
-    artifacts: tuple[RecalledLine, ...] = ()
-    recalled: tuple[RecalledLine, ...] = ()
-    said: tuple[RecalledLine, ...] = ()
+    shown: Layers = NO_LAYERS
     documents: tuple[Document | ScoredDocument, ...] = ()
 
     @property
     def system(self) -> Message | None:
         """All system text as one message, because providers merge, hoist, reject or silently drop a second one."""
-        texts = [text for text in self.instructions if text.strip()]
+        texts = [text for text in self.shown.instructions if text.strip()]
         if self._memory and (self.request.facts_role == "system" or self.user is None):
             texts.append(self._memory)
         if self.request.placement == "system" or self.user is None:
@@ -164,64 +133,52 @@ class Draft:
             blocks += self._volatile
         return _appended(self.user, "\n\n".join(blocks)) if blocks else self.user
 
-    def recalling(self, kind: RecalledKind, lines: tuple[RecalledLine, ...]) -> "Draft":
-        """Return the draft with its lines of this kind replaced."""
-        return replace(
-            self,
-            memories=lines if kind == "memories" else self.memories,
-            artifacts=lines if kind == "artifacts" else self.artifacts,
-            recalled=lines if kind == "recalled" else self.recalled,
-            said=lines if kind == "said" else self.said,
-        )
+    def showing(self, **parts: Any) -> "Draft":
+        """Return the draft with these parts of `shown` replaced."""
+        return replace(self, shown=replace(self.shown, **parts))
 
     def tokens(self, costs: Costs) -> int:
         """Return the tokens of both messages."""
         return sum(costs.message(message) for message in (self.system, self.query) if message)
 
-    @property
-    def told(self) -> list[RecalledLine]:
-        """The recalled messages in chronological order."""
-        return sorted(self.said, key=lambda one: (one.order is None, one.order))
-
     def recollections(self, costs: Costs) -> list[Item]:
         """Return the blocks recalled for the question as items, in the order of the prompt."""
-        note = [Item("note", self.idle_note, tokens=costs.text(self.idle_note))] if self.idle_note else []
+        shown = self.shown
+        note = [Item("note", shown.idle_note, tokens=costs.text(shown.idle_note))] if shown.idle_note else []
         return note + [
-            Item(kind, one.line, one.id, costs.corrected(one.tokens), one.score_parts, day_of(one))
+            Item(kind, one.line, one.id, costs.corrected(one.tokens), one.score_parts, _day(one))
             for kind, lines in (
-                ("memory", self.memories),
-                ("artifact", self.artifacts),
-                ("fact", self.recalled),
-                ("recalled", self.told),
+                ("memory", shown.memories),
+                ("artifact", shown.artifacts),
+                ("fact", shown.recalled),
+                ("recalled", self._told),
             )
             for one in lines
         ]
 
     @property
+    def _told(self) -> list[RecalledLine]:
+        """The recalled messages in chronological order."""
+        return sorted(self.shown.messages, key=lambda one: (one.order is None, one.order))
+
+    @property
     def _memory(self) -> str:
-        return render_memory(self.facts, "\n".join(self.narrative))
+        return render_memory(self.shown.facts, self.shown.narrative)
 
     @property
     def _volatile(self) -> list[str]:
+        shown = self.shown
         blocks = (
-            self.idle_note,
-            render_memory_lines([memory.line for memory in self.memories]),
-            render_artifacts([artifact.line for artifact in self.artifacts]),
-            render_recalled(
-                [fact.line for fact in self.recalled],
-                [(day_of(one), one.line) for one in self.told],
-            ),
+            shown.idle_note,
+            render_memory_lines([memory.line for memory in shown.memories]),
+            render_artifacts([artifact.line for artifact in shown.artifacts]),
+            render_recalled([fact.line for fact in shown.recalled], [(_day(one), one.line) for one in self._told]),
             render_documents([plain(document) for document in self.documents]),
         )
         return [block for block in blocks if block]
 
 
-def fact_items(layers: Layers) -> list[Item]:
-    """Return the adopted facts as items."""
-    return [Item("fact", line, name) for line, name in zip_longest(layers.facts, layers.fact_ids)]
-
-
-def day_of(one: RecalledLine) -> date | None:
+def _day(one: RecalledLine) -> date | None:
     """Return the day of a recalled message; `None` if unknown."""
     return one.order[0].date() if one.order and one.order[0].year > 1 else None
 
@@ -234,38 +191,3 @@ def _appended(message: Message, block: str) -> Message:
         return replace(message, content=text, metadata=metadata, origin=None)
     parts = (*message.content, ContentPart("text", text=f"\n\n{block}"))
     return replace(message, content=parts, metadata=metadata, origin=None)
-
-
-def memory_message(layers: Layers, *, max_tokens: int, costs: Costs) -> tuple[Message | None, list[Item]]:
-    """Return older instructions, facts and summary as one leading system message, and its items."""
-    narrative = layers.narrative_lines
-    while True:
-        draft = Draft(
-            Request(),
-            None,
-            layers.instructions,
-            facts=layers.facts,
-            narrative=narrative,
-            idle_note=layers.idle_note,
-            memories=layers.memories,
-            artifacts=layers.artifacts,
-            recalled=layers.recalled,
-            said=layers.messages,
-        )
-        message = draft.system
-        if message is None:
-            return None, []
-        message = replace(message, metadata={ARC_MARK: "memory"})
-        if costs.message(message) <= max_tokens:
-            lines = [Item("summary", line) for line in narrative]
-            return message, [*fact_items(layers), *lines, *draft.recollections(costs)]
-        if layers.idle_note:
-            layers = replace(layers, idle_note="")
-        elif not (layers.facts or narrative or layers.has_recollections):
-            return message, []
-        elif layers.has_recollections:
-            layers = layers.with_fewer_recollections()
-        elif narrative:
-            narrative = narrative[1:]
-        else:
-            layers = layers.with_fewer_facts()

@@ -41,14 +41,7 @@ class Item:
 
 
 class MessageItems(Sequence[Item]):
-    """Messages as items, created on first access: a request may have hundreds, and few are inspected.
-
-    Equal to a tuple of the same items; each access returns the same items.
-
-    Args:
-        messages: The messages.
-        tokens: The tokens of each message.
-    """
+    """Messages as items, created on first access: a request may have hundreds, and few are inspected."""
 
     __slots__ = ("_items", "_messages", "_tokens")
 
@@ -201,19 +194,7 @@ def receipt_of(
     input_tokens: int = 0,
     error_reserve: int = 0,
 ) -> Receipt:
-    """Return a receipt that lists the nearest omissions one by one and sums up the others by reason.
-
-    Args:
-        kept: The ids of the items in the request, in its order.
-        omissions: The omitted items, nearest first.
-        rest: Further omissions that are only counted, by reason.
-        notes: Problems that did not stop the turn.
-        nearest: How many omissions to list one by one.
-        sections: The request's sections.
-        total_tokens: The request's tokens.
-        input_tokens: The limit of `total_tokens`, including `error_reserve`.
-        error_reserve: The tokens of the limit that were kept free.
-    """
+    """Return a receipt that lists the nearest omissions one by one and sums up the others, and `rest`, by reason."""
     counts: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
     for omission in omissions[nearest:]:
@@ -282,6 +263,6 @@ class ContextWindow:
 
     def __rich__(self) -> "RenderableType":
         """Return the rich renderable for a terminal: `rich.print(window)`."""
-        from arc_common.context.display_terminal import render_terminal  # noqa: PLC0415 - rich takes a while to import
+        from arc_common.context.display import render_terminal  # noqa: PLC0415 - rich takes a while to import
 
         return render_terminal(self)

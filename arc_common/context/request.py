@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from arc_common.context.receipt import NEAREST
-from arc_common.documents import Document, ScoredDocument
+from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message
 from arc_common.protocols import TokenCounter
@@ -18,37 +18,21 @@ from arc_common.tokens.counters import message_tokens, schema_tokens, tools_toke
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The input of one turn, validated on construction.
-
-    Args:
-        query: The current user message; `None` if it is already in the history.
-        system_prompt: The application's instructions.
-        documents: Retrieved text for this turn, best first.
-        tools: The tools' schemas in OpenAI form; they cost tokens.
-        response_format: The schema of the answer; it costs tokens.
-        budget: The token budget of the request.
-        max_turns: The most turns of history to show; `None` for as many as fit.
-        max_messages: The most messages of history to show; `None` for as many as fit.
-        placement: Where to put recalled items and documents: after the user's text, or in the system message.
-        facts_role: Where to put facts and summary: in the system message, or after the user's text.
-        nearest: How many omissions the receipt lists one by one.
-        compression: The strategy applied to the history before turns are dropped.
-        compress_from: The share of the budget (above 1: the tokens) beyond which the strategy is applied.
-    """
+    """The input of one turn, validated on construction; without a query, the current user message is in the history."""
 
     query: Message | None = None
     system_prompt: str | None = None
-    documents: tuple[Document | ScoredDocument, ...] = ()
+    documents: tuple[Document | ScoredDocument, ...] = ()  # best first
     tools: Sequence[Mapping[str, Any]] | None = None
     response_format: Mapping[str, Any] | None = None
     budget: TokenBudget = field(default_factory=TokenBudget)
     max_turns: int | None = None
     max_messages: int | None = None
-    placement: Literal["user", "system"] = "user"
-    facts_role: Literal["system", "user"] = "system"
-    nearest: int = NEAREST
+    placement: Literal["user", "system"] = "user"  # the message that holds recalled items and documents
+    facts_role: Literal["system", "user"] = "system"  # the message that holds facts and summary
+    nearest: int = NEAREST  # the number of omissions that the receipt lists one by one
     compression: CompressionStrategy | None = None
-    compress_from: float = 0.8
+    compress_from: float = 0.8  # the share of the budget, or above 1 the tokens, beyond which `compression` is applied
 
     def __post_init__(self) -> None:
         if not isinstance(self.system_prompt, str | None):
@@ -68,22 +52,12 @@ class Request:
 
 
 def as_documents(documents: Sequence[object] | None) -> tuple[Document | ScoredDocument, ...]:
-    """Return a caller's documents as values, wrapping plain text.
-
-    Raises:
-        InvalidInputError: `documents` is no sequence, or an item is neither text nor a document.
-    """
-    if isinstance(documents, str | Document | ScoredDocument) or not isinstance(documents, Iterable | None):
-        raise InvalidInputError("documents", documents, "a sequence of documents")
-    return tuple(_as_document(document) for document in documents or ())
-
-
-def _as_document(value: object) -> Document | ScoredDocument:
-    if isinstance(value, str):
-        return Document(value)
-    if isinstance(value, Document | ScoredDocument):
-        return value
-    raise InvalidInputError("documents", value, "text, a Document or a ScoredDocument")
+    """Return a caller's documents as values, with plain text wrapped; refuse anything else."""
+    kinds = (str, Document, ScoredDocument)
+    given: list[str | Document | ScoredDocument] = checked_items(
+        "documents", () if documents is None else documents, kinds, expected="a sequence of documents or texts"
+    )
+    return tuple(Document(one) if isinstance(one, str) else one for one in given)
 
 
 def plain(document: Document | ScoredDocument) -> Document:
@@ -92,19 +66,13 @@ def plain(document: Document | ScoredDocument) -> Document:
 
 
 class Costs:
-    """Counts messages and texts with a token counter and its correction, each message once.
-
-    Args:
-        counter: The token counter; it should cache its counts, because texts repeat.
-        stored: The stored raw counts of the history's messages, by `id()`; the caller keeps these messages alive.
-        count: Counts a whole message instead of `counter`, without correction.
-    """
+    """Counts messages and texts with a token counter and its correction, each message once."""
 
     def __init__(
         self, counter: TokenCounter, stored: Mapping[int, int], *, count: Callable[[Message], int] | None = None
     ) -> None:
         self._counter = counter
-        self._count = count
+        self._count = count  # counts a whole message instead of `counter`, without correction
         correction = getattr(counter, "correction", None) if count is None else None
         self._factor = correction.factor if isinstance(correction, Correction) else 1.0
         self._known: dict[int, int] = {}
@@ -113,10 +81,7 @@ class Costs:
 
     def know(self, stored: Mapping[int, int]) -> None:
         """Add stored raw counts by the `id()` of messages that the caller keeps alive."""
-        if self._factor == 1.0:
-            self._known.update(stored)
-        else:
-            self._known.update({place: self.corrected(raw) for place, raw in stored.items()})
+        self._known.update({place: self.corrected(raw) for place, raw in stored.items()})
 
     def message(self, message: Message) -> int:
         """Return a message's tokens; each message is counted once."""

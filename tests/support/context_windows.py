@@ -1,8 +1,10 @@
 """Context windows to be looked at: one that says the same text in every place, and one of any size."""
 
 from arc_common.context import ContextWindow, Item, LeftOut, Omission, Section, receipt_of
-from arc_common.context.display import TITLES
+from arc_common.context.display import LOOKS
 from arc_common.messages import ContentPart, Message, ToolCall
+
+TITLES = {name: look.title for name, look in LOOKS.items()}
 
 CONTROLS = "\x1b[31mred\x1b]0;title\x07\x00\r\x9b2J\x7f\u202egnp.exe\u2066\U000e0041\ud800"
 """A colour, a window's title, NUL, a carriage return, C1's erase, a turned direction, a tag and half a character."""

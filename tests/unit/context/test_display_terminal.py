@@ -11,9 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from arc_common.context import ContextWindow, LeftOut, Omission, Receipt, Section, receipt_of
-from arc_common.context.display import TITLES, visible
-from arc_common.context.display_terminal import _LETTERS, _STYLES, render_terminal
-from tests.support.context_windows import CONTROLS, MARKUP, SCRIPTS, window_of, window_saying
+from arc_common.context.display import LOOKS, render_terminal, visible
+from tests.support.context_windows import CONTROLS, MARKUP, SCRIPTS, TITLES, window_of, window_saying
 
 SENT_BY_RICH = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -106,7 +105,7 @@ def test_without_colour_letters_tell_sections_apart():
     bar = printed(window_saying("x"), width=100).split("\n")[1]
     assert re.fullmatch("s+t+f+n+h+q+r+d+a+░+", bar)
     assert len(bar) == 100
-    assert len(set(_LETTERS.values())) == len(TITLES)
+    assert len({look.letter for look in LOOKS.values()}) == len(TITLES)
 
 
 def test_without_unicode_ascii_draws_it():
@@ -128,8 +127,7 @@ def test_the_bar_is_as_wide_as_the_screen_or_a_hundred_columns():
 
 def test_each_section_has_its_own_style_and_letter():
     """No two look alike."""
-    assert _STYLES.keys() == _LETTERS.keys() == TITLES.keys()
-    assert len(set(_STYLES.values())) == len(TITLES)
+    assert len({look.style for look in LOOKS.values()}) == len(TITLES)
 
 
 def test_an_empty_window_and_unknown_sections_are_shown():
