@@ -15,8 +15,8 @@ from arc_common.messages import Message, check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
 from arc_common.rag import Chunker, ContextBuilder, Fusion, RagContext, RagPipeline, RagQuery
-from arc_common.rag.pipeline import JointStatistics
-from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, SimpleScoreReranker
+from arc_common.rerankers.bm25 import JointStatistics
+from arc_common.rerankers.registry import RERANKERS
 from arc_common.retrieval import HybridIndex, SearchResult, reciprocal_rank_fusion, score_fusion
 from arc_common.retrieval.fusion import raw_score_fusion
 from arc_common.retrieval.index import checked_ids
@@ -265,16 +265,9 @@ def rag_pipeline(
 
 def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
     """Return the settings' reranker; BM25 takes its term statistics from the engine's own documents."""
-    rag = runtime.settings.rag
-    if rag.reranker == "keyword":
-        return KeywordWeightedReranker(weight=rag.keyword_weight, top_k=rag.rerank_top_k)
-    if rag.reranker == "bm25":
-        own = [source.index for source in sources if isinstance(source, DocumentIndex)]
-        statistics = JointStatistics(own) if len(own) == len(sources) else None
-        return BM25Reranker(statistics=statistics, top_k=rag.rerank_top_k)
-    if rag.reranker == "diversity":
-        return DiversityReranker(trade_off=rag.diversity_lambda, top_k=rag.rerank_top_k)
-    return SimpleScoreReranker(top_k=rag.rerank_top_k)
+    own = [source.index for source in sources if isinstance(source, DocumentIndex)]
+    statistics = JointStatistics(own) if len(own) == len(sources) else None
+    return RERANKERS[runtime.settings.rag.reranker](runtime.settings.rag, statistics)
 
 
 def documents_of_turn(

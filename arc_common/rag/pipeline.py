@@ -25,33 +25,8 @@ from arc_common.rag.context_builder import (
     in_order,
 )
 from arc_common.rerankers.base import check_top_k, reranked
-from arc_common.rerankers.bm25 import TermStatistics
 from arc_common.retrieval.fusion import deduplicated, score_fusion
 from arc_common.retrieval.index import SearchResult
-
-
-@dataclass(frozen=True, slots=True)
-class JointStatistics:
-    """The `TermStatistics` of several scopes as if they were one, computed anew each time."""
-
-    parts: Sequence[TermStatistics]
-
-    @property
-    def document_count(self) -> int:
-        """Number of documents in all scopes."""
-        return sum(part.document_count for part in self.parts)
-
-    @property
-    def average_length(self) -> float:
-        """Mean number of terms of a document; 0 if there are none."""
-        sizes = [(part.document_count, part.average_length) for part in self.parts]
-        count = sum(size for size, _ in sizes)
-        return sum(size * length for size, length in sizes) / count if count else 0.0
-
-    def document_frequencies(self, terms: Sequence[str]) -> list[int]:
-        """Return the number of documents with each of the terms, in their order."""
-        return [sum(one) for one in zip(*(part.document_frequencies(terms) for part in self.parts), strict=True)]
-
 
 _log = logging.getLogger("arc.rag")
 

@@ -2,9 +2,8 @@
 
 from arc_common.rerankers.base import RerankerChain
 from arc_common.rerankers.bm25 import BM25Reranker, TermStatistics
-from arc_common.rerankers.keyword import KeywordWeightedReranker
 from arc_common.rerankers.mmr import DiversityReranker, jaccard_mmr, query_mmr, vector_mmr
-from arc_common.rerankers.score import SimpleScoreReranker
+from arc_common.rerankers.score import KeywordWeightedReranker, SimpleScoreReranker
 
 __all__ = [
     "BM25Reranker",

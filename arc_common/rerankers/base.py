@@ -21,11 +21,7 @@ RETRIEVAL = "retrieval"
 
 
 def min_max(scores: Sequence[float | None]) -> list[float]:
-    """Scale scores linearly to between 0 (the worst) and 1 (the best); a missing score becomes 0.
-
-    Equal scores carry no information and all become 1. Any finite numbers are accepted: ranks, cosines and BM25 sums
-    end up on the same scale, so that a component mixed with them has the same weight beside each.
-    """
+    """Scale scores linearly to between 0 (the worst or missing) and 1 (the best); equal scores all become 1."""
     known = [score for score in scores if score is not None]
     if not known:
         return [0.0] * len(scores)
@@ -38,10 +34,7 @@ def min_max(scores: Sequence[float | None]) -> list[float]:
 
 
 def best_first(scores: Sequence[float | None], *, top_k: int, min_score: float | None = None) -> list[int]:
-    """Return the positions of the best scores, best first: at most `top_k`, none below `min_score`.
-
-    Equal scores keep the order given; `None` comes last and is below every threshold.
-    """
+    """Return the places of the best scores, none below `min_score`; `None` comes last, equal ones stay in order."""
     worst = float("-inf")
     values = [worst if score is None else score for score in scores]
     lowest = worst if min_score is None else min_score
@@ -50,10 +43,7 @@ def best_first(scores: Sequence[float | None], *, top_k: int, min_score: float |
 
 
 def rescored(document: ScoredDocument, score: float, parts: Mapping[str, float]) -> ScoredDocument:
-    """Return the document with another score, adding `parts` and its previous score to its score parts.
-
-    The retrieval score stays under "retrieval", however many rerankers follow one another.
-    """
+    """Return the document with another score and more score parts; "retrieval" keeps its first score."""
     before = {} if document.score is None else {RETRIEVAL: document.score}
     return replace(document, score=score, score_parts={**before, **document.score_parts, **parts})
 
@@ -95,15 +85,14 @@ def _is_number(value: object) -> bool:
 class RerankerChain:
     """Runs rerankers in sequence, each on the result of the one before.
 
-    - Only the last reranker truncates to its number of documents. The ones before it are asked for as many documents
-      as they are given, because five documents leave nothing to diversify; `depths` limits them where a later step is
+    - Only the last reranker truncates to its number of documents; `depths` limits the others where a later step is
       costly.
     - Thresholds apply at every step; once no document is left, the remaining steps are skipped.
-    - A step that returns anything other than documents raises an error instead of yielding an empty result.
+    - A step that returns anything other than documents raises an error.
 
     Args:
         rerankers: The rerankers, at least one, in order.
-        depths: The maximum number of documents that each step but the last returns; unlimited if `None`.
+        depths: The most documents that each step but the last returns; unlimited if `None`.
 
     Raises:
         InvalidInputError: `rerankers` is empty or holds something else, or `depths` does not match it.
@@ -138,12 +127,7 @@ _MAX_TEXT = 4_000
 
 
 class Analyses:
-    """Caches the results of `analyze` for one reranker, whose candidates recur from turn to turn.
-
-    - Caches the last 1,024 texts of up to 4,000 characters for the reranker's lifetime, so that no erased text stays
-      in a module-level cache.
-    - Safe to share between threads. A copy, pickled or not, starts empty.
-    """
+    """Caches the terms of one reranker's last 1,024 candidates, for its own lifetime alone; a copy starts empty."""
 
     def __init__(self) -> None:
         self._remembered = lru_cache(maxsize=1 << 10)(analyze)
@@ -172,11 +156,7 @@ def reranked(
     top_k: int | None,
     on_bad: Callable[[str], None],
 ) -> list[ScoredDocument]:
-    """Rerank documents; report and drop results that the reranker was not given or returns more often than given.
-
-    A result counts as given if it has the id or the text of a given document, or, without an id, its source and
-    metadata. An answer without any given document raises `InvalidInputError`.
-    """
+    """Rerank documents; report and drop results that were not given, by id, by text, or by source and metadata."""
     answer = checked_documents("reranked", reranker.rerank(query, list(documents), top_k=top_k))
     ids = {one.document.id for one in documents} - {None}
     texts = {one.document.text for one in documents}

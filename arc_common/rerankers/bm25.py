@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from inspect import getattr_static
 from typing import Protocol
 
@@ -42,17 +43,39 @@ class TermStatistics(Protocol):
         """Return the number of documents that contain each term, in the order of the terms."""
 
 
+@dataclass(frozen=True, slots=True)
+class JointStatistics:
+    """The `TermStatistics` of several scopes as if they were one, computed anew each time."""
+
+    parts: Sequence[TermStatistics]
+
+    @property
+    def document_count(self) -> int:
+        """Number of documents in all scopes."""
+        return sum(part.document_count for part in self.parts)
+
+    @property
+    def average_length(self) -> float:
+        """Mean number of terms of a document; 0 if there are none."""
+        sizes = [(part.document_count, part.average_length) for part in self.parts]
+        count = sum(size for size, _ in sizes)
+        return sum(size * length for size, length in sizes) / count if count else 0.0
+
+    def document_frequencies(self, terms: Sequence[str]) -> list[int]:
+        """Return the number of documents with each of the terms, in their order."""
+        return [sum(one) for one in zip(*(part.document_frequencies(terms) for part in self.parts), strict=True)]
+
+
 class BM25Reranker:
-    """Ranks by BM25 alone (see `arc_common.retrieval.bm25`); the previous score only breaks ties.
+    """Ranks by BM25 alone ("bm25" in the score parts); the previous score only breaks ties.
 
     - Takes the rarity of terms from `statistics` if given, otherwise from the candidates themselves.
-    - Scores are never negative: a term that occurs in every document still adds a little.
-    - A document that shares no term with the query scores 0; any `min_score` above 0 omits it.
-    - Stores the BM25 score under "bm25" in the score parts, replacing an index's value.
+    - Scores are never negative: a term that occurs in every document still adds a little. A document that shares no
+      term with the query scores 0.
 
     Args:
         statistics: The term statistics of the scope from which the candidates come.
-        top_k: The maximum number of documents returned.
+        top_k: The most documents returned.
         min_score: The lowest BM25 score accepted; `None` accepts all.
 
     Raises:

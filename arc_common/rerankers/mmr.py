@@ -23,20 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
     Similarities: TypeAlias = Callable[[int], NDArray[np.floating]]
 
-
-_BLOCK = 32
-"""The number of candidates compared again at once. Of 1,000 candidates with normally distributed vectors, the least
-similar kind, 30 on average need it for each one taken: 24 to 48 at once took the same time."""
-
-_FEW = 500
-"""The number of candidates up to which all are compared with each one taken: reading them costs less than choosing."""
 
 _LEAST_SQUARE = {4: 1e-24, 8: 1e-276}
 """The least square computed at full precision, by the size of a number in bytes."""
@@ -45,23 +33,21 @@ _LEAST_SQUARE = {4: 1e-24, 8: 1e-276}
 def vector_mmr(
     relevance: "ArrayLike", vectors: "ArrayLike | Sequence[ArrayLike]", *, top_k: int, trade_off: float = 0.5
 ) -> list[tuple[int, float]]:
-    """Select documents by maximal marginal relevance over vectors, with cosine similarity.
+    """Return the place and marginal relevance of `top_k` documents by the cosines of their vectors, in order.
+
+    Ties go to the earlier document.
 
     Args:
         relevance: Each document's relevance to the query, shape (N,).
         vectors: The documents' vectors, shape (N, dimension), of any lengths; a zero vector is similar to none.
-        top_k: The maximum number of documents to select.
+        top_k: The most documents selected.
         trade_off: λ: 1 is relevance alone, 0 is diversity alone.
-
-    Returns:
-        The position and marginal relevance of each selected document, in the order of selection; ties go to the
-        earlier document.
 
     Raises:
         InvalidInputError: Vectors differ in dimension, or a number is not finite.
     """
     cosines = _Cosines(vectors)
-    return _lazily_taken(_gains(relevance, len(cosines.rows), top_k, trade_off), cosines, top_k, 1 - trade_off)
+    return _taken(_gains(relevance, len(cosines.rows), top_k, trade_off), cosines.to_row, top_k, 1 - trade_off)
 
 
 def query_mmr(
@@ -70,26 +56,13 @@ def query_mmr(
     """Select documents as `vector_mmr` does, with the cosine to the query's vector as relevance."""
     cosines = _Cosines(vectors)
     relevance = cosines.to_query(query_vector) if len(cosines.rows) else ()
-    return _lazily_taken(_gains(relevance, len(cosines.rows), top_k, trade_off), cosines, top_k, 1 - trade_off)
+    return _taken(_gains(relevance, len(cosines.rows), top_k, trade_off), cosines.to_row, top_k, 1 - trade_off)
 
 
 def jaccard_mmr(
     relevance: "ArrayLike", term_sets: Sequence[Collection[str]], *, top_k: int, trade_off: float = 0.5
 ) -> list[tuple[int, float]]:
-    """Select documents as `vector_mmr` does, but over sets of terms with Jaccard similarity.
-
-    Args:
-        relevance: Each document's relevance to the query, shape (N,).
-        term_sets: The distinct terms of each document.
-        top_k: The maximum number of documents to select.
-        trade_off: λ: 1 is relevance alone, 0 is diversity alone.
-
-    Returns:
-        The position and marginal relevance of each selected document, as `vector_mmr` returns them.
-
-    Raises:
-        InvalidInputError: An argument is invalid; the error names it.
-    """
+    """Select documents as `vector_mmr` does, but by the Jaccard similarity of their sets of terms."""
     import numpy as np  # noqa: PLC0415 - a tenth of a second that importing arc must not cost
 
     numbers: dict[str, int] = {}
@@ -152,53 +125,8 @@ def _taken(
     return taken
 
 
-def _lazily_taken(
-    gains: "NDArray[np.float64]", cosines: "_Cosines", top_k: int, weight: float
-) -> list[tuple[int, float]]:
-    """Make the same selection with fewer comparisons (lazy greedy: Minoux 1978), each of which reads a vector.
-
-    Once the first candidate is taken, a marginal gain can only fall, so the last computed value is an upper bound. The
-    best candidates are compared again until one remains the best. A cosine does not depend on the other vectors, so the
-    result is identical to the last bit.
-    """
-    import numpy as np  # noqa: PLC0415
-
-    if len(gains) <= _FEW:
-        return _taken(gains, cosines.to_row, top_k, weight)
-    wanted = min(top_k, len(gains))
-    first = int(np.argmax(gains))
-    taken = [(first, float(gains[first]))]
-    bounds = gains - weight * cosines.to_row(first)
-    bounds[first] = -np.inf
-    compared = np.ones(len(gains), dtype=np.intp)  # the number of taken candidates that each was compared with
-    units = np.empty((wanted, cosines.rows.shape[1]), dtype=cosines.rows.dtype)
-    block = _BLOCK
-    while len(taken) < wanted:
-        best = int(np.argmax(bounds))
-        if compared[best] == len(taken):
-            units[len(taken)] = cosines.unit(best)
-            taken.append((best, float(bounds[best])))
-            bounds[best] = -np.inf
-            block = _BLOCK
-            continue
-        some: NDArray[np.intp] | slice = slice(None)
-        if 2 * block < len(gains):  # comparing more than half of them in place costs less than gathering them
-            some = np.argpartition(bounds, -block)[-block:]
-            some[0] = best  # replaces an arbitrary member of the block: among equal bounds, `best` may be outside
-        since = units[int(compared[some].min()) : len(taken)]
-        bounds[some] = np.minimum(bounds[some], gains[some] - weight * cosines.nearest(since, some))
-        compared[some] = len(taken)
-        block *= 2
-    return taken
-
-
 class _Cosines:
-    """Compares vectors of any length with each other and with a query; a zero vector is similar to none.
-
-    - Computes in float64 for a float64 array and in float32 otherwise, without copying an array: reading the vectors
-      dominates the cost.
-    - A cosine depends on its two vectors alone, unlike in a product of matrices, so equal vectors get equal cosines.
-    """
+    """Compares vectors of any length with each other and with a query, without copying an array."""
 
     def __init__(self, vectors: "ArrayLike | Sequence[ArrayLike]") -> None:
         import numpy as np  # noqa: PLC0415
@@ -211,20 +139,9 @@ class _Cosines:
         if not np.isfinite(self._scale).all():
             raise InvalidInputError("vectors", vectors, "finite numbers")
 
-    def unit(self, place: int) -> "NDArray[np.floating]":
-        """Return one of the vectors, normalised to length 1."""
-        vector: NDArray[np.floating] = self.rows[place] * self._scale[place]
-        return vector
-
     def to_row(self, place: int) -> "NDArray[np.floating]":
         """Return the cosine of each vector and the vector at `place`."""
-        cosines: NDArray[np.floating] = _products(self.unit(place), self.rows) * self._scale
-        return cosines
-
-    def nearest(self, units: "NDArray[np.floating]", some: "NDArray[np.intp] | slice") -> "NDArray[np.floating]":
-        """Return, for each of some vectors, its highest cosine with any of the unit vectors."""
-        cosines: NDArray[np.floating] = _products(units[:, None], self.rows[some]).max(axis=0) * self._scale[some]
-        return cosines
+        return self._cosines(self.rows[place] * self._scale[place])
 
     def to_query(self, query: "ArrayLike") -> "NDArray[np.floating]":
         """Return the cosine of each vector and the query's vector."""
@@ -233,16 +150,15 @@ class _Cosines:
         vector, scale = _with_scale(_as_floats("query_vector", query, self.rows.dtype).reshape(1, -1))
         if vector.shape[1] != self.rows.shape[1] or not np.isfinite(scale).all():
             raise InvalidInputError("query_vector", query, f"{self.rows.shape[1]} finite numbers")
-        cosines: NDArray[np.floating] = _products(vector[0] * scale, self.rows) * self._scale
+        return self._cosines(vector[0] * scale)
+
+    def _cosines(self, unit: "NDArray[np.floating]") -> "NDArray[np.floating]":
+        cosines: NDArray[np.floating] = _products(unit, self.rows) * self._scale
         return cosines
 
 
 def _products(vectors: "NDArray[np.floating]", rows: "NDArray[np.floating]") -> "NDArray[np.floating]":
-    """Return the dot product of each pair of vectors, summing in an order that does not depend on the other vectors.
-
-    A product of a matrix and a vector takes a tenth less time, but its summation order depends on the row's position;
-    `einsum` takes two thirds more time.
-    """
+    """Return each row's dot product, summed in an order that no other row changes (`rows @ vector` would)."""
     import numpy as np  # noqa: PLC0415
 
     if hasattr(np, "vecdot"):  # numpy 2
@@ -253,10 +169,7 @@ def _products(vectors: "NDArray[np.floating]", rows: "NDArray[np.floating]") -> 
 
 
 def _with_scale(rows: "NDArray[np.floating]") -> "tuple[NDArray[np.floating], NDArray[np.floating]]":
-    """Return the rows and the factor that scales each to length 1: 0 for a zero row, NaN for one that is not finite.
-
-    Rows whose squares are too small to be exact are returned multiplied by a power of two.
-    """
+    """Return the rows (tiny ones enlarged) and each one's factor to length 1: 0 for zero, NaN for infinite ones."""
     import numpy as np  # noqa: PLC0415
 
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -289,24 +202,19 @@ def _as_floats(
 class DiversityReranker:
     """Selects relevant documents that differ from those selected before.
 
-    Each step takes the document that maximises `λ × relevance − (1 − λ) × similarity to the nearest one taken`.
-
-    - Relevance is the document's score, scaled to between 0 and 1 (see `min_max`), or the similarity to the query if
-      no document has a score.
-    - Similarity is the cosine of vectors if an embedder or vectors are given, otherwise the Jaccard similarity of the
-      analyzer's terms. A document without a vector, or without terms, is similar to none.
-    - The result is best first and begins with the most relevant document. A document's new score is its marginal
-      relevance, lowered where needed so that scores never rise from one document to the next and sorting by score
-      keeps the order; "mmr" in its score parts holds the exact value.
-    - Ties go to the earlier document. With `min_score`, documents with a lower previous score are no candidates.
-    - Selecting k of N documents computes at most k × N similarities by terms, and mostly far fewer by vectors.
+    - Each step takes the document that maximises `λ × relevance − (1 − λ) × similarity to the nearest one taken`; ties
+      go to the earlier document.
+    - Relevance is the document's score, scaled to between 0 and 1, or the similarity to the query if no document has a
+      score. Similarity is the cosine of vectors if an embedder or vectors are given, otherwise the Jaccard similarity
+      of terms.
+    - The result begins with the most relevant document. A document's new score is its marginal relevance ("mmr" in its
+      score parts), lowered where needed so that scores never rise from one document to the next.
 
     Args:
         trade_off: λ: 1 is relevance alone, 0 is diversity alone.
         embedder: Embeds the candidates (and the query if no candidate has a score).
-        vectors: Vectors by document id, all of one dimension, to use in place of the embedder's. They are looked up at
-            each call, so a live view of an index may be passed.
-        top_k: The maximum number of documents returned.
+        vectors: Vectors by document id, used in place of the embedder and read at each call.
+        top_k: The most documents returned.
         min_score: The lowest previous score of a candidate; `None` accepts all.
 
     Raises:

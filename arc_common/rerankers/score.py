@@ -1,19 +1,29 @@
-"""SimpleScoreReranker: ranks by the existing scores, with a threshold."""
+"""Rerankers by the scores that documents have: alone, or mixed with the share of the query's words."""
 
 from collections.abc import Sequence
 
 from arc_common.documents import ScoredDocument
-from arc_common.rerankers.base import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, checked_request
+from arc_common.rerankers.base import (
+    DEFAULT_TOP_K,
+    Analyses,
+    best_first,
+    check_min_score,
+    check_share,
+    check_top_k,
+    checked_request,
+    min_max,
+    query_terms,
+    rescored,
+)
 
 
 class SimpleScoreReranker:
     """Returns the documents with the best scores.
 
-    - Equal scores keep the order given; documents without a score come last.
-    - With `min_score`, omits documents below it or without a score, even if none remains.
+    Equal scores keep the order given; documents without a score come last, and are left out if `min_score` is set.
 
     Args:
-        top_k: The maximum number of documents returned.
+        top_k: The most documents returned.
         min_score: The lowest score accepted; `None` accepts all.
 
     Raises:
@@ -25,13 +35,54 @@ class SimpleScoreReranker:
         self.min_score = check_min_score(min_score)
 
     def rerank(
-        self,
-        query: str,
-        documents: Sequence[ScoredDocument],
-        *,
-        top_k: int | None = None,
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
         """Return the documents with the best scores, best first (see `Reranker`)."""
         candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
         places = best_first([found.score for found in candidates], top_k=most, min_score=self.min_score)
         return [candidates[place] for place in places]
+
+
+class KeywordWeightedReranker:
+    """Ranks by `score × (1 − weight) + keywords × weight`.
+
+    - Scores are first scaled to between 0 and 1, so that BM25 sums, cosines and reciprocal ranks are mixed alike;
+      documents without a score count as the worst.
+    - `keywords` is the share of the query's distinct terms that a document contains ("keyword" in its score parts).
+    - Equal results keep the order given.
+
+    Args:
+        weight: The share of the keywords, from 0 to 1.
+        top_k: The most documents returned.
+        min_score: The lowest result accepted, from 0 to 1; `None` accepts all.
+
+    Raises:
+        InvalidInputError: An argument is invalid; the error names it.
+    """
+
+    def __init__(self, *, weight: float = 0.3, top_k: int = DEFAULT_TOP_K, min_score: float | None = None) -> None:
+        self.weight = check_share("weight", weight)
+        self.top_k = check_top_k(top_k)
+        self.min_score = check_min_score(min_score)
+        self._analyses = Analyses()
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        """Return the documents with the best mixed scores, best first (see `Reranker`)."""
+        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+        wanted = frozenset(query_terms(query))
+        keywords = [_coverage(wanted, self._analyses.terms(found.document.text)) for found in candidates]
+        scores = min_max([found.score for found in candidates])
+        mixed = [
+            score * (1 - self.weight) + keyword * self.weight for score, keyword in zip(scores, keywords, strict=True)
+        ]
+        return [
+            rescored(candidates[place], mixed[place], {"keyword": keywords[place]})
+            for place in best_first(mixed, top_k=most, min_score=self.min_score)
+        ]
+
+
+def _coverage(wanted: frozenset[str], terms: Sequence[str]) -> float:
+    """Return the share of the wanted terms that occur among a text's terms."""
+    return len(wanted.intersection(terms)) / len(wanted) if wanted else 0.0

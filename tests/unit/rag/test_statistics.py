@@ -2,7 +2,7 @@
 
 from arc_common import Document
 from arc_common.protocols.search_index import Scope
-from arc_common.rag.pipeline import JointStatistics
+from arc_common.rerankers.bm25 import JointStatistics
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
 
