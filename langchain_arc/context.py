@@ -7,7 +7,7 @@ from arc_common.context import ContextWindow, Item
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Role
-from arc_common.prompts import render_artifacts, render_memory, render_memory_lines, render_recalled
+from arc_common.prompts.context import render_artifacts, render_memory, render_memory_lines, render_recalled
 from arc_common.tokens.budget import TokenBudget
 from langchain_arc.chains import SessionSource, input_messages, picked
 from langchain_arc.messages import from_arc

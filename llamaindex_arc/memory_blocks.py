@@ -33,7 +33,7 @@ from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer
 from arc_common.messages import Message
-from arc_common.prompts import render_fence, render_memory, render_recalled
+from arc_common.prompts.context import render_fence, render_memory, render_recalled
 from arc_common.prompts.memories import render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import ConversationSummary

@@ -11,7 +11,7 @@ from typing import Any
 
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, Role, ToolCall
-from arc_common.prompts import holds_memory
+from arc_common.prompts.context import holds_memory
 from arc_common.serialization import OBJECTS, dumps, loads
 from arc_common.tokens.selection import renamed_ids
 

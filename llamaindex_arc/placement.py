@@ -9,7 +9,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
 from arc_common.documents import checked_items
 from arc_common.messages import Message, Role
-from arc_common.prompts import MEMORY_HEADING, holds_memory, parse_fences
+from arc_common.prompts.context import MEMORY_HEADING, holds_memory, parse_fences
 from llamaindex_arc.messages import from_arc
 
 _FIELD = re.compile(r"\{(?=[^\W\d][\w.]*\})")

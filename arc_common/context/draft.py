@@ -10,7 +10,13 @@ from arc_common.context.receipt import Item, LeftOut
 from arc_common.context.request import Costs, Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
-from arc_common.prompts import render_artifacts, render_documents, render_memory, render_memory_lines, render_recalled
+from arc_common.prompts.context import (
+    render_artifacts,
+    render_documents,
+    render_memory,
+    render_memory_lines,
+    render_recalled,
+)
 
 NOTHING = LeftOut(0, 0)
 

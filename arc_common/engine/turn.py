@@ -28,7 +28,7 @@ from arc_common.memory.artifacts import excerpts_of
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
-from arc_common.prompts import render_idle_note
+from arc_common.prompts.context import render_idle_note
 from arc_common.prompts.memories import render_memory_line
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.rag import RagContext

@@ -10,7 +10,7 @@ from arc_common.context import Omission
 from arc_common.documents import Document, ScoredDocument, checked_items, usable_documents
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
-from arc_common.prompts.context import DOCUMENT_SEPARATOR, render_passage, render_passages
+from arc_common.prompts.context import DOCUMENT_SEPARATOR, render_passage
 from arc_common.protocols import Retriever, TokenCounter
 from arc_common.rerankers.base import best_first, rescored
 from arc_common.retrieval.index import SearchResult
@@ -397,11 +397,9 @@ class _Packing:
         return self._counter.count(self._render(documents)) <= self._most
 
     def _render(self, documents: Sequence[ScoredDocument]) -> str:
-        return render_passages(
-            [
-                render_passage(documents[place].document, number=number if self._citations else None)
-                for number, place in enumerate(ordered(documents, self._order), 1)
-            ]
+        return DOCUMENT_SEPARATOR.join(
+            render_passage(documents[place].document, number=number if self._citations else None)
+            for number, place in enumerate(ordered(documents, self._order), 1)
         )
 
 

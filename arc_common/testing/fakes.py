@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import Event, Lock
 
 from arc_common.messages import Message, Role
-from arc_common.prompts import parse_fences, parse_memory
+from arc_common.prompts.context import parse_fences, parse_memory
 from arc_common.text import analyze_query
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
-from arc_common.prompts import parse_fences, parse_memory, render_fence
+from arc_common.prompts.context import parse_fences, parse_memory, render_fence
 from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.settings import ArcSettings
 from arc_common.settings.groups import (

@@ -15,7 +15,7 @@ from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import with_sources
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
-from arc_common.prompts import parse_fences
+from arc_common.prompts.context import parse_fences
 from arc_common.prompts.memories import (
     InteractionMode,
     MemoryFormatError,

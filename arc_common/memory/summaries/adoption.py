@@ -12,7 +12,7 @@ from cachetools import LRUCache
 from arc_common.memory.facts.index import FactIndex
 from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.memory.summaries.trigger import ERA, Line, first_to_stay
-from arc_common.prompts import ERA_MARK
+from arc_common.prompts.context import ERA_MARK
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Segment, SessionState, SummaryStore, View
 

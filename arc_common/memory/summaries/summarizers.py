@@ -19,7 +19,7 @@ from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
-from arc_common.prompts import (
+from arc_common.prompts.summary import (
     ParsedSummary,
     SummaryFormatError,
     parse_narrative,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ARC_MARK, ContentPart, Exchange, Message, Role, exchanges_of
-from arc_common.prompts import render_fence
+from arc_common.prompts.context import render_fence
 from arc_common.tokens.compression.base import (
     BaseStrategy,
     Compression,

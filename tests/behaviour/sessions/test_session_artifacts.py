@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import create_engine, event
 
 from arc_common import ArcSettings, ContextEngine, InvalidInputError, SessionNotFoundError
-from arc_common.prompts import parse_fences
+from arc_common.prompts.context import parse_fences
 from arc_common.testing import CountingObserver
 from tests.support.databases import indexed, rows, unreadable
 

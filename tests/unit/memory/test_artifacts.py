@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from arc_common.memories import Artifact, ScoredArtifact
 from arc_common.memory.artifacts import asked_terms, asks_for_the_newest, choose, excerpts_of, relevance
-from arc_common.prompts import parse_fences, render_artifacts
+from arc_common.prompts.context import parse_fences, render_artifacts
 from arc_common.settings import ArcSettings, ArtifactSettings
 from arc_common.text.sentences import rough_tokens, sentences_of
 

@@ -9,7 +9,7 @@ from arc_common import Message
 from arc_common.memories import MemoryType, ProposedMemory
 from arc_common.memory.long_term.extraction import Extractor, as_said, memories_by_rules
 from arc_common.messages import ARC_MARK
-from arc_common.prompts import render_fence
+from arc_common.prompts.context import render_fence
 from arc_common.settings import ArcSettings
 from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel
 from tests.support.services import services

@@ -10,7 +10,7 @@ from arc_common import ArcError, ArcSettings, HeuristicTokenCounter, Message
 from arc_common.exceptions import ModelCallError, SummaryFailedError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memory.summaries.summarizers import ModelSummarizer, cut_to_tokens, with_sources
-from arc_common.prompts import SummaryFormatError
+from arc_common.prompts.summary import SummaryFormatError
 from arc_common.testing import CountingObserver
 from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel
 from tests.support.services import services

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.memory.summaries.adoption import narrated
 from arc_common.messages import Message, Role
-from arc_common.prompts import ERA_MARK
+from arc_common.prompts.context import ERA_MARK
 from arc_common.protocols.summaries import Segment
 from arc_common.settings import ArcSettings
 from arc_common.tokens.counters import HeuristicTokenCounter

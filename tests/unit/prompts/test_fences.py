@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.prompts import MEMORY_HEADING, parse_fences, parse_memory, render_fence, render_memory
+from arc_common.prompts.context import MEMORY_HEADING, parse_fences, parse_memory, render_fence, render_memory
 
 texts = st.text(st.sampled_from("ab :\n<>/arc:memory-Facts Summary"), max_size=60) | st.text(max_size=40)
 lines = texts.map(lambda text: "- k: " + " ".join(text.split()))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from arc_common import InvalidInputError, Message
 from arc_common.memories import Memory, MemoryType, ScoredMemory
-from arc_common.prompts import parse_fences
+from arc_common.prompts.context import parse_fences
 from arc_common.prompts.memories import (
     MemoryFormatError,
     parse_extraction,

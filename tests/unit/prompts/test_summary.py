@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from arc_common.facts import Fact, FactCategory
 from arc_common.messages import ContentPart, Message, Role, ToolCall
-from arc_common.prompts import (
+from arc_common.prompts.context import render_conversation
+from arc_common.prompts.summary import (
     SummaryFormatError,
     parse_narrative,
     parse_summary,
     render_block_request,
-    render_conversation,
     render_correction,
     render_era_request,
     render_leaf_request,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.messages import Message, Role
-from arc_common.prompts import render_memory, render_recalled
+from arc_common.prompts.context import render_memory, render_recalled
 from arc_common.protocols import ChatModel
 from arc_common.testing import ScriptedChatModel
 
