@@ -32,13 +32,6 @@ class Good:
         return json.dumps({"facts": found, "narrative": "They spoke of this and that, and agreed."}, ensure_ascii=False)
 
 
-class Useless:
-    """A summariser that says nothing."""
-
-    def complete(self, messages):
-        return json.dumps({"facts": [], "narrative": "They talked."})
-
-
 class Failing:
     """A summariser that is down."""
 
@@ -57,22 +50,15 @@ class Hallucinating:
         return json.dumps({"facts": facts, "narrative": "They talked."})
 
 
-class Embroidering:
-    """A summariser that makes things up in what it tells, and in the names that it gives to what was said."""
-
-    def complete(self, messages):
-        facts = [{"key": "password swordfish-99", "value": "the user and the assistant", "category": "ENTITY"}]
-        told = "They agreed on a zeppelin for $77,777. The password is swordfish-99."
-        return json.dumps({"facts": facts, "narrative": told})
-
-
-class Revoking:
-    """A summariser that says of everything that it is shown as known that it is over."""
+class Spoiling:
+    """A summariser that makes things up in its narrative and its names, and says that everything known is over."""
 
     def complete(self, messages):
         known = messages[-1].text.rpartition("<arc:conversation>")[0]
         keys = [line[2:].partition(":")[0] for line in known.splitlines() if line.startswith("- ")]
-        return json.dumps({"facts": [], "removed": keys, "narrative": "They talked."})
+        facts = [{"key": "password swordfish-99", "value": "the user and the assistant", "category": "ENTITY"}]
+        told = "They agreed on a zeppelin for $77,777. The password is swordfish-99."
+        return json.dumps({"facts": facts, "removed": keys, "narrative": told})
 
 
 def folded(text):
@@ -140,32 +126,38 @@ def check_prompt(planted, engine: ContextEngine, least: int) -> None:
 
 
 SETS = (*FACT_SETS, *FIRST_SIGHT_SETS)
-SOME = ("facts_unforeseen", "facts_first_sight_work")
-"""By which the suite tries each model; the other sets are for `make torture`."""
+SHORT = ("facts_unforeseen", "facts_first_sight_work")
+"""The suite tries these sets; `make torture` tries all of them."""
 
 
-@pytest.mark.parametrize("name", SETS)
+def sets(names, *, short=SHORT):
+    """Mark the sets that take too long for the suite."""
+    marked = [name if name in short else pytest.param(name, marks=pytest.mark.torture) for name in names]
+    return pytest.mark.parametrize("name", marked)
+
+
+@sets(SETS)
 def test_facts_stay_in_the_prompt(by_rules, name):
-    """By rules alone, also behind a restart."""
-    check_prompt(load_facts(name), by_rules(name), 45)
+    """Rules alone keep them, and each fact names messages that say it, also behind a restart."""
+    engine = by_rules(name)
+    check_prompt(load_facts(name), engine, 45)
+    session = engine.session("s")
+    facts = session.facts()
+    assert facts
+    for fact in facts:
+        sources = session.find(fact.sources)
+        assert len(sources) == len(fact.sources) > 0
+        assert folded(fact.value) in folded(" ".join(message.text for message in sources))
 
 
-@pytest.mark.parametrize(
-    "name", [*SOME, *(pytest.param(name, marks=pytest.mark.torture) for name in SETS if name not in SOME)]
-)
+@sets(SETS, short=SHORT[1:])
 @pytest.mark.parametrize(
     ("make_model", "least"),
-    [
-        pytest.param(Good, 58, id="good"),
-        pytest.param(lambda _: Useless(), 45, id="useless"),
-        pytest.param(lambda _: Failing(), 45, id="failing"),
-        pytest.param(lambda _: Hallucinating(), 45, id="hallucinating"),
-        pytest.param(lambda _: Embroidering(), 45, id="embroidering"),
-        pytest.param(lambda _: Revoking(), 45, id="revoking"),
-    ],
+    [(Good, 58), (lambda _: Failing(), 45), (lambda _: Hallucinating(), 45), (lambda _: Spoiling(), 45)],
+    ids=["good", "failing", "hallucinating", "spoiling"],
 )
 def test_facts_stay_in_the_prompt_whatever_the_model(name, make_model, least):
-    """Also where it says nothing, or makes things up."""
+    """A model that says nothing or makes things up does no harm."""
     planted = load_facts(name)
     with played(planted, make_model(planted)) as engine:
         check_prompt(planted, engine, least)
@@ -181,41 +173,29 @@ def lost_to_recall(planted, engine):
     ]
 
 
-@pytest.mark.parametrize("name", [*FACT_SETS, "facts_own_question", "facts_first_sight_home"])
+@sets([*FACT_SETS, "facts_own_question", "facts_first_sight_home"])
 def test_facts_come_back_with_their_own_question(by_rules, name):
-    """In as many messages as recall gives: each of 420."""
+    """Recall gives a message for each of the 420 questions."""
     assert lost_to_recall(load_facts(name), by_rules(name)) == []
 
 
-@pytest.mark.parametrize(("name", "least"), [("facts_first_sight_work", 56), ("facts_first_sight_wedding", 57)])
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("facts_first_sight_work", 56), pytest.param("facts_first_sight_wedding", 57, marks=pytest.mark.torture)],
+)
 def test_most_facts_come_back_when_asked_in_other_words(by_rules, name, least):
-    """Of 60 each; with no embedder some of those whose questions avoid the words that were said don't."""
+    """Without an embedder recall misses some questions that avoid the words that were said."""
     planted = load_facts(name)
     lost = lost_to_recall(planted, by_rules(name))
     assert len(planted) - len(lost) >= least, lost
 
 
-def test_a_restart_finds_all_of_it_again(tmp_path):
+def test_a_restart_finds_all_of_it_again(by_rules, tmp_path):
     """Facts, narrative, boundary and messages are in the file."""
-    url = sqlite_url(tmp_path)
-    with played(load_facts("facts_unforeseen"), None, url) as engine:
-        session = engine.session("s")
-        before = session.context("And now?", budget=BUDGET)
-        facts, summary = session.facts(), session.summary()
-    with ContextEngine.open(url) as engine:
-        session = engine.session("s")
-        assert session.context("And now?", budget=BUDGET).messages == before.messages
-        assert session.facts() == facts
-        assert session.summary() == summary
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_each_fact_names_its_messages(by_rules, name):
-    """Sources resolve to messages that say it."""
-    session = by_rules(name).session("s")
-    facts = session.facts()
-    assert facts
-    for fact in facts:
-        sources = session.find(fact.sources)
-        assert len(sources) == len(fact.sources) > 0
-        assert folded(fact.value) in folded(" ".join(message.text for message in sources))
+    session = by_rules("facts_unforeseen").session("s")
+    before = session.context("And now?", budget=BUDGET)
+    with ContextEngine.open(f"sqlite:///{tmp_path / 'facts_unforeseen.db'}") as engine:
+        again = engine.session("s")
+        assert again.context("And now?", budget=BUDGET).messages == before.messages
+        assert again.facts() == session.facts()
+        assert again.summary() == session.summary()

@@ -1,5 +1,6 @@
 """What the README shows runs, with only what it says to install."""
 
+import json
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -19,13 +21,23 @@ README = (ROOT / "README.md").read_text("utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PACKAGES = ("arc_common", "langchain_arc", "llamaindex_arc")
 
-PREPARE = """
-import sys, warnings
-sys.path.insert(0, sys.argv.pop(1))
+RUN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import json, warnings
 warnings.simplefilter("error")
 from pydantic.warnings import PydanticDeprecationWarning
 warnings.simplefilter("ignore", PydanticDeprecationWarning)  # LlamaIndex's dispatcher looks at every attribute
+for arguments, program in json.loads(sys.argv[2]):
+    sys.argv = ["arc", *arguments]
+    try:
+        exec(program, {"__name__": "__main__"})
+    except SystemExit as ended:
+        if ended.code:
+            raise
+    print("\\f")
 """
+"""Runs programs one after the other; a form feed ends the output of each."""
 
 
 @dataclass(frozen=True)
@@ -100,14 +112,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, 
     return make
 
 
-def run(example: Example, site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run it in the folder, in a Python that finds the site's packages and no others, every warning an error."""
-    program, arguments = example.text, []
-    if not example.is_python:
-        program, arguments = "from arc_common.cli.commands import main; main()", shlex.split(example.text)[1:]
+def run(programs: list[Example], site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run them one by one in the folder; only packages of the site are found, and warnings are errors."""
+    steps = [
+        ([], one.text)
+        if one.is_python
+        else (shlex.split(one.text)[1:], "from arc_common.cli.commands import main; main()")
+        for one in programs
+    ]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("ARC_", "PYTHON"))}
     return subprocess.run(
-        [sys.executable, "-I", "-S", "-c", PREPARE + program, str(site), *arguments],
+        [sys.executable, "-I", "-S", "-c", RUN, str(site), json.dumps(steps)],
         cwd=folder,
         env=clean,
         capture_output=True,
@@ -121,11 +136,12 @@ def test_every_example_runs_with_what_is_installed_for_it(
 ) -> None:
     """In an empty folder, in the order in which a reader meets them, without a warning; figures are the ones told."""
     outputs = []
-    for example in examples():
-        ran = run(example, installed(example.extras), tmp_path)
-        assert ran.returncode == 0, f"{example}\n{ran.stderr}"
-        assert ran.stderr == "", example
-        outputs.append(ran.stdout.strip())
+    for extras, group in groupby(examples(), key=lambda example: example.extras):
+        programs = list(group)
+        ran = run(programs, installed(extras), tmp_path)
+        assert ran.returncode == 0, f"{programs}\n{ran.stdout}\n{ran.stderr}"
+        assert ran.stderr == "", programs
+        outputs += [output.strip() for output in ran.stdout.split("\f")[:-1]]
     assert outputs[0] == "You said: “My order number is 4711.”"
     assert outputs[1].startswith("It is on its way.")
     assert "Nobody asked" not in outputs[1]
@@ -144,7 +160,7 @@ def test_what_is_not_installed_is_not_found(
     tmp_path: Path, installed: Callable[[tuple[str, ...]], Path], extras: tuple[str, ...], module: str
 ) -> None:
     """The examples' environments hold nothing else, or the test above would prove nothing."""
-    ran = run(Example(f"import {module}", True, extras), installed(extras), tmp_path)
+    ran = run([Example(f"import {module}", True, extras)], installed(extras), tmp_path)
     assert "ModuleNotFoundError" in ran.stderr
 
 
@@ -153,7 +169,7 @@ def test_a_deprecated_class_of_langchain_would_be_noticed(
 ) -> None:
     """Warnings are errors in the examples."""
     program = "from langchain_core.runnables import RunnableWithMessageHistory as R; R(lambda x: x, lambda: None)"
-    ran = run(Example(program, True, ("langchain",)), installed(("langchain",)), tmp_path)
+    ran = run([Example(program, True, ("langchain",))], installed(("langchain",)), tmp_path)
     assert "LangChainDeprecationWarning" in ran.stderr
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ async def executed(notebook: Any, folder: Path) -> Any:
     return fresh
 
 
+@cache
 def _find_fonts() -> None:
     """Have matplotlib's list of fonts made here: where it takes long, a notebook would say so."""
     subprocess.run([sys.executable, "-W", "ignore", "-c", "import matplotlib.font_manager"], check=True)

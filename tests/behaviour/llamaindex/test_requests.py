@@ -20,7 +20,7 @@ from tests.support.providers import anthropic, gemini, openai
 
 SEEDS = 2_000
 """Those behind them are of conversations that are summarised."""
-SUMMARISED = 25
+SUMMARISED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def check(case: Asked) -> None:
         assert provider.violations(provider.render(request)) == []
 
 
-@pytest.mark.parametrize("seeds", [400, pytest.param(SEEDS, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("seeds", [100, pytest.param(SEEDS, marks=pytest.mark.torture)])
 def test_no_conversation_makes_a_broken_request(seeds: int) -> None:
     """Parallel, missing and late calls, several writers, giant and empty messages, twelve writing systems.
 
@@ -104,7 +104,7 @@ def test_no_conversation_makes_a_broken_request(seeds: int) -> None:
             check(case)
             if not case.taken and sum(case.turns) > case.limit > max(case.turns) and case.largest < case.limit / 10:
                 used.append(case.tokens / case.limit)
-    assert len(used) > seeds / 400
+    assert used
     assert min(used) > 0.9
 
 
