@@ -168,12 +168,11 @@ def test_it_says_what_was_right_and_what_it_cost(whole: Finished) -> None:
     assert f"{len(everything) - refused} of {len(everything)}" in whole.output
 
 
-@pytest.mark.parametrize("name", ["arc-demo.db", "my demo's.db"])
-def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, here: Demo, tmp_path: Path, name: str) -> None:
-    """As printed, in the same folder, without the environment being active."""
-    file = tmp_path / name
+def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, here: Demo, tmp_path: Path) -> None:
+    """As printed, in the same folder, without the environment being active, whatever the file is called."""
+    file = tmp_path / "my demo's.db"
     file.write_bytes((whole.folder / "arc-demo.db").read_bytes())
-    printed = here(tmp_path, "--file", name).out.splitlines()
+    printed = here(tmp_path, "--file", file.name).out.splitlines()
     inspect, restart = (printed[printed.index(above) + 1] for above in (PART_BY_PART, "Play it again:"))
     path = os.pathsep.join(folder for folder in os.defpath.split(os.pathsep) if folder)
     for command in (inspect, restart + " --turns 1"):
@@ -224,16 +223,18 @@ def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished, her
     assert spoken(whole.folder) == before
 
 
-def test_after_each_kill_it_goes_on_where_it_was(whole: Finished, here: Demo, tmp_path: Path) -> None:
-    """SIGKILL in either half; what is there behind it is what a run without interruption had, and the same records."""
-    for turn, goes_on in ((6, script.handover), (script.handover + 7, script.handover + 25)):
-        kill_at(turn, tmp_path)
-        done = len(stored(tmp_path, RECORDS))
-        assert turn <= done < goes_on
-        resumed = here(tmp_path, "--turns", str(goes_on - done))
-        assert f"after turn {done} of {len(script.turns)}" in resumed.out
-        assert spoken(tmp_path) == spoken(whole.folder)[: 2 * goes_on]
-        assert [json.loads(message.text) for message in stored(tmp_path, RECORDS)] == whole.records[:goes_on]
+@pytest.mark.parametrize("begin", [0, script.handover], ids=["LangChain", "LlamaIndex"])
+def test_after_a_kill_it_goes_on_where_it_was(whole: Finished, here: Demo, tmp_path: Path, begin: int) -> None:
+    """What is there after SIGKILL in either half is what a run without interruption had, with the same records."""
+    if begin:
+        without_the_end(whole, tmp_path, begin)
+    kill_at(begin + 4, tmp_path)
+    done, goes_on = len(stored(tmp_path, RECORDS)), begin + 9
+    assert begin + 4 <= done < goes_on
+    resumed = here(tmp_path, "--turns", str(goes_on - done))
+    assert f"after turn {done} of {len(script.turns)}" in resumed.out
+    assert spoken(tmp_path) == spoken(whole.folder)[: 2 * goes_on]
+    assert [json.loads(message.text) for message in stored(tmp_path, RECORDS)] == whole.records[:goes_on]
 
 
 def kill_at(turn: int, folder: Path) -> None:

@@ -64,7 +64,7 @@ def _template(port: int) -> str:
 
 def _make_tables(url: str) -> None:
     store = SqlStore(url)
-    store.conversation(SessionKey("nothing"))
+    store.get(SessionKey("nothing"))
     store.close()
 
 

@@ -104,8 +104,8 @@ def test_no_conversation_makes_a_broken_request(seeds: int) -> None:
             check(case)
             if not case.taken and sum(case.turns) > case.limit > max(case.turns) and case.largest < case.limit / 10:
                 used.append(case.tokens / case.limit)
-    assert used
-    assert min(used) > 0.9
+    assert used or seeds < SEEDS
+    assert min(used, default=1) > 0.9
 
 
 def test_nor_does_one_that_is_summarised() -> None:
