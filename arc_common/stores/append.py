@@ -19,7 +19,6 @@ from arc_common.stores.connection import Database, scope
 from arc_common.stores.conversations_statements import (
     LOCKED_COLUMNS,
     REVISED_COLUMNS,
-    look_up_for,
     statements_for,
 )
 from arc_common.stores.drivers import Call, Row, Transaction
@@ -41,7 +40,7 @@ class Look:
 
 
 def look_from_rows(rows: Sequence[Row]) -> Look | None:
-    """Read the rows of `look_up_for`: one for each message, or one without a message; none if there is no session."""
+    """Read the rows of `look_up`: one for each message, or one without a message; none if there is no session."""
     if not rows:
         return None
     known = [stored_from_row(row[_WIDTH:]) for row in rows if row[_WIDTH] is not None]
@@ -120,7 +119,6 @@ class SqlAppend:
         self._clock = clock
         self._make_room = make_room
         self._sql = statements_for(database.dialect)
-        self._look_up = look_up_for(database.dialect)
 
     def __call__(
         self,
@@ -158,7 +156,7 @@ class SqlAppend:
         now: int,
     ) -> list[StoredMessage] | None:
         """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
-        look = look_from_rows(self._database.read((self._look_up, wanted)))
+        look = look_from_rows(self._database.read((self._sql.look_up, wanted)))
         if look is not None:
             _check_owner(key, look)
         existing = look.existing if look else {}
@@ -172,7 +170,6 @@ class SqlAppend:
             for stored in plan.inserted
         ]
         statement = self._sql.append_new if look else self._sql.append_first
-        assert statement is not None  # noqa: S101 - PostgreSQL has both
         parameters = {**_new_session(key, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
         places = self._database.write((statement, parameters))
         if not places:
@@ -184,11 +181,11 @@ class SqlAppend:
         """Lock the session, creating it if it does not exist; return it with the given messages that it holds."""
         look = None
         if self._database.dialect == "sqlite":  # SQLite has one writer at a time, so its reads are locked
-            look = look_from_rows(transaction.run((self._look_up, wanted))[0])
+            look = look_from_rows(transaction.run((self._sql.look_up, wanted))[0])
         if look is None:
             new = _new_session(key, now)
             *_, rows = transaction.run(
-                (self._sql.open_session, new), (self._sql.open_branch, new), (self._look_up, wanted)
+                (self._sql.open_session, new), (self._sql.open_branch, new), (self._sql.look_up, wanted)
             )
             look = look_from_rows(rows)
         assert look is not None  # noqa: S101 - it was opened

@@ -55,45 +55,27 @@ class Statement:
     defaults: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class Statements:
-    """The statements, named by what they do."""
+    """The statements of one store, compiled for one database; each is an attribute."""
 
-    open_session: Statement
-    open_branch: Statement
-    append_new: Statement | None
-    append_first: Statement | None
-    lock_session: Statement
-    lock_branch: Statement
-    owner: Statement
-    conversation: Statement
-    conversations: Statement
-    conversations_of_user: Statement
-    of_ids: Statement
-    of_seqs: Statement
-    newest: Statement
-    oldest: Statement
-    insert_message: Statement
-    revise_message: Statement
-    update_session: Statement
-    update_branch: Statement
-    update_branch_dropping: Statement
-    drop_oldest: Statement
-    remove_messages: Statement
-    remove_all_messages: Statement
-    delete_branches: Statement
-    delete_session: Statement
-    stale_sessions: Statement
+    def __init__(self, dialect_name: str, statements: Mapping[str, Executable]) -> None:
+        compiled = compiler_for(dialect_name)
+        self.by_name = {name: compiled(statement) for name, statement in statements.items()}
+
+    def __getattr__(self, name: str) -> Statement:
+        try:
+            return self.by_name[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
 
 @cache
 def statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
-    compiled = compiler_for(dialect_name)
-    built = {name: compiled(statement) for name, statement in _statements(dialect_name).items()}
-    if dialect_name == "sqlite":
-        return Statements(**built, append_new=None, append_first=None)
-    return Statements(**built, append_new=compiled(_append_new()), append_first=compiled(_append_first()))
+    of_postgres = {"append_new": _append_new(), "append_first": _append_first()}
+    return Statements(
+        dialect_name, {**_statements(dialect_name), **(of_postgres if dialect_name == "postgresql" else {})}
+    )
 
 
 def compiler_for(dialect_name: str) -> Callable[[Executable], Statement]:
@@ -117,6 +99,7 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         messages.c.seq < bindparam("before", type_=BigInteger), messages.c.seq > bindparam("after", type_=BigInteger)
     ).limit(bindparam("row_limit", type_=BigInteger))
     return {
+        "look_up": _look_up(dialect_name),
         "open_session": _open_session(dialect_name),
         "open_branch": _insert(branches, dialect_name)
         .values(**_first_branch(bindparam("created_at")))
@@ -374,12 +357,6 @@ def _conversations(*of_user: ColumnElement[bool]) -> Executable:
         .limit(bindparam("row_limit", type_=BigInteger))
     )
     return page
-
-
-@cache
-def look_up_for(dialect_name: str) -> Statement:
-    """Return the statement that reads a session's row with each of the requested messages (or with NULLs if none)."""
-    return compiler_for(dialect_name)(_look_up(dialect_name))
 
 
 def _look_up(dialect_name: str) -> Executable:

@@ -22,6 +22,7 @@ from arc_common.stores.connection import Database
 from arc_common.stores.connection import scope as session_scope
 from arc_common.stores.drivers import Call, Transaction
 from arc_common.stores.memories_statements import (
+    ERASED,
     checked_change,
     checked_memory_ids,
     heir,
@@ -147,7 +148,7 @@ class SqlMemories:
             counts = transaction.run(
                 *((self._sql.of_scope, {"scope": row[0], "caller_id": scope.caller_id}) for row in rows)
             )
-            transaction.commit(*((statement, memory_scope(scope)) for statement in self._sql.erase))
+            transaction.commit(*((getattr(self._sql, f"erase_{table.name}"), memory_scope(scope)) for table in ERASED))
         return sum(map(len, counts))
 
     def resting_on(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> list[tuple[Scope, str]]:

@@ -39,11 +39,14 @@ from arc_common.stores.codec import (
     to_body,
     to_microseconds,
 )
-from arc_common.stores.conversations_statements import Statement, compiler_for, in_session, inside, one_of
+from arc_common.stores.conversations_statements import Statements, in_session, inside, one_of
 from arc_common.stores.schema import branches, conversations, messages, record_sources, records, scopes
 
 MEMORY = "memory"
 """The kind of scopes and records that memories are."""
+
+ERASED = (record_sources, records, scopes)
+"""The tables from which erasing removes a scope's rows, in this order."""
 
 NEWEST_SESSIONS = 64
 """So many sessions of a scope are looked at for messages that nobody has read."""
@@ -229,54 +232,18 @@ _WRITTEN = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryStatements:
-    """The statements, named by what they do."""
-
-    # reading
-    version: Statement
-    outlines: Statement
-    get: Statement
-    newest: Statement
-    count: Statement
-    within_reach: Statement
-    # changing
-    open_scope: Statement
-    lock_scope: Statement
-    write: Statement
-    remove: Statement
-    drop_sources: Statement
-    write_source: Statement
-    purge: Statement
-    drop_empty: Statement
-    touch: Statement
-    # forgetting
-    lock_within_reach: Statement
-    lock_within: Statement
-    of_session: Statement
-    of_scope: Statement
-    superseded_by: Statement
-    erase: tuple[Statement, ...]
-    # how far sessions were read
-    read_to: Statement
-    mark_read: Statement
-    unread: Statement
-    unread_of_user: Statement
-
-
 @cache
-def memory_statements_for(dialect_name: str) -> MemoryStatements:
-    """The statements for `sqlite` or `postgresql` (through psycopg)."""
-    compiled = compiler_for(dialect_name)
-    every = {**_reading(dialect_name), **_changing(dialect_name), **_forgetting(dialect_name), **_marking()}
+def memory_statements_for(dialect_name: str) -> Statements:
+    """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
     these = select(scopes.c.scope).where(*_within())
-    erase = (
-        delete(table).where(table.c.caller_id == bindparam("caller_id"), table.c.scope.in_(these))
-        for table in (record_sources, records, scopes)
-    )
-    return MemoryStatements(
-        **{name: compiled(statement) for name, statement in every.items()}, erase=tuple(map(compiled, erase))
-    )
+    erase = {
+        f"erase_{table.name}": delete(table).where(
+            table.c.caller_id == bindparam("caller_id"), table.c.scope.in_(these)
+        )
+        for table in ERASED
+    }
+    every = {**_reading(dialect_name), **_changing(dialect_name), **_forgetting(dialect_name), **_marking(), **erase}
+    return Statements(dialect_name, every)
 
 
 def _reading(dialect_name: str) -> Mapping[str, Executable]:

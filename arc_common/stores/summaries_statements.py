@@ -35,8 +35,7 @@ from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, SegmentOutline, View
 from arc_common.stores.codec import from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.conversations_statements import (
-    Statement,
-    compiler_for,
+    Statements,
     in_session,
     inside,
     one_of,
@@ -222,66 +221,11 @@ InSession = Callable[[Any], tuple[ColumnElement[bool], ...]]
 """Returns the conditions that a table's rows belong to the session."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryStatements:
-    """The statements, named by what they do."""
-
-    # reading
-    session: Statement
-    messages_behind: Statement
-    cover: Statement
-    segments: Statement
-    parts: Statement
-    unfinished: Statement
-    outlines: Statement
-    facts: Statement
-    facts_that_hold: Statement
-    facts_grounded: Statement
-    facts_not_superseded: Statement
-    fact_ids: Statement
-    facts_of_ids: Statement
-    facts_of_keys: Statement
-    facts_of_keys_without: Statement
-    # the lease
-    acquire: Statement
-    release: Statement
-    # storing a segment, adopting a view
-    lock: Statement
-    overlapping: Statement
-    write_segment: Statement
-    mark_parts: Statement
-    known_facts: Statement
-    taken_slots: Statement
-    insert_fact: Statement
-    set_summarized: Statement
-    change_ledger: Statement
-    write_view: Statement
-    drop_old_views: Statement
-    # when messages change
-    view: Statement
-    leaves_over: Statement
-    leaves_citing: Statement
-    higher_over: Statement
-    empty_leaves: Statement
-    empty_view: Statement
-    drop_earlier_views: Statement
-    drop_bare_leaves: Statement
-    drop_segment: Statement
-    fact_ids_inside: Statement
-    drop_facts: Statement
-    # when a session is cleared or deleted
-    drop_all_segments: Statement
-    drop_all_facts: Statement
-    drop_all_views: Statement
-    reset: Statement
-
-
 @cache
-def summary_statements_for(dialect_name: str) -> SummaryStatements:
+def summary_statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
-    compiled = compiler_for(dialect_name)
     every = {**_reading(dialect_name), **_leasing(), **_storing(dialect_name), **_changing(dialect_name), **_erasing()}
-    return SummaryStatements(**{name: compiled(statement) for name, statement in every.items()})
+    return Statements(dialect_name, every)
 
 
 def _reading(dialect_name: str) -> Mapping[str, Executable]:

@@ -33,7 +33,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import EntryKind, IndexEntry, LexicalCandidates, Scope
-from arc_common.stores.conversations_statements import Statement, compiler_for, one_of
+from arc_common.stores.conversations_statements import Statement, Statements, compiler_for, one_of
 from arc_common.stores.drivers import Call
 from arc_common.stores.schema import PREFIX, WORDS, IndexTables, index_tables
 from arc_common.stores.search_index.filters import Tokens, number_of
@@ -234,60 +234,29 @@ SCOPE_COLUMNS = (
 """The columns of a `Held`, in its order."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStatements:
-    """The statements, named by what they do."""
-
-    # reading
-    scope: Statement
-    fetch: Statement
-    vectors: Statement
-    scan: Statement
-    scan_unembedded: Statement
-    # changing
-    open_scope: Statement
-    lock_scope: Statement
-    reserve: Statement
-    known: Statement
-    known_chunks: Statement
-    texts: Statement
-    write_entry: Statement
-    write_text: Statement
-    write_vector: Statement
-    write_value: Statement
-    touch: Statement
-    drop_entries: Statement
-    drop_texts: Statement
-    drop_vectors: Statement
-    drop_values: Statement
-    drop_all_vectors: Statement
-    save_scope: Statement
-    # erasing
-    lock_within: Statement
-    erase: tuple[Statement, ...]
-    erase_session: tuple[Statement, ...]
+@cache
+def index_statements_for(dialect_name: str) -> Statements:
+    """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
+    tables = index_tables(dialect_name)
+    return Statements(dialect_name, {**_reading(tables, dialect_name), **_changing(tables, dialect_name)})
 
 
 @cache
-def index_statements_for(dialect_name: str) -> IndexStatements:
-    """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
-    compiled = compiler_for(dialect_name)
+def erasing_statements(dialect_name: str, *, by_session: bool) -> tuple[Statement, ...]:
+    """Return the statements that remove a session's scopes, or the scopes with given row numbers."""
     tables = index_tables(dialect_name)
-    every = {**_reading(tables, dialect_name), **_changing(tables, dialect_name)}
     scopes = tables.scopes
-    these = one_of(scopes.c.id, "scopes", BigInteger, dialect_name), scopes.c.caller_id == bindparam("caller_id")
-    of_session = scopes.c.caller_id == bindparam("caller_id"), scopes.c.session_id == bindparam("session_id")
-    return IndexStatements(
-        **{name: compiled(statement) for name, statement in every.items()},
-        erase=tuple(map(compiled, _erasing(tables, these, dialect_name))),
-        erase_session=tuple(map(compiled, _erasing(tables, of_session, dialect_name))),
-    )
+    which = scopes.c.session_id == bindparam("session_id")
+    if not by_session:
+        which = one_of(scopes.c.id, "scopes", BigInteger, dialect_name)
+    these = scopes.c.caller_id == bindparam("caller_id"), which
+    return tuple(map(compiler_for(dialect_name), _erasing(tables, these, dialect_name)))
 
 
 def session_index_calls(dialect_name: str, *, caller_id: str, session_id: str) -> list[Call]:
     """Return the calls that remove a session's entries from the index."""
     place = {"caller_id": caller_id, "session_id": session_id}
-    return [(statement, place) for statement in index_statements_for(dialect_name).erase_session]
+    return [(statement, place) for statement in erasing_statements(dialect_name, by_session=True)]
 
 
 def whole_entries(tables: IndexTables, *conditions: ColumnElement[bool] | TextClause) -> Select[Any]:

@@ -19,7 +19,7 @@ from arc_common.filters import Comparison, Condition, Filter
 from arc_common.protocols.search_index import IndexEntry
 from arc_common.retrieval.bm25 import BM25, inverse_document_frequencies
 from arc_common.retrieval.vectors import VectorTable
-from arc_common.stores.conversations_statements import Statement, compiler_for
+from arc_common.stores.conversations_statements import Statement, Statements, compiler_for
 from arc_common.stores.drivers import Transaction
 from arc_common.stores.schema import PREFIX
 from arc_common.stores.search_index.entries import Held
@@ -124,27 +124,10 @@ def _suffix(frequency: float) -> str:
     return f"xf{struct.pack('>d', frequency).hex()}"
 
 
-@dataclass(frozen=True, slots=True)
-class SqliteIndexStatements:
-    """The statements, named by what they do. Many numbers are returned as one text, in a fifth of the time of rows."""
-
-    changes: Statement
-    rows: Statement
-    vectors: Statement
-    postings: Statement
-    holders: Statement
-    names: Statement
-    first: Statement
-    rows_of_ids: Statement
-    write_words: Statement
-    drop_words: Statement
-
-
 @cache
-def sqlite_index_statements() -> SqliteIndexStatements:
-    """The statements."""
-    compiled = compiler_for("sqlite")
-    return SqliteIndexStatements(**{name: compiled(text(sql)) for name, sql in _SQL.items()})
+def sqlite_index_statements() -> Statements:
+    """Return the statements. Many numbers are returned as one text, in a fifth of the time of rows."""
+    return Statements("sqlite", {name: text(sql) for name, sql in _SQL.items()})
 
 
 @cache

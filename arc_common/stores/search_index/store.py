@@ -22,6 +22,7 @@ from arc_common.stores.search_index.entries import (
     checked_ids,
     checked_vectors,
     entry_row,
+    erasing_statements,
     index_statements_for,
     scope_key,
     shown_entry,
@@ -111,7 +112,7 @@ class EntriesChange:
         place = {"scope": held.id, "caller_id": self._key["caller_id"]}
         if not self.after.entries:
             these = {"scopes": self._database.many([held.id]), "caller_id": place["caller_id"]}
-            return [(statement, these) for statement in self._sql.erase]
+            return [(statement, these) for statement in erasing_statements(self._database.dialect, by_session=False)]
         numbers = iter(self._finder.new_rows(rows[2], len(self._put)))
         stored = [(known[name].id if name in known else next(numbers), one) for name, one in self._put.items()]
         tokens = Tokens(held.salt)
@@ -326,7 +327,9 @@ class SqlIndexStore:
             if not rows:
                 return 0
             these = {"scopes": self._database.many([row[0] for row in rows]), "caller_id": scope.caller_id}
-            transaction.commit(*((statement, these) for statement in self._sql.erase))
+            transaction.commit(
+                *((statement, these) for statement in erasing_statements(self._database.dialect, by_session=False))
+            )
         return sum(row[1] for row in rows)
 
     def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:

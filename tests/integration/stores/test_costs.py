@@ -13,7 +13,7 @@ from sqlalchemy import create_engine
 
 from arc_common.protocols import SessionKey
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.conversations_statements import look_up_for, statements_for
+from arc_common.stores.conversations_statements import statements_for
 from arc_common.testing.conversation_store_contract import counted
 from tests.support.databases import new_database, sqlite_url
 from tests.support.probes import Wire, counted_syncs, wire
@@ -214,7 +214,7 @@ def test_reads_go_by_index(tmp_path: Path, name: str) -> None:
         "conversation": b"c", "branch": 0, "caller_id": "c", "user_id": "u", "message_ids": "[]", "seqs": "[]",
         "before": 1, "after": 1, "row_limit": 1, "before_time": 1, "before_key": b"",
     }  # fmt: skip
-    statement = look_up_for("sqlite") if name == "look_up" else getattr(statements_for("sqlite"), name)
+    statement = getattr(statements_for("sqlite"), name)
     with store.engine.connect() as connection:
         plan = connection.exec_driver_sql(
             f"EXPLAIN QUERY PLAN {statement.sql}", {**statement.defaults, **names}

@@ -10,7 +10,7 @@ import pytest
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Commit
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.summaries_statements import SummaryStatements, summary_statements_for
+from arc_common.stores.summaries_statements import summary_statements_for
 from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 from tests.integration.stores.test_costs import driver_connection, pooled_store
@@ -137,9 +137,8 @@ def test_reads_go_by_index(tmp_path: Path, name: str) -> None:
 def test_every_statement_names_the_caller() -> None:
     """No statement reads or writes without a scope."""
     for dialect in ("sqlite", "postgresql"):
-        statements = summary_statements_for(dialect)
-        for name in SummaryStatements.__dataclass_fields__:
-            assert "caller_id" in getattr(statements, name).sql, name
+        for name, statement in summary_statements_for(dialect).by_name.items():
+            assert "caller_id" in statement.sql, name
 
 
 @pytest.mark.parametrize("leaves", [4, 400])
