@@ -17,7 +17,7 @@ __all__ = [
     "Outline",
     "ScoredMessage",
     "Segment",
-    "SegmentOutline",
+    "SegmentPart",
     "SessionState",
     "SummaryInspection",
     "SummaryStore",
@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 Maker = Literal["model", "rules"]
+SegmentPart = Literal["cover", "all", "unfinished"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Segment:
         sources: For leaves and blocks: the id and content hash of each message read, in order.
         parts: The number of segments of the level below from which it was made.
         created_at: The time at which it was written (UTC).
+        covered: Whether a higher segment covers it, as stored.
     """
 
     level: int
@@ -61,31 +63,7 @@ class Segment:
     sources: tuple[tuple[str, str], ...] = ()
     parts: int = 0
     created_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentOutline:
-    """A segment without its text.
-
-    Args:
-        level: The level of the `Segment`; `start`, `end`, `tokens`, `made_by`, `parts` and `created_at` are also its.
-        start: The `seq` of its first message.
-        end: The `seq` of its last message.
-        tokens: The narrative's token count.
-        made_by: The author of the narrative; `None` if it must be written (again).
-        parts: The number of segments of the level below from which it was made.
-        covered: Whether a higher segment covers it.
-        created_at: The time at which it was written (UTC).
-    """
-
-    level: int
-    start: int
-    end: int
-    tokens: int
-    made_by: Maker | None
-    parts: int
-    covered: bool
-    created_at: datetime | None
+    covered: bool = field(default=False, compare=False)
 
     @property
     def stale(self) -> bool:
@@ -198,7 +176,7 @@ class SummaryInspection:
         is_busy: Whether this process is summarising the session now.
     """
 
-    segments: tuple[SegmentOutline, ...]
+    segments: tuple[Segment, ...]
     view: View | None
     message_count: int
     pending: int
@@ -263,22 +241,23 @@ class SummaryStore(Protocol):
         complete while the message count has grown by exactly the number of messages read.
         """
 
-    def cover(self, key: SessionKey) -> list[Segment]:
-        """Return the segments that no higher one covers, oldest first, including empty ones."""
+    def segments(
+        self, key: SessionKey, *, part: SegmentPart = "cover", within: Segment | None = None, limit: int | None = None
+    ) -> list[Segment]:
+        """Return segments, ordered by start and then by level.
 
-    def segments(self, key: SessionKey) -> list[SegmentOutline]:
-        """Return every segment without its text, ordered by start and then by level."""
-
-    def parts(self, key: SessionKey, segment: Segment) -> list[Segment]:
-        """Return the segments of the level below that lie within `segment`, oldest first."""
-
-    def unfinished(self, key: SessionKey, *, limit: int) -> list[Segment]:
-        """Return leaves and blocks with messages that are empty or made by rules: empty ones first, oldest first."""
+        Args:
+            key: The session.
+            part: "cover" for the segments that no higher one covers, including empty ones; "all" for all; "unfinished"
+                for leaves and blocks with messages that are empty or made by rules (empty ones first).
+            within: Return the segments of the level below that lie within this one, whatever `part` is.
+            limit: The maximum number of unfinished segments.
+        """
 
     def outlines(self, key: SessionKey, *, after: int, limit: int) -> list[Outline]:
         """Return the oldest messages with a `seq` above `after`, without their texts; at most `limit`."""
 
-    def acquire(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
+    def claim(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
         """Take the lease if it is free, expired or already the owner's.
 
         Returns:
@@ -310,40 +289,25 @@ class SummaryStore(Protocol):
         self,
         key: SessionKey,
         *,
+        keys: Sequence[str] | None = None,
+        without: int = 0,
+        saying: Collection[str] | None = None,
         include_superseded: bool = False,
         include_ungrounded: bool = False,
+        known: Mapping[str, Fact] | None = None,
         limit: int | None = None,
     ) -> list[Fact]:
-        """Return the facts of the ledger, the most important first (newest first among equals).
+        """Return facts of the ledger, the most important first (newest first among equals).
 
         Args:
             key: The session.
+            keys: Return all valid facts under these keys, compared after folding case and whitespace.
+            without: With `keys`, the start of a leaf to disregard: its facts are left out, and facts that only they
+                superseded or only it removed are included. A new reading of the leaf is merged with this result.
+            saying: With `keys`, the values (compared likewise) to which facts found by rules are limited, because a
+                key that rules assign may have hundreds of facts.
             include_superseded: Whether to include facts that are no longer valid.
             include_ungrounded: Whether to include facts that a model stated but their sources don't.
+            known: Facts by id that the caller read in the same epoch; they are returned as given, not read again.
             limit: The maximum number of facts; all if `None`.
-        """
-
-    def fact_ids(self, key: SessionKey, *, limit: int) -> list[str]:
-        """Return the ids of the first `limit` valid facts, in the order of `facts`."""
-
-    def facts_of_ids(self, key: SessionKey, ids: Sequence[str]) -> list[Fact]:
-        """Return the facts with these ids that are stored, valid or not, in the order of `facts`."""
-
-    def facts_of_keys(
-        self,
-        key: SessionKey,
-        keys: Sequence[str],
-        *,
-        without: int | None = None,
-        saying: Collection[str] | None = None,
-    ) -> list[Fact]:
-        """Return the valid facts under these keys (compared after folding case and whitespace).
-
-        Args:
-            key: The session.
-            keys: The keys of the facts.
-            without: The start of a leaf to disregard: its facts are left out, and facts that only they superseded or
-                only it removed are included. A new reading of the leaf is merged with this result.
-            saying: The values (compared likewise) to which facts found by rules are limited, because a key that rules
-                assign may have hundreds of facts.
         """

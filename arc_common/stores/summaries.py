@@ -9,7 +9,7 @@ from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.facts import Fact
 from arc_common.messages import Role, check_identifier
 from arc_common.protocols import SessionKey, StoredMessage
-from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentOutline, SessionState, View
+from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentPart, SessionState, View
 from arc_common.stores.codec import checked_limit, checked_place, row_key, stored_from_row, to_microseconds
 from arc_common.stores.connection import Database, scope
 from arc_common.stores.conversations_statements import Statement
@@ -21,7 +21,6 @@ from arc_common.stores.summaries_statements import (
     folded,
     folded_key,
     may_concern,
-    outline_from_row,
     segment_from_row,
     segment_row,
     summary_statements_for,
@@ -181,13 +180,6 @@ def _checked_fact(fact: Fact, leaf: Segment) -> None:
         raise InvalidInputError("fact.valid_from", fact.valid_from, "a time with zone")
 
 
-def checked_fact_ids(ids: Sequence[str]) -> list[str]:
-    """Return the ids as a list if each is a valid fact id."""
-    if isinstance(ids, str):
-        raise InvalidInputError("ids", ids, "a sequence of ids")
-    return [check_identifier("fact.id", fact_id) for fact_id in ids]
-
-
 def checked_view(view: View) -> None:
     """Refuse an invalid view."""
     checked_limit("view.version", view.version, least=1)
@@ -334,24 +326,19 @@ class SqlSummaries:
             facts_version=session.facts_version,
         )
 
-    def cover(self, key: SessionKey) -> list[Segment]:
-        """See `SummaryStore.cover`."""
-        segments = map(segment_from_row, self._rows(key, self._sql.cover))
-        return sorted(segments, key=lambda segment: (segment.start, segment.level))  # the index leaves ties open
-
-    def segments(self, key: SessionKey) -> list[SegmentOutline]:
+    def segments(
+        self, key: SessionKey, *, part: SegmentPart = "cover", within: Segment | None = None, limit: int | None = None
+    ) -> list[Segment]:
         """See `SummaryStore.segments`."""
-        outlines = map(outline_from_row, self._rows(key, self._sql.segments))
-        return sorted(outlines, key=lambda segment: (segment.start, segment.level))
-
-    def parts(self, key: SessionKey, segment: Segment) -> list[Segment]:
-        """See `SummaryStore.parts`."""
-        return [segment_from_row(row) for row in self._rows(key, self._sql.parts, **_within(segment))]
-
-    def unfinished(self, key: SessionKey, *, limit: int) -> list[Segment]:
-        """See `SummaryStore.unfinished`."""
         checked_limit("limit", limit)
-        return [segment_from_row(row) for row in self._rows(key, self._sql.unfinished, row_limit=limit)]
+        if within is not None:
+            rows = self._rows(key, self._sql.parts, **_within(within))
+        elif part == "unfinished":
+            most = _EVERY_ROW if limit is None else limit
+            return [segment_from_row(row) for row in self._rows(key, self._sql.unfinished, row_limit=most)]
+        else:
+            rows = self._rows(key, self._sql.cover if part == "cover" else self._sql.segments)
+        return sorted(map(segment_from_row, rows), key=lambda segment: (segment.start, segment.level))
 
     def outlines(self, key: SessionKey, *, after: int, limit: int) -> list[Outline]:
         """See `SummaryStore.outlines`."""
@@ -360,12 +347,12 @@ class SqlSummaries:
         rows = self._rows(key, self._sql.outlines, after=after, row_limit=limit)
         return [Outline(seq, Role(role), tokens) for seq, role, tokens in rows]
 
-    def acquire(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
-        """See `SummaryStore.acquire`."""
+    def claim(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
+        """See `SummaryStore.claim`."""
         checked_lease(owner, seconds)
         now = self._clock()
         times = {"now": to_microseconds(now), "until": to_microseconds(now + timedelta(seconds=seconds))}
-        taken = self._lease(key, self._sql.acquire, {"owner": owner, **times})
+        taken = self._lease(key, self._sql.claim, {"owner": owner, **times})
         if not taken:
             return None
         incarnation, edits, fence = taken[0]
@@ -450,51 +437,42 @@ class SqlSummaries:
         self,
         key: SessionKey,
         *,
+        keys: Sequence[str] | None = None,
+        without: int = 0,
+        saying: Collection[str] | None = None,
         include_superseded: bool = False,
         include_ungrounded: bool = False,
+        known: Mapping[str, Fact] | None = None,
         limit: int | None = None,
     ) -> list[Fact]:
         """See `SummaryStore.facts`."""
         checked_limit("limit", limit)
+        checked_place("without", without)
+        most = {"row_limit": _EVERY_ROW if limit is None else limit}
+        if keys is not None:
+            return self._facts_of_keys(key, keys, without, saying, most)
         statement = {
             (False, False): self._sql.facts_that_hold,
             (False, True): self._sql.facts_not_superseded,
             (True, False): self._sql.facts_grounded,
             (True, True): self._sql.facts,
         }[bool(include_superseded), bool(include_ungrounded)]
-        rows = self._rows(key, statement, row_limit=_EVERY_ROW if limit is None else limit)
-        return [fact_from_row(row) for row in rows]
+        before = known or {}
+        return [before.get(row[0]) or fact_from_row(row) for row in self._rows(key, statement, **most)]
 
-    def fact_ids(self, key: SessionKey, *, limit: int) -> list[str]:
-        """See `SummaryStore.fact_ids`."""
-        checked_limit("limit", limit)
-        return [row[0] for row in self._rows(key, self._sql.fact_ids, row_limit=limit)]
-
-    def facts_of_ids(self, key: SessionKey, ids: Sequence[str]) -> list[Fact]:
-        """See `SummaryStore.facts_of_ids`."""
-        names = self._database.many(checked_fact_ids(ids))
-        return [fact_from_row(row) for row in self._rows(key, self._sql.facts_of_ids, ids=names)]
-
-    def facts_of_keys(
+    def _facts_of_keys(
         self,
         key: SessionKey,
         keys: Sequence[str],
-        *,
-        without: int | None = None,
-        saying: Collection[str] | None = None,
+        without: int,
+        saying: Collection[str] | None,
+        most: Mapping[str, int],
     ) -> list[Fact]:
-        """See `SummaryStore.facts_of_keys`."""
-        checked_place("without", without)
         names = self._database.many([folded_key(name) for name in keys])
-        if without is None:
-            rows = self._rows(key, self._sql.facts_of_keys, keys=names)
-        else:
-            rows = self._rows(key, self._sql.facts_of_keys_without, keys=names, leaf=without)
+        rows = self._rows(key, self._sql.facts_of_keys, keys=names, leaf=without, **most)
         if saying is not None:  # avoids decoding most rows
             said = set(map(folded, saying))
             rows = [row for row in rows if may_concern(row, said)]
-        if without is None:
-            return [fact_from_row(row) for row in rows]
         return [replace(fact_from_row(row), superseded_by=None, removed=False) for row in rows]
 
     def _rows(self, key: SessionKey, statement: Statement, **parameters: Any) -> list[Row]:

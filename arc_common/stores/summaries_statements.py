@@ -32,7 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.facts import Fact, FactCategory
-from arc_common.protocols.summaries import Maker, Segment, SegmentOutline, View
+from arc_common.protocols.summaries import Maker, Segment, View
 from arc_common.stores.codec import from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.conversations_statements import (
     Statements,
@@ -57,11 +57,9 @@ from arc_common.stores.schema import (
 
 SEGMENT_COLUMNS = (
     "level", "start_seq", "end_seq", "narrative", "tokens", "made_by", "sources", "parts", "created_at",
+    "covered",
 )  # fmt: skip
 """The columns that `segment_from_row` reads, in its order."""
-
-OUTLINE_COLUMNS = ("level", "start_seq", "end_seq", "tokens", "made_by", "parts", "covered", "created_at")
-"""The columns that `outline_from_row` reads, in its order."""
 
 FACT_COLUMNS = (
     "fact_id", "body", "category", "sources", "importance", "leaf_start", "made_by", "valid_from", "status",
@@ -90,12 +88,13 @@ def segment_row(segment: Segment, *, now: datetime) -> dict[str, Any]:
         "sources": to_body([list(source) for source in segment.sources], field="segment.sources"),
         "parts": segment.parts,
         "created_at": to_microseconds(segment.created_at or now),
+        "covered": 0,
     }
 
 
 def segment_from_row(row: Sequence[Any]) -> Segment:
     """Read a row of `SEGMENT_COLUMNS`."""
-    level, start, end, narrative, tokens, made_by, sources, parts, created_at = row
+    level, start, end, narrative, tokens, made_by, sources, parts, created_at, covered = row
     return Segment(
         level=level,
         start=start,
@@ -106,14 +105,8 @@ def segment_from_row(row: Sequence[Any]) -> Segment:
         sources=tuple(map(tuple, from_body(sources))),
         parts=parts,
         created_at=None if created_at is None else from_microseconds(created_at),
+        covered=bool(covered),
     )
-
-
-def outline_from_row(row: Sequence[Any]) -> SegmentOutline:
-    """Read a row of `OUTLINE_COLUMNS`."""
-    level, start, end, tokens, made_by, parts, covered, created_at = row
-    written = None if created_at is None else from_microseconds(created_at)
-    return SegmentOutline(level, start, end, tokens, _MAKERS[made_by], parts, bool(covered), written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +231,6 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         messages.c.caller_id == summaries.c.caller_id,
         messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq),
     )
-    of_keys = (*in_session(facts), one_of(facts.c.folded_key, "keys", Text, dialect_name))
     of_branch = and_(branches.c.conversation == conversations.c.conversation, branches.c.branch == bindparam("branch"))
     session = (
         *(conversations.c[name] for name in ("user_id", "incarnation", "epoch", "facts_version")),
@@ -252,9 +244,9 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         .where(*in_session(messages), messages.c.seq > later(func.coalesce(boundary, 0), after))
         .order_by(messages.c.seq.desc())
         .limit(_row_limit()),
-        "cover": _segments(*in_session(summaries), IS_UNCOVERED).order_by(summaries.c.start_seq),
-        "segments": select(*(summaries.c[name] for name in OUTLINE_COLUMNS)).where(*in_session(summaries)),
-        "parts": _segments(*in_session(summaries), *_within()).order_by(summaries.c.start_seq),
+        "cover": _segments(*in_session(summaries), IS_UNCOVERED),
+        "segments": _segments(*in_session(summaries)),
+        "parts": _segments(*in_session(summaries), *_within()),
         # the sum keeps SQLite from scanning by level and sorting
         "unfinished": _segments(*in_session(summaries), IS_UNFINISHED, summaries.c.level + 0 < 2, message_in_it)
         .order_by(summaries.c.made_by, summaries.c.start_seq, summaries.c.level)
@@ -269,12 +261,12 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         "facts_not_superseded": _facts(*in_session(facts), or_(and_(*_holds()), facts.c.status == _UNGROUNDED)).limit(
             _row_limit()
         ),
-        "fact_ids": _in_order(select(facts.c.fact_id).where(*in_session(facts), IS_FACT, *_holds())).limit(
-            _row_limit()
-        ),
-        "facts_of_ids": _facts(*in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)),
-        "facts_of_keys": _facts(*of_keys, *_holds()),
-        "facts_of_keys_without": _facts(*of_keys, facts.c.leaf_start != _LEAF, *_holds(without=_LEAF)),
+        "facts_of_keys": _facts(
+            *in_session(facts),
+            one_of(facts.c.folded_key, "keys", Text, dialect_name),
+            facts.c.leaf_start != _LEAF,
+            *_holds(without=_LEAF),
+        ).limit(_row_limit()),
     }
 
 
@@ -282,7 +274,7 @@ def _leasing() -> Mapping[str, Executable]:
     owner = bindparam("owner", type_=Text)
     mine = conversations.c.lease_owner == owner
     return {
-        "acquire": update(conversations)
+        "claim": update(conversations)
         .where(
             *same_session(),
             same_user(),
@@ -308,7 +300,7 @@ def _leasing() -> Mapping[str, Executable]:
 def _storing(dialect_name: str) -> Mapping[str, Executable]:
     names = ("conversation", "branch", "caller_id", *SEGMENT_COLUMNS)
     upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(summaries).values(
-        {**{name: bindparam(name) for name in names}, "covered": 0}
+        {name: bindparam(name) for name in names}
     )
     view = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(views).values(
         {column.name: bindparam(column.name) for column in views.columns}
@@ -327,7 +319,9 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
         "taken_slots": _taken_slots(dialect_name),
         "write_segment": upsert.on_conflict_do_update(
             index_elements=[summaries.c.conversation, summaries.c.branch, summaries.c.level, summaries.c.start_seq],
-            set_={name: upsert.excluded[name] for name in SEGMENT_COLUMNS if name not in ("level", "start_seq")},
+            set_={
+                name: upsert.excluded[name] for name in SEGMENT_COLUMNS if name not in ("level", "start_seq", "covered")
+            },
         ),
         "mark_parts": update(summaries).where(*inside(summaries), *_within()).values(covered=bindparam("is_covered")),
         "insert_fact": insert(facts).values({name: bindparam(name) for name in _FACT_WRITTEN}),
@@ -345,6 +339,7 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
     }
 
 
+_KEPT = ("level", "start_seq", "covered")
 _KEPT_VIEWS = 8
 
 

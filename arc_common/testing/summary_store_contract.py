@@ -13,7 +13,7 @@ from arc_common.facts import Fact, FactCategory
 from arc_common.messages import Role
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
 from arc_common.protocols.conversations import Store
-from arc_common.protocols.summaries import Commit, Outline, Segment, SegmentOutline, SessionState, SummaryStore, View
+from arc_common.protocols.summaries import Commit, Outline, Segment, SessionState, SummaryStore, View
 from arc_common.testing.conversation_store_contract import START, counted, ids
 
 
@@ -72,7 +72,7 @@ def stretches(segments: Sequence[Segment]) -> list[tuple[int, int, int]]:
 
 def is_bare(summaries: SummaryStore, key: SessionKey) -> bool:
     """Return whether a session has neither segments nor facts."""
-    return not summaries.cover(key) and not summaries.facts(key, include_superseded=True, include_ungrounded=True)
+    return not summaries.segments(key) and not summaries.facts(key, include_superseded=True, include_ungrounded=True)
 
 
 class SummaryStoreContract:
@@ -110,13 +110,12 @@ class SummaryStoreContract:
         """A session that does not exist is empty, gives no lease and accepts no commit."""
         summaries = store.summaries
         assert summaries.state(key, limit=5) == SessionState()
-        assert summaries.cover(key) == summaries.unfinished(key, limit=5) == []
-        assert summaries.parts(key, a_leaf(1, 4, level=1)) == []
+        assert summaries.segments(key) == summaries.segments(key, part="unfinished", limit=5) == []
+        assert summaries.segments(key, within=a_leaf(1, 4, level=1)) == []
         assert summaries.outlines(key, after=0, limit=5) == []
-        assert summaries.facts(key) == summaries.facts_of_keys(key, ["a"]) == summaries.facts_of_ids(key, ["a"]) == []
-        assert summaries.fact_ids(key, limit=5) == []
-        assert summaries.segments(key) == []
-        assert summaries.acquire(key, owner="a", seconds=1) is None
+        assert summaries.facts(key) == summaries.facts(key, keys=["a"]) == []
+        assert summaries.segments(key, part="all") == []
+        assert summaries.claim(key, owner="a", seconds=1) is None
         assert summaries.commit(key, Commit(a_leaf(1, 4)), lease=None, epoch=0) is False
         assert summaries.adopt(key, a_view(), epoch=0) is False
         assert store.get(key) is None
@@ -158,8 +157,8 @@ class SummaryStoreContract:
         view = a_view(facts=(odd,), narrative=odd, instructions=(odd, ""), fact_ids=(), correction=0.1 + 0.2)
         assert self.put(store, key, segment, fact)
         assert store.summaries.adopt(key, view, epoch=store.summaries.state(key, limit=0).epoch)
-        assert store.summaries.cover(key) == [segment]
-        assert store.summaries.facts(key) == [fact] == store.summaries.facts_of_keys(key, [odd])
+        assert store.summaries.segments(key) == [segment]
+        assert store.summaries.facts(key) == [fact] == store.summaries.facts(key, keys=[odd])
         assert store.summaries.state(key, limit=0).view == view
 
     @pytest.mark.usefixtures("talk")
@@ -167,7 +166,7 @@ class SummaryStoreContract:
         """The store's clock provides the time."""
         clock.pass_by(77)
         self.put(store, key, a_leaf(1, 4, created_at=None))
-        assert store.summaries.cover(key)[0].created_at == clock.now
+        assert store.summaries.segments(key)[0].created_at == clock.now
 
     @pytest.mark.usefixtures("talk")
     def test_outlines(self, store: Store, key: SessionKey) -> None:
@@ -186,8 +185,8 @@ class SummaryStoreContract:
         for start in (1, 5, 9, 13, 17):
             assert self.put(store, key, a_leaf(start, start + 3))
         assert self.put(store, key, a_leaf(1, 16, level=1, parts=4))
-        assert stretches(store.summaries.cover(key)) == [(1, 1, 16), (0, 17, 20)]
-        parts = store.summaries.parts(key, store.summaries.cover(key)[0])
+        assert stretches(store.summaries.segments(key)) == [(1, 1, 16), (0, 17, 20)]
+        parts = store.summaries.segments(key, within=store.summaries.segments(key)[0])
         assert stretches(parts) == [(0, 1, 4), (0, 5, 8), (0, 9, 12), (0, 13, 16)]
 
     @pytest.mark.usefixtures("talk")
@@ -197,12 +196,12 @@ class SummaryStoreContract:
             self.put(store, key, a_leaf(start, start + 3, level=1))
         assert self.put(store, key, a_leaf(1, 4, level=2, parts=1))
         assert self.put(store, key, a_leaf(1, 8, level=2, parts=2, narrative="more"))
-        assert stretches(store.summaries.cover(key)) == [(2, 1, 8), (1, 9, 12)]
-        assert store.summaries.cover(key)[0].narrative == "more"
-        assert stretches(store.summaries.parts(key, a_leaf(1, 8, level=2))) == [(1, 1, 4), (1, 5, 8)]
+        assert stretches(store.summaries.segments(key)) == [(2, 1, 8), (1, 9, 12)]
+        assert store.summaries.segments(key)[0].narrative == "more"
+        assert stretches(store.summaries.segments(key, within=a_leaf(1, 8, level=2))) == [(1, 1, 4), (1, 5, 8)]
         assert self.put(store, key, a_leaf(9, 12, level=2, parts=1))
         assert self.put(store, key, a_leaf(1, 12, level=3, parts=2))
-        assert stretches(store.summaries.cover(key)) == [(3, 1, 12)]
+        assert stretches(store.summaries.segments(key)) == [(3, 1, 12)]
 
     @pytest.mark.usefixtures("talk")
     @pytest.mark.parametrize(
@@ -236,9 +235,9 @@ class SummaryStoreContract:
         assert self.put(store, key, there)
         before = store.summaries.state(key, limit=0)
         assert self.put(store, key, new, *([fact] if new.level == 0 else [])) is stored
-        assert (new in store.summaries.cover(key)) is stored
+        assert (new in store.summaries.segments(key)) is stored
         if not stored:
-            assert store.summaries.cover(key) == [there]
+            assert store.summaries.segments(key) == [there]
             assert store.summaries.facts(key) == []
             assert store.summaries.state(key, limit=0) == before
 
@@ -250,42 +249,42 @@ class SummaryStoreContract:
         self.put(store, key, a_leaf(9, 12))
         self.put(store, key, a_leaf(1, 8, level=1, made_by="rules"))
         self.put(store, key, a_leaf(1, 8, level=2, made_by="rules"))
-        assert stretches(store.summaries.unfinished(key, limit=9)) == [(0, 1, 4), (1, 1, 8)]
+        assert stretches(store.summaries.segments(key, part="unfinished", limit=9)) == [(0, 1, 4), (1, 1, 8)]
         store.append(key, [counted("m10", "changed", role="assistant")])
-        assert stretches(store.summaries.unfinished(key, limit=9)) == [(0, 9, 12), (0, 1, 4), (1, 1, 8)]
-        assert stretches(store.summaries.unfinished(key, limit=2)) == [(0, 9, 12), (0, 1, 4)]
+        assert stretches(store.summaries.segments(key, part="unfinished", limit=9)) == [
+            (0, 9, 12),
+            (0, 1, 4),
+            (1, 1, 8),
+        ]
+        assert stretches(store.summaries.segments(key, part="unfinished", limit=2)) == [(0, 9, 12), (0, 1, 4)]
 
     @pytest.mark.usefixtures("talk")
-    def test_segments_in_outline(self, store: Store, key: SessionKey) -> None:
-        """Every one, covered or not, with all but its text; those to be written again are stale."""
+    def test_all_segments(self, store: Store, key: SessionKey) -> None:
+        """Covered segments are listed too; those to be written again are stale."""
         self.put(store, key, a_leaf(1, 4, made_by="rules"))
         self.put(store, key, a_leaf(5, 8))
         self.put(store, key, a_leaf(9, 12))
         self.put(store, key, a_leaf(1, 8, level=1, parts=2, tokens=9))
         store.append(key, [counted("m10", "changed", role="assistant")])
-        assert store.summaries.segments(key) == [
-            SegmentOutline(0, 1, 4, 7, "rules", 0, covered=True, created_at=START),
-            SegmentOutline(1, 1, 8, 9, "model", 2, covered=False, created_at=START),
-            SegmentOutline(0, 5, 8, 7, "model", 0, covered=True, created_at=START),
-            SegmentOutline(0, 9, 12, 0, None, 0, covered=False, created_at=None),
+        segments = store.summaries.segments(key, part="all")
+        assert [(one.level, one.start, one.end, one.covered, one.stale) for one in segments] == [
+            (0, 1, 4, True, False),
+            (1, 1, 8, False, False),
+            (0, 5, 8, True, False),
+            (0, 9, 12, False, True),
         ]
-        assert [segment.stale for segment in store.summaries.segments(key)] == [False, False, False, True]
 
     # Facts
 
     @pytest.mark.usefixtures("talk")
-    def test_facts_by_id(self, store: Store, key: SessionKey) -> None:
-        """The ids of those that hold, in their order; and facts by their ids, whether they hold or not."""
+    def test_known_facts_are_not_read_again(self, store: Store, key: SessionKey) -> None:
+        """A fact that the caller holds comes back as given, in its order; the others are read."""
         self.put(store, key, a_leaf(1, 4), a_fact("low", importance=0.1), a_fact("top", importance=0.9), a_fact("gone"))
         self.put(store, key, a_leaf(5, 8), a_fact("new", 5), superseded={"gone": "new"})
-        assert store.summaries.fact_ids(key, limit=9) == ["top", "new", "low"]
-        assert store.summaries.fact_ids(key, limit=2) == ["top", "new"]
-        assert names(store.summaries.facts_of_ids(key, ["low", "top", "top", "nothing", "gone"])) == [
-            "top",
-            "gone",
-            "low",
-        ]
-        assert store.summaries.facts_of_ids(key, []) == []
+        known = {"top": a_fact("top"), "gone": a_fact("gone")}
+        top, new, low = store.summaries.facts(key, known=known)
+        assert top is known["top"]
+        assert names([new, low]) == ["new", "low"]
 
     @pytest.mark.usefixtures("talk")
     def test_what_is_not_grounded_never_holds(self, store: Store, key: SessionKey) -> None:
@@ -294,9 +293,9 @@ class SummaryStoreContract:
         invented = a_fact("invented", sources=("m1",), grounded=False)
         said, more = a_fact("said"), a_fact("more")
         self.put(store, key, a_leaf(1, 4, made_by="rules"), said, more, invented)
-        assert names(summaries.facts(key)) == summaries.fact_ids(key, limit=9) == ["said", "more"]
-        assert summaries.facts_of_keys(key, ["key of invented"]) == []
-        assert summaries.facts_of_keys(key, ["key of invented"], without=5) == []
+        assert names(summaries.facts(key)) == ["said", "more"]
+        assert summaries.facts(key, keys=["key of invented"]) == []
+        assert summaries.facts(key, keys=["key of invented"], without=5) == []
         assert not invented.holds
         self.put(store, key, a_leaf(5, 8), removed=("invented", "said"))
         gone = replace(said, removed=True)
@@ -304,7 +303,6 @@ class SummaryStoreContract:
         assert summaries.facts(key, include_ungrounded=True) == [more, invented]
         assert summaries.facts(key, include_superseded=True, include_ungrounded=True) == [gone, more, invented]
         assert summaries.facts(key, include_ungrounded=True, limit=1) == [more]
-        assert summaries.facts_of_ids(key, ["invented"]) == [invented]
         self.put(store, key, a_leaf(1, 4), a_fact("again"))
         assert names(summaries.facts(key, include_ungrounded=True)) == ["again"]
         self.put(store, key, a_leaf(9, 12), a_fact("other", 9, sources=("m2",), grounded=False))
@@ -326,10 +324,10 @@ class SummaryStoreContract:
         values = ("Oslo", " OSLO", "Rome")
         found = [a_fact(f"r{n}", key="city", value=value, made_by="rules") for n, value in enumerate(values)]
         self.put(store, key, a_leaf(1, 4), *found, a_fact("m", key="City", value="Bern"), a_fact("other", value="oslo"))
-        asked = store.summaries.facts_of_keys(key, ["city"], saying=["oslo "])
+        asked = store.summaries.facts(key, keys=["city"], saying=["oslo "])
         assert sorted(names(asked)) == ["m", "r0", "r1"]
-        assert asked == store.summaries.facts_of_keys(key, ["city"], saying=["oslo "], without=5)
-        assert names(store.summaries.facts_of_keys(key, ["city"], saying=[])) == ["m"]
+        assert asked == store.summaries.facts(key, keys=["city"], saying=["oslo "], without=5)
+        assert names(store.summaries.facts(key, keys=["city"], saying=[])) == ["m"]
 
     @pytest.mark.usefixtures("talk")
     def test_a_new_value_supersedes(self, store: Store, key: SessionKey) -> None:
@@ -342,7 +340,7 @@ class SummaryStoreContract:
         every = {fact.id: fact for fact in store.summaries.facts(key, include_superseded=True)}
         assert (every["a"].superseded_by, every["a"].removed, every["a"].holds) == ("d", False, False)
         assert (every["b"].superseded_by, every["b"].removed, every["b"].holds) == (None, True, False)
-        assert store.summaries.facts_of_keys(key, ["CITY", "nothing"]) == [new]
+        assert store.summaries.facts(key, keys=["CITY", "nothing"]) == [new]
         assert store.summaries.state(key, limit=0).facts_version > before
 
     @pytest.mark.usefixtures("talk")
@@ -352,7 +350,7 @@ class SummaryStoreContract:
         first = a_leaf(5, 8, made_by="rules")
         self.put(store, key, first, a_fact("d", 5), superseded={"a": "d", "b": "d"}, removed=("c",))
         assert names(store.summaries.facts(key)) == ["d"]
-        unread = store.summaries.facts_of_keys(key, [f"key of {name}" for name in "abcd"], without=5)
+        unread = store.summaries.facts(key, keys=[f"key of {name}" for name in "abcd"], without=5)
         assert unread == [a_fact("c"), a_fact("b"), a_fact("a")]
         assert self.put(store, key, a_leaf(5, 8), a_fact("e", 5), superseded={"a": "e"})
         assert names(store.summaries.facts(key)) == ["e", "c", "b"]
@@ -431,8 +429,8 @@ class SummaryStoreContract:
         change(store, key)
         empty = Segment(0, 5, 8, "", 0, None)
         block = a_leaf(9, 16, level=1, parts=2)
-        assert store.summaries.cover(key) == [told[0], empty, block, *told[4:]]
-        assert store.summaries.unfinished(key, limit=9) == [empty]
+        assert store.summaries.segments(key) == [told[0], empty, block, *told[4:]]
+        assert store.summaries.segments(key, part="unfinished", limit=9) == [empty]
         assert names(store.summaries.facts(key)) == ["f21", "f17", "f13", "f9", "f1"]
         state = store.summaries.state(key, limit=0)
         assert state.epoch != before.epoch
@@ -451,19 +449,19 @@ class SummaryStoreContract:
         )
         assert self.put(store, key, a_leaf(5, 8, made_by="rules"), a_fact("f5 anew", 5))
         assert self.put(store, key, a_leaf(1, 8, level=1, parts=2))
-        assert stretches(store.summaries.cover(key)) == [(1, 1, 8), (1, 9, 16), (0, 17, 20), (0, 21, 24)]
+        assert stretches(store.summaries.segments(key)) == [(1, 1, 8), (1, 9, 16), (0, 17, 20), (0, 21, 24)]
         assert store.summaries.adopt(key, a_view(2, 20), epoch=state.epoch)
 
     @pytest.mark.usefixtures("told")
     def test_a_change_behind_everything_undoes_nothing(self, store: Store, key: SessionKey) -> None:
         """A message that nothing was made from changes the epoch and nothing else."""
         before = store.summaries.state(key, limit=0)
-        cover = store.summaries.cover(key)
+        cover = store.summaries.segments(key)
         store.append(key, [counted("m30", "changed", role="assistant")])
         state = store.summaries.state(key, limit=0)
         assert state.epoch != before.epoch
         assert replace(state, epoch=before.epoch, total_tokens=before.total_tokens) == before
-        assert store.summaries.cover(key) == cover
+        assert store.summaries.segments(key) == cover
         assert len(store.summaries.facts(key)) == 6
 
     @pytest.mark.usefixtures("told")
@@ -492,43 +490,43 @@ class SummaryStoreContract:
         """A fact merged from two messages goes with either of them, and its leaf is read again."""
         self.put(store, key, a_leaf(25, 28), a_fact("both", 25, sources=("m2", "m26")))
         store.remove(key, ["m2"])
-        assert stretches(store.summaries.unfinished(key, limit=9)) == [(0, 1, 4), (0, 25, 28)]
+        assert stretches(store.summaries.segments(key, part="unfinished", limit=9)) == [(0, 1, 4), (0, 25, 28)]
         assert "both" not in names(store.summaries.facts(key, include_superseded=True))
 
     @pytest.mark.usefixtures("told")
     def test_a_leaf_without_messages_goes(self, store: Store, key: SessionKey) -> None:
         """A leaf without any messages left is removed."""
         store.remove(key, ["m5", "m6", "m7"])
-        assert (0, 5, 8) in stretches(store.summaries.cover(key))
+        assert (0, 5, 8) in stretches(store.summaries.segments(key))
         store.remove(key, ["m8"])
-        assert stretches(store.summaries.cover(key)) == [(0, 1, 4), (1, 9, 16), (0, 17, 20), (0, 21, 24)]
-        assert store.summaries.unfinished(key, limit=9) == []
+        assert stretches(store.summaries.segments(key)) == [(0, 1, 4), (1, 9, 16), (0, 17, 20), (0, 21, 24)]
+        assert store.summaries.segments(key, part="unfinished", limit=9) == []
 
     @pytest.mark.usefixtures("told")
     def test_a_cap_takes_messages_but_not_what_was_read_from_them(self, store: Store, key: SessionKey) -> None:
         """Summaries and facts of messages that left by a cap stay; there is nothing left to redo them from."""
         before = store.summaries.state(key, limit=0)
-        cover = store.summaries.cover(key)
+        cover = store.summaries.segments(key)
         store.append(key, [counted("new")], max_messages=4)
         state = store.summaries.state(key, limit=99)
         assert (state.epoch, state.view, state.message_count) == (before.epoch, before.view, 3)
         assert ids(state.messages) == ["m31", "m32", "new"]
-        assert store.summaries.cover(key) == cover
+        assert store.summaries.segments(key) == cover
         assert len(store.summaries.facts(key)) == 6
-        assert store.summaries.unfinished(key, limit=9) == []
+        assert store.summaries.segments(key, part="unfinished", limit=9) == []
 
     @pytest.mark.usefixtures("told")
     @pytest.mark.parametrize("wipe", ["clear", "delete"])
     def test_nothing_survives_a_wipe(self, store: Store, key: SessionKey, wipe: str) -> None:
         """Segments, facts and view are gone; work begun for the old session is refused in the new one."""
-        lease = store.summaries.acquire(key, owner="a", seconds=60)
+        lease = store.summaries.claim(key, owner="a", seconds=60)
         assert lease is not None
         getattr(store, wipe)(key)
         state = store.summaries.state(key, limit=9)
         assert (state.view, state.messages, state.message_count) == (None, (), 0)
         assert is_bare(store.summaries, key)
         store.append(key, [counted(f"m{n}") for n in range(1, 33)])
-        again = store.summaries.acquire(key, owner="a", seconds=60)
+        again = store.summaries.claim(key, owner="a", seconds=60)
         assert again is not None
         assert again.epoch != lease.epoch
         for held in (lease, None):
@@ -543,22 +541,22 @@ class SummaryStoreContract:
     def test_one_holds_the_lease(self, store: Store, key: SessionKey, clock: Clock) -> None:
         """A released or expired lease passes to another owner with a higher fence; its owner keeps the fence."""
         summaries = store.summaries
-        first = summaries.acquire(key, owner="a", seconds=60)
+        first = summaries.claim(key, owner="a", seconds=60)
         assert first is not None
         assert first.epoch == summaries.state(key, limit=0).epoch
-        assert summaries.acquire(key, owner="b", seconds=60) is None
+        assert summaries.claim(key, owner="b", seconds=60) is None
         clock.pass_by(50)
-        assert summaries.acquire(key, owner="a", seconds=60) == first
+        assert summaries.claim(key, owner="a", seconds=60) == first
         clock.pass_by(59)
-        assert summaries.acquire(key, owner="b", seconds=60) is None
+        assert summaries.claim(key, owner="b", seconds=60) is None
         clock.pass_by(1)
-        second = summaries.acquire(key, owner="b", seconds=60)
+        second = summaries.claim(key, owner="b", seconds=60)
         assert second is not None
         assert second.fence > first.fence
         summaries.release(key, first)
-        assert summaries.acquire(key, owner="a", seconds=60) is None
+        assert summaries.claim(key, owner="a", seconds=60) is None
         summaries.release(key, second)
-        third = summaries.acquire(key, owner="a", seconds=60)
+        third = summaries.claim(key, owner="a", seconds=60)
         assert third is not None
         assert third.fence > second.fence
 
@@ -566,19 +564,19 @@ class SummaryStoreContract:
     def test_a_lease_that_another_took_commits_nothing(self, store: Store, key: SessionKey, clock: Clock) -> None:
         """An expired lease stays valid until another owner takes it; from then on it is refused."""
         summaries = store.summaries
-        old = summaries.acquire(key, owner="a", seconds=60)
+        old = summaries.claim(key, owner="a", seconds=60)
         assert old is not None
         clock.pass_by(61)
         assert summaries.commit(key, Commit(a_leaf(1, 4)), lease=old, epoch=old.epoch)
-        new = summaries.acquire(key, owner="b", seconds=60)
+        new = summaries.claim(key, owner="b", seconds=60)
         assert new is not None
         assert not summaries.commit(key, Commit(a_leaf(5, 8), (a_fact("f", 5),)), lease=old, epoch=old.epoch)
-        assert stretches(summaries.cover(key)) == [(0, 1, 4)]
+        assert stretches(summaries.segments(key)) == [(0, 1, 4)]
         assert summaries.facts(key) == []
         assert summaries.commit(key, Commit(a_leaf(5, 8)), lease=new, epoch=new.epoch)
         summaries.release(key, new)
         assert not summaries.commit(key, Commit(a_leaf(9, 12)), lease=new, epoch=new.epoch)
-        third = summaries.acquire(key, owner="a", seconds=60)
+        third = summaries.claim(key, owner="a", seconds=60)
         assert third is not None
         assert not summaries.commit(key, Commit(a_leaf(9, 12)), lease=old, epoch=old.epoch)
         assert summaries.commit(key, Commit(a_leaf(9, 12)), lease=third, epoch=third.epoch)
@@ -602,7 +600,7 @@ class SummaryStoreContract:
         change: Callable[[ConversationStore, SessionKey], object],
     ) -> None:
         """Results made from messages that changed meanwhile are refused."""
-        lease = store.summaries.acquire(key, owner="a", seconds=60)
+        lease = store.summaries.claim(key, owner="a", seconds=60)
         assert lease is not None
         change(store, key)
         late = Commit(a_leaf(1, 4), (a_fact("f"),))
@@ -631,21 +629,19 @@ class SummaryStoreContract:
         "call",
         [
             lambda summaries, key: summaries.state(key, limit=1),
-            lambda summaries, key: summaries.cover(key),
             lambda summaries, key: summaries.segments(key),
-            lambda summaries, key: summaries.fact_ids(key, limit=1),
-            lambda summaries, key: summaries.facts_of_ids(key, ["f1"]),
-            lambda summaries, key: summaries.parts(key, a_leaf(1, 4, level=1)),
-            lambda summaries, key: summaries.unfinished(key, limit=1),
+            lambda summaries, key: summaries.segments(key, part="all"),
+            lambda summaries, key: summaries.segments(key, within=a_leaf(1, 4, level=1)),
+            lambda summaries, key: summaries.segments(key, part="unfinished", limit=1),
             lambda summaries, key: summaries.outlines(key, after=0, limit=1),
-            lambda summaries, key: summaries.acquire(key, owner="a", seconds=1),
+            lambda summaries, key: summaries.claim(key, owner="a", seconds=1),
             lambda summaries, key: summaries.commit(key, Commit(a_leaf(1, 4)), lease=None, epoch=0),
             lambda summaries, key: summaries.adopt(key, a_view(), epoch=0),
             lambda summaries, key: summaries.facts(key),
-            lambda summaries, key: summaries.facts_of_keys(key, ["a"]),
+            lambda summaries, key: summaries.facts(key, keys=["a"]),
         ],
         ids=[
-            "state", "cover", "segments", "fact ids", "facts of ids", "parts", "unfinished", "outlines", "acquire",
+            "state", "cover", "segments", "parts", "unfinished", "outlines", "acquire",
             "commit", "adopt", "facts", "facts of keys",
         ],
     )  # fmt: skip
@@ -670,16 +666,13 @@ class SummaryStoreContract:
         "call",
         [
             lambda store, key: store.state(key, limit=-1),
-            lambda store, key: store.unfinished(key, limit=True),
+            lambda store, key: store.segments(key, part="unfinished", limit=True),
             lambda store, key: store.outlines(key, after="x", limit=1),
             lambda store, key: store.facts(key, limit=1.5),
             lambda store, key: store.state(key, limit=1, after="x"),
-            lambda store, key: store.fact_ids(key, limit=-1),
-            lambda store, key: store.facts_of_ids(key, ""),
-            lambda store, key: store.facts_of_ids(key, [""]),
-            lambda store, key: store.acquire(key, owner="", seconds=1),
-            lambda store, key: store.acquire(key, owner="a", seconds=0),
-            lambda store, key: store.acquire(key, owner="a", seconds=float("nan")),
+            lambda store, key: store.claim(key, owner="", seconds=1),
+            lambda store, key: store.claim(key, owner="a", seconds=0),
+            lambda store, key: store.claim(key, owner="a", seconds=float("nan")),
             *(
                 lambda store, key, commit=commit: store.commit(key, commit, lease=None, epoch=0)
                 for commit in (

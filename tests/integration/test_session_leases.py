@@ -74,11 +74,11 @@ def test_a_lease_holds_while_a_model_answers(database: str) -> None:
         assert model.asked.wait(LONG)
         until = time.monotonic() + 2
         while time.monotonic() < until:
-            assert rival.summaries.acquire(KEY, owner="rival", seconds=0.5) is None
+            assert rival.summaries.claim(KEY, owner="rival", seconds=0.5) is None
         model.may_answer.set()
         at_work.join(LONG)
-        assert rival.summaries.acquire(KEY, owner="rival", seconds=0.5) is not None
-    makers = {segment.made_by for segment in rival.summaries.cover(KEY)}
+        assert rival.summaries.claim(KEY, owner="rival", seconds=0.5) is not None
+    makers = {segment.made_by for segment in rival.summaries.segments(KEY)}
     rival.close()
     assert makers == {"model"}
 

@@ -78,7 +78,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(owner=st.sampled_from("ab"), seconds=st.sampled_from([10, 60]))
     def acquire(self, owner: str, seconds: int) -> None:
-        self.leases.append(self.both(lambda store: store.summaries.acquire(self.key, owner=owner, seconds=seconds)))
+        self.leases.append(self.both(lambda store: store.summaries.claim(self.key, owner=owner, seconds=seconds)))
 
     @rule(which=numbers)
     def release(self, which: int) -> None:
@@ -123,8 +123,8 @@ class Life(RuleBasedStateMachine):
     @rule(place=numbers)
     def keys_without_a_leaf(self, place: int) -> None:
         start = place // LEAF * LEAF + 1
-        self.both(lambda store: store.summaries.facts_of_keys(self.key, ["even", "ODD "], without=start))
-        self.both(lambda store: store.summaries.facts_of_keys(self.key, ["Even"]))
+        self.both(lambda store: store.summaries.facts(self.key, keys=["even", "ODD "], without=start))
+        self.both(lambda store: store.summaries.facts(self.key, keys=["Even"]))
 
     @invariant()
     def nothing_differs(self) -> None:
@@ -134,10 +134,10 @@ class Life(RuleBasedStateMachine):
             edits = [state.epoch % 2**32 for state in states]
             assert replace(states[0], epoch=0) == replace(states[1], epoch=0)
             assert edits[0] == edits[1]
-        cover = self.both(lambda store: store.summaries.cover(self.key))[0]
+        cover = self.both(lambda store: store.summaries.segments(self.key))[0]
         for segment in cover:
-            self.both(lambda store, segment=segment: store.summaries.parts(self.key, segment))
-        self.both(lambda store: store.summaries.unfinished(self.key, limit=99))
+            self.both(lambda store, segment=segment: store.summaries.segments(self.key, within=segment))
+        self.both(lambda store: store.summaries.segments(self.key, part="unfinished", limit=99))
         for old, invented in product((False, True), repeat=2):
             self.both(
                 lambda store, old=old, invented=invented: store.summaries.facts(
@@ -145,9 +145,7 @@ class Life(RuleBasedStateMachine):
                 )
             )
         self.both(lambda store: store.summaries.facts(self.key, limit=2))
-        self.both(lambda store: store.summaries.segments(self.key))
-        ids = self.both(lambda store: store.summaries.fact_ids(self.key, limit=3))[0]
-        self.both(lambda store: store.summaries.facts_of_ids(self.key, ids))
+        self.both(lambda store: store.summaries.segments(self.key, part="all"))
         assert_covers_do_not_overlap(cover)
 
     def _commit(self, commit: Commit, *, old: bool) -> None:

@@ -64,7 +64,7 @@ class _Orders:
 
     def acquire(self) -> int | None:
         """Take the lease for a minute; its fence."""
-        self.lease = self.store.summaries.acquire(KEY, owner=self.name, seconds=60)
+        self.lease = self.store.summaries.claim(KEY, owner=self.name, seconds=60)
         return self.lease.fence if self.lease else None
 
     def wait(self, *, seconds: float) -> None:
@@ -81,7 +81,7 @@ class _Orders:
     def race(self, *, leaves: int) -> list[int]:
         """Store leaf after leaf as soon as the lease can be had, until all are there; those that it stored."""
         stored = []
-        while len(there := self.store.summaries.cover(KEY)) < leaves:
+        while len(there := self.store.summaries.segments(KEY)) < leaves:
             if self.acquire() is None:
                 continue
             start = len(there) * 4 + 1

@@ -1,7 +1,7 @@
 """The index of sessions' facts: recalls facts that are not always shown when a question is about them."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -137,11 +137,7 @@ class FactIndexes:
         known = self._get(key)
         earlier = known.facts if known is not None and known.epoch == state.epoch else None
         if earlier is None or known is None or known.facts_version != state.facts_version:
-            ids = self._store.fact_ids(key, limit=_MOST_INDEXED)
-            by_id = dict(earlier.facts) if earlier is not None else {}
-            missing = [fact_id for fact_id in ids if fact_id not in by_id]
-            by_id.update(_by_id(self._store.facts_of_ids(key, missing)) if missing else {})
-            facts = [by_id[fact_id] for fact_id in ids if fact_id in by_id]
+            facts = self._store.facts(key, limit=_MOST_INDEXED, known=earlier.facts if earlier is not None else None)
             earlier = FactIndex(facts, count=self._count, earlier=earlier)
         with self._lock:
             self._sessions[key] = _Known(state.epoch, state.facts_version, read_to, earlier)
@@ -155,7 +151,3 @@ class FactIndexes:
     def _get(self, key: SessionKey) -> _Known | None:
         with self._lock:
             return self._sessions.get(key)
-
-
-def _by_id(facts: Iterable[Fact]) -> dict[str, Fact]:
-    return {fact.id: fact for fact in facts if fact.holds}

@@ -524,7 +524,7 @@ class HierarchicalMemory:
         with self._lock:
             ticket = next(self._tickets)
             facts_tokens, narrative_tokens = self._limits.get(key, (0, 0))
-        cover = tuple(self._store.cover(key))
+        cover = tuple(self._store.segments(key))
         give_way()
         read_to = max((segment.end for segment in cover if segment.made_by is not None), default=0)
         material = Material(

@@ -56,7 +56,7 @@ def test_no_read_writes_more_than_one_leaf(imported: str, name: str, *, at_work:
     """The first read after an import of 1,200 messages, whoever is at work on them."""
     rival, own = SqlStore(imported), OwnThread(imported)
     if not at_work:
-        assert rival.summaries.acquire(KEY, owner="rival", seconds=600) is not None
+        assert rival.summaries.claim(KEY, owner="rival", seconds=600) is not None
     settings = ArcSettings(recall={"enabled": False}, summary={"synchronous_timeout_seconds": 1e-6})
     with ContextEngine.open(own.database, settings=settings) as engine:
         session = engine.session(KEY.session_id)
@@ -74,7 +74,7 @@ def test_no_read_writes_more_than_one_leaf(imported: str, name: str, *, at_work:
 def test_what_is_behind_is_worked_off_after_a_read(imported: str) -> None:
     """Until then the receipt names how many messages a request leaves out, afterwards a summary stands for them."""
     rival = SqlStore(imported)
-    lease = rival.summaries.acquire(KEY, owner="rival", seconds=600)
+    lease = rival.summaries.claim(KEY, owner="rival", seconds=600)
     assert lease is not None
     with ContextEngine.open(imported) as engine:
         session = engine.session(KEY.session_id)

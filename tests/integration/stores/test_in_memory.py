@@ -58,7 +58,7 @@ def test_everything_made_from_it_leaves_too() -> None:
     assert [memory.id for memory in store.memories.newest(users, limit=9)] == ["kept"]
     assert store.index.lexical(users, "memory", {"word": 1.0}, limit=9).ids == ("kept",)
     store.append(OLD, [counted("m1")])
-    assert store.summaries.segments(OLD) == []
+    assert store.summaries.segments(OLD, part="all") == []
     assert store.summaries.facts(OLD) == []
 
 

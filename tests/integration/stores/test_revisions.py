@@ -44,7 +44,7 @@ def with_metadata(message: CountedMessage) -> CountedMessage:
 
 def stretches(store: SqlStore) -> list[tuple[int, int, int, bool]]:
     """The segments in force, and whether they have text."""
-    return [(one.level, one.start, one.end, bool(one.narrative)) for one in store.summaries.cover(SHARED)]
+    return [(one.level, one.start, one.end, bool(one.narrative)) for one in store.summaries.segments(SHARED)]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_processes_revise_the_same_messages_while_they_are_summarised(
     assert record is not None
     assert (record.message_count, record.total_tokens) == (8, sum(one.tokens for one in stored))
     texts = {one.seq: one.message.text for one in stored}
-    for segment in store.summaries.cover(SHARED):
+    for segment in store.summaries.segments(SHARED):
         if segment.narrative:
             assert segment.narrative == "|".join(texts[seq] for seq in range(segment.start, segment.end + 1))
     made = [int((tmp_path / f"s{n}.log").read_text()) for n in range(2)]

@@ -62,9 +62,9 @@ def _edit_what_is_summarised(store: SqlStore, number: int) -> None:
     ("call", "trips"),
     [
         (lambda store, n: store.summaries.state(KEY, limit=20), 1),
-        (lambda store, n: store.summaries.cover(KEY), 1),
+        (lambda store, n: store.summaries.segments(KEY), 1),
         (lambda store, n: store.summaries.facts(KEY, limit=20), 1),
-        (lambda store, n: store.summaries.facts_of_keys(KEY, ["key of f1"]), 1),
+        (lambda store, n: store.summaries.facts(KEY, keys=["key of f1"]), 1),
         (_commit, 1 + 2),
         (lambda store, n: store.append(KEY, [counted("m67", str(n))]), 4),
         (_edit_what_is_summarised, 6),
@@ -99,16 +99,16 @@ def test_a_commit_and_an_early_edit_are_one_sync_each(tmp_path: Path) -> None:
         assert len(syncs) == 2
         store.remove(KEY, ["m6"])
         assert len(syncs) == 3
-        store.summaries.cover(KEY)
+        store.summaries.segments(KEY)
         store.close()
 
 
 READING = [
     "session", "messages_behind", "cover", "parts", "unfinished", "outlines", "facts_that_hold", "facts_of_keys",
-    "fact_ids", "facts_of_ids", "segments",
-    "facts_of_keys_without", "overlapping", "known_facts", "leaves_over", "leaves_citing",
+    "segments",
+    "overlapping", "known_facts", "leaves_over", "leaves_citing",
 ]  # fmt: skip
-SORTED_IN_MEMORY = {"facts_of_ids", "facts_of_keys", "facts_of_keys_without", "leaves_citing", "leaves_over"}
+SORTED_IN_MEMORY = {"facts_of_keys", "leaves_citing", "leaves_over"}
 
 
 @pytest.mark.parametrize("name", READING)

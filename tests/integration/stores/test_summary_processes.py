@@ -41,7 +41,7 @@ def test_two_processes_race_for_each_leaf(database: str, sql_store: SqlStore) ->
             one.send("race", leaves=40)
         stored = sorted(a.answer() + b.answer())
     assert stored == list(range(1, 161, 4))
-    assert [segment.start for segment in sql_store.summaries.cover(KEY)] == stored
+    assert [segment.start for segment in sql_store.summaries.segments(KEY)] == stored
     assert len(sql_store.summaries.facts(KEY)) == 40
 
 
@@ -65,7 +65,7 @@ def test_an_expired_lease_is_taken_over(database: str, sql_store: SqlStore) -> N
         after.ask("wait", seconds=122)
         assert after.ask("acquire") > second + 1
         assert after.ask("commit", start=9) is True
-    assert [segment.narrative.split()[0] for segment in sql_store.summaries.cover(KEY)] == ["slow", "next", "next"]
+    assert [segment.narrative.split()[0] for segment in sql_store.summaries.segments(KEY)] == ["slow", "next", "next"]
     assert rows_with(database, SECRET) == []
 
 

@@ -9,7 +9,7 @@ from arc_common.context import Costs, HistoryRoom
 from arc_common.memory.summaries.reader import HierarchicalMemory
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey
-from arc_common.protocols.summaries import SegmentOutline
+from arc_common.protocols.summaries import Segment
 from arc_common.stores import SqlStore
 from arc_common.testing import CountingObserver
 from arc_common.testing.conversation_store_contract import START, counted
@@ -53,7 +53,7 @@ class Bench:
 
     def somebody_takes_the_lease(self) -> Any:
         """Another process, for the usual time."""
-        lease = self.store.summaries.acquire(KEY, owner="somebody", seconds=60)
+        lease = self.store.summaries.claim(KEY, owner="somebody", seconds=60)
         assert lease is not None
         return lease
 
@@ -77,7 +77,7 @@ def test_a_process_that_died_is_taken_over(bench: Bench) -> None:
     assert "summary.lease_held" not in bench.counts.counts
 
 
-@pytest.mark.parametrize("bench", [(lambda bench: bench.store.summaries.acquire(KEY, owner="somebody", seconds=60),)],
+@pytest.mark.parametrize("bench", [(lambda bench: bench.store.summaries.claim(KEY, owner="somebody", seconds=60),)],
                          indirect=True)  # fmt: skip
 def test_a_process_that_lives_is_not_waited_for_for_ever(bench: Bench) -> None:
     """One that renews its lease is given as long as a lease lasts; then it is said that it is still at work."""
@@ -136,7 +136,7 @@ def test_what_there_is_to_be_seen(bench: Bench) -> None:
     bench.store.append(KEY, [counted("m2", "changed", role="assistant")])
     stale = bench.memory.inspect(KEY)
     assert [one.stale for one in stale.segments] == [True, False]
-    assert stale.segments[0] == SegmentOutline(0, 1, 10, 0, None, 0, covered=False, created_at=None)
+    assert stale.segments[0] == Segment(0, 1, 10, "", 0, None)
     assert stale.view is not None
     assert stale.view.stale
     assert stale.pending == 4

@@ -96,7 +96,7 @@ class Bench:
 
     def lease(self) -> Lease:
         """The right to write."""
-        lease = self.summaries.acquire(KEY, owner="me", seconds=60)
+        lease = self.summaries.claim(KEY, owner="me", seconds=60)
         assert lease is not None
         return lease
 
@@ -117,7 +117,7 @@ class Bench:
 
     def cover(self) -> list[tuple[int, int, int, str | None]]:
         """What stands for the conversation."""
-        return [(one.level, one.start, one.end, one.made_by) for one in self.summaries.cover(KEY)]
+        return [(one.level, one.start, one.end, one.made_by) for one in self.summaries.segments(KEY)]
 
 
 def test_rules_first_then_the_model() -> None:
@@ -160,13 +160,13 @@ def test_a_block_comes_with_adoption_and_of_its_leaves_sentences() -> None:
     bench = Bench(model, block_narrative_tokens=12)
     bench.say(60)
     bench.work()
-    told = [segment.narrative for segment in bench.summaries.cover(KEY)]
+    told = [segment.narrative for segment in bench.summaries.segments(KEY)]
     asked = list(model.asked)
     bench.adopt(58)
     bench.work()
     assert bench.cover() == [(1, 1, 58, "model")]
     assert model.asked == asked
-    narrative = bench.summaries.cover(KEY)[0].narrative
+    narrative = bench.summaries.segments(KEY)[0].narrative
     assert narrative
     assert all(any(sentence in leaf for leaf in told) for sentence in sentences_of(narrative))
     assert bench.work() == 1
@@ -206,7 +206,7 @@ def test_a_model_that_fails_is_asked_once_for_each() -> None:
     bench.work()
     bench.work()
     assert model.asked == [("leaf", 10), ("leaf", 16)]
-    assert all(bench.writer.is_final(KEY, segment) for segment in bench.summaries.cover(KEY))
+    assert all(bench.writer.is_final(KEY, segment) for segment in bench.summaries.segments(KEY))
     model.down = False
     bench.store.append(KEY, [bench.message(3, "Never mind.")])
     bench.work()
@@ -238,7 +238,7 @@ def test_eras() -> None:
     bench.adopt(66)
     model.down = True
     bench.work()
-    eras = [segment for segment in bench.summaries.cover(KEY) if segment.level == 2]
+    eras = [segment for segment in bench.summaries.segments(KEY) if segment.level == 2]
     assert [era.made_by for era in eras] == ["rules"]
     assert Bench(Scripted(), store=bench.store).writer.is_final(KEY, eras[0])
     assert eras[0].sources == ()
@@ -258,7 +258,7 @@ def test_an_era_closes_at_64_blocks() -> None:
     for boundary in (240, 560):
         bench.adopt(boundary)
         bench.work()
-    eras = [segment for segment in bench.summaries.cover(KEY) if segment.level == 2]
+    eras = [segment for segment in bench.summaries.segments(KEY) if segment.level == 2]
     assert [(era.start, era.end, era.parts) for era in eras] == [(1, 512, 64), (513, 552, 5)]
 
 
@@ -267,10 +267,10 @@ def test_segments_name_their_sources() -> None:
     bench = Bench(Scripted())
     bench.say(12)
     bench.work()
-    [before] = bench.summaries.cover(KEY)
+    [before] = bench.summaries.segments(KEY)
     bench.store.append(KEY, [bench.message(3, "Never mind.")])
     bench.work()
-    [after] = bench.summaries.cover(KEY)
+    [after] = bench.summaries.segments(KEY)
     for segment in (before, after):
         assert [name for name, _ in segment.sources] == [f"m{n}" for n in range(1, 11)]
     assert set(before.sources) - set(after.sources) == {before.sources[2]}
@@ -416,7 +416,7 @@ def test_nothing_is_stored_after_another_took_the_lease() -> None:
     old = bench.lease()
     bench.writer.step(KEY, old)
     bench.summaries.release(KEY, old)
-    assert bench.summaries.acquire(KEY, owner="other", seconds=60)
+    assert bench.summaries.claim(KEY, owner="other", seconds=60)
     bench.writer.step(KEY, old)
     assert bench.cover() == [(0, 1, 10, "rules")]
 
