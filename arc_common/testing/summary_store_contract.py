@@ -521,7 +521,7 @@ class SummaryStoreContract:
         """Segments, facts and view are gone; work begun for the old session is refused in the new one."""
         lease = store.summaries.claim(key, owner="a", seconds=60)
         assert lease is not None
-        getattr(store, wipe)(key)
+        store.delete(key, keep_session=wipe == "clear")
         state = store.summaries.state(key, limit=9)
         assert (state.view, state.messages, state.message_count) == (None, (), 0)
         assert is_bare(store.summaries, key)

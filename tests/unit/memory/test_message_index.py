@@ -189,7 +189,7 @@ def test_what_is_removed_while_it_is_indexed_does_not_come_back(
             if change == "remove":
                 conversations.remove(KEY, ["a"])
             else:
-                getattr(conversations, change)(KEY)
+                conversations.delete(KEY, keep_session=change == "clear")
             store.put(*arguments)
 
     index = index_of(conversations, Late())  # type: ignore[arg-type]  # it has all that a store has
