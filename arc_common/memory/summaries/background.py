@@ -37,7 +37,7 @@ class HeldLease:
             before = self.lease
             if before is None:
                 return
-            renewed = self._store.acquire(self._key, owner=before.owner, seconds=self._seconds)
+            renewed = self._store.claim(self._key, owner=before.owner, seconds=self._seconds)
             self.lease = renewed if renewed is not None and renewed.fence == before.fence else None
             if renewed is not None and self.lease is None:  # it expired, and another process held it meanwhile
                 self._store.release(self._key, renewed)
@@ -68,7 +68,7 @@ class SessionLeases:
     @contextmanager
     def hold(self, key: SessionKey) -> Iterator[HeldLease | None]:
         """Hold a session's lease; yields `None` if another process holds it or the session does not exist."""
-        lease = self._store.acquire(key, owner=self._name, seconds=self._seconds)
+        lease = self._store.claim(key, owner=self._name, seconds=self._seconds)
         if lease is None:
             yield None
             return

@@ -277,7 +277,7 @@ class HierarchicalMemory:
 
     def summary(self, key: SessionKey) -> ConversationSummary | None:
         """Return the summary written so far, adopted or not; `None` if there is none."""
-        cover = [segment for segment in self._store.cover(key) if segment.created_at is not None]
+        cover = [segment for segment in self._store.segments(key) if segment.created_at is not None]
         if not cover:
             return None
         most = self._settings.max_tokens
@@ -297,7 +297,7 @@ class HierarchicalMemory:
         """Return the progress of a session's summaries, without reading their text."""
         known = self._views.newest(key)
         state = self._store.state(key, limit=0)
-        segments = tuple(self._store.segments(key))
+        segments = tuple(self._store.segments(key, part="all"))
         written = max((segment.end for segment in segments if not segment.stale), default=0)
         return SummaryInspection(
             segments=segments,

@@ -128,7 +128,7 @@ class SummaryWriter:
             kept = self._covers.get(key)
         if kept is not None and kept[0] == epoch:
             return kept[1]
-        cover = [replace(segment, sources=()) for segment in self._store.cover(key)]
+        cover = [replace(segment, sources=()) for segment in self._store.segments(key)]
         self._keep(key, cover, epoch=epoch)
         return cover
 
@@ -181,7 +181,7 @@ class SummaryWriter:
         limit = seen = 0
         while limit == seen:
             limit = max(1, _MORE * limit)
-            page = self._store.unfinished(key, limit=limit)
+            page = self._store.segments(key, part="unfinished", limit=limit)
             yield from page[seen:]
             seen = len(page)
 
@@ -291,7 +291,7 @@ class SummaryWriter:
         for names, said in ((sorted(whole), None), (by_value, {fact.value for fact in others})):
             if names:
                 give_way()
-                found = self._store.facts_of_keys(key, names, without=segment.start, saying=said)
+                found = self._store.facts(key, keys=names, without=segment.start, saying=said)
                 known.update((one.id, one) for one in found)
         give_way()
         return list(known.values())
@@ -307,7 +307,7 @@ class SummaryWriter:
             narrative = told or self._rules.narrative(messages, max_tokens=most)
             maker = "model" if summary else "rules"
         else:
-            leaves = self._store.parts(key, self._segment(plan, (), "", "rules"))
+            leaves = self._store.segments(key, within=self._segment(plan, (), "", "rules"))
             narrative = self._rules.retold([leaf.narrative for leaf in leaves], max_tokens=most)
             maker = "model" if any(leaf.made_by == "model" for leaf in leaves) else "rules"
         segment = self._segment(plan, sources, narrative, maker)
@@ -316,7 +316,7 @@ class SummaryWriter:
     def _era(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
         parts: list[Segment] = []
         for part in plan.parts:  # a growing era is rewritten from its own blocks
-            parts += self._store.parts(key, part) if part.level == plan.level else [part]
+            parts += self._store.segments(key, within=part) if part.level == plan.level else [part]
         narratives = [part.narrative for part in parts if part.narrative]
         summary = self._ask(key, plan, lambda model: model.era(narratives))
         told = without_inventions(summary.narrative, "\n".join(narratives)) if summary else ""
