@@ -241,7 +241,7 @@ class Memories:
             InvalidInputError: A value is not acceptable.
             StoreError: The store failed.
         """
-        return self._service().keeper.store.newest(
+        return self._service().keeper.store.find(
             self._scope,
             status=None if status is None else _member(MemoryStatus, "memory.status", status),
             type=None if type is None else _member(MemoryType, "memory.type", type),

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
 from arc_common.protocols.conversations import SessionKey
-from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
+from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.text import analyze
 
-__all__ = ["Forgotten", "IndexChange", "MemoryChange", "MemoryStore", "MemoryUpdates", "memory_entry"]
+__all__ = ["IndexChange", "MemoryChange", "MemoryStore", "MemoryUpdates", "memory_entry"]
 
 
 def memory_entry(memory: Memory) -> IndexEntry:
@@ -60,34 +60,19 @@ class IndexChange:
     removed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """The effect of forgetting a session or some of its messages.
-
-    Args:
-        removed: The removed memories, which had no other source.
-        renewed: Valid memories that are new to the index: only removed memories had superseded them, or their
-            remaining sources word them differently.
-    """
-
-    removed: tuple[tuple[Scope, str], ...] = ()
-    renewed: tuple[tuple[Scope, str], ...] = ()
-
-
 class MemoryStore(Protocol):
     """Stores memories beside the conversations. Thread-safe; every method is atomic and accesses one scope.
 
-    - Scopes are separate (see `Scope`); only `erase`, `resting_on`, `forget_session` and `forget_messages` work across
-      scopes.
+    - Scopes are separate (see `Scope`); only `erase` and `forget` work across scopes.
     - An edit or removal of a message also removes, atomically, what is derived from that message alone: a memory, or
       the wording of one that has other sources too (`Memory.without`).
-    - A forgotten memory leaves an index in the same database at once; the memory valid in its place is then
+    - A forgotten memory leaves the index of the same database at once; the memory valid in its place is then
       searchable by its words.
     - The position up to which a session was read is stored with the session and removed with it.
     - Memories are returned as they were put; stored values share no objects with the caller's.
     """
 
-    def updates(self, scope: Scope, *, after: int = 0) -> MemoryUpdates:
+    def changes(self, scope: Scope, *, after: int = 0) -> MemoryUpdates:
         """Return the changes since the version `after`, or all memories without it, in one snapshot."""
 
     def commit(
@@ -99,52 +84,41 @@ class MemoryStore(Protocol):
             scope: The scope to change.
             change: The change to its memories.
             version: The version of the scope on which the change is based.
-            index: The change to the index, applied in the same transaction. Allowed only if `is_beside` returns `True`.
+            index: The change to the index of the same database, applied in the same transaction.
 
         Raises:
             InvalidInputError: A value can't be stored, or `IndexStore.put` would raise; nothing was written.
         """
 
-    def is_beside(self, index: IndexStore) -> bool:
-        """Return whether a commit may change this index too because it is in the same database."""
-
-    def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
-        """Return the memories with these ids that are stored, in the order of the ids, each once."""
-
-    def newest(
+    def find(
         self,
         scope: Scope,
+        ids: Sequence[str] | None = None,
         *,
         status: MemoryStatus | None = MemoryStatus.ACTIVE,
         type: MemoryType | None = None,  # noqa: A002 - the field's name
         include_superseded: bool = False,
         limit: int | None = None,
     ) -> list[Memory]:
-        """Return memories, newest first (by `valid_from`, then by id); `None` matches any status or type."""
+        """Return the stored memories with these ids, in their order and each once, whatever the other arguments are.
+
+        Without ids, returns memories newest first (by `valid_from`, then by id); `None` matches any status or type.
+        """
 
     def touch(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> int:
         """Set the last access of memories to `at`, never moving it back; return their number. The version stays."""
 
-    def count(self, scope: Scope) -> int:
-        """Return the number of memories that are valid now."""
-
     def erase(self, scope: Scope) -> int:
         """Remove all memories of the scope and of every scope within it (`Scope.contains`); return their number."""
 
-    def resting_on(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> list[tuple[Scope, str]]:
-        """Return the memories that `forget_session` or `forget_messages` would remove now."""
+    def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
+        """Remove what rests on a session, or on some of its messages, alone; return the number of memories removed.
 
-    def forget_session(self, key: SessionKey) -> Forgotten:
-        """Remove the memories of a session; call it after the messages are removed.
-
-        - Removes all memories in the session's own scope.
-        - In the scopes of its user and its caller, removes every memory that has no source elsewhere; the others lose
-          their sources in the session and the wording that only these sources support.
+        - Removes every memory in the scopes of the session, its user and its caller that has no source elsewhere; the
+          others lose these sources and the wording that only they support.
+        - Without message ids, removes all memories in the session's own scope; else those without sources stay.
         - Memories that only removed memories had superseded become valid again.
         """
-
-    def forget_messages(self, key: SessionKey, message_ids: Sequence[str]) -> Forgotten:
-        """Remove the memories of some messages, as `forget_session` does; memories without sources stay."""
 
     def read_to(self, key: SessionKey) -> int:
         """Return the `seq` up to which the session's messages were read for memories; 0 if none was read."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from arc_common.memories import Memory, MemoryStatus, MemoryType
 from arc_common.protocols import SessionKey
-from arc_common.protocols.memories import Forgotten, IndexChange, MemoryChange, MemoryUpdates, memory_entry
-from arc_common.protocols.search_index import IndexStore, Scope
+from arc_common.protocols.memories import IndexChange, MemoryChange, MemoryUpdates, memory_entry
+from arc_common.protocols.search_index import Scope
 from arc_common.stores.codec import (
     MAIN_BRANCH,
     checked_ids,
@@ -57,8 +57,8 @@ class SqlMemories:
         self._clock = clock
         self._sql = memory_statements_for(database.dialect)
 
-    def updates(self, scope: Scope, *, after: int = 0) -> MemoryUpdates:
-        """See `MemoryStore.updates`."""
+    def changes(self, scope: Scope, *, after: int = 0) -> MemoryUpdates:
+        """See `MemoryStore.changes`."""
         checked_place("after", after)
         key = memory_scope(scope)
         if after:
@@ -70,12 +70,8 @@ class SqlMemories:
             return MemoryUpdates(0, (), is_whole=True)
         version, purged = found[0]
         if version < after:  # the scope was recreated after the clock was set back
-            return self.updates(scope)
+            return self.changes(scope)
         return MemoryUpdates(version, tuple(map(outline_from_row, rows)), is_whole=purged > after)
-
-    def is_beside(self, index: IndexStore) -> bool:
-        """See `MemoryStore.is_beside`."""
-        return index is self._index()
 
     def commit(
         self, scope: Scope, change: MemoryChange, *, version: int, index: IndexChange | None = None
@@ -97,25 +93,19 @@ class SqlMemories:
             transaction.commit(*calls, *(entries.writing(known) if entries else ()))
         return int(current)
 
-    def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
-        """See `MemoryStore.get`."""
-        names = checked_memory_ids(ids)
-        if not names:
-            return []
-        rows = self._database.read((self._sql.get, {**memory_scope(scope), "ids": self._database.many(names)}))
-        found = {row[0]: row for row in rows}
-        return [memory_from_row(found[name]) for name in names if name in found]
-
-    def newest(
+    def find(
         self,
         scope: Scope,
+        ids: Sequence[str] | None = None,
         *,
         status: MemoryStatus | None = MemoryStatus.ACTIVE,
         type: MemoryType | None = None,  # noqa: A002 - the field's name
         include_superseded: bool = False,
         limit: int | None = None,
     ) -> list[Memory]:
-        """See `MemoryStore.newest`."""
+        """See `MemoryStore.find`."""
+        if ids is not None:
+            return self._of_ids(scope, checked_memory_ids(ids))
         checked_limit("limit", limit)
         asked = {
             "status": "" if status is None else status.value,
@@ -123,9 +113,15 @@ class SqlMemories:
             "superseded": int(include_superseded),
             "row_limit": _EVERY_ROW if limit is None else limit,
         }
-        return [
-            memory_from_row(row) for row in self._database.read((self._sql.newest, {**memory_scope(scope), **asked}))
-        ]
+        rows = self._database.read((self._sql.newest, {**memory_scope(scope), **asked}))
+        return list(map(memory_from_row, rows))
+
+    def _of_ids(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
+        if not ids:
+            return []
+        rows = self._database.read((self._sql.of_ids, {**memory_scope(scope), "ids": self._database.many(ids)}))
+        found = {row[0]: row for row in rows}
+        return [memory_from_row(found[name]) for name in ids if name in found]
 
     def touch(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> int:
         """See `MemoryStore.touch`."""
@@ -134,10 +130,6 @@ class SqlMemories:
             return 0
         asked = {**memory_scope(scope), "ids": self._database.many(names), "at": to_microseconds(at)}
         return len(self._database.write((self._sql.touch, asked)) or ())
-
-    def count(self, scope: Scope) -> int:
-        """See `MemoryStore.count`."""
-        return int(self._database.read((self._sql.count, memory_scope(scope)))[0][0])
 
     def erase(self, scope: Scope) -> int:
         """See `MemoryStore.erase`."""
@@ -151,45 +143,29 @@ class SqlMemories:
             transaction.commit(*((getattr(self._sql, f"erase_{table.name}"), memory_scope(scope)) for table in ERASED))
         return sum(map(len, counts))
 
-    def resting_on(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> list[tuple[Scope, str]]:
-        """See `MemoryStore.resting_on`."""
-        ids = None if message_ids is None else checked_ids(message_ids)
-        found: list[tuple[Scope, str]] = []
-        with self._database.reading() as transaction:
-            (scopes,) = transaction.run((self._sql.within_reach, _reach(key)))
-            for scope_id, session_id, user_id in scopes:
-                (rows,) = transaction.run(self._concerned(key, scope_id, ids, is_own=bool(session_id)))
-                lost = loss(map(memory_from_row, rows), key, ids, is_own=bool(session_id))
-                place = Scope(key.caller_id, user_id or None, session_id or None)
-                found += [(place, memory_id) for memory_id in lost.removed]
-        return found
-
-    def forget_session(self, key: SessionKey) -> Forgotten:
-        """See `MemoryStore.forget_session`."""
-        return self._forget(key, None)
-
-    def forget_messages(self, key: SessionKey, message_ids: Sequence[str]) -> Forgotten:
-        """See `MemoryStore.forget_messages`."""
-        return self._forget(key, checked_ids(message_ids))
+    def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
+        """See `MemoryStore.forget`."""
+        with self._database.transaction() as transaction:
+            count, calls = self.forgetting(transaction, key, None if message_ids is None else checked_ids(message_ids))
+            transaction.commit(*calls)
+        return count
 
     def forgetting(
         self, transaction: Transaction, key: SessionKey, ids: Sequence[str] | None
-    ) -> tuple[Forgotten, list[Call]]:
-        """Return the effect of forgetting a session or some of its messages, and the calls that carry it out."""
-        removed: list[tuple[Scope, str]] = []
-        renewed: list[tuple[Scope, str]] = []
-        calls: list[Call] = []
-        (scopes,) = transaction.run((self._sql.lock_within_reach, _reach(key)))
+    ) -> tuple[int, list[Call]]:
+        """Return how many memories forgetting a session or its messages removes, and the calls that remove them."""
+        count, calls = 0, list[Call]()
+        reach = {"caller_id": key.caller_id, "session_id": key.session_id, "user_id": key.user_id or ""}
+        (scopes,) = transaction.run((self._sql.lock_within_reach, reach))
         for scope_id, session_id, user_id in scopes:
             gone, anew, more = self._forget_in(transaction, key, scope_id, ids, is_own=bool(session_id))
-            place = Scope(key.caller_id, user_id or None, session_id or None)
-            removed += [(place, memory_id) for memory_id in gone]
-            renewed += [(place, memory.id) for memory in anew]
+            count += len(gone)
             calls += more
             if gone or anew:
+                place = Scope(key.caller_id, user_id or None, session_id or None)
                 with self._index().beside(place, "memory", list(map(memory_entry, anew)), removed=gone) as entries:
                     calls += entries.writing(transaction.run(*entries.reading))
-        return Forgotten(tuple(removed), tuple(renewed)), calls
+        return count, calls
 
     def read_to(self, key: SessionKey) -> int:
         """See `MemoryStore.read_to`."""
@@ -217,18 +193,14 @@ class SqlMemories:
             return nullcontext()
         return self._index().beside(scope, "memory", change.put, removed=change.removed)
 
-    def _forget(self, key: SessionKey, ids: Sequence[str] | None) -> Forgotten:
-        with self._database.transaction() as transaction:
-            done, calls = self.forgetting(transaction, key, ids)
-            transaction.commit(*calls)
-        return done
-
     def _forget_in(
         self, transaction: Transaction, key: SessionKey, scope_id: bytes, ids: Sequence[str] | None, *, is_own: bool
     ) -> tuple[list[str], list[Memory], list[Call]]:
         """Return the removed ids of one scope, the memories new to the index, and the calls that make the change."""
         place = {"scope": scope_id, "caller_id": key.caller_id}
-        (rows,) = transaction.run(self._concerned(key, scope_id, ids, is_own=is_own))
+        whole = is_own and ids is None
+        of_session = {**place, "conversation": conversation_key(key)}
+        (rows,) = transaction.run((self._sql.of_scope, place) if whole else (self._sql.of_session, of_session))
         lost = loss(map(memory_from_row, rows), key, ids, is_own=is_own)
         if not lost.removed and not lost.changed:
             return [], [], []
@@ -250,13 +222,6 @@ class SqlMemories:
             calls += self._removals(place, gone)
         return gone, [memory for memory in changed.values() if memory.id in anew and memory.holds], calls
 
-    def _concerned(self, key: SessionKey, scope_id: bytes, ids: Sequence[str] | None, *, is_own: bool) -> Call:
-        """Return the call that reads a scope's memories that forgetting a session or its messages may affect."""
-        place = {"scope": scope_id, "caller_id": key.caller_id}
-        if is_own and ids is None:
-            return self._sql.of_scope, place
-        return self._sql.of_session, {**place, "conversation": conversation_key(key)}
-
     def _writes(self, place: dict[str, Any], version: int, stored: Sequence[tuple[Memory, str]]) -> list[Call]:
         if not stored:
             return []
@@ -274,7 +239,3 @@ class SqlMemories:
             (self._sql.purge, place),
             (self._sql.drop_empty, place),
         ]
-
-
-def _reach(key: SessionKey) -> dict[str, str]:
-    return {"caller_id": key.caller_id, "session_id": key.session_id, "user_id": key.user_id or ""}

@@ -257,7 +257,7 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
                 scopes.c.purged > bindparam("after", type_=BigInteger),
             )
         ),
-        "get": _of_scope(*MEMORY_COLUMNS).where(one_of(records.c.record_id, "ids", Text, dialect_name)),
+        "of_ids": _of_scope(*MEMORY_COLUMNS).where(one_of(records.c.record_id, "ids", Text, dialect_name)),
         "newest": _of_scope(*MEMORY_COLUMNS)
         .where(
             or_(status == "", records.c.status == status),
@@ -266,11 +266,6 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         )
         .order_by(records.c.valid_from.desc(), records.c.record_id)
         .limit(bindparam("row_limit", type_=BigInteger)),
-        "count": select(func.count())
-        .select_from(scopes)
-        .join(records, _belongs())
-        .where(*_same_scope(), records.c.status == "ACTIVE", records.c.superseded_by.is_(None)),
-        "within_reach": _within_reach(),
     }
 
 
@@ -331,7 +326,7 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         record_sources.c.conversation == bindparam("conversation"),
     )
     return {
-        "lock_within_reach": _within_reach().with_for_update(),
+        "lock_within_reach": _within_reach(),
         "lock_within": select(scopes.c.scope).where(*_within()).order_by(scopes.c.scope).with_for_update(),
         "of_session": select(*columns).where(*these, records.c.record_id.in_(concerned)),
         "of_scope": select(*columns).where(*these),
@@ -395,6 +390,7 @@ def _within_reach() -> Select[Any]:
             ),
         )
         .order_by(scopes.c.scope)
+        .with_for_update()
     )
 
 

@@ -142,7 +142,7 @@ class MemoryKeeper:
             return []
         relevance = {str(one.document.id): one.score or 0.0 for one in found}
         now = self._clock()
-        best = ranked(self._store.get(scope, list(relevance)), relevance, now=now, limit=limit)
+        best = ranked(self._store.find(scope, list(relevance)), relevance, now=now, limit=limit)
         if best:
             self._observer.count("memory.retrieved.count", len(best))
             self._access_times.note(scope, [one.memory.id for one in best], at=now)
@@ -151,12 +151,12 @@ class MemoryKeeper:
     def related(self, scope: Scope, text: str, *, limit: int) -> list[Memory]:
         """Return the memories that hold and match a text, best first, without recording access times."""
         ids = [str(one.document.id) for one in self._index.search(scope, text, top_k=limit)]
-        return [memory for memory in self._store.get(scope, ids) if memory.holds] if ids else []
+        return [memory for memory in self._store.find(scope, ids) if memory.holds] if ids else []
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
         """Return the memories that exist, in the order of the ids."""
         self._access_times.flush(scope)
-        return self._store.get(scope, ids)
+        return self._store.find(scope, ids)
 
     @property
     def store(self) -> MemoryStore:
@@ -170,7 +170,7 @@ class MemoryKeeper:
 
     def delete(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove memories; return how many existed."""
-        there = [memory.id for memory in self._store.get(scope, ids)]
+        there = [memory.id for memory in self._store.find(scope, ids)]
         if not there:
             return 0
         self._writer.remove(scope, there)
@@ -185,24 +185,21 @@ class MemoryKeeper:
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
         """Remove memories whose only sources are a session, or some of its messages; return how many."""
-        if message_ids is None:
-            done = self._store.forget_session(key)
-        else:
-            done = self._store.forget_messages(key, message_ids)
+        count = self._store.forget(key, message_ids)
         for scope in _scopes_of(key):
             self._writer.settle(scope)
             self._index.complete(scope)
-        return len(done.removed)
+        return count
 
     def count(self, scope: Scope) -> int:
         """Return how many memories hold."""
-        return self._store.count(scope)
+        return len(self._store.find(scope))
 
     def has_any(self, scope: Scope) -> bool:
         """Return whether a search may find memories; a scope known to have had some is not counted again."""
         with self._lock:
             known = self._had_some.get(scope, False)
-        if not known and self.count(scope) > 0:
+        if not known and self._store.find(scope, limit=1):
             with self._lock:
                 known = self._had_some[scope] = True
         return known

@@ -186,7 +186,7 @@ class MemoryWriter:
         """Approve a memory, reject it or set it to pending; return it as stored, or `None` if the id is unknown."""
 
         def change(holdings: Holdings) -> list[Memory] | None:
-            found = self._store.get(scope, [memory_id])
+            found = self._store.find(scope, [memory_id])
             if not found or found[0].status is status:
                 return found
             changed = self._change(scope, holdings, replace(found[0], status=status), is_own=False)
@@ -227,7 +227,7 @@ class MemoryWriter:
     def _given_way(self, scope: Scope, pairs: Sequence[tuple[str, str]]) -> list[Memory]:
         """Return the weaker memory of each pair, superseded by the other."""
         names = sorted({name for pair in pairs for name in pair})
-        there = {memory.id: memory for memory in self._store.get(scope, names)} if names else {}
+        there = {memory.id: memory for memory in self._store.find(scope, names)} if names else {}
         ended: dict[str, Memory] = {}
         for pair in pairs:
             both = [there[name] for name in pair if name in there and name not in ended]
@@ -240,7 +240,7 @@ class MemoryWriter:
         self, scope: Scope, holdings: Holdings, decision: Decision, proposed: ProposedMemory
     ) -> WriteResult | None:
         """Merge a proposed memory into an existing one; `None` after a conflict with another writer."""
-        found = self._store.get(scope, [decision.twin] if decision.twin else [])
+        found = self._store.find(scope, [decision.twin] if decision.twin else [])
         if not found:
             return None
         waits = proposed.status is MemoryStatus.PENDING
@@ -251,7 +251,7 @@ class MemoryWriter:
             changed = self._change(scope, holdings, entered, is_own=proposed.valid_from is None)
             return None if changed is None else WriteResult(decision.outcome, changed)
         memory = merged(found[0], proposed, now=self._clock(), known=decision.outcome is Outcome.KNOWN)
-        before = self._store.get(scope, decision.superseded)
+        before = self._store.find(scope, decision.superseded)
         if len(before) < len(decision.superseded):
             return None
         put = [replace(one, superseded_by=memory.id) for one in before]
@@ -276,13 +276,13 @@ class MemoryWriter:
         opposed = [one for name in names if (one := holdings.get(name)) is not None and one.holds]
         if proposed.supersedes:
             opposed = [one for one in opposed if one.valid_from > said]
-        return self._store.get(scope, [one.id for one in opposed]) if opposed else []
+        return self._store.find(scope, [one.id for one in opposed]) if opposed else []
 
     def _change(self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool) -> Memory | None:
         """Store a changed memory and its consequences; `None` after a conflict with another writer."""
         superseded: tuple[str, ...] = ()
         if memory.holds:
-            opposed = self._store.get(scope, holdings.contradicted(memory.text)) if is_own else []
+            opposed = self._store.find(scope, holdings.contradicted(memory.text)) if is_own else []
             said = _said_after(opposed, memory.valid_from, is_own=is_own)
             decision = placed(memory.text, holdings, said=said)
             memory = replace(memory, valid_from=said, superseded_by=decision.superseded_by)
@@ -316,7 +316,7 @@ class MemoryWriter:
         keeps: bool,
     ) -> list[str] | None:
         """Store a memory that supersedes others; return the evicted ids, or `None` if another writer was first."""
-        before = self._store.get(scope, superseded)
+        before = self._store.find(scope, superseded)
         if len(before) < len(superseded):
             return None
         put = (memory, *(replace(one, superseded_by=memory.id) for one in before))
@@ -351,7 +351,7 @@ class MemoryWriter:
 
     def _refresh(self, scope: Scope, holdings: Holdings) -> None:
         """Read the changes of a scope, or all its memories at its first use."""
-        holdings.apply(self._store.updates(scope, after=holdings.version))
+        holdings.apply(self._store.changes(scope, after=holdings.version))
 
     @contextmanager
     def _holdings(self, scope: Scope) -> Iterator[Holdings]:

@@ -93,7 +93,7 @@ def said(text, *sources, **values):
 
 def texts(keeper, scope=SCOPE, **asked):
     """What it holds, by text."""
-    return sorted(memory.text for memory in keeper.store.newest(scope, **asked))
+    return sorted(memory.text for memory in keeper.store.find(scope, **asked))
 
 
 def found(keeper, query, scope=SCOPE):
@@ -144,7 +144,7 @@ def test_a_contradiction_supersedes(make, store):
     early = datetime(2020, 1, 1, tzinfo=UTC)
     earlier = keeper.add(SCOPE, said("User lives in Daegu", valid_from=early)).memory
     assert texts(keeper) == ["User lives in Busan"]
-    history = {memory.id: memory.superseded_by for memory in keeper.store.newest(SCOPE, include_superseded=True)}
+    history = {memory.id: memory.superseded_by for memory in keeper.store.find(SCOPE, include_superseded=True)}
     assert history == {old.id: new.id, new.id: None, earlier.id: new.id}
     assert found(keeper, "User") == ["User lives in Busan"]
     assert indexed(store) == [new.id]
@@ -276,7 +276,7 @@ def test_keepers_at_once_lose_and_double_nothing(make, store):
         )
     assert Counter(done) == {Outcome.NEW: 20, Outcome.KNOWN: 20}
     assert texts(keepers[0]) == texts(keepers[1]) == sorted(statements)
-    assert all(len(memory.sources) == 2 for memory in keepers[0].store.newest(SCOPE))
+    assert all(len(memory.sources) == 2 for memory in keepers[0].store.find(SCOPE))
     assert len(indexed(store)) == 20
 
 
@@ -297,15 +297,15 @@ class Reading:
     def __init__(self, memories):
         self._memories, self.outlines, self.whole = memories, 0, 0
 
-    def updates(self, scope, *, after=0):
+    def changes(self, scope, *, after=0):
         """Count the outlines."""
-        updates = self._memories.updates(scope, after=after)
+        updates = self._memories.changes(scope, after=after)
         self.outlines += len(updates.outlines)
         return updates
 
-    def get(self, scope, ids):
+    def find(self, scope, ids=None, **more):
         """Count the memories."""
-        found = self._memories.get(scope, ids)
+        found = self._memories.find(scope, ids, **more)
         self.whole += len(found)
         return found
 
@@ -354,5 +354,5 @@ def test_nothing_is_written_of_what_can_t_be_stored(make, store):
     """Neither in the store nor in the index."""
     with pytest.raises(InvalidInputError):
         make().add(SCOPE, said("text", metadata={"x": object()}))
-    assert store.memories.updates(SCOPE).version == 0
+    assert store.memories.changes(SCOPE).version == 0
     assert indexed(store) == []

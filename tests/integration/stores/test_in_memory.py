@@ -55,7 +55,7 @@ def test_everything_made_from_it_leaves_too() -> None:
     store.append(SessionKey("new", user_id="ann"), [counted("m1")])
     assert store.get(OLD) is None
     assert store.index.count(own, "message") == 0
-    assert [memory.id for memory in store.memories.newest(users, limit=9)] == ["kept"]
+    assert [memory.id for memory in store.memories.find(users, limit=9)] == ["kept"]
     assert store.index.lexical(users, "memory", {"word": 1.0}, limit=9).ids == ("kept",)
     store.append(OLD, [counted("m1")])
     assert store.summaries.segments(OLD, part="all") == []

@@ -20,7 +20,6 @@ def store(database: str) -> Iterator[SqlStore]:
     """On each database, with one memory that is found by its word and has a vector."""
     store = SqlStore(database)
     index = IndexChange((an_entry("old", "word", vector=[1, 0]),))
-    assert store.memories.is_beside(store.index)
     assert store.memories.commit(SCOPE, MemoryChange((a_memory("old"),)), version=0, index=index)
     yield store
     store.close()
@@ -28,14 +27,14 @@ def store(database: str) -> Iterator[SqlStore]:
 
 def held(store: SqlStore) -> tuple[list[str], list[str]]:
     """The memories that there are, and those that are found."""
-    known = store.memories.updates(SCOPE)
+    known = store.memories.changes(SCOPE)
     found = store.index.lexical(SCOPE, "memory", {"word": 1.0}, limit=9)
     return sorted(outline.id for outline in known.outlines), sorted(found.ids)
 
 
 def test_both_change_at_once(store: SqlStore) -> None:
     """What comes is found, and what goes is not."""
-    version = store.memories.updates(SCOPE).version
+    version = store.memories.changes(SCOPE).version
     change = MemoryChange((a_memory("new"),), ("old",))
     index = IndexChange((an_entry("new", "word"),), ("old", "never there"))
     assert store.memories.commit(SCOPE, change, version=version, index=index)
@@ -45,7 +44,7 @@ def test_both_change_at_once(store: SqlStore) -> None:
 
 def test_another_was_first(store: SqlStore) -> None:
     """Then neither is changed."""
-    stale = store.memories.updates(SCOPE).version + 1
+    stale = store.memories.changes(SCOPE).version + 1
     index = IndexChange((an_entry("new", "word"),), ("old",))
     assert store.memories.commit(SCOPE, MemoryChange((a_memory("new"),)), version=stale, index=index) is None
     assert held(store) == (["old"], ["old"])
@@ -53,22 +52,22 @@ def test_another_was_first(store: SqlStore) -> None:
 
 def test_what_the_index_refuses_is_no_memory(store: SqlStore) -> None:
     """Both or neither."""
-    version = store.memories.updates(SCOPE).version
+    version = store.memories.changes(SCOPE).version
     index = IndexChange((an_entry("new", "word", vector=[1, 0, 0]),))
     with pytest.raises(InvalidInputError):
         store.memories.commit(SCOPE, MemoryChange((a_memory("new"),)), version=version, index=index)
     assert held(store) == (["old"], ["old"])
-    assert store.memories.updates(SCOPE).version == version
+    assert store.memories.changes(SCOPE).version == version
 
 
 def test_what_is_forgotten_is_found_no_more(store: SqlStore) -> None:
     """Its entry goes with the memory, and no other's."""
-    version = store.memories.updates(SCOPE).version
+    version = store.memories.changes(SCOPE).version
     said = MemoryChange((a_memory("said", sources=(("s", "m"),)), a_memory("more", sources=(("s", "n"),))))
     index = IndexChange((an_entry("said", "word"), an_entry("more", "word", vector=[0, 1])))
     assert store.memories.commit(SCOPE, said, version=version, index=index)
-    store.memories.forget_messages(SessionKey("s", "caller", "user"), ["m"])
+    store.memories.forget(SessionKey("s", "caller", "user"), ["m"])
     assert held(store) == (["more", "old"], ["more", "old"])
-    store.memories.forget_session(SessionKey("s", "caller", "user"))
+    store.memories.forget(SessionKey("s", "caller", "user"))
     assert held(store) == (["old"], ["old"])
     assert list(store.index.vectors(SCOPE, "memory", ["old", "more", "said"])) == ["old"]

@@ -15,9 +15,9 @@ def test_nothing_is_left_in_the_tables(database: str) -> None:
     """Neither rows nor names, whether a scope is erased or the session that all of it rests on is forgotten."""
     store = SqlStore(database)
     key = SessionKey(SECRET, "caller", SECRET)
-    store.memories.count(SCOPE)
+    store.memories.find(SCOPE)
     before = rows(database)
-    for forget in (lambda: store.memories.erase(Scope("caller", SECRET)), lambda: store.memories.forget_session(key)):
+    for forget in (lambda: store.memories.erase(Scope("caller", SECRET)), lambda: store.memories.forget(key)):
         for scope in (Scope("caller", SECRET), Scope("caller", SECRET, SECRET)):
             memory = a_memory("a", SECRET, sources=((SECRET, SECRET),), metadata={SECRET: SECRET})
             assert store.memories.commit(scope, MemoryChange((memory,)), version=0)
