@@ -124,18 +124,14 @@ def _tokens(runtime: Runtime, stored: Sequence[StoredMessage]) -> dict[int, int]
 
 @dataclass(frozen=True, slots=True)
 class SessionDebug:
-    """The state of one session.
-
-    Args:
-        conversation: The session's record.
-        summary: The summary written so far, adopted or not; `None` if there is none.
-        receipt: The receipt of the newest context window or view that this process built for the session; `None` if it
-            built none recently.
-    """
+    """The state of one session."""
 
     conversation: Conversation
+    """The session's record."""
     summary: ConversationSummary | None
+    """The summary written so far, adopted or not."""
     receipt: Receipt | None
+    """The receipt of the newest context window or view that this process built for the session, if it built any."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON values: counts, ids, times and tokens, but no message text."""
@@ -163,7 +159,7 @@ class SessionDebug:
 
 
 class Admin:
-    """Operations for administrators. Each method has an async form."""
+    """Operations for administrators. Each method has an async form, and raises `StoreError` if the store fails."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -174,11 +170,7 @@ class Admin:
     ) -> ConversationPage:
         """Return one page of a caller's conversations (with `user_id`, of that user's), newest first.
 
-        Args:
-            caller_id: The caller whose conversations to list.
-            user_id: The user whose conversations to list; `None` for all of the caller's.
-            limit: The most conversations on the page.
-            cursor: The cursor of the previous page; `None` for the first page.
+        A page has at most `limit` conversations and the `cursor` of the next page.
 
         Raises:
             InvalidInputError: `limit` is less than 1, or `cursor` is not from an earlier page.
@@ -193,7 +185,6 @@ class Admin:
 
         Raises:
             SessionNotFoundError: The caller and user have no such session.
-            StoreError: The store failed.
         """
         runtime = self._runtime
         key = SessionKey(session_id, caller_id, user_id)
@@ -229,7 +220,7 @@ class Admin:
 
         Args:
             session_id: The session's id.
-            turn: The number of the user message, from 1; `None` for the newest.
+            turn: The number of the user message, from 1; by default the newest.
             budget: The request's token budget; by default the settings' budget.
             caller_id: The caller that owns the session.
             user_id: The user that the session is bound to.
@@ -238,7 +229,6 @@ class Admin:
             BudgetExceededError: The user message alone doesn't fit.
             InvalidInputError: The session has no such turn.
             SessionNotFoundError: The caller and user have no such session.
-            StoreError: The store failed.
         """
         key = SessionKey(session_id, caller_id, user_id)
         return replay(self._runtime, key, turn=turn, budget=budget or self._runtime.default_budget())

@@ -31,11 +31,10 @@ if TYPE_CHECKING:
 class DocumentIndex:
     """The documents of one caller, or of one of its users, searched by words and, with an embedder, by meaning.
 
-    Each method has an async form. Scopes are isolated from each other.
+        engine.documents.add("Returns are free for 30 days.")
+        found = engine.documents.search("How long can I return it?")
 
-    Args:
-        runtime: The engine's shared state.
-        scope: The caller or user that owns the documents.
+    Each method has an async form, and raises `StoreError` if the store fails. Scopes are isolated from each other.
     """
 
     def __init__(self, runtime: "Runtime", scope: Scope) -> None:
@@ -70,20 +69,14 @@ class DocumentIndex:
         - A document without an id gets one derived from its text and source, so adding it again replaces it.
         - With `chunk`, long documents are split at sentences into chunks of `settings.rag.chunk_size` tokens, each a
           document with its own id (`<id>#<index>`). If two given documents have the same id, the later one is stored.
-        - A document replaces its stored version, whole or in chunks, atomically: searches always find one complete
-          version.
+        - Each replacement is atomic: searches always find one complete version.
         - If the embedder fails, nothing is lost: texts without a vector are found by their words.
-
-        Args:
-            documents: One or more documents or texts.
-            chunk: Whether to split long documents into chunks.
 
         Returns:
             The ids of the stored documents or chunks, in the order given.
 
         Raises:
             InvalidInputError: An item is not a document or can't be stored. Nothing was written.
-            StoreError: The store failed.
         """
         given = _plain(documents)
         added = self.index.replace(self._chunks(given) if chunk else ((one.id, [one]) for one in given))
@@ -93,23 +86,13 @@ class DocumentIndex:
     aadd = async_form(add)
 
     def delete(self, ids: Collection[str]) -> int:
-        """Delete documents and their chunks atomically, and return the number of deleted entries, counting each chunk.
-
-        Raises:
-            InvalidInputError: `ids` is not a collection of ids.
-            StoreError: The store failed.
-        """
+        """Delete documents and their chunks atomically; return the number of deleted entries, counting each chunk."""
         return self.index.delete(_checked_ids(ids))
 
     adelete = async_form(delete)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """Return the stored documents with these ids, in their order, skipping unknown ids; chunks have their own ids.
-
-        Raises:
-            InvalidInputError: `ids` is not a collection of ids.
-            StoreError: The store failed.
-        """
+        """Return the stored documents with these ids, in their order; unknown ids are skipped, chunks have ids too."""
         return self.index.get(_checked_ids(ids))
 
     aget = async_form(get)
@@ -123,16 +106,12 @@ class DocumentIndex:
     def search(
         self, query: str, *, top_k: int | None = None, filters: Mapping[str, Any] | Filter | None = None
     ) -> list[ScoredDocument]:
-        """Return the documents that match a question, best first.
+        """Return at most `top_k` (by default `settings.rag.top_k`) documents that match a question, best first.
 
-        Args:
-            query: The question.
-            top_k: The most documents to return; by default `settings.rag.top_k`.
-            filters: A metadata filter that the documents must match (`{"lang": "ko", "year": {"$gte": 2020}}`).
+        `filters` restricts them by their metadata: `{"lang": "ko", "year": {"$gte": 2020}}` (see `parse_filter`).
 
         Raises:
             InvalidInputError: `top_k` or a filter is invalid.
-            StoreError: The store failed.
         """
         most = self._runtime.settings.rag.top_k if top_k is None else top_k
         return list(self.index.search(query, top_k=most, filters=filters))
@@ -165,39 +144,16 @@ class DocumentIndex:
         return self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
 
 
-def beside_each_other(runtime: "Runtime", scopes: Mapping[str, Scope]) -> dict[str, DocumentIndex]:
-    """Return the scopes' corpora as the sources of one turn, scored with the statistics of all corpora together."""
-    if len(scopes) == 1:
-        return {name: DocumentIndex(runtime, scope) for name, scope in scopes.items()}
-    together = _Together({name: DocumentIndex(runtime, scope).index for name, scope in scopes.items()})
-    return {name: _Beside(runtime, scope, name, together) for name, scope in scopes.items()}
-
-
-class _Together:
-    """Searches several indexes together, once per query of a turn."""
-
-    def __init__(self, indexes: Mapping[str, HybridIndex]) -> None:
-        self._indexes = indexes
-        self._found: dict[tuple[Any, ...], dict[str, SearchResult]] = {}
-
-    def found(
-        self, name: str, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None, cosines: bool
-    ) -> SearchResult:
-        asked = query, top_k, repr(filters), cosines
-        if asked not in self._found:
-            first, *others = self._indexes.values()
-            parts = first.find_beside(others, query, top_k=top_k, filters=filters, cosines=cosines)
-            self._found[asked] = dict(zip(self._indexes, parts, strict=True))
-        return self._found[asked][name]
-
-
 class _Beside(DocumentIndex):
-    """A corpus searched together with others."""
+    """One of a turn's indexes, which are searched together, once per query, with the statistics of all of them."""
 
-    def __init__(self, runtime: "Runtime", scope: Scope, name: str, together: _Together) -> None:
-        super().__init__(runtime, scope)
+    def __init__(
+        self, runtime: "Runtime", name: str, scopes: Mapping[str, Scope], found: dict[Any, dict[str, SearchResult]]
+    ) -> None:
+        super().__init__(runtime, scopes[name])
         self._name = name
-        self._together = together
+        self._indexes = {each: DocumentIndex(runtime, scope).index for each, scope in scopes.items()}
+        self._found_by_query = found
 
     def retrieve_with_notes(
         self,
@@ -208,7 +164,12 @@ class _Beside(DocumentIndex):
         cosines: bool = False,
     ) -> SearchResult:
         """See `DocumentIndex`."""
-        return self._together.found(self._name, query, top_k=top_k, filters=filters, cosines=cosines)
+        asked = query, top_k, repr(filters), cosines
+        if asked not in self._found_by_query:
+            first, *others = self._indexes.values()
+            parts = first.find_beside(others, query, top_k=top_k, filters=filters, cosines=cosines)
+            self._found_by_query[asked] = dict(zip(self._indexes, parts, strict=True))
+        return self._found_by_query[asked][self._name]
 
 
 def _checked_ids(ids: object) -> list[str]:
@@ -271,32 +232,23 @@ def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
 
 
 def documents_of_turn(
-    runtime: "Runtime", key: SessionKey | None, query: str, *, history: Callable[[], Sequence[Message]]
+    runtime: "Runtime", key: SessionKey | None, ask: Callable[[], tuple[str, Sequence[Message]]]
 ) -> RagContext:
-    """Retrieve documents for a turn; empty if retrieval is off or there are no documents. Never raises."""
+    """Retrieve documents for the question and the earlier messages that `ask` returns. Never raises."""
     settings = runtime.settings.rag
-    if settings.enabled is False or not query.strip():
+    if settings.enabled is False:
         return RagContext.EMPTY
     try:
         pipeline = _pipeline_of(runtime, key)
         if pipeline is None:
             return RagContext.EMPTY
-        said = last_turns(history(), settings.max_history_turns) if settings.max_history_turns else ()
+        query, history = ask()
+        said = last_turns(history, settings.max_history_turns) if settings.max_history_turns else ()
         return pipeline.retrieve(RagQuery(query, top_k=settings.top_k, rerank=settings.rerank_enabled, history=said))
     except Exception as error:  # noqa: BLE001 - the turn goes on without documents; receipt and counter say so
         _log.warning("a turn goes on without documents: %s", error, exc_info=error)
         runtime.observer.count("rag.errors")
         return replace(RagContext.EMPTY, notes=(f"no documents were retrieved: {type(error).__name__}",))
-
-
-def can_retrieve(runtime: "Runtime", key: SessionKey | None) -> bool:
-    """Return whether a turn of this session may have documents. Never raises."""
-    if runtime.settings.rag.enabled is False:
-        return False
-    try:
-        return runtime.retriever is not None or _pipeline_of(runtime, key) is not None
-    except Exception:  # noqa: BLE001 - the turn's own retrieval reports the error
-        return True
 
 
 def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | None:
@@ -309,7 +261,14 @@ def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | No
     caller_id, user_id = (key.caller_id, key.user_id) if key else ("default", None)
     scopes = {"caller": Scope(caller_id)} | ({"user": Scope(caller_id, user_id)} if user_id else {})
     filled = {name: scope for name, scope in scopes.items() if _has_documents(runtime, scope)}
-    return rag_pipeline(runtime, beside_each_other(runtime, filled), fusion=raw_score_fusion) if filled else None
+    if not filled:
+        return None
+    found: dict[Any, dict[str, SearchResult]] = {}
+    sources = {
+        name: DocumentIndex(runtime, scope) if len(filled) == 1 else _Beside(runtime, name, filled, found)
+        for name, scope in filled.items()
+    }
+    return rag_pipeline(runtime, sources, fusion=raw_score_fusion)
 
 
 def _has_documents(runtime: "Runtime", scope: Scope) -> bool:

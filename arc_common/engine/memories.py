@@ -35,17 +35,16 @@ _Kind = TypeVar("_Kind", bound=StrEnum)
 class Memories:
     """The long-term memories of one scope: a caller, one of its users, or one conversation.
 
-    - Each method has an async form. Scopes are isolated from each other.
+        engine.memories(user_id="ann").add("Ann prefers tea.", type="preference")
+        found = engine.memories(user_id="ann").search("What does Ann drink?")
+
+    - Each method has an async form, and raises `StoreError` if the store fails. Scopes are isolated from each other.
     - A conversation's memories belong to its user: for any other user each method raises `SessionNotFoundError`. A
       conversation without messages can have memories, too.
     - Repeating a memory raises its importance instead of storing a duplicate; contradicting it supersedes it.
     - At most `settings.memory.max_per_scope` memories are active and as many pending; the weakest are removed. An
       extracted memory may itself be the weakest; a memory added by hand is kept.
     - A pending memory is neither found nor shown and supersedes nothing until `set_status` approves it.
-
-    Args:
-        runtime: The engine's shared state.
-        scope: The caller, user or conversation that owns the memories.
     """
 
     def __init__(self, runtime: "Runtime", scope: Scope) -> None:
@@ -66,7 +65,7 @@ class Memories:
         *,
         session_id: str | None = None,
     ) -> list[Memory]:
-        """Extract memories from an exchange, and store them.
+        """Extract memories from an exchange, store them, and return those that now represent it, new or existing.
 
         - The chat model extracts them, and each is checked against the messages; rules extract them if there is no
           model or it fails.
@@ -79,12 +78,8 @@ class Memories:
             mode: The kind of interaction: "chat", "rag" or "agent".
             session_id: The session of the exchange; the memories then cite the messages that have ids as sources.
 
-        Returns:
-            The memories that now represent the exchange: new ones, and existing ones with the same meaning.
-
         Raises:
             InvalidInputError: A message is neither text nor a `Message`, or the mode is unknown.
-            StoreError: The store failed.
         """
         messages = [_as_message("user_message", user_message, Role.USER)]
         if assistant_message is not None:
@@ -115,17 +110,12 @@ class Memories:
             type: "fact", "preference" or "insight".
             importance: From 0 to 1; values outside are clamped.
             metadata: JSON values of the application's own.
-            sources: The messages that state the memory, as pairs of session id and message id; deleting all of them
-                deletes the memory.
+            sources: Pairs of session id and message id of the messages that state it; deleting them all deletes it.
             status: "ACTIVE", or "PENDING" to hold the memory back until a review.
             valid_from: When it was said (with zone); by default now, after everything it contradicts.
 
-        Returns:
-            The stored memory, new or existing.
-
         Raises:
             InvalidInputError: A value is not acceptable. Nothing was written.
-            StoreError: The store failed.
         """
         proposed = ProposedMemory(
             text=text,
@@ -145,7 +135,6 @@ class Memories:
 
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
-            StoreError: The store failed.
         """
         found = self._service().keeper.get(self._scope, [memory_id])
         if not found:
@@ -160,13 +149,9 @@ class Memories:
         An approved memory supersedes those it contradicts, unless they were said later. A rejected memory is not
         extracted again.
 
-        Returns:
-            The updated memory.
-
         Raises:
             InvalidInputError: The status is unknown.
             MemoryNotFoundError: This scope has no memory with that id.
-            StoreError: The store failed.
         """
         memory = self._service().keeper.set_status(
             self._scope, memory_id, _member(MemoryStatus, "memory.status", status)
@@ -182,7 +167,6 @@ class Memories:
 
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
-            StoreError: The store failed.
         """
         if not self._service().keeper.delete(self._scope, [memory_id]):
             raise MemoryNotFoundError(memory_id)
@@ -190,17 +174,12 @@ class Memories:
     adelete = async_form(delete)
 
     def search(self, query: str, limit: int = 5) -> list[ScoredMemory]:
-        """Return the memories that match a question, ranked by relevance, importance and recency, best first.
+        """Return at most `limit` memories that match a question, by relevance, importance and recency, best first.
 
         Updates `last_accessed_at` of each returned memory in the background.
 
-        Args:
-            query: The question.
-            limit: The most memories to return.
-
         Raises:
             InvalidInputError: `query` is not text, or `limit` is less than 1.
-            StoreError: The store failed.
         """
         return self._service().keeper.search(self._scope, query, limit=limit)
 
@@ -229,17 +208,10 @@ class Memories:
         limit: int | None = None,
         include_superseded: bool = False,
     ) -> list[Memory]:
-        """Return memories, newest first.
-
-        Args:
-            status: "ACTIVE", "PENDING" or "REJECTED"; `None` for all.
-            type: "fact", "preference" or "insight"; `None` for all.
-            limit: The most memories to return; `None` for all.
-            include_superseded: Whether to include superseded memories.
+        """Return memories, newest first; `None` for a status, a type or a limit means all.
 
         Raises:
             InvalidInputError: A value is not acceptable.
-            StoreError: The store failed.
         """
         return self._service().keeper.store.find(
             self._scope,

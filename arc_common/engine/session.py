@@ -29,7 +29,12 @@ _log = logging.getLogger("arc.session")
 class Session:
     """One conversation of one caller and user.
 
-    The methods block; each has an async form with the prefix `a` and the same signature and behaviour.
+        session.append([Message("user", "Hello")])
+        window = session.context("What did I say?")
+
+    - Each method blocks, and has an async form with the prefix `a`, the same signature and the same behaviour.
+    - Every method raises `StoreError` if the store fails, and `SessionNotFoundError` if the session belongs to another
+      user, unless it says that it never raises.
     """
 
     def __init__(self, runtime: Runtime, key: SessionKey | None) -> None:
@@ -43,23 +48,15 @@ class Session:
         return self._key.session_id if self._key else None
 
     def append(self, messages: Message | Iterable[Message]) -> list[Message]:
-        """Append messages to the conversation, creating it if necessary.
+        """Append messages, oldest first, and return them as stored, with ids and times.
 
         - Idempotent: a message whose id is stored with the same content is left unchanged; with different content it
           becomes a new revision in the same position. Messages without an id get one.
-        - Atomic, durable on return, and ordered across processes.
+        - Atomic, durable on return, and ordered across processes. The first write creates the conversation.
         - Messages created by arc itself are skipped.
-
-        Args:
-            messages: One or more messages, oldest first.
-
-        Returns:
-            The messages as stored, with ids and times.
 
         Raises:
             InvalidInputError: A message can't be stored, or the session has no id. Nothing was written.
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed. Nothing was written.
         """
         listed = as_messages(messages)
         with replying(), timed(self._runtime.observer, "context.save"):
@@ -74,16 +71,10 @@ class Session:
     def save_turn(
         self, user: Message | str, assistant: Message | str | Iterable[Message], *, success: bool = True
     ) -> None:
-        """Save the user's message and the answer to it. Never raises.
+        """Save the user's message and the answer to it (with tool calls, all of its messages in order). Never raises.
 
-        - An unsuccessful turn is not saved.
+        - A turn without `success` is not saved, nor is any turn of a session without an id.
         - A failed save is logged, counted (`save.errors`) and passed to the engine's `on_save_error`.
-        - A session without an id saves nothing.
-
-        Args:
-            user: The user's message.
-            assistant: The answer; with tool calls, all of its messages in order.
-            success: Whether the turn completed.
         """
         if not success or self._key is None:
             self._runtime.observer.count("save.skipped")
@@ -128,16 +119,10 @@ class Session:
         await asyncio.wrap_future(started(lambda: self.report_save_error(error, messages), name="arc-save-error"))
 
     def messages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
-        """Return the original messages, oldest first.
-
-        Args:
-            limit: Return at most this many, the newest ones; `None` for all.
-            before: Return only messages before the one with this id.
+        """Return the original messages, oldest first: the newest `limit`, of those before the message `before`.
 
         Raises:
             InvalidInputError: `limit` is negative, or no message has the id `before`.
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed.
         """
         if self._key is None:
             return []
@@ -159,7 +144,7 @@ class Session:
         include_summary: bool = True,
         query: str = "",
     ) -> list[Message]:
-        """Return the newest whole turns that fit all limits together.
+        """Return the newest whole turns that fit all limits together, for adapters with a prompt of their own.
 
         - Once the conversation is summarised, one leading system message with facts and summary precedes the turns.
         - Without any limit, the settings' limits apply: turns or messages, and the default budget's tokens.
@@ -170,26 +155,21 @@ class Session:
                 exceed the limit, only they are returned.
             max_turns: The most turns.
             max_messages: The most messages.
-            reserved: Tokens of `max_tokens` used by something else, shown as a section of the receipt; may exceed
-                `max_tokens`.
+            reserved: Tokens of `max_tokens` used by something else; may exceed `max_tokens`.
             keep_opening: Whether to keep messages before the first user message (a greeting) if the whole conversation
                 fits; with `keep_newest`, only until the user speaks.
             keep_newest: Whether to treat the newest turn as running: its user message is kept whole, and its newest
                 exchange is kept, shortened if necessary, even if `reserved` leaves no room for them.
             following: Messages that follow the stored ones but aren't stored themselves.
-            count: Counts the tokens of a message; by default the engine's counter, whose counts are stored with the
-                messages.
+            count: Counts the tokens of a message; by default the engine's counter, whose counts are stored.
             include_summary: Whether facts and summary replace the messages they cover.
             query: The user's question; by default the newest user message if it is unanswered. Items recalled for it
-                follow facts and summary, within the budget's limit for recalled items and a quarter of the limit.
-                Nothing is recalled without `include_summary`.
+                follow the summary, within the budget for recalled items and a quarter of the limit.
 
         Raises:
             BudgetExceededError: With `keep_newest`: the newest user message and the system messages at the start exceed
                 `max_tokens`.
-            InvalidInputError: A limit is negative or not a whole number.
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed.
+            InvalidInputError: A limit is negative or not a whole number, or an argument is of the wrong type.
         """
         check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens, reserved=reserved)
         if reserved is None:
@@ -229,8 +209,8 @@ class Session:
         """Build the context window of this turn: see `ContextWindow` for its guarantees.
 
         Args:
-            query: The current user message; `None` if it is already in the history: then the newest user message is the
-                current one, and the messages after it are the running turn.
+            query: The current user message. With `None`, it is the newest user message of the history, and the messages
+                after it are the running turn.
             system_prompt: The application's instructions.
             documents: Retrieved text for this turn, best first; by default the engine's own documents are searched.
             tools: The tools' schemas in OpenAI form; they cost tokens.
@@ -241,8 +221,6 @@ class Session:
         Raises:
             BudgetExceededError: The system prompt and the user message alone don't fit.
             InvalidInputError: An argument is invalid, or there is no user message.
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed.
         """
         request = replace(
             self._runtime.request(budget),
@@ -258,14 +236,9 @@ class Session:
     acontext = async_form(context)
 
     def facts(self, *, include_superseded: bool = False, include_ungrounded: bool = False) -> list[Fact]:
-        """Return the conversation's facts, most important first, then newest first.
+        """Return the conversation's facts, most important first, then newest first; `find` returns their `sources`.
 
-        Each fact's `sources` are the ids of the messages that state it: see `find`.
-
-        Args:
-            include_superseded: Whether to include facts that no longer hold.
-            include_ungrounded: Whether to include facts that no message supports. They are kept for inspection and
-                never shown to a model.
+        Superseded facts no longer hold; ungrounded facts have no support in a message and are never shown to a model.
         """
         memory = self._runtime.memory
         if memory is None or self._key is None:
@@ -285,25 +258,19 @@ class Session:
 
     def summarize(self) -> ConversationSummary | None:
         """Write the due summaries and index messages for recall now, wait for both, and return the summary."""
-        memory = self._runtime.memory
-        if self._key is not None and self._runtime.settings.recall.enabled:
-            self._runtime.recall.catch_up(self._key)
-        if memory is None or self._key is None:
-            return None
-        memory.summarize(self._key)
-        return memory.summary(self._key)
+        memory, key = self._runtime.memory, self._key
+        if key is not None and self._runtime.settings.recall.enabled:
+            self._runtime.recall.catch_up(key)
+        if memory is not None and key is not None:
+            memory.summarize(key)
+        return self.summary()
 
     asummarize = async_form(summarize)
 
     def remember(self) -> None:
-        """Schedule the extraction of long-term memories from this session, in the background.
+        """Extract long-term memories from this session in the background, if `settings.memory.enabled` is on.
 
-        Only a session without a user needs this call. A user's sessions are read whenever they save; memories of a
-        session without a user would serve that session alone, for which its facts suffice. Does nothing if
-        `settings.memory.enabled` is off.
-
-        Raises:
-            EngineClosedError: The engine was closed.
+        Only a session without a user needs this call: a user's sessions are read whenever they save.
         """
         runtime = self._runtime
         if self._key is not None and runtime.settings.memory.enabled:
@@ -312,12 +279,9 @@ class Session:
     aremember = async_form(remember)
 
     def recall(self, query: str, *, top_k: int | None = None) -> list[ScoredMessage]:
-        """Return the messages of this session that match a question, best first, wherever they are in it.
+        """Return at most `top_k` messages of this session that match a question, best first, wherever they are in it.
 
-        Args:
-            query: The question.
-            top_k: The most messages to return. By default 5, or 20 if no message contains half of the question's terms,
-                because then many messages are about equally likely.
+        By default 5, or 20 if no message contains half of the question's terms, as many are then about equally likely.
 
         Raises:
             InvalidInputError: `query` is not text, or `top_k` is less than 1.
@@ -335,26 +299,21 @@ class Session:
     def add_artifact(
         self, content: str, *, source: str, kind: str = "tools", metadata: Mapping[str, Any] | None = None
     ) -> str:
-        """Store the output of a tool or a search for later questions of this session, and return its id.
+        """Store the output of a tool or a search for later questions of this session, and return the artifact's id.
 
-        - Long content is split at sentences into chunks of `settings.rag.chunk_size` tokens, each searched on its own.
+        - Content of up to 1,000,000 characters is split at sentences into chunks of `settings.rag.chunk_size` tokens.
         - Adding the same content from the same source again updates the artifact's time.
         - A turn shows a few excerpts that match its question (see `settings.artifacts`), marked as data, with source
           and day.
 
         Args:
-            content: The text to store; at most 1,000,000 characters.
+            content: The text to store.
             source: The origin (a tool's name or a URL) in one line.
-            kind: Always "tools". Facts and summary are artifacts too, but the conversation's own memory stores them.
+            kind: Always "tools": the conversation's own memory stores facts and summary.
             metadata: JSON values to store with the artifact.
-
-        Returns:
-            The artifact's id.
 
         Raises:
             InvalidInputError: An argument is invalid, or the session has no id. Nothing was written.
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed.
         """
         return add_artifact(self._runtime, self._key, content, source=source, kind=kind, metadata=metadata)
 

@@ -21,7 +21,7 @@ from arc_common.context import (
     history_room,
 )
 from arc_common.engine.artifacts import artifacts_of_turn
-from arc_common.engine.documents import can_retrieve, documents_of_turn
+from arc_common.engine.documents import documents_of_turn
 from arc_common.engine.memories import memories_of_turn
 from arc_common.engine.runtime import Runtime
 from arc_common.memory.artifacts import excerpts_of
@@ -253,20 +253,18 @@ class Reader:
 
     def _retrieved(self, request: Request, history: Sequence[Message] | None) -> RagContext:
         """Retrieve documents for this turn, if there are any."""
+        turns = self._runtime.settings.rag.max_history_turns
 
-        def said() -> Sequence[Message]:
-            if history is not None or self._log is None:
-                return as_messages(history or ())
-            turns = self._runtime.settings.rag.max_history_turns
-            return self._log.load(max_turns=turns, max_messages=None, max_tokens=None).messages
+        def ask() -> tuple[str, Sequence[Message]]:
+            said: Sequence[Message] = as_messages(history or ())
+            if history is None and self._log is not None and (turns or request.query is None):
+                said = self._log.load(max_turns=max(turns, 1), max_messages=None, max_tokens=None).messages
+            if request.query is not None:
+                return request.query.text, said
+            turn = current_turn(said)  # the question is in the history
+            return turn.user.text if turn.user else "", turn.before
 
-        if request.query is not None:
-            return documents_of_turn(self._runtime, self._key, request.query.text, history=said)
-        if not can_retrieve(self._runtime, self._key):
-            return RagContext.EMPTY
-        turn = current_turn(said())  # the question is in the history
-        asked = turn.user.text if turn.user else ""
-        return documents_of_turn(self._runtime, self._key, asked, history=lambda: turn.before)
+        return documents_of_turn(self._runtime, self._key, ask)
 
     def _loaded(self, request: Request, costs: Costs, history: Sequence[Message] | None) -> LoadedHistory:
         """Return the given history, or the stored one with its facts and summary."""
