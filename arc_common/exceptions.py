@@ -83,6 +83,13 @@ class InvalidInputError(ArcError, ValueError):
         return type(self), (self.field, self.value, self.expected)
 
 
+def check_whole(field: str, value: object, *, least: int = 1) -> int:
+    """Return the value if it is a whole number of at least `least`; raise `InvalidInputError` otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInputError(field, value, f"a whole number of at least {least}")
+    return value
+
+
 class ConfigurationError(ArcError):
     """A setting, an address or an installation is wrong; the message names it and what is allowed."""
 

@@ -3,17 +3,16 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError, StoreError
 from arc_common.messages import Message, Role, same_content
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.selection import check_limits
-from langchain_arc.engine import checked_engine
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import ids_of, new_messages, split_instructions, stored_batch, taken_meanwhile
 from langchain_arc.token_limit import arc_tokens
@@ -345,8 +344,8 @@ def with_arc_memory(
 ) -> Runnable[Any, Any]:
     """Add memory to a chain: a replacement for `RunnableWithMessageHistory` with the same parameters.
 
-    `with_arc_memory(prompt | model, engine, input_messages_key="question", history_messages_key="history")`, run with
-    `config={"configurable": {"session_id": "s"}}`.
+        chain = with_arc_memory(prompt | model, engine, input_messages_key="question", history_messages_key="history")
+        chain.invoke({"question": "Hello"}, {"configurable": {"session_id": "s"}})
 
     - The user's messages are stored before the chain runs, and its answer when it arrives. Each is stored once, even if
       the chain returns the whole conversation (as agents do) or an unanswered message is sent again.
@@ -367,12 +366,12 @@ def with_arc_memory(
         history_messages_key: The key for the history; without it, the history precedes the input.
         history_factory_config: The keys of `config["configurable"]` that name the session: any of `session_id`,
             `user_id`, `caller_id` and `account_id`, or whatever `get_session` takes; by default `session_id`.
-        get_session: Returns the session for these keys, passed by name: `lambda user_id, conversation_id:
-            engine.session(conversation_id, user_id=user_id)`.
-        session_id: The session of runs whose configuration names none.
-        user_id: The user to whom the conversations of such runs belong.
-        caller_id: The application to which the conversations belong.
-        account_id: The account recorded with the conversations.
+        get_session: Returns the session for these keys, passed by name.
+        session_id: The session of runs whose configuration names none. This and the next three are as in
+            `ContextEngine.session`.
+        user_id: The user of such runs.
+        caller_id: The caller of such runs.
+        account_id: The account of such runs.
         max_tokens: The most tokens of history; by default, and at most, what the input leaves of the engine's budget.
             The chain's own prompt is not counted: leave room for a long one here.
         max_turns: The most turns of history.
@@ -384,8 +383,7 @@ def with_arc_memory(
             it without history, or unsaved; the failure is logged and counted (`context.errors`, `save.errors`).
 
     Raises:
-        BudgetExceededError: In a run: the input alone exceeds the engine's budget. Nothing is stored, and the chain is
-            not run.
+        BudgetExceededError: In a run: the input alone exceeds the engine's budget. The chain is not run.
         InvalidInputError: An argument is invalid. In a run: nothing names the session, or the input or output cannot be
             read as messages.
         SessionNotFoundError: In a run: the session belongs to another user.
@@ -503,21 +501,12 @@ class _ChainWithMemory(Runnable[Any, Any]):
         return ChainTurn(self._source.session(config), self._options, self._source.engine)
 
 
-@contextmanager
-def _closed(chunks: Iterator[Any]) -> Iterator[Iterator[Any]]:
-    """Close the stream at the end, so that a model stops as soon as nobody reads its answer."""
-    try:
-        yield chunks
-    finally:
-        if isinstance(chunks, Generator):
-            chunks.close()
+# Both close the stream at the end, so that a model stops as soon as nobody reads its answer.
 
 
-@asynccontextmanager
-async def _aclosed(chunks: AsyncIterator[Any]) -> AsyncIterator[AsyncIterator[Any]]:
-    """Async form of `_closed`."""
-    try:
-        yield chunks
-    finally:
-        if isinstance(chunks, AsyncGenerator):
-            await chunks.aclose()
+def _closed(chunks: Iterator[Any]) -> AbstractContextManager[Iterator[Any]]:
+    return closing(chunks) if isinstance(chunks, Generator) else nullcontext(chunks)
+
+
+def _aclosed(chunks: AsyncIterator[Any]) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
+    return aclosing(chunks) if isinstance(chunks, AsyncGenerator) else nullcontext(chunks)

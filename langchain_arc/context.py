@@ -25,8 +25,8 @@ _QUESTIONS = ("question", "input", "query", "messages")
 class ArcContext(Runnable[Any, Any]):
     """Returns what memory holds for a question, as text for a prompt: facts, summary, memories and recalled messages.
 
-    `RunnablePassthrough.assign(memory=ArcContext(engine)) | prompt | model`, with `{memory}` in the prompt; or, to get
-    the messages too, `ArcContext(engine, output="variables") | prompt | model`.
+        chain = RunnablePassthrough.assign(memory=ArcContext(engine)) | prompt | model  # {memory} in the prompt
+        chain = ArcContext(engine, output="variables") | prompt | model  # {memory} and {history}
 
     - Takes the question as text, a message, a list of messages (the newest human one counts) or a dictionary with it.
     - Facts and summary, memories, artifacts, recalled facts and messages are fenced, each within its share of the
@@ -35,15 +35,15 @@ class ArcContext(Runnable[Any, Any]):
 
     Args:
         engine: Stores the conversation.
-        session_id: Its id; `config["configurable"]["session_id"]` takes precedence.
-        user_id: The user to whom it belongs.
-        caller_id: The application to which it belongs.
-        account_id: The account recorded with it.
+        session_id: Its id; `config["configurable"]["session_id"]` takes precedence. This and the next three are as in
+            `ContextEngine.session`.
+        user_id: Its user.
+        caller_id: Its caller.
+        account_id: Its account.
         input_key: The question's key in a dictionary; by default its only key, or `question`, `input`, `query` or
             `messages`.
         output: "text" returns the memory; "variables" returns the input's dictionary with two more keys: `memory`, and
-            `history` with the newest messages that fit the budget beside it. (Input of another kind is put under
-            `input`.)
+            `history` with the newest messages that fit the budget beside it. Other input is put under `input`.
         budget: The token budget of the request; by default the engine's.
 
     Raises:

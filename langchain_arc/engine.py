@@ -1,17 +1,14 @@
 """Opens arc's engine with LangChain's models."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from arc_common.engine.context_engine import ContextEngine
-from arc_common.engine.runtime import SaveErrorHandler
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.engine.context_engine import ContextEngine, EngineOptions
+from arc_common.exceptions import MissingDependencyError
 from arc_common.messages import Message
-from arc_common.observability import Observer
-from arc_common.protocols import ChatModel, Embedder, TokenCounter
+from arc_common.protocols import ChatModel, Embedder
 from langchain_arc.models import LangChainChatModel, LangChainEmbedder
 
 try:
@@ -32,32 +29,27 @@ def open_engine(
     llm: Runnable[Any, Any] | ChatModel | None = None,
     summary_llm: Runnable[Any, Any] | ChatModel | None = None,
     embeddings: Embeddings | Embedder | None = None,
-    token_counter: TokenCounter | None = None,
     settings: "ArcSettings | None" = None,
-    observer: Observer | None = None,
-    on_save_error: SaveErrorHandler | None = None,
-    clock: Callable[[], datetime] | None = None,
-    new_id: Callable[[], str] | None = None,
+    **options: Unpack[EngineOptions],
 ) -> ContextEngine:
-    """Open an engine with LangChain's models; everything else is as in `ContextEngine.open`. Does no I/O.
+    """Open an engine with LangChain's models. Does no I/O.
+
+        engine = open_engine("sqlite:///chat.db", llm=ChatOpenAI(model="gpt-5-mini"))
+        chain = with_arc_memory(prompt | model, engine)
 
     Args:
-        url: The database for conversations; without it and without a setting, they are kept in memory.
+        url: As in `ContextEngine.open`.
         llm: A LangChain chat model, or an arc `ChatModel`; optional.
         summary_llm: The model that writes summaries in place of `llm`; by default the one that
-            `settings.summary.llm_model` names ("openai:gpt-4o-mini"), created by LangChain's `init_chat_model` when the
+            `settings.summary.llm_model` names ("openai:gpt-5-mini"), created by LangChain's `init_chat_model` when the
             first summary is due.
         embeddings: LangChain embeddings, or an arc `Embedder`; optional.
-        token_counter: Counts tokens; by default the counter that `settings.tokens` names.
-        settings: The settings; by default those of the environment.
-        observer: Receives counts and times.
-        on_save_error: Called when a turn could not be saved.
-        clock: Returns the current time, with its time zone.
-        new_id: Creates message ids.
+        settings: As in `ContextEngine.open`.
+        **options: The other arguments of `ContextEngine.open`.
 
     Raises:
         ConfigurationError: The database URL or a setting is invalid.
-        InvalidInputError: A model is of the wrong kind.
+        InvalidInputError: An argument is of the wrong kind.
         MissingDependencyError: `settings.summary.llm_model` is set, and `langchain` is not installed.
     """
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
@@ -70,20 +62,9 @@ def open_engine(
         chat_model=None if llm is None else _chat_model(llm),
         summary_model=None if summary_llm is None else _chat_model(summary_llm),
         embedder=None if embeddings is None else _embedder(embeddings),
-        token_counter=token_counter,
         settings=settings,
-        observer=observer,
-        on_save_error=on_save_error,
-        clock=clock,
-        new_id=new_id,
+        **options,
     )
-
-
-def checked_engine(engine: object) -> ContextEngine:
-    """Return the engine; raise if it is not one."""
-    if not isinstance(engine, ContextEngine):
-        raise InvalidInputError("engine", engine, "a ContextEngine: langchain_arc.open_engine() makes one")
-    return engine
 
 
 class _NamedChatModel:

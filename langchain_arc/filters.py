@@ -1,10 +1,10 @@
 """Translates arc's metadata filters into the forms that LangChain's vector stores take. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, Scalar, matcher
+from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, Scalar, matcher, parse_filter
 
 try:
     from langchain_core.documents import Document
@@ -24,6 +24,9 @@ FilterStyle: TypeAlias = Literal["arc", "equality", "function", "operators", "op
 - "operators with $exists": the same, with `$exists`.
 """
 
+MetadataFilter: TypeAlias = Mapping[str, Any] | Filter
+"""A plain dictionary (see `parse_filter`), or arc's own filter."""
+
 Translator: TypeAlias = Callable[[Filter], Any]
 """Translates arc's filter into a store's own form."""
 
@@ -39,6 +42,13 @@ _STYLES: dict[str, FilterStyle] = {
     "PineconeVectorStore": "operators with $exists",
 }
 """The styles of known classes, by class name, so that none of their packages need be installed."""
+
+
+def chosen_filter(filter: MetadataFilter | None, filters: MetadataFilter | None) -> Filter | None:  # noqa: A002 - LangChain's name
+    """Return the filter given under either name, LangChain's or arc's."""
+    if filter is not None and filters is not None:
+        raise InvalidInputError("filters", filters, "one of `filter` and `filters`, which mean the same")
+    return parse_filter(filters if filter is None else filter)
 
 
 def style_of(source: VectorStore | BaseRetriever) -> FilterStyle | None:

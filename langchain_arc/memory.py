@@ -1,12 +1,12 @@
 """ArcChatMessageHistory: a session as LangChain's chat message history."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
-from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message
 from arc_common.tokens.selection import check_limits
-from langchain_arc.engine import checked_engine
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import ids_of, new_messages, stored_batch, taken_meanwhile
 
@@ -20,29 +20,33 @@ except ImportError as error:
 class ArcChatMessageHistory(BaseChatMessageHistory):
     """One session of an engine as a chat message history, for `RunnableWithMessageHistory` and for direct use.
 
+        chain = RunnableWithMessageHistory(prompt | model, ArcChatMessageHistory.factory(engine))
+        chain.invoke("Hello", {"configurable": {"session_id": "s"}})
+
     - Creating one does no I/O, so it is safe in an event loop.
-    - `messages` is what a model should see: the newest whole turns within the limits, no tool call without its
-      results and no result without its call. The originals stay in the session.
-    - Once the conversation is summarised, one system message with its facts and summary leads the view and replaces
-      the messages they were made from. It carries a mark, and is skipped when it is handed back.
+    - `messages` is what a model should see: the newest whole turns within the limits, no tool call without its results
+      and no result without its call. The originals stay in the session.
+    - Once the conversation is summarised, one system message with its facts and summary leads the view and replaces the
+      messages they were made from. It carries a mark, and is skipped when it is handed back.
     - The view is frozen from the first read until this object writes, because `RunnableWithMessageHistory` reads it
       again at the end of a run and compares. Create one object per run, as `factory` does.
     - Other writers may use the same session: nothing is lost and nothing is stored twice.
+    - Reading and writing raise `SessionNotFoundError` if the session belongs to another user, and `StoreError` if the
+      store fails.
 
     Args:
-        session_id: The session's id.
+        session_id: The session's id. This and the next four are as in `ContextEngine.session`.
         engine: The engine that keeps the session.
-        user_id: The user to whom it belongs.
-        caller_id: The application to which it belongs.
-        account_id: The account recorded with it.
+        user_id: Its user.
+        caller_id: Its caller.
+        account_id: Its account.
         max_tokens: The most tokens in the view.
         max_turns: The most turns in the view.
         max_messages: The most messages in the view. Without any limit, the settings' limits apply.
         include_summary: Whether facts and summary precede the messages.
 
     Raises:
-        InvalidInputError: An id is empty, too long or not storable, a limit is negative or not a whole number, or
-            `include_summary` is not a bool.
+        InvalidInputError: An id or a limit is invalid, or `include_summary` is not a bool.
     """
 
     def __init__(
@@ -63,10 +67,14 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
             raise InvalidInputError("include_summary", include_summary, "True or False")
         checked_engine(engine)
         self._session = engine.session(session_id, user_id=user_id, caller_id=caller_id, account_id=account_id)
-        self._max_tokens = max_tokens
-        self._max_turns = max_turns
-        self._max_messages = max_messages
-        self._include_summary = include_summary
+        self._read = partial(
+            self._session.window,
+            max_tokens=max_tokens,
+            max_turns=max_turns,
+            max_messages=max_messages,
+            keep_opening=True,
+            include_summary=include_summary,
+        )
         self._view: list[BaseMessage] | None = None
 
     @classmethod
@@ -111,49 +119,21 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
 
         A greeting is included while everything fits, because user interfaces show this list too. Anthropic and Gemini
         refuse a request that begins with one; `with_arc_memory` and `ArcMemoryMiddleware` never send it first.
-
-        Raises:
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed.
         """
         if self._view is None:
-            self._view = _view_of(
-                self._session.window(
-                    max_tokens=self._max_tokens,
-                    max_turns=self._max_turns,
-                    max_messages=self._max_messages,
-                    keep_opening=True,
-                    include_summary=self._include_summary,
-                )
-            )
-        return list(self._view)
-
-    async def aget_messages(self) -> list[BaseMessage]:
-        """Async form of `messages`."""
-        if self._view is None:
-            self._view = _view_of(
-                await self._session.awindow(
-                    max_tokens=self._max_tokens,
-                    max_turns=self._max_turns,
-                    max_messages=self._max_messages,
-                    keep_opening=True,
-                    include_summary=self._include_summary,
-                )
-            )
+            self._view = list(map(from_arc, self._read()))
         return list(self._view)
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Append messages to the session; the view is read again afterwards.
 
-        - Durable on return; chunks become whole messages; messages that arc itself made are skipped.
-        - A message that is already stored is not stored again: see `new_messages`.
+        - Durable on return; chunks become whole messages; messages that arc made, or that are stored already, are
+          skipped.
         - A failure is logged, counted (`save.errors`) and passed to the engine's `on_save_error` before it is raised,
           because `RunnableWithMessageHistory` swallows it.
 
         Raises:
             InvalidInputError: A message can't be stored. Nothing was written.
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed.
         """
         batch: list[Message] = []
         try:
@@ -168,34 +148,9 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
             raise
         self._view = None
 
-    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Async form of `add_messages`."""
-        batch: list[Message] = []
-        try:
-            batch = stored_batch(messages)
-            known = self._known(await self._session.afind(ids_of(batch)))
-            new = new_messages(batch, known)
-            stored = await self._session.aappend(new)
-            if again := taken_meanwhile(new, stored, known):
-                await self._session.aappend(again)
-        except Exception as error:
-            await self._session.areport_save_error(error, batch)
-            raise
-        self._view = None
-
     def clear(self) -> None:
-        """Remove all messages and everything made from them; the session itself stays.
-
-        Raises:
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed.
-        """
+        """Remove all messages and everything made from them; the session itself stays."""
         self._session.clear()
-        self._view = None
-
-    async def aclear(self) -> None:
-        """Async form of `clear`."""
-        await self._session.aclear()
         self._view = None
 
     def _known(self, stored: Iterable[Message]) -> dict[str, Message | None]:
@@ -203,7 +158,3 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         known: dict[str, Message | None] = {message.id: None for message in self._view or () if message.id}
         known.update((message.id, message) for message in stored if message.id)
         return known
-
-
-def _view_of(window: Iterable[Message]) -> list[BaseMessage]:
-    return [from_arc(message) for message in window]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from arc_common.context import ContextWindow
-from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
 from arc_common.messages import Message, Role
@@ -16,7 +16,6 @@ from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import corrected
 from arc_common.tokens.counters import schema_tokens, tools_tokens
-from langchain_arc.engine import checked_engine
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import behind, names_of, said, split_instructions, stored_form, unsaved
 from langchain_arc.token_limit import fitted_to
@@ -45,21 +44,23 @@ Named = str | Callable[[Runtime[Any]], str | None] | None
 class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Stores an agent's conversation, and shows its model a window of it that always fits.
 
-    Use it as `create_agent(model, tools, middleware=[ArcMemoryMiddleware(engine)])`; the run's thread id names the
-    conversation, with a checkpointer or without. List it first: it does not see changes that middleware before it makes
-    to a request's messages, and middleware after it sees the finished request.
+        agent = create_agent(model, tools, middleware=[ArcMemoryMiddleware(engine)])
+        agent.invoke({"messages": ["Hello"]}, {"configurable": {"thread_id": "s"}})
+
+    The run's thread id names the conversation, with a checkpointer or without. List this middleware first: it does not
+    see changes that middleware before it makes to a request's messages, and middleware after it sees the finished
+    request.
 
     - The user's turn is stored before the model is called, the answer when it arrives, and tool results before the next
       call and at the end. Each is stored once, however often a run is resumed, retried or handed over again; a message
       that was edited (by a reviewer, or to redact it) becomes a new revision.
     - The request holds the agent's own instructions, then facts and summary, and the newest turns within the budget,
       with every call next to its results. The agent's state is never changed.
-    - The agent's system message keeps its content blocks, including marks for prompt caches.
-    - System messages at the start of an agent's messages are instructions of the run: shown, never stored.
-    - An agent that runs inside another one (a tool that asks a sub-agent) shares its thread id but not its
-      conversation: unless `session_id` is given, its requests are fitted and none of its messages are stored. The same
-          holds if
-      `session_id` is a function and returns `None`.
+    - The agent's system message keeps its content blocks, including marks for prompt caches. System messages at the
+      start of an agent's messages are instructions of the run: shown, never stored.
+    - An agent inside another one (a tool that asks a sub-agent) shares its thread id but not its conversation: unless
+      `session_id` is given, its requests are fitted and none of its messages are stored. The same holds if `session_id`
+      is a function and returns `None`.
     - When the store fails, the agent continues with its own state, cut to the budget; the failure is logged and counted
       (`context.errors`, `save.errors`). After the model has answered, no failure is raised.
 
@@ -68,8 +69,8 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         session_id: The conversation's id, or a function of the run's `Runtime` that returns it; by default the thread
             id.
         user_id: The user to whom it belongs, or such a function (`lambda runtime: runtime.context.user_id`).
-        caller_id: The application to which it belongs.
-        account_id: The account recorded with it.
+        caller_id: As in `ContextEngine.session`.
+        account_id: As in `ContextEngine.session`.
         budget: The token budget of a request; by default the engine's, or less if the model's profile says so.
 
     Raises:

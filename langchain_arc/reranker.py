@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from arc_common.documents import Document, ScoredDocument, checked_items, finite_score
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.protocols import Reranker, TokenCounter
 from arc_common.rerankers import SimpleScoreReranker
 from arc_common.rerankers.base import (
@@ -54,17 +54,17 @@ _PLACE = "arc_place"
 class ArcDocumentCompressor(BaseDocumentCompressor):
     """Re-ranks documents with one of arc's rerankers, then keeps the best that fit a token budget.
 
+        compressor = ArcDocumentCompressor(BM25Reranker(), max_tokens=2_000)
+        retriever = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=base)
+
     - The result holds copies of the documents, ids kept, with `relevance_score` (and `score_parts`, if there are any)
       in their metadata; the documents given stay unchanged.
     - The documents given count as ranked. Their scores are read from `relevance_score`; if only some have one, or the
-      order contradicts them (an earlier step re-ranked the documents and kept old scores), scores are derived from the
-      order, from 1 for the first in equal steps towards 0.
+      order contradicts them, scores are derived from the order, from 1 for the first in equal steps towards 0.
     - With `max_tokens`, the kept texts, joined by empty lines as LangChain's chains join them, have no more tokens than
-      that, less the error that the counter states. A document that is too large is skipped, so that smaller ones after
-      it still get in.
+      that, less the error that the counter states. A document that is too large is skipped.
     - If the reranker fails, the order stays the same; documents that the reranker was not given are left out. Both
       cases log a warning.
-    - An empty result means that nothing is relevant, or that nothing fits.
 
     Args:
         reranker: Ranks the documents; without one, they keep their order.
@@ -94,8 +94,8 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
         if reranker is not None and not isinstance(reranker, Reranker):
             raise InvalidInputError("reranker", reranker, "an arc Reranker")
         for name, value in (("top_n", top_n), ("max_tokens", max_tokens)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise InvalidInputError(name, value, "1 or more, or None")
+            if value is not None:
+                check_whole(name, value)
         if token_counter is not None and not isinstance(token_counter, TokenCounter):
             raise InvalidInputError("token_counter", token_counter, "an object with name, count and count_batch")
         fields: dict[str, Any] = {

@@ -7,16 +7,16 @@ from typing import Any, TypeAlias
 from pydantic import Field
 
 from arc_common.documents import ScoredDocument, usable_documents
-from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.documents import DocumentIndex
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.filters import AllOf, Filter
 from arc_common.protocols import Retriever
 from arc_common.rag import RagPipeline, RagQuery
 from arc_common.rerankers.base import best_first
 from arc_common.retrieval.index import HybridIndex, SearchMode, check_search
 from langchain_arc.documents import scored_from_arc
-from langchain_arc.search_arguments import MetadataFilter, check_k, chosen_filter, documents_of
+from langchain_arc.filters import MetadataFilter, chosen_filter
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -34,18 +34,21 @@ _CANDIDATES = 10
 class ArcRetriever(BaseRetriever):
     """Finds documents in an engine, a hybrid index, a RAG pipeline (`engine.rag()`), or any arc `Retriever`.
 
+        retriever = ArcRetriever(engine=engine, k=4)
+        documents = retriever.invoke("How long is the warranty?", filter={"lang": "en"})
+
     - Documents come best first (those of a pipeline in the order of its settings, as many as its context has room for),
       as copies, with `relevance_score` and `score_parts` in their metadata if there is a score.
-    - Each call accepts `k`, `filter` and `filters` as well (`retriever.invoke(question, k=3)`), in `invoke` and
-      `ainvoke` alike. A call's filter is combined with the retriever's own: it narrows the results and never widens
-      them.
+    - Each call accepts `k`, `filter` and `filters` as well. A call's filter is combined with the retriever's own: it
+      narrows the results and never widens them.
     - Creating one does no I/O. `ainvoke` never blocks the event loop.
 
     Args:
         source: What is searched.
-        engine: The engine whose documents are searched, in place of a source.
-        caller_id: The application whose documents in the engine are searched.
-        user_id: The user whose own documents are searched; `None` for documents that belong to no user.
+        engine: The engine whose documents are searched, in place of a source: those of `caller_id`, or of one
+            `user_id`.
+        caller_id: As in `ContextEngine.documents_of`.
+        user_id: As in `ContextEngine.documents_of`.
         k: The most documents returned.
         filter: Restricts documents by their metadata: a plain dictionary or arc's `Filter`.
         filters: The same, under arc's name.
@@ -56,8 +59,8 @@ class ArcRetriever(BaseRetriever):
         metadata: Metadata for the callbacks.
 
     Raises:
-        InvalidInputError: There is no source or more than one, a value is invalid, or an option for an index is given
-            with another kind of source.
+        InvalidInputError: There is not exactly one of source and engine, a value is invalid, or an option for an index
+            is given with another kind of source.
     """
 
     source: Any = Field(repr=False)
@@ -85,10 +88,10 @@ class ArcRetriever(BaseRetriever):
         if (source is None) == (engine is None):
             raise InvalidInputError("source", source, "a source, or an engine in its place")
         if source is None:
-            source = documents_of(engine, caller_id=caller_id, user_id=user_id)
+            source = checked_engine(engine).documents_of(caller_id, user_id=user_id)
         elif not isinstance(source, HybridIndex | RagPipeline | Retriever):
             raise InvalidInputError("source", source, "a HybridIndex, a RagPipeline or an arc Retriever")
-        check_search("", check_k(k), threshold, mode)
+        check_search("", check_whole("k", k), threshold, mode)
         if not isinstance(source, HybridIndex | DocumentIndex):
             if threshold is not None:
                 raise InvalidInputError("threshold", threshold, "None: the source has its own")
@@ -112,7 +115,7 @@ class ArcRetriever(BaseRetriever):
         filter: MetadataFilter | None = None,  # noqa: A002
         filters: MetadataFilter | None = None,
     ) -> list[Document]:
-        most = self.k if k is None else check_k(k)
+        most = self.k if k is None else check_whole("k", k)
         return [scored_from_arc(found) for found in self._found(query, most, self._narrowed(filter, filters))]
 
     async def _aget_relevant_documents(
@@ -124,7 +127,7 @@ class ArcRetriever(BaseRetriever):
         filter: MetadataFilter | None = None,  # noqa: A002
         filters: MetadataFilter | None = None,
     ) -> list[Document]:
-        most = self.k if k is None else check_k(k)
+        most = self.k if k is None else check_whole("k", k)
         found = await asyncio.to_thread(self._found, query, most, self._narrowed(filter, filters))
         return [scored_from_arc(document) for document in found]
 

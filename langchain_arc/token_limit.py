@@ -71,6 +71,9 @@ def fit_messages(
 ) -> list[BaseMessage] | Runnable[Messages, list[BaseMessage]]:
     """Return the newest messages that fit a token limit: a replacement for `trim_messages`, always a valid request.
 
+        kept = fit_messages(messages, max_tokens=4_000)
+        chain = fit_messages(max_tokens=4_000) | model
+
     - A tool call and its results are kept or left out together, however they are interleaved. A result without a call
       and a call without its results are left out, except for unanswered calls at the very end.
     - System messages at the start and the newest user message are kept whole. Later system messages are kept or left
@@ -85,11 +88,11 @@ def fit_messages(
 
     Args:
         messages: The conversation, oldest first, in any form that LangChain takes. Without it, a runnable is returned
-            that takes it: `fit_messages(max_tokens=4_000) | model`.
+            that takes it.
         max_tokens: The limit, in tokens.
         token_counter: One of arc's counters (which include the framing that providers add), a function of a list of
             messages or (annotated as `BaseMessage`) of one message, a model (`get_num_tokens_from_messages`), or
-            "approximate" for arc's own estimate, which needs no network and tells CJK from Latin text.
+            "approximate" for arc's own estimate, which needs no network.
 
     Raises:
         BudgetExceededError: The system messages and the newest user message alone don't fit.

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import ArcError, InvalidInputError, MissingDependencyError, NotFoundError
 from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory
 from arc_common.messages import Role
-from langchain_arc.engine import checked_engine
 
 try:
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -72,6 +71,8 @@ def memory_tools(
 ) -> list[BaseTool]:
     """Return the tools `search_memory`, `save_memory` and `forget_memory`, for `create_agent` or any other agent.
 
+        agent = create_agent(model, [*tools, *memory_tools(engine, user_id="ann")])
+
     - The scope of the memories is fixed here, or by the run; no argument from a model changes it.
     - An error becomes the tool's answer, with the status "error", so that the agent can continue.
     - A memory's text is data: it is shown on one line, after its id.
@@ -85,8 +86,8 @@ def memory_tools(
             runtime.context.user_id`). If it returns `None`, the tools answer that there is no memory.
         session_id: The conversation to which the memories belong, or such a function; `None` for memories that outlast
             it.
-        caller_id: The application to which they belong. With `settings.memory.scope` "caller", and without a user and a
-            session, all of its users share them.
+        caller_id: The caller. With `settings.memory.scope` "caller", and without a user and a session, all of its users
+            share the memories.
 
     Raises:
         InvalidInputError: An argument is invalid, or neither user nor session is given although sessions don't read

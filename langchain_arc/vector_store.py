@@ -10,16 +10,16 @@ from typing import Any
 
 from arc_common.documents import Document as ArcDocument
 from arc_common.documents import ScoredDocument, checked_items
-from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.documents import DocumentIndex
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.protocols import Embedder
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope, unit_vector
 from arc_common.rerankers import DiversityReranker, vector_mmr
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from langchain_arc.documents import document_from_arc, document_to_arc
+from langchain_arc.filters import MetadataFilter, chosen_filter
 from langchain_arc.models import LangChainEmbedder
-from langchain_arc.search_arguments import MetadataFilter, check_k, chosen_filter, documents_of
 
 try:
     from langchain_core.documents import Document
@@ -31,6 +31,9 @@ except ImportError as error:
 
 class ArcVectorStore(VectorStore):
     """A LangChain vector store that finds texts by their words and by their meaning.
+
+        store = ArcVectorStore(OpenAIEmbeddings())
+        store.add_texts(["Returns are free for 30 days."])
 
     - Searches are hybrid unless `mode` says otherwise, for the store or for one call. Scores are between 0 and 1 in
       mode "hybrid", cosines in "dense" and BM25 sums in "lexical"; higher is better.
@@ -44,9 +47,10 @@ class ArcVectorStore(VectorStore):
     Args:
         embedding: Embeds texts for the store's own index; without it, texts are found by their words only.
         index: An existing index, in place of the store's own.
-        engine: The engine whose documents are used, in place of an own index.
-        caller_id: The application whose documents in the engine are used.
-        user_id: The user whose own documents are used; `None` for documents that belong to no user.
+        engine: The engine whose documents are used, in place of an own index: those of `caller_id`, or of one
+            `user_id`.
+        caller_id: As in `ContextEngine.documents_of`.
+        user_id: As in `ContextEngine.documents_of`.
         store: The storage of the store's own index; by default this process's memory.
         scope: The scope of the documents in the store's own index.
         mode: The search mode where a call names none.
@@ -78,7 +82,7 @@ class ArcVectorStore(VectorStore):
                     raise InvalidInputError(name, value, "None beside an index or an engine, which has its own")
         self._documents: DocumentIndex | HybridIndex
         if engine is not None:
-            self._documents = documents_of(engine, caller_id=caller_id, user_id=user_id)
+            self._documents = checked_engine(engine).documents_of(caller_id, user_id=user_id)
         else:
             self._documents = _own_index(embedding, store, scope) if index is None else index
         self._embeddings = embedding if isinstance(embedding, Embeddings) else None
@@ -94,15 +98,7 @@ class ArcVectorStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> "ArcVectorStore":
-        """Create a store that holds these texts.
-
-        Args:
-            texts: The texts.
-            embedding: As in the constructor.
-            metadatas: The metadata of each text.
-            ids: The id of each text.
-            **kwargs: The constructor's other arguments.
-        """
+        """Create a store that holds these texts, with the constructor's other arguments as `kwargs`."""
         made = cls(embedding, **kwargs)
         made.add_texts(texts, metadatas, ids=ids)
         return made
@@ -129,15 +125,12 @@ class ArcVectorStore(VectorStore):
     ) -> list[str]:
         """Store texts, each replacing the one with the same id; return all of their ids, in order.
 
-        Args:
-            texts: The texts.
-            metadatas: The metadata of each; JSON values.
-            ids: The id of each; `None` derives one from text and metadata.
-            **kwargs: `batch_size`, which LangChain's indexing passes and arc ignores.
+        An id of `None` is derived from text and metadata. `kwargs` may hold `batch_size`, which LangChain's indexing
+        passes and arc ignores.
 
         Raises:
-            InvalidInputError: There are more or fewer ids or metadata than texts, or one of them can't be stored;
-                nothing was written.
+            InvalidInputError: There are more or fewer ids or metadata than texts, or one of them can't be stored.
+                Nothing was written.
         """
         given = checked_items("texts", texts, str, expected="several texts")
         own = repeat({}) if not metadatas else _as_many("metadatas", metadatas, given, kind=Mapping)
@@ -147,16 +140,7 @@ class ArcVectorStore(VectorStore):
     def add_documents(
         self, documents: list[Document], *, ids: Sequence[str | None] | None = None, **kwargs: Any
     ) -> list[str]:
-        """Store documents, each replacing the one with the same id; return all of their ids, in order.
-
-        Args:
-            documents: The documents.
-            ids: The id of each, in place of its own.
-            **kwargs: As in `add_texts`.
-
-        Raises:
-            InvalidInputError: As in `add_texts`.
-        """
+        """Store documents like `add_texts`; `ids` take the place of their own."""
         _refuse_unknown({name: value for name, value in kwargs.items() if name != "batch_size"})
         own = checked_items("documents", documents, Document, expected="LangChain Documents")
         wanted = [document.id for document in own] if ids is None else _as_many("ids", ids, own, kind=str)
@@ -194,7 +178,7 @@ class ArcVectorStore(VectorStore):
         threshold: float | None = None,
         **kwargs: Any,
     ) -> list[tuple[Document, float]]:
-        """Return the documents that answer the query best, with their scores, best first.
+        """Return the `k` documents that answer the query best, with their scores, best first.
 
         Args:
             query: The question.
@@ -206,7 +190,7 @@ class ArcVectorStore(VectorStore):
             **kwargs: Refused.
         """
         _refuse_unknown(kwargs)
-        found = self._found(query, check_k(k), filter, filters, mode=mode, threshold=threshold)
+        found = self._found(query, check_whole("k", k), filter, filters, mode=mode, threshold=threshold)
         return [(document_from_arc(each.document), each.score or 0.0) for each in found]
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
@@ -230,7 +214,7 @@ class ArcVectorStore(VectorStore):
         """Return the documents with the nearest vectors, and their cosines."""
         _refuse_unknown(kwargs)
         vector = _checked(embedding)
-        found = self._found("", check_k(k), filter, filters, mode="dense", threshold=threshold, vector=vector)
+        found = self._found("", check_whole("k", k), filter, filters, mode="dense", threshold=threshold, vector=vector)
         return [(document_from_arc(each.document), each.score or 0.0) for each in found]
 
     def max_marginal_relevance_search(
@@ -245,23 +229,15 @@ class ArcVectorStore(VectorStore):
         mode: SearchMode | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Return documents that answer the query and differ from each other, best first (Carbonell & Goldstein 1998).
+        """Return `k` documents that answer the query and differ from each other (MMR: Carbonell & Goldstein 1998).
 
         Relevance is a document's score, and similarity the cosine of vectors; in mode "dense" the choice is the same as
-        LangChain's own. If nothing has a vector, similarity is the Jaccard index of the terms.
-
-        Args:
-            query: The question.
-            k: The most documents returned.
-            fetch_k: The number of candidates from which they are chosen.
-            lambda_mult: 1 is relevance alone, 0 is diversity alone.
-            filter: As in `similarity_search_with_score`.
-            filters: The same, under arc's name.
-            mode: The search mode for the candidates.
-            **kwargs: Refused.
+        LangChain's own. If nothing has a vector, similarity is the Jaccard index of the terms. They are chosen from
+        `fetch_k` candidates; `lambda_mult` is 1 for relevance alone and 0 for diversity alone. The other arguments are
+        as in `similarity_search_with_score`.
         """
         _refuse_unknown(kwargs)
-        most = max(check_k(k), check_k(fetch_k, name="fetch_k"))
+        most = max(check_whole("k", k), check_whole("fetch_k", fetch_k))
         candidates = self._found(query, most, filter, filters, mode=mode)
         return self._diverse(query, candidates, k, lambda_mult)
 
@@ -278,7 +254,7 @@ class ArcVectorStore(VectorStore):
     ) -> list[Document]:
         """Like `max_marginal_relevance_search` in mode "dense", for a query's vector."""
         _refuse_unknown(kwargs)
-        most = max(check_k(k), check_k(fetch_k, name="fetch_k"))
+        most = max(check_whole("k", k), check_whole("fetch_k", fetch_k))
         candidates = self._found("", most, filter, filters, mode="dense", vector=_checked(embedding))
         return self._diverse("", candidates, k, lambda_mult)
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn, Self
 
-from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, same_content
-from llamaindex_arc.engine import checked_engine, open_engine
+from llamaindex_arc.engine import open_engine
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.placement import without_memory
 
@@ -90,29 +90,13 @@ class ArcChatStore(BaseChatStore):
         session.append(new)
         session.remove(obsolete)
 
-    async def aset_messages(self, key: str, messages: list[ChatMessage]) -> None:
-        """Async form of `set_messages`."""
-        given = _Given(messages)
-        session = self.session(key)
-        new, obsolete = _difference(await session.amessages(), given)
-        await session.aappend(new)
-        await session.aremove(obsolete)
-
     def get_messages(self, key: str) -> list[ChatMessage]:
         """Return all messages of a key, oldest first; an empty list if there is no such key."""
         return list(map(from_arc, self.session(key).messages()))
 
-    async def aget_messages(self, key: str) -> list[ChatMessage]:
-        """Async form of `get_messages`."""
-        return list(map(from_arc, await self.session(key).amessages()))
-
     def add_message(self, key: str, message: ChatMessage) -> None:
         """Append a message."""
         self.session(key).append(to_arc(message))
-
-    async def async_add_message(self, key: str, message: ChatMessage) -> None:
-        """Async form of `add_message`."""
-        await self.session(key).aappend(to_arc(message))
 
     def delete_messages(self, key: str) -> list[ChatMessage] | None:
         """Delete a key, its session and all derived data; return its messages, or `None` if there is no such key."""
@@ -120,23 +104,11 @@ class ArcChatStore(BaseChatStore):
         messages = session.messages()
         return list(map(from_arc, messages)) if session.delete() else None
 
-    async def adelete_messages(self, key: str) -> list[ChatMessage] | None:
-        """Async form of `delete_messages`."""
-        session = self.session(key)
-        messages = await session.amessages()
-        return list(map(from_arc, messages)) if await session.adelete() else None
-
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Delete and return the message at a list index; `None` if there is none."""
         session = self.session(key)
         message = _at(session.messages(), idx)
         return from_arc(message) if message and session.remove([_id(message)]) else None
-
-    async def adelete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Async form of `delete_message`."""
-        session = self.session(key)
-        message = _at(await session.amessages(), idx)
-        return from_arc(message) if message and await session.aremove([_id(message)]) else None
 
     def delete_last_message(self, key: str) -> ChatMessage | None:
         """Delete and return the newest message; `None` if there is none."""
@@ -144,29 +116,12 @@ class ArcChatStore(BaseChatStore):
         message = _at(session.messages(limit=1), -1)
         return from_arc(message) if message and session.remove([_id(message)]) else None
 
-    async def adelete_last_message(self, key: str) -> ChatMessage | None:
-        """Async form of `delete_last_message`."""
-        session = self.session(key)
-        message = _at(await session.amessages(limit=1), -1)
-        return from_arc(message) if message and await session.aremove([_id(message)]) else None
-
     def get_keys(self) -> list[str]:
         """Return the keys of this caller and user, newest first."""
         keys: list[str] = []
         cursor = None
         while True:
             page = self._engine.admin.sessions(self.caller_id, self.user_id, _PAGE, cursor)
-            keys += [found.key.session_id for found in page.conversations if found.key.user_id == self.user_id]
-            cursor = page.next_cursor
-            if cursor is None:
-                return keys
-
-    async def aget_keys(self) -> list[str]:
-        """Async form of `get_keys`."""
-        keys: list[str] = []
-        cursor = None
-        while True:
-            page = await self._engine.admin.asessions(self.caller_id, self.user_id, _PAGE, cursor)
             keys += [found.key.session_id for found in page.conversations if found.key.user_id == self.user_id]
             cursor = page.next_cursor
             if cursor is None:

@@ -1,19 +1,16 @@
 """Opens arc's engine with LlamaIndex's models."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from arc_common.engine.context_engine import ContextEngine
-from arc_common.engine.runtime import SaveErrorHandler
-from arc_common.exceptions import ConfigurationError, InvalidInputError, MissingDependencyError
+from arc_common.engine.context_engine import ContextEngine, EngineOptions
+from arc_common.exceptions import ConfigurationError, MissingDependencyError
 from arc_common.messages import Message
-from arc_common.observability import Observer
-from arc_common.protocols import ChatModel, Embedder, TokenCounter
+from arc_common.protocols import ChatModel, Embedder
 from llamaindex_arc.models import LlamaIndexChatModel, LlamaIndexEmbedder
 
 try:
@@ -37,32 +34,27 @@ def open_engine(
     llm: BaseLLM | ChatModel | None = None,
     summary_llm: BaseLLM | ChatModel | None = None,
     embed_model: BaseEmbedding | Embedder | None = None,
-    token_counter: TokenCounter | None = None,
     settings: "ArcSettings | None" = None,
-    observer: Observer | None = None,
-    on_save_error: SaveErrorHandler | None = None,
-    clock: Callable[[], datetime] | None = None,
-    new_id: Callable[[], str] | None = None,
+    **options: Unpack[EngineOptions],
 ) -> ContextEngine:
-    """Open an engine with LlamaIndex's models; everything else is as in `ContextEngine.open`. Does no I/O.
+    """Open an engine with LlamaIndex's models. Does no I/O.
+
+        engine = open_engine("sqlite:///chat.db", llm=Settings.llm)
+        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="ann")
 
     Args:
-        url: The database for conversations; without it and without a setting, they are kept in memory.
+        url: As in `ContextEngine.open`.
         llm: A LlamaIndex LLM, or an arc `ChatModel`; optional.
         summary_llm: The model that writes summaries in place of `llm`; by default the one that
             `settings.summary.llm_model` names ("default" or "local:PATH"), created by LlamaIndex's `resolve_llm` when
             the first summary is due.
         embed_model: A LlamaIndex embedding model, or an arc `Embedder`; optional.
-        token_counter: Counts tokens; by default the counter that `settings.tokens` names.
-        settings: The settings; by default those of the environment.
-        observer: Receives counts and times.
-        on_save_error: Called when a turn could not be saved.
-        clock: Returns the current time, with its time zone.
-        new_id: Creates message ids.
+        settings: As in `ContextEngine.open`.
+        **options: The other arguments of `ContextEngine.open`.
 
     Raises:
         ConfigurationError: The database URL or a setting is invalid.
-        InvalidInputError: A model is of the wrong kind.
+        InvalidInputError: An argument is of the wrong kind.
     """
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
 
@@ -74,20 +66,9 @@ def open_engine(
         chat_model=None if llm is None else _chat_model(llm),
         summary_model=None if summary_llm is None else _chat_model(summary_llm),
         embedder=None if embed_model is None else _embedder(embed_model),
-        token_counter=token_counter,
         settings=settings,
-        observer=observer,
-        on_save_error=on_save_error,
-        clock=clock,
-        new_id=new_id,
+        **options,
     )
-
-
-def checked_engine(engine: object) -> ContextEngine:
-    """Return the engine; raise if it is not one."""
-    if not isinstance(engine, ContextEngine):
-        raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
-    return engine
 
 
 class _NamedChatModel:

@@ -11,6 +11,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.filters", package="llama-index-core", extra="llamaindex") from error
 
+# The comparisons that both sides have: one more is one more row here.
 _COMPARISONS: dict[FilterOperator, Comparison] = {
     FilterOperator.EQ: "eq",
     FilterOperator.GT: "gt",
@@ -82,7 +83,7 @@ def _one(asked: MetadataFilter) -> str | int | float | None:
 
 def _said(parsed: Filter) -> MetadataFilter | MetadataFilters:
     match parsed:
-        case Condition(key, comparison, value):
+        case Condition(key, comparison, value) if comparison in _OPERATORS:
             return MetadataFilter(key=key, value=_plain(key, value), operator=_OPERATORS[comparison])
         case OneOf(key, values):
             return MetadataFilter(key=key, value=_alike(key, values), operator=FilterOperator.IN)
@@ -102,7 +103,7 @@ def _said(parsed: Filter) -> MetadataFilter | MetadataFilters:
             return _joined(parts, FilterCondition.NOT)
         case Not(Condition() as part):
             return _joined([part], FilterCondition.NOT)
-    raise InvalidInputError("filters", parsed, "comparisons and groups of them that LlamaIndex can express")
+    raise InvalidInputError("filters", parsed, "conditions and groups of them that LlamaIndex can express")
 
 
 def _joined(parts: "tuple[Filter, ...] | list[Filter]", condition: FilterCondition) -> MetadataFilter | MetadataFilters:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from arc_common.documents import checked_items, finite_score
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
 from arc_common.observability import Observer, SilentObserver
@@ -90,8 +90,7 @@ class ArcFusionRetriever(BaseRetriever):
         if mode not in ("relative_score", "reciprocal_rerank"):
             raise InvalidInputError("mode", mode, '"relative_score" or "reciprocal_rerank"')
         for name, value in (("similarity_top_k", similarity_top_k), ("num_queries", num_queries)):
-            if type(value) is not int or value < 1:
-                raise InvalidInputError(name, value, "a whole number above 0")
+            check_whole(name, value)
         if transformer is not None and (llm is not None or not isinstance(transformer, QueryTransformer)):
             raise InvalidInputError("transformer", transformer, "a QueryTransformer, or None beside an llm")
         if num_queries > 1 and llm is None:

@@ -18,6 +18,7 @@ from arc_common.exceptions import (
     InvalidInputError,
     MissingDependencyError,
     StoreError,
+    check_whole,
 )
 from arc_common.messages import Message, Role
 from arc_common.tokens.budget import usable_tokens
@@ -35,7 +36,7 @@ try:
     from llama_index.core.llms.llm import LLM
     from llama_index.core.memory import ChatMemoryBuffer
     from llama_index.core.memory.chat_memory_buffer import DEFAULT_TOKEN_LIMIT, DEFAULT_TOKEN_LIMIT_RATIO
-    from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
+    from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY, BaseMemory
     from llama_index.core.storage.chat_store import BaseChatStore
 except ImportError as error:
     raise MissingDependencyError("ArcChatMemoryBuffer", package="llama-index-core", extra="llamaindex") from error
@@ -151,8 +152,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             raise InvalidInputError("kwargs", kwargs, "no further arguments")
         if token_limit is None:
             token_limit = int(llm.metadata.context_window * DEFAULT_TOKEN_LIMIT_RATIO) if llm else DEFAULT_TOKEN_LIMIT
-        if type(token_limit) is not int or token_limit < 1:
-            raise InvalidInputError("token_limit", token_limit, "a whole number of tokens above 0")
+        check_whole("token_limit", token_limit)
         if not isinstance(include_summary, bool):
             raise InvalidInputError("include_summary", include_summary, "True or False")
         if facts_role not in ("system", "user", None):
@@ -213,23 +213,14 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         """
         return shown(self.session.window(**self._limits(initial_token_count, input)), facts_role=self._placement)
 
-    @override
-    async def aget(
-        self,
-        input: str | None = None,
-        initial_token_count: int = 0,
-        **kwargs: Any,
-    ) -> list[ChatMessage]:
-        """Async form of `get`."""
-        return shown(await self.session.awindow(**self._limits(initial_token_count, input)), facts_role=self._placement)
-
     def get_all(self) -> list[ChatMessage]:
         """Return the whole conversation."""
         return list(map(from_arc, [*self.session.messages(), *self._unsaved]))
 
-    async def aget_all(self) -> list[ChatMessage]:
-        """Async form of `get_all`."""
-        return list(map(from_arc, [*await self.session.amessages(), *self._unsaved]))
+    # Those of `BaseMemory`, which run the sync forms on a thread; the parent's read the store and miss what is unsaved.
+    aget_all = BaseMemory.aget_all
+    aset = BaseMemory.aset
+    areset = BaseMemory.areset
 
     def put(self, message: ChatMessage) -> None:
         """Append a message; a failing store doesn't raise: see the class."""
@@ -260,19 +251,9 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         self.chat_store.set_messages(self.chat_store_key, messages)
         self._unsaved = ()
 
-    async def aset(self, messages: list[ChatMessage]) -> None:
-        """Async form of `set`."""
-        await self.chat_store.aset_messages(self.chat_store_key, messages)
-        self._unsaved = ()
-
     def reset(self) -> None:
         """Remove all messages and everything made from them."""
         self.session.clear()
-        self._unsaved = ()
-
-    async def areset(self) -> None:
-        """Async form of `reset`."""
-        await self.session.aclear()
         self._unsaved = ()
 
     @override
@@ -372,8 +353,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         return self.facts_role or self.chat_store.engine.settings.context.facts_role
 
     def _limits(self, initial_token_count: int, question: str | None) -> dict[str, Any]:
-        if type(initial_token_count) is not int or initial_token_count < 0:
-            raise InvalidInputError("initial_token_count", initial_token_count, "a whole number of at least 0")
+        check_whole("initial_token_count", initial_token_count, least=0)
         asked = question if isinstance(question, str) else ""
         counter = self._own_counter or self.chat_store.engine.token_counter
         room = usable_tokens(self.token_limit, counter)

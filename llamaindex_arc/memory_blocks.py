@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache
 
-from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.engine.turn import message_line
 from arc_common.exceptions import (
@@ -37,7 +37,7 @@ from arc_common.prompts.context import render_fence, render_memory, render_recal
 from arc_common.prompts.memories import render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import ConversationSummary
-from llamaindex_arc.engine import checked_engine, open_engine
+from llamaindex_arc.engine import open_engine
 from llamaindex_arc.messages import to_arc, to_exact
 from llamaindex_arc.placement import without_fields
 

@@ -3,12 +3,13 @@
 import logging
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self, TypeAlias, TypeVar
 
 from arc_common.documents import Document, ScoredDocument, checked_items, finite_score
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.protocols import Reranker, TokenCounter
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
@@ -34,7 +35,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.reranker", package="llama-index-core", extra="llamaindex") from error
 
-_dispatcher = get_dispatcher(__name__)
 
 _T = TypeVar("_T")
 _Given: TypeAlias = defaultdict[str | None, list[tuple[str, _T]]]
@@ -70,8 +70,8 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
     ) -> None:
         if not isinstance(reranker, Reranker):
             raise InvalidInputError("reranker", reranker, "an object with a method rerank(query, documents, top_k=…)")
-        if top_n is not None and (type(top_n) is not int or top_n < 1):
-            raise InvalidInputError("top_n", top_n, "a whole number above 0, or None")
+        if top_n is not None:
+            check_whole("top_n", top_n)
         fields: dict[str, Any] = {"top_n": top_n, "callback_manager": callback_manager or CallbackManager()}
         super().__init__(**fields)
         self._reranker = reranker
@@ -93,23 +93,13 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
             return []
         if query_bundle is None and _needs_query(self._reranker, nodes):
             raise InvalidInputError("query_bundle", None, f"a query, which {type(self._reranker).__name__} ranks by")
-        top_n, name = self._top_n(len(nodes)), type(self._reranker).__name__
-        _dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name))
-        payload: dict[str, Any] = {
-            EventPayload.NODES: nodes,
-            EventPayload.MODEL_NAME: name,
-            EventPayload.TOP_K: top_n,
-        }
-        if query_bundle is not None:
-            payload[EventPayload.QUERY_STR] = query_bundle.query_str
-        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+        name = type(self._reranker).__name__
+        with _events(self.callback_manager, query_bundle, nodes, top_n=self._top_n(len(nodes)), name=name) as kept:
             query = "" if query_bundle is None else query_bundle.query_str
             documents = [_candidate(item) for item in nodes]
             answer = reranked_if_possible(self._reranker, query, documents, top_k=self.top_n)
-            ranked = _nodes_of(answer, documents, nodes)
-            event.on_end(payload={EventPayload.NODES: ranked})
-        _dispatcher.event(ReRankEndEvent(nodes=ranked))
-        return ranked
+            kept.extend(_nodes_of(answer, documents, nodes))
+        return kept
 
     def _top_n(self, count: int) -> int:
         """Return the most nodes that will be kept, as far as it is known in advance."""
@@ -278,8 +268,7 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
         token_counter: TokenCounter | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
-        if type(max_tokens) is not int or max_tokens <= 0:
-            raise InvalidInputError("max_tokens", max_tokens, "a whole number of tokens above 0")
+        check_whole("max_tokens", max_tokens)
         if token_counter is not None and not isinstance(token_counter, TokenCounter):
             raise InvalidInputError("token_counter", token_counter, "an object with name, count and count_batch")
         fields: dict[str, Any] = {"max_tokens": max_tokens, "callback_manager": callback_manager or CallbackManager()}
@@ -302,31 +291,35 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
         if not nodes:
             return []
         counter = self._token_counter
-        start = ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=len(nodes), model_name=counter.name)
-        _dispatcher.event(start)
-        payload: dict[str, Any] = {
-            EventPayload.NODES: nodes,
-            EventPayload.MODEL_NAME: counter.name,
-            EventPayload.TOP_K: len(nodes),
-        }
-        if query_bundle is not None:
-            payload[EventPayload.QUERY_STR] = query_bundle.query_str
-        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+        with _events(self.callback_manager, query_bundle, nodes, top_n=len(nodes), name=counter.name) as kept:
             texts = [node.node.get_content(metadata_mode=MetadataMode.LLM) for node in nodes]
             costs = counter.count_batch(texts)
             most = usable_tokens(self.max_tokens, counter)
             best = _best_within(most, costs, [node.score for node in nodes], separator=counter.count(_SEPARATOR))
             while best and _together([texts[place] for place in sorted(best)], counter) > most:
                 best.pop()  # counts aren't additive: joining two texts may add a token
-            places = sorted(best)
-            kept = [NodeWithScore(node=nodes[place].node, score=nodes[place].score) for place in places]
-            event.on_end(payload={EventPayload.NODES: kept})
+            kept.extend(NodeWithScore(node=nodes[place].node, score=nodes[place].score) for place in sorted(best))
         if not kept:
             _logger.warning(
                 "None of %d nodes fits into %d tokens; the smallest has %d.", len(nodes), self.max_tokens, min(costs)
             )
-        _dispatcher.event(ReRankEndEvent(nodes=kept))
         return kept
+
+
+@contextmanager
+def _events(
+    manager: CallbackManager, query: QueryBundle | None, nodes: list[NodeWithScore], *, top_n: int, name: str
+) -> Iterator[list[NodeWithScore]]:
+    """Report a reranking to LlamaIndex; yields the list to which the block adds the nodes that it keeps."""
+    kept: list[NodeWithScore] = []
+    _dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=name))
+    payload: dict[str, Any] = {EventPayload.NODES: nodes, EventPayload.MODEL_NAME: name, EventPayload.TOP_K: top_n}
+    if query is not None:
+        payload[EventPayload.QUERY_STR] = query.query_str
+    with manager.event(CBEventType.RERANKING, payload=payload) as event:
+        yield kept
+        event.on_end(payload={EventPayload.NODES: kept})
+    _dispatcher.event(ReRankEndEvent(nodes=kept))
 
 
 def _best_within(budget: int, costs: Sequence[int], scores: Sequence[float | None], *, separator: int) -> list[int]:

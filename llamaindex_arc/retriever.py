@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from arc_common.documents import ScoredDocument, checked_items, usable_documents
-from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.documents import DocumentIndex
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever
 from arc_common.retrieval.fusion import score_fusion
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from llamaindex_arc.documents import to_node
-from llamaindex_arc.engine import checked_engine
 from llamaindex_arc.filters import to_filter
 
 try:
@@ -77,8 +76,7 @@ class ArcRetriever(BaseRetriever):
             checked_engine(engine)
         if index is not None and not isinstance(index, HybridIndex | Retriever):
             raise InvalidInputError("index", index, "a HybridIndex, an engine's documents, or a Retriever")
-        if type(similarity_top_k) is not int or similarity_top_k < 1:
-            raise InvalidInputError("similarity_top_k", similarity_top_k, "a whole number above 0")
+        check_whole("similarity_top_k", similarity_top_k)
         if mode not in get_args(SearchMode):
             raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(SearchMode))}")
         if similarity_threshold is not None and not (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from threading import TIMEOUT_MAX
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypedDict
 from uuid import uuid4
 
 from arc_common.concurrency import Workers, started
@@ -38,6 +38,20 @@ if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
 
 _log = logging.getLogger("arc.engine")
+
+
+class EngineOptions(TypedDict, total=False):
+    """The options of `ContextEngine.open` that no framework has a word for."""
+
+    token_counter: TokenCounter | None
+    retriever: "Retriever | RagPipeline | None"
+    compression: CompressionStrategy | None
+    contradiction_detector: ContradictionDetector | None
+    observer: Observer | None
+    on_save_error: SaveErrorHandler | None
+    clock: Callable[[], datetime] | None
+    new_id: Callable[[], str] | None
+
 
 _SQLITE_THREADS = 4
 
@@ -314,6 +328,13 @@ class ContextEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def checked_engine(engine: object) -> ContextEngine:
+    """Return the engine; raise `InvalidInputError` if it is not one."""
+    if not isinstance(engine, ContextEngine):
+        raise InvalidInputError("engine", engine, "a ContextEngine, such as open_engine() returns")
+    return engine
 
 
 def _now() -> datetime:

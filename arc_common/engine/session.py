@@ -13,7 +13,7 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.artifacts import add_artifact, forget_artifacts
 from arc_common.engine.runtime import Runtime
 from arc_common.engine.turn import Reader
-from arc_common.exceptions import EngineClosedError, InvalidInputError
+from arc_common.exceptions import EngineClosedError, InvalidInputError, check_whole
 from arc_common.facts import Fact
 from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_messages
 from arc_common.messages import Message, Role
@@ -171,9 +171,8 @@ class Session:
                 `max_tokens`.
             InvalidInputError: A limit is negative or not a whole number, or an argument is of the wrong type.
         """
-        check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens, reserved=reserved)
-        if reserved is None:
-            raise InvalidInputError("reserved", reserved, "a whole number of at least 0")
+        check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
+        check_whole("reserved", reserved, least=0)
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
         if count is not None and not callable(count):
@@ -288,8 +287,8 @@ class Session:
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
-        if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
-            raise InvalidInputError("top_k", top_k, "a whole number of at least 1, or None")
+        if top_k is not None:
+            check_whole("top_k", top_k)
         if self._key is None or not query.strip():
             return []
         return self._runtime.recall.recall(self._key, query, top_k=top_k)

@@ -27,7 +27,7 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
-from arc_common.filters import matches, parse_filter
+from arc_common.filters import AllOf, Condition, Not, matches, parse_filter
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
 from llamaindex_arc import to_document, to_node
@@ -285,3 +285,12 @@ def test_what_llama_index_cannot_say_is_refused() -> None:
     for plain in cases:
         with pytest.raises(InvalidInputError, match="filters"):
             from_filter(plain)
+
+
+def test_a_comparison_that_llama_index_lacks_is_refused() -> None:
+    """One that arc gains before LlamaIndex does is an error with a name, not a KeyError."""
+    newer = Condition("a", "eq", "x")
+    object.__setattr__(newer, "comparison", "like")
+    for filters in (newer, AllOf((newer, Condition("b", "eq", 1))), Not(newer)):
+        with pytest.raises(InvalidInputError, match="LlamaIndex can express"):
+            from_filter(filters)
