@@ -1,7 +1,7 @@
 """ArcChatMessageHistory: a session as LangChain's chat message history."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from typing import Any
 
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
@@ -67,14 +67,13 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
             raise InvalidInputError("include_summary", include_summary, "True or False")
         checked_engine(engine)
         self._session = engine.session(session_id, user_id=user_id, caller_id=caller_id, account_id=account_id)
-        self._read = partial(
-            self._session.window,
-            max_tokens=max_tokens,
-            max_turns=max_turns,
-            max_messages=max_messages,
-            keep_opening=True,
-            include_summary=include_summary,
-        )
+        self._limits: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "max_turns": max_turns,
+            "max_messages": max_messages,
+            "keep_opening": True,
+            "include_summary": include_summary,
+        }
         self._view: list[BaseMessage] | None = None
 
     @classmethod
@@ -121,7 +120,13 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         refuse a request that begins with one; `with_arc_memory` and `ArcMemoryMiddleware` never send it first.
         """
         if self._view is None:
-            self._view = list(map(from_arc, self._read()))
+            self._view = list(map(from_arc, self._session.window(**self._limits)))
+        return list(self._view)
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """Async form of `messages`."""
+        if self._view is None:
+            self._view = list(map(from_arc, await self._session.awindow(**self._limits)))
         return list(self._view)
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
@@ -148,9 +153,29 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
             raise
         self._view = None
 
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Async form of `add_messages`."""
+        batch: list[Message] = []
+        try:
+            batch = stored_batch(messages)
+            known = self._known(await self._session.afind(ids_of(batch)))
+            new = new_messages(batch, known)
+            stored = await self._session.aappend(new)
+            if again := taken_meanwhile(new, stored, known):
+                await self._session.aappend(again)
+        except Exception as error:
+            await self._session.areport_save_error(error, batch)
+            raise
+        self._view = None
+
     def clear(self) -> None:
         """Remove all messages and everything made from them; the session itself stays."""
         self._session.clear()
+        self._view = None
+
+    async def aclear(self) -> None:
+        """Async form of `clear`."""
+        await self._session.aclear()
         self._view = None
 
     def _known(self, stored: Iterable[Message]) -> dict[str, Message | None]:

@@ -213,6 +213,16 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         """
         return shown(self.session.window(**self._limits(initial_token_count, input)), facts_role=self._placement)
 
+    @override
+    async def aget(
+        self,
+        input: str | None = None,
+        initial_token_count: int = 0,
+        **kwargs: Any,
+    ) -> list[ChatMessage]:
+        """Async form of `get`."""
+        return shown(await self.session.awindow(**self._limits(initial_token_count, input)), facts_role=self._placement)
+
     def get_all(self) -> list[ChatMessage]:
         """Return the whole conversation."""
         return list(map(from_arc, [*self.session.messages(), *self._unsaved]))
