@@ -51,7 +51,7 @@ def scrubbed(text: str, url: str) -> str:
 _SHOWN = 120
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return the value's repr for a message, truncated to a line's length."""
     try:
         text = repr(value)
@@ -77,7 +77,7 @@ class InvalidInputError(ArcError, ValueError):
         self.field = field
         self.value = value
         self.expected = expected
-        super().__init__(f"{field}: got {_shown(value)}, expected {expected}")
+        super().__init__(f"{field}: got {shown(value)}, expected {expected}")
 
     def __reduce__(self) -> tuple[type["InvalidInputError"], tuple[str, object, str]]:
         return type(self), (self.field, self.value, self.expected)
@@ -145,7 +145,7 @@ class SessionNotFoundError(NotFoundError):
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
-        super().__init__(f"no session {_shown(session_id)} for this caller and user")
+        super().__init__(f"no session {shown(session_id)} for this caller and user")
 
 
 class MemoryNotFoundError(NotFoundError):
@@ -153,7 +153,7 @@ class MemoryNotFoundError(NotFoundError):
 
     def __init__(self, memory_id: str) -> None:
         self.memory_id = memory_id
-        super().__init__(f"no memory {_shown(memory_id)} in this scope")
+        super().__init__(f"no memory {shown(memory_id)} in this scope")
 
 
 class StoreError(ArcError):

@@ -1,6 +1,6 @@
 """All settings of arc, with their units, defaults, bounds and environment variables."""
 
-from arc_common.settings.base import SecretUrl
+from arc_common.settings.base import SecretUrl, SettingDescription
 from arc_common.settings.groups import (
     ArtifactSettings,
     BackgroundSettings,
@@ -18,7 +18,7 @@ from arc_common.settings.groups import (
     SummarySettings,
     TokenSettings,
 )
-from arc_common.settings.model import ArcSettings, SettingDescription, describe_settings
+from arc_common.settings.model import ArcSettings, describe_settings
 
 __all__ = [
     "ArcSettings",

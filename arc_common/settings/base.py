@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, Union, get_args, ge
 from pydantic import AfterValidator, BaseModel, ConfigDict, Secret, ValidationError
 from pydantic.fields import FieldInfo
 
-from arc_common.exceptions import HIDDEN, ConfigurationError, hide_password, sounds_secret
+from arc_common.exceptions import HIDDEN, ConfigurationError, hide_password, shown, sounds_secret
 
 
 class SecretUrl(Secret[str]):
@@ -38,6 +38,8 @@ class SecretUrl(Secret[str]):
         return self
 
 
+Path = tuple[str, ...]
+
 PREFIX = "ARC_"
 _DELIMITER = "__"
 
@@ -59,10 +61,10 @@ class EnvironmentAlias:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingSpec:
+class SettingDescription:
     """One setting: its path in the model, and its field."""
 
-    path: tuple[str, ...]
+    path: Path
     field: FieldInfo
 
     @property
@@ -77,6 +79,16 @@ class SettingSpec:
         return (environment_name(self.path), *aliases)
 
     @property
+    def description(self) -> str:
+        """The setting's meaning; a number's description begins with its unit."""
+        return self.field.description or ""
+
+    @property
+    def default(self) -> object:
+        """The default value."""
+        return self.field.get_default()
+
+    @property
     def kind(self) -> Any:
         """The setting's type without `None`; for a tuple or a Literal, its origin."""
         kind = _kinds(self.field.annotation)[0]
@@ -88,24 +100,15 @@ class SettingSpec:
         return NoneType in _kinds(self.field.annotation)
 
     @property
-    def secret(self) -> bool:
-        """Return whether the value, or a part of it, must not be shown."""
-        return self.kind is SecretUrl
-
-    @property
     def allowed(self) -> str:
         """The allowed values in words: "a whole number ≥ 1, or none"."""
+        choices = get_args(_kinds(self.field.annotation)[0])
         if self.kind is Literal:
-            words = "one of " + ", ".join(repr(choice) for choice in get_args(_kinds(self.field.annotation)[0]))
+            words = f"one of {', '.join(map(repr, choices))}"
+        elif self.kind is tuple and get_origin(choices[0]) is Literal:
+            words = f"words out of {', '.join(map(repr, get_args(choices[0])))}, in the environment separated by commas"
         else:
             words = _WORDS.get(self.kind, "text")
-        choices = get_args(self.field.annotation)[:1] if self.kind is tuple else ()
-        if choices and get_origin(choices[0]) is Literal:
-            words = (
-                "words out of "
-                + ", ".join(map(repr, get_args(choices[0])))
-                + ", in the environment separated by commas"
-            )
         limits = [
             f"{sign} {limit:,}"
             for attribute, sign in _BOUNDS
@@ -135,29 +138,14 @@ def groups_of(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
 
 
 @cache
-def settings_of(model: type[BaseModel]) -> Mapping[tuple[str, ...], SettingSpec]:
+def settings_of(model: type[BaseModel]) -> Mapping[Path, SettingDescription]:
     """Return all settings of the model and its groups, by path, in the order of definition."""
-    settings: dict[tuple[str, ...], SettingSpec] = {}
+    settings: dict[Path, SettingDescription] = {}
     for name, field in model.model_fields.items():
         group = groups_of(model).get(name)
-        inner = (
-            {(name, *path): setting.field for path, setting in settings_of(group).items()}
-            if group
-            else {(name,): field}
-        )
-        settings.update((path, SettingSpec(path, of)) for path, of in inner.items())
+        fields = {path: inner.field for path, inner in settings_of(group).items()} if group else {(): field}
+        settings.update({(name, *path): SettingDescription((name, *path), of) for path, of in fields.items()})
     return settings
-
-
-def closest(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar known name, if one is similar enough."""
-    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.7)
-    return found[0] if found else None
-
-
-_SHOWN = 120
-
-Path = tuple[str, ...]
 
 
 def configuration_error(
@@ -184,16 +172,17 @@ def unknown_setting(
 ) -> ConfigurationError:
     """Return the error for an unknown setting."""
     in_environment = origin == environment_name(path)
-    name = environment_name(path) if in_environment else ".".join(path)
-    known: dict[str, bool] = {}  # known names, with whether their values are secret
-    for group_name in groups_of(model):
-        known[environment_name([group_name]) if in_environment else group_name] = False
-    for known_path, setting in settings_of(model).items():
-        known[environment_name(known_path) if in_environment else setting.name] = setting.secret
-    meant = closest(name, known)
+
+    def called(known: Path) -> str:
+        return environment_name(known) if in_environment else ".".join(known)
+
+    name = called(path)
+    secret = {called((group,)): False for group in groups_of(model)}
+    secret |= {called(known): setting.kind is SecretUrl for known, setting in settings_of(model).items()}
+    meant = next(iter(difflib.get_close_matches(name, secret, n=1, cutoff=0.7)), None)
     hint = f"; did you mean {meant}?" if meant else "."
     group = groups_of(model).get(path[0]) if len(path) > 1 else None
-    harmless = meant is not None and not known[meant] and not sounds_secret(f"{name} {value}")
+    harmless = meant is not None and not secret[meant] and not sounds_secret(f"{name} {value}")
     whose = f"Settings of {path[0]}" if group else "Settings"
     return ConfigurationError(
         f"{_named(name, origin)}: no such setting (got {_shown(value, harmless)}){hint} "
@@ -212,9 +201,9 @@ def not_a_group(path: Path, value: object, model: type[BaseModel], *, origin: st
     )
 
 
-def _line(setting: SettingSpec, origin: str | None, value: object, expected: str) -> str:
-    shown = hide_password(value) if setting.kind is SecretUrl and isinstance(value, str) else value
-    return f"{_named(setting.name, origin)}: got {_shown(shown)}, expected {expected}"
+def _line(setting: SettingDescription, origin: str | None, value: object, expected: str) -> str:
+    visible = hide_password(value) if setting.kind is SecretUrl and isinstance(value, str) else value
+    return f"{_named(setting.name, origin)}: got {shown(visible)}, expected {expected}"
 
 
 def _named(name: str, origin: str | None) -> str:
@@ -225,10 +214,7 @@ def _named(name: str, origin: str | None) -> str:
 
 
 def _shown(value: object, harmless: bool = True) -> str:
-    if not harmless:
-        return HIDDEN
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+    return shown(value) if harmless else HIDDEN
 
 
 def _is_given(given: Mapping[str, Any], path: Sequence[str]) -> bool:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -19,7 +18,7 @@ from arc_common.exceptions import ConfigurationError
 from arc_common.settings.base import (
     PREFIX,
     Immutable,
-    SettingSpec,
+    SettingDescription,
     Url,
     configuration_error,
     environment_name,
@@ -94,7 +93,7 @@ class EnvironmentSource(PydanticBaseSettingsSource):
         self.values[group] = value
         self.names |= {(group, inner): name for inner in value}
 
-    def _read_setting(self, setting: SettingSpec, variables: Mapping[str, str]) -> None:
+    def _read_setting(self, setting: SettingDescription, variables: Mapping[str, str]) -> None:
         own, *aliases = setting.environment_names
         names = [own] if setting.path in self.names else [own, *aliases]
         name = next((name for name in names if name in variables), None)
@@ -106,9 +105,6 @@ class EnvironmentSource(PydanticBaseSettingsSource):
             inner = inner.setdefault(step, {})
         inner[setting.path[-1]] = None if setting.optional and text.strip().lower() == "none" else text
         self.names[setting.path] = name
-
-
-__all__ = ["ArcSettings", "SettingDescription", "describe_settings"]
 
 
 class ArcSettings(Immutable, BaseSettings):
@@ -224,34 +220,6 @@ class ArcSettings(Immutable, BaseSettings):
         return self.database_url.get_secret_value()
 
 
-@dataclass(frozen=True, slots=True)
-class SettingDescription:
-    """One setting, as `arc settings` prints it.
-
-    Args:
-        name: The setting's name in Python: `summary.enabled`.
-        environment_names: The environment variables of the setting, in order of precedence.
-        allowed: The allowed values in words: type and bounds.
-        description: The setting's meaning; a number's description begins with its unit.
-        default: The default value.
-    """
-
-    name: str
-    environment_names: tuple[str, ...]
-    allowed: str
-    description: str
-    default: object
-
-
 def describe_settings() -> list[SettingDescription]:
     """Describe all settings in the model's order, without reading the environment."""
-    return [
-        SettingDescription(
-            name=setting.name,
-            environment_names=setting.environment_names,
-            allowed=setting.allowed,
-            description=setting.field.description or "",
-            default=setting.field.get_default(),
-        )
-        for setting in settings_of(ArcSettings).values()
-    ]
+    return list(settings_of(ArcSettings).values())
