@@ -30,53 +30,40 @@ class StorageSettings(Group):
         default=None, description='The store ("memory" is "in-memory"). None: sql with a database_url, else in-memory.'
     )
     auto_migrate: bool = Field(default=True, description="Whether the tables are created and migrated on first use.")
-    pool_size: int = Field(
-        default=16, ge=1, description="Connections: to PostgreSQL, and threads that serve async calls there."
-    )
+    pool_size: int = Field(default=16, ge=1, description="Connections: to PostgreSQL, and threads for async calls.")
     pool_timeout_seconds: float = Field(
-        default=30.0,
-        gt=0,
-        description="Seconds: the longest wait for a free PostgreSQL connection. SQLite files have no limit of "
-        "connections.",
+        default=30.0, gt=0, description="Seconds: the longest wait for a PostgreSQL connection."
     )
-    connect_timeout_seconds: float = Field(
-        default=10.0, gt=0, description="Seconds: the longest wait for a database server."
-    )
+    connect_timeout_seconds: float = Field(default=10.0, gt=0, description="Seconds: the longest wait for a database.")
     busy_timeout_seconds: float = Field(
-        default=30.0, ge=0, description="Seconds: the longest wait for another SQLite writer."
+        default=30.0, ge=0, description="Seconds: the longest wait for SQLite's writer."
     )
     synchronous: Literal["full", "normal"] = Field(
         default="full", description="SQLite's synchronous mode: normal may lose the last commits when the power fails."
     )
     secure_delete: bool = Field(default=True, description="Whether SQLite overwrites deleted data with zeros.")
     index_cache_bytes: int = Field(
-        default=2**30,
-        ge=0,
-        description="Bytes: of vectors and lengths that the index over SQLite keeps in memory, of all scopes together.",
+        default=2**30, ge=0, description="Bytes: of vectors that the index over SQLite keeps in memory."
     )
     index_graph_from: int = Field(
-        default=5_000,
-        ge=1,
-        description="Vectors: up to this number are compared one by one; more are searched by pgvector's HNSW graph.",
+        default=5_000, ge=1, description="Vectors: more than these are searched by pgvector's HNSW graph."
     )
     index_ef_search: int = Field(
         default=120,
         ge=1,
         le=1_000,
-        description="Vectors: candidates of a search in pgvector's HNSW graph (hnsw.ef_search). More improve recall "
-        "and take proportionally more time: 120 takes 1 to 2 ms.",
+        description="Vectors: candidates in pgvector's HNSW graph (hnsw.ef_search); 120 take 1 to 2 ms.",
     )
     max_sessions_in_memory: int = Field(
         default=1_000,
         ge=1,
-        description="Sessions: kept in memory where there is no database URL. One more deletes the one written longest "
-        "ago.",
+        description="Sessions: kept without a database URL; one more deletes the one written longest ago.",
     )
     max_messages_per_session: int | None = Field(
         default=None,
         ge=1,
         description="Messages: kept per session; the oldest turns are removed. None: all. With summaries at least "
-        "2 * summary.leaf_messages + recent_message_count + trigger_message_count, so that no facts are lost.",
+        "2 * summary.leaf_messages + recent_message_count + trigger_message_count.",
     )
 
 
@@ -101,12 +88,10 @@ class TokenSettings(Group):
     counter: Literal["calibrated", "heuristic", "tiktoken"] = Field(default="calibrated", description="The counter.")
     encoding: str = Field(default="o200k_base", min_length=1, description="tiktoken's encoding, or a model's name.")
     vocabulary_directory: str | None = Field(
-        default=None, min_length=1, description="Where tiktoken's vocabularies are kept. None: wherever one is found."
+        default=None, min_length=1, description="The folder of tiktoken's vocabularies. None: any that is found."
     )
     vocabulary_timeout_seconds: float = Field(
-        default=5.0,
-        gt=0,
-        description="Seconds: the longest wait for a vocabulary, before the calibrated counter serves.",
+        default=5.0, gt=0, description="Seconds: the longest wait for a vocabulary; the calibrated counter follows."
     )
 
 
@@ -115,10 +100,7 @@ class BackgroundSettings(Group):
 
     threads: int = Field(default=4, ge=1, description="Threads: for models, embedders and background work together.")
     lease_seconds: float = Field(
-        default=5.0,
-        gt=0,
-        description="Seconds: how long a lease lasts. A running process renews it three times in that time; if it "
-        "dies, another process takes over its work after that.",
+        default=5.0, gt=0, description="Seconds: how long a dead process keeps its work from others."
     )
 
 
@@ -144,33 +126,25 @@ class ConversationSettings(Group):
     window: Literal["turns", "messages", "tokens"] | None = Field(
         default=None,
         description="What bounds the history besides the budget: max_turns, rolling_window_size, or nothing more. "
-        "None: messages where rolling_window_size was set, else turns.",
+        "None: messages if rolling_window_size is set, else turns.",
     )
     max_turns: int = Field(
-        default=10,
-        ge=1,
-        description="Turns: the most recent ones to show. The default applies only while there is no summary.",
+        default=10, ge=1, description="Turns: the newest to show; the default applies until there is a summary."
     )
     rolling_window_size: Annotated[int, EnvironmentAlias("CONVERSATION_ROLLING_WINDOW_SIZE")] = Field(
-        default=20, ge=1, description="Messages: the last ones to show if the window is counted in messages."
+        default=20, ge=1, description="Messages: the newest to show if the window counts messages."
     )
     # Services that read this name default to 100,000. Arc sets no cap, because history gets the tokens that other
     # sections leave; a fixed cap would leave a fifth of 128,000 unused and most of a larger context window.
     max_context_tokens: Annotated[int | None, EnvironmentAlias("CONVERSATION_MAX_CONTEXT_TOKENS")] = Field(
-        default=None,
-        ge=1,
-        description="Tokens: the most that a request may take. None: all that the context window leaves.",
+        default=None, ge=1, description="Tokens: the most in a request. None: all that the context window leaves."
     )
     # Services that read this name default to 80,000, which is 80 % of their 100,000; arc uses the share.
     compression_threshold: Annotated[float, EnvironmentAlias("CONVERSATION_COMPRESSION_THRESHOLD")] = Field(
-        default=0.8,
-        gt=0,
-        description="Share: of the limit, at which compression begins. Above 1 it is a number of tokens.",
+        default=0.8, gt=0, description="Share: of the limit at which compression begins; above 1, tokens."
     )
     resume_note_days: float | None = Field(
-        default=7.0,
-        gt=0,
-        description="Days: idle for longer, a resumed conversation gets a note saying so. None: no note.",
+        default=7.0, gt=0, description="Days: of silence after which a note says so. None: no note."
     )
 
     @property
@@ -245,26 +219,20 @@ class SummarySettings(Group):
 
     enabled: bool = Field(default=True, description="Whether older messages are summarised. Off: the last turns alone.")
     trigger_message_count: int = Field(
-        default=20,
-        ge=1,
-        description="Messages: with more than these in the session, a summary takes the older ones' place.",
+        default=20, ge=1, description="Messages: a session with more gets a summary in place of the older ones."
     )
     trigger_tokens: int | None = Field(
-        default=None,
-        ge=1,
-        description="Tokens: a verbatim part above this triggers too. None: history's share of the budget.",
+        default=None, ge=1, description="Tokens: more verbatim trigger too. None: history's share of the budget."
     )
     recent_message_count: int = Field(
-        default=10, ge=0, description="Messages: at least these stay verbatim (whole turns)."
+        default=10, ge=0, description="Messages: at least these stay verbatim, as whole turns."
     )
     high_water_mark: int = Field(
-        default=34, ge=1, description="Messages: with more than these verbatim, the next finished summary is adopted."
+        default=34, ge=1, description="Messages: with more verbatim, the next summary is adopted."
     )
     # An adoption invalidates the provider's cached prefix; a longer verbatim part costs a tenth of its tokens. Over 500
     # turns at 16,000 both cost the same (924 and 915 thousand), but 98.5 % of the stable layers repeat, not 88.4 %.
-    high_water_tokens: int = Field(
-        default=8_000, ge=0, description="Tokens: high_water_mark applies only if those messages have more than these."
-    )
+    high_water_tokens: int = Field(default=8_000, ge=0, description="Tokens: high_water_mark needs more than these.")
     # Services that read this name default to 400 for one summary text; arc's 500 hold eras, blocks and leaves.
     max_tokens: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_MAX_TOKENS")] = Field(
         default=500, ge=0, description="Tokens: at most for the summary in the prompt."
@@ -275,38 +243,30 @@ class SummarySettings(Group):
     leaf_tokens: int = Field(
         default=2_200,
         ge=1,
-        description="Tokens: with as many not summarised, all but the recent messages go into one summary call; fewer "
-        "if a request has little room for messages.",
+        description="Tokens: as many unsummarised messages become one leaf; fewer if a request has little room.",
     )
     leaf_messages: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_EVERY_N_MESSAGES")] = Field(
         default=64,
         ge=2,
-        description="Messages: about the most in one summary call; 16 if high_water_tokens is less than leaf_tokens, "
-        "so that messages are summarised by their number.",
+        description="Messages: about the most in one leaf; 16 if high_water_tokens is less than leaf_tokens.",
     )
     leaf_narrative_tokens: int = Field(default=60, ge=1, description="Tokens: at most for the narrative of one leaf.")
-    block_narrative_tokens: int = Field(
-        default=80, ge=1, description="Tokens: at most for the narrative of four leaves."
-    )
-    era_narrative_tokens: int = Field(
-        default=120, ge=1, description="Tokens: at most for an era's line, made from blocks."
-    )
+    block_narrative_tokens: int = Field(default=80, ge=1, description="Tokens: at most for that of four leaves.")
+    era_narrative_tokens: int = Field(default=120, ge=1, description="Tokens: at most for an era's line, from blocks.")
     reread_for_blocks: bool = Field(
         default=False,
-        description="Whether a model reads four leaves' messages again for their block. Off: the block is made of the "
-        "leaves' sentences, and each message is read once.",
+        description="Whether a model reads four leaves' messages again for their block. Off: it has their sentences.",
     )
     eras_enabled: bool = Field(default=True, description="Whether eras, the only text made from narratives, are made.")
     llm_model: str | None = Field(
         default=None,
         min_length=1,
-        description="The model that summarises, by the framework's name for it. None: the engine's.",
+        description="The model that summarises, by the framework's name. None: the engine's.",
     )
     synchronous_timeout_seconds: float = Field(
         default=10.0,
         gt=0,
-        description="Seconds: the longest that a reply waits for a summary when nothing else fits, and that `recall` "
-        "spends on indexing messages.",
+        description="Seconds: the most that a reply waits for a summary, and `recall` for its index.",
     )
 
 
@@ -314,9 +274,7 @@ class FactSettings(Group):
     """The facts ledger."""
 
     related_tokens: int = Field(
-        default=1_000,
-        ge=0,
-        description="Tokens: at most for the existing facts that are shown to a summary call for merging.",
+        default=1_000, ge=0, description="Tokens: at most for the known facts that a summary call sees."
     )
 
 
@@ -387,57 +345,43 @@ class RagSettings(Group):
     )
     # Services that read this name default to 0.25. Arc's default is off: embedders' scores are not comparable.
     similarity_threshold: Annotated[float | None, EnvironmentAlias("RAG_SIMILARITY_THRESHOLD")] = Field(
-        default=None,
-        ge=-1,
-        le=1,
-        description="Cosine: similarity below which a document is left out. None: no threshold.",
+        default=None, ge=-1, le=1, description="Cosine: the least of a document. None: any."
     )
     rerank_enabled: bool = Field(default=True, description="Whether retrieved documents are re-ranked.")
     reranker: Literal["score", "keyword", "bm25", "diversity"] = Field(
-        default="score", description="The reranker, unless the program passes another."
+        default="score", description="The default reranker."
     )
     rerank_top_k: Annotated[int, EnvironmentAlias("RAG_FINAL_TOP_K")] = Field(
         default=5, ge=1, description="Documents: left by a reranker."
     )
-    max_context_tokens: int = Field(
-        default=4_000, ge=0, description="Tokens: at most for the context built from documents."
-    )
+    max_context_tokens: int = Field(default=4_000, ge=0, description="Tokens: at most for the documents' context.")
     chunk_size: Annotated[int, EnvironmentAlias("RAG_CHUNK_SIZE")] = Field(
         default=300, ge=1, description="Tokens: at most for one chunk."
     )
     chunk_overlap: Annotated[int, EnvironmentAlias("RAG_CHUNK_OVERLAP")] = Field(
-        default=50,
-        ge=0,
-        validate_default=True,
-        description="Tokens: shared by neighbouring chunks; fewer than chunk_size.",
+        default=50, ge=0, validate_default=True, description="Tokens: shared by neighbours; fewer than chunk_size."
     )
     max_history_turns: int = Field(default=5, ge=0, description="Turns: read to make a question stand alone.")
-    drop_stop_words: bool = Field(
-        default=True, description="Whether lexical queries drop stop words and question words."
-    )
+    drop_stop_words: bool = Field(default=True, description="Whether lexical queries drop stop and question words.")
     fusion: Literal["scores", "rrf"] = Field(
         default="scores",
-        description="How rankings of several sources of a pipeline become one: by normalised scores, or by places. "
-        "Within arc's index, words and vectors are always fused by scores.",
+        description="How the rankings of a pipeline's sources become one: by normalised scores or by places.",
     )
     rrf_k: int = Field(default=60, ge=1, description="Ranks: the constant k of fusion by places (rrf).")
     keyword_weight: float = Field(
-        default=0.3, ge=0, le=1, description="Share: of the keywords in the keyword reranker's score."
+        default=0.3, ge=0, le=1, description="Share: of keywords in the keyword reranker's score."
     )
     diversity_lambda: float = Field(
-        default=0.5,
-        ge=0,
-        le=1,
-        description="Share: of relevance against diversity in the diversity reranker (MMR's lambda).",
+        default=0.5, ge=0, le=1, description="Share: of relevance against diversity in MMR."
     )
     document_order: Literal["score", "source", "lost-in-the-middle"] = Field(
-        default="score", description="The order of documents in the context."
+        default="score", description="The documents' order."
     )
     skip_oversized: bool = Field(
-        default=True, description="Whether a document that does not fit is passed over. Off: stop."
+        default=True, description="Whether a document that does not fit is skipped. Off: stop."
     )
     truncate_documents: bool = Field(
-        default=False, description="Whether a document that does not fit is cut at a sentence's end."
+        default=False, description="Whether a document that does not fit is cut at a sentence."
     )
 
     @field_validator("chunk_overlap")
