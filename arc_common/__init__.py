@@ -1,13 +1,11 @@
 """Arc's engine selects what a language model sees on each turn within a token budget. Independent of frameworks."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from arc_common._version import __version__
-from arc_common.context import ContextWindow, Item, LeftOut, Omission, Receipt, Section
 from arc_common.documents import Document, ScoredDocument
-from arc_common.engine.admin import SessionDebug
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.engine.session import Session
 from arc_common.exceptions import (
     ArcError,
     BudgetExceededError,
@@ -29,11 +27,14 @@ from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import Conversation, ConversationPage
 from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import SectionBudget, TokenBudget
-from arc_common.tokens.calibration import CalibratedTokenCounter
-from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
 
 if TYPE_CHECKING:
+    from arc_common.context import ContextWindow, Item, LeftOut, Omission, Receipt, Section
+    from arc_common.engine.admin import SessionDebug
+    from arc_common.engine.session import Session
     from arc_common.settings import ArcSettings
+    from arc_common.tokens.calibration import CalibratedTokenCounter
+    from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
 
 __all__ = [
     "ArcError",
@@ -85,10 +86,25 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import `ArcSettings` on first use, because pydantic-settings takes 0.2 s to import."""
-    if name == "ArcSettings":
-        from arc_common.settings import ArcSettings  # noqa: PLC0415 - the reason above
+_LAZY = {
+    "ArcSettings": "settings",
+    "CalibratedTokenCounter": "tokens.calibration",
+    "ContextWindow": "context",
+    "HeuristicTokenCounter": "tokens.counters",
+    "Item": "context",
+    "LeftOut": "context",
+    "Omission": "context",
+    "Receipt": "context",
+    "Section": "context",
+    "Session": "engine.session",
+    "SessionDebug": "engine.admin",
+    "TiktokenCounter": "tokens.counters",
+}
+"""The submodules of the names that are imported on first use."""
 
-        return ArcSettings
+
+def __getattr__(name: str) -> Any:
+    """Import a name on first use: settings and the building of a context take half a second to import."""
+    if name in _LAZY:
+        return getattr(import_module(f"arc_common.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

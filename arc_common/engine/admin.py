@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arc_common.concurrency import async_form
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt, build_context_window
-from arc_common.engine.runtime import Runtime
 from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Role
@@ -15,6 +14,9 @@ from arc_common.protocols.summaries import ConversationSummary, View
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import says_something
+
+if TYPE_CHECKING:
+    from arc_common.engine.runtime import Runtime
 
 NOT_STORED = "replayed from what is stored: without the application's own system prompt, tools and documents"
 BEYOND = "facts and summary reach beyond this turn by now: left out, and the last turns before it are shown"
@@ -31,7 +33,7 @@ class ReplayedTurn:
     window: ContextWindow
 
 
-def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: TokenBudget) -> ReplayedTurn:
+def replay(runtime: "Runtime", key: SessionKey, *, turn: int | None, budget: TokenBudget) -> ReplayedTurn:
     """Build the request of a stored turn as it would be built today, without changing anything."""
     if runtime.store.get(key) is None:
         raise SessionNotFoundError(key.session_id)
@@ -94,7 +96,7 @@ def _before_the_answer(stored: Sequence[StoredMessage], start: int, end: int) ->
     return end
 
 
-def _adopted(runtime: Runtime, key: SessionKey, asked: StoredMessage) -> tuple[View | None, tuple[str, ...]]:
+def _adopted(runtime: "Runtime", key: SessionKey, asked: StoredMessage) -> tuple[View | None, tuple[str, ...]]:
     """Return the view if it is current and ends before the turn, and the notes for the receipt."""
     memory = runtime.memory
     found = memory.inspect(key) if memory else None
@@ -108,14 +110,14 @@ def _adopted(runtime: Runtime, key: SessionKey, asked: StoredMessage) -> tuple[V
     return view, (LATER,) if when is not None and view.adopted_at > when else ()
 
 
-def _layers(runtime: Runtime, key: SessionKey, view: View | None, query: str) -> Layers:
+def _layers(runtime: "Runtime", key: SessionKey, view: View | None, query: str) -> Layers:
     memory = runtime.memory
     if view is None or memory is None:
         return NO_LAYERS
     return memory.layers(key, replace(runtime.store.summaries.state(key, limit=0), view=view), query)
 
 
-def _tokens(runtime: Runtime, stored: Sequence[StoredMessage]) -> dict[int, int]:
+def _tokens(runtime: "Runtime", stored: Sequence[StoredMessage]) -> dict[int, int]:
     """Return the messages' counts by `id()`, using the stored counts of the same counter."""
     others = [one.message for one in stored if one.counter != runtime.token_counter.name]
     counts = message_tokens_batch(runtime.context_counter, others)
@@ -161,7 +163,7 @@ class SessionDebug:
 class Admin:
     """Operations for administrators. Each method has an async form, and raises `StoreError` if the store fails."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: "Runtime") -> None:
         self._runtime = runtime
         self._workers = runtime.workers
 

@@ -1,7 +1,6 @@
 """ContextEngine: opens a store and provides sessions."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from threading import TIMEOUT_MAX
@@ -10,11 +9,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 from uuid import uuid4
 
 from arc_common.concurrency import Workers, started
-from arc_common.engine.admin import Admin
-from arc_common.engine.runtime import Runtime, SaveErrorHandler
-from arc_common.engine.session import Session
 from arc_common.exceptions import ConfigurationError, InvalidInputError
-from arc_common.memory.services import Services
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import (
     ChatModel,
@@ -25,19 +20,19 @@ from arc_common.protocols import (
     TokenCounter,
 )
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from arc_common.engine.admin import Admin
     from arc_common.engine.documents import DocumentIndex
     from arc_common.engine.memories import Memories
+    from arc_common.engine.runtime import Runtime, SaveErrorHandler
+    from arc_common.engine.session import Session
     from arc_common.protocols import QueryTransformer, Reranker
-    from arc_common.protocols.conversations import Store
     from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
-
-_log = logging.getLogger("arc.engine")
+    from arc_common.tokens.compression import CompressionStrategy
 
 
 class EngineOptions(TypedDict, total=False):
@@ -45,26 +40,26 @@ class EngineOptions(TypedDict, total=False):
 
     token_counter: TokenCounter | None
     retriever: "Retriever | RagPipeline | None"
-    compression: CompressionStrategy | None
+    compression: "CompressionStrategy | None"
     contradiction_detector: ContradictionDetector | None
     observer: Observer | None
-    on_save_error: SaveErrorHandler | None
+    on_save_error: "SaveErrorHandler | None"
     clock: Callable[[], datetime] | None
     new_id: Callable[[], str] | None
 
 
-_SQLITE_THREADS = 4
-
-
 class ContextEngine:
     """Provides sessions over one store, with one token counter and one set of settings.
+
+        with ContextEngine.open("sqlite:///chat.db") as engine:
+            window = engine.session("s", user_id="ann").context("Hello")
 
     - Safe to share between threads, event loops and forked processes.
     - Opening does no I/O; the first use does.
     - A sync and async context manager that closes the engine on exit.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: "Runtime") -> None:
         self._runtime = runtime
 
     @classmethod
@@ -77,11 +72,11 @@ class ContextEngine:
         embedder: Embedder | None = None,
         token_counter: TokenCounter | None = None,
         retriever: "Retriever | RagPipeline | None" = None,
-        compression: CompressionStrategy | None = None,
+        compression: "CompressionStrategy | None" = None,
         contradiction_detector: ContradictionDetector | None = None,
         settings: "ArcSettings | None" = None,
         observer: Observer | None = None,
-        on_save_error: SaveErrorHandler | None = None,
+        on_save_error: "SaveErrorHandler | None" = None,
         clock: Callable[[], datetime] | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> "ContextEngine":
@@ -110,8 +105,11 @@ class ContextEngine:
             ConfigurationError: The URL or a setting is wrong.
             InvalidInputError: An argument is of the wrong type.
         """
-        from arc_common.memory.long_term.contradictions import Contradictions  # noqa: PLC0415 - as the next
-        from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
+        from arc_common.engine.runtime import Runtime, compression_of, open_store, token_counter_of  # noqa: PLC0415
+        from arc_common.memory.long_term.contradictions import Contradictions  # noqa: PLC0415
+        from arc_common.memory.services import Services  # noqa: PLC0415
+        from arc_common.settings import ArcSettings  # noqa: PLC0415
+        from arc_common.tokens.compression import CompressionStrategy  # noqa: PLC0415
 
         settings = settings or ArcSettings()
         for name, value, kind in (
@@ -136,11 +134,11 @@ class ContextEngine:
                 "of langchain_arc or llamaindex_arc, or pass the model as summary_model"
             )
         clock = _now if clock is None else _zoned(clock)
-        store, threads = _open_store(url, settings, clock)
+        store, threads = open_store(url, settings, clock)
         services = Services(
             store=store,
             settings=settings,
-            token_counter=token_counter or _token_counter(settings),
+            token_counter=token_counter or token_counter_of(settings),
             observer=observer or SilentObserver(),
             clock=clock,
             new_id=new_id or _new_id,
@@ -152,7 +150,7 @@ class ContextEngine:
             services,
             summary_model=summary_model or chat_model,
             workers=Workers(threads, name="arc"),
-            compression=compression or _compression(settings),
+            compression=compression or compression_of(settings),
             retriever=retriever,
             on_save_error=on_save_error,
         )
@@ -191,13 +189,15 @@ class ContextEngine:
         Args:
             session_id: The conversation's id; with `None` there is no history, and nothing is saved.
             user_id: The user that the conversation is bound to.
-            caller_id: The caller that owns the conversation.
+            caller_id: The application that owns the conversation.
             account_id: The account that the conversation is stored with.
 
         Raises:
             InvalidInputError: An id is empty, longer than 255 characters or not storable, or `require_scope` is set
                 and no caller is named.
         """
+        from arc_common.engine.session import Session  # noqa: PLC0415 - loaded with the first session
+
         self._runtime.check_caller(caller_id)
         key = None if session_id is None else SessionKey(session_id, caller_id, user_id, account_id)
         return Session(self._runtime, key)
@@ -233,11 +233,6 @@ class ContextEngine:
         The scopes are separate: a caller's memories don't include its users'. `settings.memory.scope` decides which
         scope a session reads and writes: with "user", the default, `engine.memories(user_id=…)`, or
         `engine.memories(session_id=…)` for a session without a user.
-
-        Args:
-            user_id: The user whose memories to return.
-            session_id: The conversation whose memories to return.
-            caller_id: The caller that owns the memories.
 
         Raises:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
@@ -277,6 +272,8 @@ class ContextEngine:
     @property
     def admin(self) -> "Admin":
         """Operations for administrators: list, inspect and replay sessions."""
+        from arc_common.engine.admin import Admin  # noqa: PLC0415 - loaded with the first use
+
         return Admin(self._runtime)
 
     def flush(self, timeout: float | None = None) -> bool:
@@ -285,11 +282,8 @@ class ContextEngine:
         `close` drops work that has not begun, and the next process that uses the session catches up on it. Call `flush`
         before `close` if the work must be done now, for example in a script.
 
-        Args:
-            timeout: The longest wait in seconds; `None` waits without a limit.
-
         Returns:
-            Whether all work ended in time. Failed work counts as ended; its errors were logged and counted.
+            Whether all work ended within `timeout` seconds. Failed work counts as ended; it was logged and counted.
 
         Raises:
             InvalidInputError: `timeout` is not a valid number of seconds.
@@ -355,51 +349,3 @@ def _zoned(clock: Callable[[], datetime]) -> Callable[[], datetime]:
 
 def _new_id() -> str:
     return f"msg_{uuid4().hex}"
-
-
-def _open_store(
-    url: "str | Engine | None", settings: "ArcSettings", clock: Callable[[], datetime]
-) -> tuple["Store", int]:
-    """Return the store, and the number of threads that serve async calls to it."""
-    address = url if url is not None else settings.resolved_database_url
-    from arc_common.stores.conversations import SqlStore  # noqa: PLC0415 - SQLAlchemy takes 0.2 s to import
-    from arc_common.stores.drivers import SqlOptions  # noqa: PLC0415 - the same
-
-    storage = settings.storage
-    options = SqlOptions(
-        pool_size=storage.pool_size,
-        pool_timeout_seconds=storage.pool_timeout_seconds,
-        connect_timeout_seconds=storage.connect_timeout_seconds,
-        busy_timeout_seconds=storage.busy_timeout_seconds,
-        synchronous=storage.synchronous,
-        secure_delete=storage.secure_delete,
-        index_cache_bytes=storage.index_cache_bytes,
-        index_graph_from=storage.index_graph_from,
-        index_ef_search=storage.index_ef_search,
-    )
-    if address is None:
-        _log.info("no database URL: conversations are kept in memory and end with the process")
-        most = storage.max_sessions_in_memory
-        return SqlStore(clock=clock, options=options, max_sessions=most), _SQLITE_THREADS
-    store = SqlStore(address, clock=clock, auto_migrate=storage.auto_migrate, options=options)
-    sqlite = store.engine.dialect.name == "sqlite"
-    return store, _SQLITE_THREADS if sqlite else settings.storage.pool_size
-
-
-def _compression(settings: "ArcSettings") -> CompressionStrategy | None:
-    chosen = [strategy(name) for name in settings.context.compression]
-    return Chain(chosen) if chosen else None
-
-
-def _token_counter(settings: "ArcSettings") -> TokenCounter:
-    from arc_common.tokens import counters  # noqa: PLC0415 - tiktoken is imported only when it counts
-
-    if settings.tokens.counter == "heuristic":
-        return counters.HeuristicTokenCounter()
-    if settings.tokens.counter == "tiktoken":
-        return counters.TiktokenCounter(
-            settings.tokens.encoding,
-            cache_dir=settings.tokens.vocabulary_directory,
-            timeout=settings.tokens.vocabulary_timeout_seconds,
-        )
-    return counters.default_token_counter()

@@ -1,30 +1,36 @@
 """The state and services that an engine's sessions share."""
 
+import logging
 import time
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from cachetools import LRUCache, TTLCache
+from sqlalchemy import Engine
 
 from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
 from arc_common.exceptions import EngineClosedError, InvalidInputError
+from arc_common.memory.long_term.service import LongTermMemory
+from arc_common.memory.recall.service import SessionRecall
 from arc_common.memory.services import Services
+from arc_common.memory.summaries.reader import HierarchicalMemory
+from arc_common.memory.summaries.summarizers import ModelSummarizer
 from arc_common.messages import Message
-from arc_common.protocols import ChatModel, Retriever, SessionKey
+from arc_common.protocols import ChatModel, Retriever, SessionKey, TokenCounter
+from arc_common.protocols.conversations import Store
+from arc_common.protocols.search_index import IndexStore, Scope
+from arc_common.rag import RagPipeline
+from arc_common.settings import ArcSettings
+from arc_common.stores.conversations import SqlStore
+from arc_common.stores.drivers import SqlOptions
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
-from arc_common.tokens.compression import CompressionStrategy
-from arc_common.tokens.counters import CachedTokenCounter
+from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
+from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter, TiktokenCounter, default_token_counter
 
-if TYPE_CHECKING:
-    from arc_common.memory.long_term.service import LongTermMemory
-    from arc_common.memory.recall.service import SessionRecall
-    from arc_common.memory.summaries.reader import HierarchicalMemory
-    from arc_common.protocols.conversations import Store
-    from arc_common.protocols.search_index import IndexStore, Scope
-    from arc_common.rag import RagPipeline
+_log = logging.getLogger("arc.engine")
 
 SaveErrorHandler = Callable[[Exception, Sequence[Message]], None]
 """Called with the error and the messages of a turn that could not be saved."""
@@ -32,6 +38,7 @@ SaveErrorHandler = Callable[[Exception, Sequence[Message]], None]
 _RECEIPTS = 64
 """Each receipt refers to its request's texts: up to half a megabyte with a window of 128,000 tokens."""
 _WARNED = 10_000
+_SQLITE_THREADS = 4
 _LOOK_AGAIN = 60.0
 """Seconds for which the result of a check for documents or artifacts is cached."""
 
@@ -78,7 +85,7 @@ class Runtime:
         summary_model: ChatModel | None,
         workers: Workers,
         compression: CompressionStrategy | None,
-        retriever: "Retriever | RagPipeline | None",
+        retriever: Retriever | RagPipeline | None,
         on_save_error: SaveErrorHandler | None,
     ) -> None:
         self.services = services
@@ -102,23 +109,21 @@ class Runtime:
         self._long_term: LongTermMemory | None = None
 
     @property
-    def store(self) -> "Store":
+    def store(self) -> Store:
         """The store of conversations and everything derived from them."""
         self.check_open()
         return self.services.store
 
     @property
-    def index_store(self) -> "IndexStore":
+    def index_store(self) -> IndexStore:
         """The search index in the conversations' store."""
         return self.store.index
 
     @property
-    def recall(self) -> "SessionRecall":
+    def recall(self) -> SessionRecall:
         """The service that recalls messages for a question, created on first use."""
         self.check_open()
         if self._recall is None:
-            from arc_common.memory.recall.service import SessionRecall  # noqa: PLC0415 - at a session's first use
-
             with self.index_lock:
                 if self._recall is None:
                     facts = self._hierarchy.facts_about if self._hierarchy else lambda *_: []
@@ -126,12 +131,10 @@ class Runtime:
         return self._recall
 
     @property
-    def long_term(self) -> "LongTermMemory":
+    def long_term(self) -> LongTermMemory:
         """The service that extracts, stores and finds long-term memories, created on first use."""
         self.check_open()
         if self._long_term is None:
-            from arc_common.memory.long_term.service import LongTermMemory  # noqa: PLC0415 - at a session's first use
-
             with self.index_lock:
                 if self._long_term is None:
                     self._long_term = LongTermMemory(self.services)
@@ -192,10 +195,7 @@ class Runtime:
         if self.closed:
             raise EngineClosedError("the engine is closed")
 
-    def _summaries(self, model: ChatModel | None) -> "HierarchicalMemory":
-        from arc_common.memory.summaries.reader import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an engine pays
-        from arc_common.memory.summaries.summarizers import ModelSummarizer  # noqa: PLC0415 - the same
-
+    def _summaries(self, model: ChatModel | None) -> HierarchicalMemory:
         return HierarchicalMemory(self.services, None if model is None else ModelSummarizer(self.services, model))
 
     def check_caller(self, caller_id: str) -> None:
@@ -204,7 +204,7 @@ class Runtime:
             raise InvalidInputError("caller_id", caller_id, "a caller's own id, because require_scope is set")
 
     @property
-    def memory(self) -> "HierarchicalMemory | None":
+    def memory(self) -> HierarchicalMemory | None:
         """The service that summarises conversations; `None` if summaries are off or the engine is closed."""
         return None if self.closed else self._hierarchy
 
@@ -240,3 +240,45 @@ class Runtime:
         if most is not None and most < budget.input_limit:
             budget = TokenBudget(most, 0, sections)
         return budget.counted_by(self.token_counter)
+
+
+def open_store(url: str | Engine | None, settings: ArcSettings, clock: Callable[[], datetime]) -> tuple[Store, int]:
+    """Return the store, and the number of threads that serve async calls to it."""
+    address = url if url is not None else settings.resolved_database_url
+    storage = settings.storage
+    options = SqlOptions(
+        pool_size=storage.pool_size,
+        pool_timeout_seconds=storage.pool_timeout_seconds,
+        connect_timeout_seconds=storage.connect_timeout_seconds,
+        busy_timeout_seconds=storage.busy_timeout_seconds,
+        synchronous=storage.synchronous,
+        secure_delete=storage.secure_delete,
+        index_cache_bytes=storage.index_cache_bytes,
+        index_graph_from=storage.index_graph_from,
+        index_ef_search=storage.index_ef_search,
+    )
+    if address is None:
+        _log.info("no database URL: conversations are kept in memory and end with the process")
+        most = storage.max_sessions_in_memory
+        return SqlStore(clock=clock, options=options, max_sessions=most), _SQLITE_THREADS
+    store = SqlStore(address, clock=clock, auto_migrate=storage.auto_migrate, options=options)
+    return store, _SQLITE_THREADS if store.engine.dialect.name == "sqlite" else storage.pool_size
+
+
+def compression_of(settings: ArcSettings) -> CompressionStrategy | None:
+    """Return the chain of the strategies that the settings name."""
+    chosen = [strategy(name) for name in settings.context.compression]
+    return Chain(chosen) if chosen else None
+
+
+def token_counter_of(settings: ArcSettings) -> TokenCounter:
+    """Return the counter that the settings name."""
+    if settings.tokens.counter == "heuristic":
+        return HeuristicTokenCounter()
+    if settings.tokens.counter == "tiktoken":
+        return TiktokenCounter(
+            settings.tokens.encoding,
+            cache_dir=settings.tokens.vocabulary_directory,
+            timeout=settings.tokens.vocabulary_timeout_seconds,
+        )
+    return default_token_counter()

@@ -5,13 +5,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arc_common.concurrency import async_form, replying, started
 from arc_common.context import ContextWindow, ViewLimits, as_documents
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.artifacts import add_artifact, forget_artifacts
-from arc_common.engine.runtime import Runtime
 from arc_common.engine.turn import Reader
 from arc_common.exceptions import EngineClosedError, InvalidInputError, check_whole
 from arc_common.facts import Fact
@@ -22,6 +21,9 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.selection import check_limits
+
+if TYPE_CHECKING:
+    from arc_common.engine.runtime import Runtime
 
 _log = logging.getLogger("arc.session")
 
@@ -37,7 +39,7 @@ class Session:
       user, unless it says that it never raises.
     """
 
-    def __init__(self, runtime: Runtime, key: SessionKey | None) -> None:
+    def __init__(self, runtime: "Runtime", key: SessionKey | None) -> None:
         self._runtime = runtime
         self._workers = runtime.workers
         self._key = key

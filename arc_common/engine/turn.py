@@ -23,7 +23,6 @@ from arc_common.context import (
 from arc_common.engine.artifacts import artifacts_of_turn
 from arc_common.engine.documents import documents_of_turn
 from arc_common.engine.memories import memories_of_turn
-from arc_common.engine.runtime import Runtime
 from arc_common.memory.artifacts import excerpts_of
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.messages import Message, Role
@@ -37,6 +36,7 @@ from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import current_turn
 
 if TYPE_CHECKING:
+    from arc_common.engine.runtime import Runtime
     from arc_common.memory.recall.service import RecalledMessage
 
 
@@ -131,7 +131,7 @@ _log = logging.getLogger("arc.context")
 class Reader:
     """Reads one conversation for one turn."""
 
-    def __init__(self, runtime: Runtime, key: SessionKey | None, log: ConversationLog | None) -> None:
+    def __init__(self, runtime: "Runtime", key: SessionKey | None, log: ConversationLog | None) -> None:
         self._runtime = runtime
         self._key = key
         self._log = log
@@ -352,7 +352,7 @@ def _unanswered(said: Sequence[Message]) -> str:
     return next((message.text for message in reversed(said) if message.role is Role.USER), "")
 
 
-def idle_note(runtime: Runtime, request: Request, messages: Sequence[Message]) -> str:
+def idle_note(runtime: "Runtime", request: Request, messages: Sequence[Message]) -> str:
     """Return a note on how long the conversation was idle before the current user message; `""` if not long."""
     longest = runtime.settings.conversation.resume_note_days
     if longest is None:
