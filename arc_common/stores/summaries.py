@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
-from arc_common.messages import Role, check_identifier
+from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentPart, SessionState, View
-from arc_common.stores.codec import checked_limit, checked_place, row_key, stored_from_row, to_microseconds
+from arc_common.stores.codec import row_key, stored_from_row, to_microseconds
 from arc_common.stores.connection import Database, scope
 from arc_common.stores.conversations_statements import Statement
 from arc_common.stores.drivers import Call, Row, Transaction
@@ -29,7 +29,6 @@ from arc_common.stores.summaries_statements import (
 )
 
 _RANK = {None: 0, "rules": 1, "model": 2}
-_LONGEST_LEASE = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,69 +132,6 @@ def without_text(view: View, changed: Changed) -> View:
         unshown=0,
         unshown_tokens=0,
     )
-
-
-def checked_commit(commit: Commit) -> None:
-    """Refuse anything other than a finished segment with its own facts."""
-    segment = commit.segment
-    for name, number, least in (
-        ("level", segment.level, 0),
-        ("start", segment.start, 1),
-        ("end", segment.end, segment.start),
-        ("tokens", segment.tokens, 0),
-        ("parts", segment.parts, 0),
-    ):
-        if number is None:
-            raise InvalidInputError(f"segment.{name}", None, "a whole number")
-        checked_limit(f"segment.{name}", number, least=least)
-    if segment.made_by not in ("model", "rules"):
-        raise InvalidInputError("segment.made_by", segment.made_by, "'model' or 'rules'")
-    if segment.created_at is not None and segment.created_at.tzinfo is None:
-        raise InvalidInputError("segment.created_at", segment.created_at, "a time with zone")
-    if segment.level and (commit.facts or commit.superseded or commit.removed):
-        raise InvalidInputError("facts", commit.facts, "none with a block or era: facts are read from leaves")
-    if len({fact.id for fact in commit.facts}) < len(commit.facts):
-        raise InvalidInputError("facts", commit.facts, "facts with different ids")
-    for fact in commit.facts:
-        _checked_fact(fact, segment)
-    for fact_id in (*commit.superseded, *commit.superseded.values(), *commit.removed):
-        check_identifier("fact.id", fact_id)
-
-
-def _checked_fact(fact: Fact, leaf: Segment) -> None:
-    check_identifier("fact.id", fact.id)
-    for source in fact.sources:
-        check_identifier("fact.sources", source)
-    if fact.superseded_by is not None:
-        check_identifier("fact.superseded_by", fact.superseded_by)
-    if fact.segment != leaf.start:
-        raise InvalidInputError("fact.segment", fact.segment, f"{leaf.start}, where its leaf begins")
-    if not 0.0 <= fact.importance <= 1.0:
-        raise InvalidInputError("fact.importance", fact.importance, "a number from 0 to 1")
-    if fact.made_by not in ("model", "rules"):
-        raise InvalidInputError("fact.made_by", fact.made_by, "'model' or 'rules'")
-    if fact.removed and not fact.grounded:
-        raise InvalidInputError("fact.removed", fact.removed, "False for a fact that is not grounded: it never held")
-    if fact.valid_from.tzinfo is None:
-        raise InvalidInputError("fact.valid_from", fact.valid_from, "a time with zone")
-
-
-def checked_view(view: View) -> None:
-    """Refuse an invalid view."""
-    checked_limit("view.version", view.version, least=1)
-    checked_limit("view.boundary", view.boundary)
-    checked_limit("view.covered", view.covered)
-    checked_limit("view.unshown", view.unshown)
-    checked_limit("view.unshown_tokens", view.unshown_tokens)
-    if view.adopted_at.tzinfo is None:
-        raise InvalidInputError("view.adopted_at", view.adopted_at, "a time with zone")
-
-
-def checked_lease(owner: str, seconds: float) -> None:
-    """Refuse an invalid owner or duration of a lease."""
-    check_identifier("owner", owner)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST_LEASE:
-        raise InvalidInputError("seconds", seconds, f"a number of seconds above 0, at most {_LONGEST_LEASE:,.0f}")
 
 
 def epoch_of(incarnation: int, edits: int) -> int:
@@ -308,8 +244,6 @@ class SqlSummaries:
 
     def state(self, key: SessionKey, *, limit: int, after: int = 0) -> SessionState:
         """See `SummaryStore.state`."""
-        checked_limit("limit", limit)
-        checked_place("after", after)
         behind = {**scope(key), "after": after, "row_limit": limit}
         found, newest_first = self._database.snapshot(
             (self._sql.session, scope(key)), (self._sql.messages_behind, behind)
@@ -330,7 +264,6 @@ class SqlSummaries:
         self, key: SessionKey, *, part: SegmentPart = "cover", within: Segment | None = None, limit: int | None = None
     ) -> list[Segment]:
         """See `SummaryStore.segments`."""
-        checked_limit("limit", limit)
         if within is not None:
             rows = self._rows(key, self._sql.parts, **_within(within))
         elif part == "unfinished":
@@ -342,14 +275,11 @@ class SqlSummaries:
 
     def outlines(self, key: SessionKey, *, after: int, limit: int) -> list[Outline]:
         """See `SummaryStore.outlines`."""
-        checked_place("after", after)
-        checked_limit("limit", limit)
         rows = self._rows(key, self._sql.outlines, after=after, row_limit=limit)
         return [Outline(seq, Role(role), tokens) for seq, role, tokens in rows]
 
     def claim(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
         """See `SummaryStore.claim`."""
-        checked_lease(owner, seconds)
         now = self._clock()
         times = {"now": to_microseconds(now), "until": to_microseconds(now + timedelta(seconds=seconds))}
         taken = self._lease(key, self._sql.claim, {"owner": owner, **times})
@@ -364,7 +294,6 @@ class SqlSummaries:
 
     def commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
         """See `SummaryStore.commit`."""
-        checked_commit(commit)
         segment = commit.segment
         row = segment_row(segment, now=self._clock())
         place = scope(key)
@@ -416,7 +345,6 @@ class SqlSummaries:
 
     def adopt(self, key: SessionKey, view: View, *, epoch: int) -> bool:
         """See `SummaryStore.adopt`."""
-        checked_view(view)
         place = scope(key)
         with self._database.transaction() as transaction:
             _, found = transaction.run((self._sql.lock, place), (self._sql.session, place))
@@ -446,8 +374,6 @@ class SqlSummaries:
         limit: int | None = None,
     ) -> list[Fact]:
         """See `SummaryStore.facts`."""
-        checked_limit("limit", limit)
-        checked_place("without", without)
         most = {"row_limit": _EVERY_ROW if limit is None else limit}
         if keys is not None:
             return self._facts_of_keys(key, keys, without, saying, most)

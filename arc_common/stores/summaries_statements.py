@@ -1,7 +1,7 @@
 """Every SQL statement of the summary store, built with SQLAlchemy Core and compiled once per database."""
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -12,7 +12,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Executable,
-    FromClause,
     Select,
     Text,
     and_,
@@ -210,10 +209,6 @@ def view_from_text(text: str) -> View:
     return View(**{**fields, "adopted_at": from_microseconds(fields["adopted_at"])})
 
 
-InSession = Callable[[Any], tuple[ColumnElement[bool], ...]]
-"""Returns the conditions that a table's rows belong to the session."""
-
-
 @cache
 def summary_statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
@@ -375,9 +370,15 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
     of_leaves = (*inside(facts), one_of(facts.c.leaf_start, "leaves", BigInteger, dialect_name))
     return {
         "view": _view(),
-        "leaves_over": leaves_over(place, place.c.value, inside),
-        "leaves_citing": leaves_citing(bindparam("least", type_=BigInteger), _cites(dialect_name), inside),
-        "higher_over": higher_over(start.c.value, inside),
+        "leaves_over": _leaves_over(place),
+        "leaves_citing": select(facts.c.leaf_start)
+        .distinct()
+        .where(*inside(facts), facts.c.leaf_start > bindparam("least", type_=BigInteger), _cites(dialect_name)),
+        "higher_over": select(summaries.c.level, summaries.c.start_seq, summaries.c.end_seq).where(
+            *inside(summaries),
+            summaries.c.level > 0,
+            exists(select(start.c.value).where(start.c.value.between(summaries.c.start_seq, summaries.c.end_seq))),
+        ),
         "empty_leaves": update(summaries).where(*these).values({**EMPTY_SEGMENT, "created_at": null()}),
         "empty_view": update(views)
         .where(*inside(views), views.c.at_seq == _nth_view(1))
@@ -403,33 +404,20 @@ def _erasing() -> Mapping[str, Executable]:
     }
 
 
-def leaves_over(changed: FromClause, place: ColumnElement[int], of_session: InSession) -> Select[Any]:
+def _leaves_over(changed: Any) -> Select[Any]:
     """Select the starts of the leaves that cover some messages."""
     nearest = summaries.alias("nearest")
+    place = changed.c.value
     begin = (
         select(func.max(nearest.c.start_seq))
-        .where(*of_session(nearest), nearest.c.level == 0, nearest.c.start_seq <= place)
+        .where(*inside(nearest), nearest.c.level == 0, nearest.c.start_seq <= place)
         .scalar_subquery()
     )
     return (
         select(summaries.c.start_seq)
         .distinct()
         .select_from(changed.join(summaries, and_(summaries.c.level == 0, summaries.c.start_seq == begin)))
-        .where(*of_session(summaries), summaries.c.end_seq >= place)
-    )
-
-
-def leaves_citing(least: Any, cites: ColumnElement[bool], of_session: InSession) -> Select[Any]:
-    """Select the leaves after the place `least` with facts whose sources match `cites`."""
-    return select(facts.c.leaf_start).distinct().where(*of_session(facts), facts.c.leaf_start > least, cites)
-
-
-def higher_over(leaf: ColumnElement[int], of_session: InSession) -> Select[Any]:
-    """Select level, start and end of each block and era above the leaves that start at a column's places."""
-    return select(summaries.c.level, summaries.c.start_seq, summaries.c.end_seq).where(
-        *of_session(summaries),
-        summaries.c.level > 0,
-        exists(select(leaf).where(leaf.between(summaries.c.start_seq, summaries.c.end_seq))),
+        .where(*inside(summaries), summaries.c.end_seq >= place)
     )
 
 
