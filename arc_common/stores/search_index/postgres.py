@@ -4,12 +4,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
+from math import ceil
 from time import monotonic
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import Vector
+from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreError
@@ -17,22 +20,180 @@ from arc_common.filters import Filter
 from arc_common.protocols.search_index import IndexEntry, LexicalCandidates
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.connection import Database
+from arc_common.stores.conversations_statements import Statement, compiler_for
 from arc_common.stores.drivers import Call, Row
-from arc_common.stores.search_index.entries import Held, Known, candidates, check_comparable, index_statements_for
-from arc_common.stores.search_index.filters import Tokens, canonical_number, number_of, wanted_for
-from arc_common.stores.search_index.postgres_statements import (
-    PostgresCondition,
-    condition_for,
-    index_ddl,
-    index_name,
-    indexed_as,
-    is_built,
-    is_precise,
-    named,
-    scan_statement,
-    statement,
-    walk_width,
+from arc_common.stores.schema import index_tables
+from arc_common.stores.search_index.entries import (
+    Held,
+    Known,
+    candidates,
+    check_comparable,
+    index_statements_for,
+    whole_entries,
 )
+from arc_common.stores.search_index.filters import (
+    PostgresCondition,
+    Tokens,
+    canonical_number,
+    condition_for,
+    number_of,
+    wanted_for,
+)
+
+_WIDEST = 1000
+"""The greatest `ef_search` that pgvector takes."""
+
+_VECTOR, _HALF = 2000, 4000
+"""The most dimensions of pgvector's graphs, at full and at half precision."""
+
+
+def walk_width(*, ef_search: int, compared: int, graph: int, passing: float, limit: int) -> int | None:
+    """Return the `ef_search` of a walk, or `None` where comparing all that pass is shorter."""
+    if passing <= compared:
+        return None
+    width = max(ef_search, ceil(2 * limit * graph / passing))
+    return width if width <= _WIDEST and width * compared < passing * ef_search else None
+
+
+def index_name(dimension: int) -> str:
+    """Return the graph's name."""
+    return f"arc_index_vectors_hnsw_{dimension}"
+
+
+def is_precise(dimension: int) -> bool:
+    """Return whether the graph holds vectors at full precision; else searches compare twice as many."""
+    return dimension <= _VECTOR
+
+
+def indexed_as(dimension: int) -> str | None:
+    """Return the type of the graph's vectors, or `None` if there is no graph for so many dimensions."""
+    if dimension > _HALF:
+        return None
+    return f"vector({dimension})" if is_precise(dimension) else f"halfvec({dimension})"
+
+
+def index_ddl(name: str, kind: str, dimension: int) -> str:
+    """Return the statement that builds a graph while others write."""
+    return (
+        f"CREATE INDEX CONCURRENTLY {name} ON arc_index_vectors "
+        f"USING hnsw (CAST(vector AS {kind}) {kind.partition('(')[0]}_ip_ops) WHERE vector_dims(vector) = {dimension}"
+    )
+
+
+def is_built(name: str) -> str:
+    """Return the statement that tells whether a graph is there and complete."""
+    return f"SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{name}')"  # noqa: S608 - a name of ours
+
+
+# The scope is still the one that the statement was made for. This is asked once, before anything else is read.
+_STILL = """(
+    SELECT TRUE FROM arc_index_scopes AS still
+    WHERE still.id = :scope AND still.caller_id = :caller_id AND still.salt = :salt
+      AND still.embedder = :embedder AND still.dimension = :dimension)"""
+
+_SQL = {
+    "lexical": """
+WITH norm AS MATERIALIZED (
+    SELECT entries, CASE WHEN total_length > 0 THEN :k1 * (1 - :b) ELSE :k1 END AS base,
+           CASE WHEN total_length > 0 THEN :k1 * :b * entries / total_length ELSE 0 END AS slope
+    FROM arc_index_scopes WHERE id = :scope AND caller_id = :caller_id
+), asked AS MATERIALIZED (
+    SELECT given.token, given.place, given.weight * ln(1 + (
+        norm.entries - coalesce(terms.entries, 0) + 0.5) / (coalesce(terms.entries, 0) + 0.5)) AS impact
+    FROM norm, unnest(CAST(:tokens AS BIGINT[]), CAST(:weights AS DOUBLE PRECISION[]))
+         WITH ORDINALITY AS given (token, weight, place)
+    LEFT JOIN arc_index_terms AS terms
+        ON terms.scope = :scope AND terms.caller_id = :caller_id AND terms.token = given.token
+)
+SELECT best.entry_id, best.length, ARRAY(
+    SELECT coalesce(best.frequencies[array_position(best.tokens, asked.token)], 0) FROM asked ORDER BY asked.place
+)
+FROM (
+    SELECT entry_id, length, tokens, frequencies, (
+        SELECT sum(asked.impact * held.frequency / (held.frequency + norm.base + norm.slope * entry.length))
+        FROM asked,
+             LATERAL (SELECT frequencies[array_position(tokens, asked.token)] OFFSET 0) AS held (frequency)
+        WHERE held.frequency IS NOT NULL
+    ) AS score
+    FROM norm, arc_index_entries AS entry
+    WHERE entry.scope = :scope AND entry.caller_id = :caller_id
+      AND tokens && CAST(:tokens AS BIGINT[]) AND {condition} {ids}
+    ORDER BY score DESC NULLS LAST, entry_id LIMIT :row_limit
+) AS best""",
+    # The cosine is returned as it is ordered by, to the letter: else both are computed, for every row that passes.
+    "exact": f"""
+SELECT held.entry_id, held.vector <#> CAST(:vector AS vector)
+FROM arc_index_vectors AS held
+WHERE {{scope}} = :scope AND held.caller_id = :caller_id AND {{condition}} {{ids}} AND {_STILL}
+ORDER BY held.vector <#> CAST(:vector AS vector), held.entry_id LIMIT (SELECT CAST(:row_limit AS BIGINT))""",  # noqa: S608 - `_STILL` is above
+    # The setting holds for this statement, and is made before the scan begins. Scope and filter are written so that no
+    # other index fits: where the graph is walked, the others are slower than they look. Iterative scans (pgvector 0.8)
+    # are off: they found no more than a walk of the same width, and comparing is shorter where a walk falls short.
+    "walking": f"""
+SELECT held.entry_id, held.vector <#> CAST(:vector AS vector)
+FROM arc_index_vectors AS held
+WHERE vector_dims(held.vector) = {{dimension}} AND held.scope + 0 = :scope AND held.caller_id = :caller_id
+  AND ({{condition}}) IS TRUE
+  AND (SELECT set_config('hnsw.ef_search', :ef_search, true) <> '') AND {_STILL}
+ORDER BY CAST(held.vector AS {{type}}) <#> CAST(:vector AS {{type}}) LIMIT :row_limit""",  # noqa: S608 - the same
+    "sample": """
+SELECT count(*), count(*) FILTER (WHERE {condition})
+FROM (
+    SELECT id, labels FROM arc_index_vectors WHERE scope = :scope AND caller_id = :caller_id
+    ORDER BY sample LIMIT :row_limit
+) AS held""",
+    "count": """
+SELECT count(*) FROM arc_index_entries AS entry
+WHERE entry.scope = :scope AND entry.caller_id = :caller_id AND {condition}""",
+    "holders": """
+        SELECT token, entries FROM arc_index_terms
+        WHERE scope = :scope AND caller_id = :caller_id AND token = ANY (CAST(:tokens AS BIGINT[]))""",
+    "count_terms": """
+        INSERT INTO arc_index_terms (scope, caller_id, token, entries)
+        SELECT CAST(:scope AS BIGINT), CAST(:caller_id AS VARCHAR), change.token, change.more
+        FROM unnest(CAST(:tokens AS BIGINT[]), CAST(:more AS BIGINT[])) AS change (token, more)
+        ON CONFLICT (scope, token) DO UPDATE SET entries = arc_index_terms.entries + excluded.entries""",
+    "drop_terms": """
+        DELETE FROM arc_index_terms
+        WHERE scope = :scope AND caller_id = :caller_id AND token = ANY (CAST(:tokens AS BIGINT[])) AND entries <= 0""",
+    "graph": """
+        SELECT CAST(greatest(class.reltuples, 0) AS BIGINT)
+        FROM pg_class AS class JOIN pg_index AS index ON index.indexrelid = class.oid
+        WHERE class.oid = to_regclass(:name) AND index.indisvalid""",
+    "vector_type": """
+        SELECT format_type(atttypid, NULL) FROM pg_attribute
+        WHERE attrelid = CAST('arc_index_vectors' AS regclass) AND attname = 'vector'""",
+    "never_sort": "SELECT set_config('enable_sort', 'off', true)",
+    "plan_anew": "SELECT set_config('plan_cache_mode', 'force_custom_plan', true)",
+    "lock_ddl": "SELECT pg_advisory_xact_lock(:number)",
+    "make_extension": "CREATE EXTENSION IF NOT EXISTS vector",
+    "take_vectors": "ALTER TABLE arc_index_vectors ALTER COLUMN vector TYPE vector USING NULL",
+    "keep_inline": "ALTER TABLE arc_index_vectors ALTER COLUMN vector SET STORAGE MAIN",
+}
+
+
+_COMPILED = 256
+"""So many statements stay compiled, one for each shape of filter."""
+
+
+@lru_cache(_COMPILED)
+def statement(name: str, **parts: str) -> Statement:
+    """Compile a statement, with the given parts in its places in braces."""
+    return compiler_for("postgresql")(text(_SQL[name].format(**parts)))
+
+
+@lru_cache(_COMPILED)
+def scan_statement(condition: str, *, unembedded: bool) -> Statement:
+    """Compile the statement that reads the first entries by id that pass."""
+    tables = index_tables("postgresql")
+    more = [tables.vectors.c.id.is_(None)] if unembedded else []
+    return compiler_for("postgresql")(whole_entries(tables, text(condition), *more))
+
+
+def named(table: str, *, with_ids: bool) -> str:
+    """Return the condition that entries are among those named, if any are."""
+    return f"AND {table}.entry_id = ANY (CAST(:ids AS VARCHAR[]))" if with_ids else ""
+
 
 _log = logging.getLogger("arc.stores")
 

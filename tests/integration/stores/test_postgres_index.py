@@ -24,7 +24,7 @@ from arc_common.retrieval.index import SearchMode
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.drivers import SqlOptions, send_vectors
-from arc_common.stores.search_index.postgres_statements import index_ddl, index_name, walk_width
+from arc_common.stores.search_index.postgres import index_ddl, index_name, walk_width
 from arc_common.stores.search_index.store import SqlIndexStore
 from arc_common.testing.search_index_contract import an_entry, matching
 from tests.support.databases import new_database
