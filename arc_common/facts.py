@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
 from arc_common.exceptions import InvalidInputError
 
@@ -10,17 +11,33 @@ __all__ = ["Fact", "FactCategory", "ProposedFact"]
 
 
 class FactCategory(StrEnum):
-    """The kind of statement of a fact."""
+    """The kind of statement of a fact, with all that differs between kinds.
 
-    ENTITY = "ENTITY"
+    - `hint` describes it to a model that extracts facts.
+    - `importance`, from 0 to 1, is that of a fact that a model extracted.
+    - `consequence`, from 0 to 1, is the cost of losing such a fact: half of a rule's importance for it.
+    """
+
+    hint: str
+    importance: float
+    consequence: float
+
+    def __new__(cls, name: str, hint: str = "", importance: float = 0.5, consequence: float = 0.5) -> Self:
+        """Create a category from its row: name, hint, importance and consequence."""
+        category = str.__new__(cls, name)
+        category._value_ = name
+        category.hint, category.importance, category.consequence = hint, importance, consequence
+        return category
+
+    ENTITY = "ENTITY", "who or what somebody or something is", 0.75, 0.8
     """The identity of a person or thing: names, roles, relations, contact details."""
-    DECISION = "DECISION"
+    DECISION = "DECISION", "chosen or agreed", 0.8, 0.85
     """Choices, promises and agreements."""
-    CONDITION = "CONDITION"
+    CONDITION = "CONDITION", "must, must not, only if", 0.9, 1.0
     """Requirements and their conditions: prohibitions, constraints, allergies, "only if"."""
-    STATE = "STATE"
+    STATE = "STATE", "how something is now", 0.65, 0.65
     """Current states and changes."""
-    NUMERIC = "NUMERIC"
+    NUMERIC = "NUMERIC", "amounts, dates, codes", 0.85, 0.95
     """Amounts, money, dates, times, codes and ids."""
     GENERAL = "GENERAL"
     """Anything else worth keeping: preferences, reasons, plans."""

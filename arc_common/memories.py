@@ -63,13 +63,25 @@ what no user did ("assistant")."""
 
 
 class MemoryType(StrEnum):
-    """The kind of statement of a memory. Parsed case-insensitively."""
+    """The kind of statement of a memory. Parsed case-insensitively.
 
-    FACT = "fact"
+    `hint` describes it to a model that extracts memories.
+    """
+
+    hint: str
+
+    def __new__(cls, name: str, hint: str = "") -> Self:
+        """Create a kind from its row: name and hint."""
+        kind = str.__new__(cls, name)
+        kind._value_ = name
+        kind.hint = hint
+        return kind
+
+    FACT = "fact", "specific data: names, dates, numbers, circumstances"
     """Specific data such as dates, names and numbers."""
-    PREFERENCE = "preference"
+    PREFERENCE = "preference", "how the user likes things"
     """The user's preferences."""
-    INSIGHT = "insight"
+    INSIGHT = "insight", "a conclusion or connection that follows from what was said"
     """Conclusions and connections."""
 
     @classmethod
@@ -77,7 +89,7 @@ class MemoryType(StrEnum):
         for kind in cls:
             if isinstance(value, str) and value.strip().lower() == kind.value:
                 return kind
-        raise InvalidInputError("memory.type", value, "one of fact, preference, insight")
+        raise InvalidInputError("memory.type", value, f"one of {', '.join(cls)}")
 
 
 class MemoryStatus(StrEnum):
@@ -94,7 +106,7 @@ class MemoryStatus(StrEnum):
         for status in cls:
             if isinstance(value, str) and value.strip().upper() == status.value:
                 return status
-        raise InvalidInputError("memory.status", value, "one of ACTIVE, PENDING, REJECTED")
+        raise InvalidInputError("memory.status", value, f"one of {', '.join(cls)}")
 
 
 @dataclass(frozen=True, slots=True)

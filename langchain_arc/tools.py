@@ -4,15 +4,16 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import ArcError, InvalidInputError, MissingDependencyError, NotFoundError
-from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory
+from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory, MemoryType
 from arc_common.messages import Role
+from arc_common.prompts.context import render_choices
 
 try:
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -30,6 +31,8 @@ _MOST_FOUND = 20
 _LONGEST_QUERY = 1_000
 _LONGEST_ID = 255
 _LOOK_BACK = 64
+_MEMORY_TYPE = {"enum": [kind.value for kind in MemoryType], "title": "Type", "type": "string"}
+"""The schema that a model sees: a plain choice, without the definition of an enumeration."""
 
 
 class SearchMemory(BaseModel):
@@ -47,9 +50,8 @@ class SaveMemory(BaseModel):
         max_length=MAX_MEMORY_CHARACTERS,
         description="One or two sentences that can be understood without this conversation.",
     )
-    type: Literal["fact", "preference", "insight"] = Field(
-        default="fact",
-        description="fact: names, dates, numbers; preference: how the user likes things; insight: a conclusion.",
+    type: Annotated[MemoryType, WithJsonSchema(_MEMORY_TYPE)] = Field(
+        default=MemoryType.FACT, description=f"{render_choices(MemoryType)}."
     )
     importance: float = Field(default=0.5, ge=0, le=1, description="From 0 to 1 (a mistake if forgotten).")
 

@@ -3,11 +3,13 @@
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Any
 
 from arc_common.documents import Document
+from arc_common.facts import FactCategory
+from arc_common.memories import MemoryType
 from arc_common.messages import ContentPart, Message, Role
 
 DATA_RULE = (
@@ -136,6 +138,12 @@ ARTIFACTS_HEADING = "Looked up earlier in this conversation. It is a record of w
 _OPENING = re.compile(r"<arc:(\w+)>\n")
 _CLOSING = re.compile(r"\n</arc:(\w+)>")
 _MEMORY = re.compile(r"(?:\n\nFacts:\n(?P<facts>.*?))?(?:\n\nSummary:\n(?P<narrative>.*))?", re.DOTALL)
+
+
+def render_choices(kinds: Iterable[FactCategory] | Iterable[MemoryType]) -> str:
+    """List the kinds of a statement with their hints: `a (…), b (…) or c`."""
+    *others, last = (f"{kind} ({kind.hint})" if kind.hint else f"{kind}" for kind in kinds)
+    return f"{', '.join(others)} or {last}"
 
 
 def render_fence(name: str, text: str) -> str:

@@ -15,6 +15,7 @@ from arc_common.prompts.context import (
     MEMORIES_HEADING,
     defused_markers,
     json_values,
+    render_choices,
     render_conversation,
     render_fence,
     storable_line,
@@ -40,8 +41,7 @@ Write one JSON list and nothing else:
 
 content: one statement in one or two sentences, to be understood without the conversation ("The user lives in Busan", \
 not "lives there now"); names, numbers and dates exactly as they were said; only what was said.
-type: fact (specific data: names, dates, numbers, circumstances), preference (how the user likes things) or insight \
-(a conclusion or connection that follows from what was said).
+type: {render_choices(MemoryType)}.
 importance: from 0 (of no use later) to 1 (a mistake if forgotten).
 
 Leave out small talk, general knowledge, what holds only for this moment, what is only supposed ("if I lived in …"), \
@@ -62,8 +62,8 @@ _MOST_REPLACED = 3
 _DEFAULT_IMPORTANCE = 0.5
 _WORDS_OF_IMPORTANCE = {"low": 0.2, "medium": 0.5, "high": 0.8, "critical": 1.0}
 _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_LABELLED = r"\[(?:FACT|PREFERENCE|INSIGHT)\]"
-_LISTED = r"\[[\w-]{1,255}\][ \t]{0,4}\((?:fact|preference|insight), importance \d"
+_LABELLED = rf"\[(?:{'|'.join(kind.upper() for kind in MemoryType)})\]"
+_LISTED = rf"\[[\w-]{{1,255}}\][ \t]{{0,4}}\((?:{'|'.join(MemoryType)}), importance \d"
 _LINE = re.compile(
     rf"(?:^|(?<=[{_BREAKS}]))[ \t>]{{0,20}}(?:[-*+•·‣◦–—]|[0-9]{{1,3}}[.)])?[ \t>*_`]{{0,10}}(?:{_LABELLED}|{_LISTED})"
     rf"[^{_BREAKS}]*|{_LABELLED}[^\[{_BREAKS}]{{0,{MAX_MEMORY_CHARACTERS}}}\(importance: [0-9](?:\.[0-9]{{1,9}})?\)",

@@ -11,6 +11,7 @@ from arc_common.prompts.context import (
     DATA_RULE,
     is_refusal,
     json_values,
+    render_choices,
     render_conversation,
     render_fence,
     storable_line,
@@ -23,8 +24,7 @@ Write one JSON object and nothing else:
 
 facts: what must still be known much later, one statement each; numbers, dates, names, codes and prohibitions exactly \
 as they were said; only what was said. Leave out small talk, and suggestions that nobody agreed to.
-- CATEGORY: ENTITY (who or what somebody or something is), DECISION (chosen or agreed), CONDITION (must, must not, \
-only if), STATE (how something is now), NUMERIC (amounts, dates, codes) or GENERAL.
+- CATEGORY: {render_choices(FactCategory)}.
 - key: what it is about, in a few words ("delivery address").
 - A known fact that changed: the same key with the new value. Don't repeat known facts that stay as they are.
 removed: the keys of known facts that no longer hold and have no new value.
@@ -60,16 +60,6 @@ _MAX_KEY = 120
 _MAX_VALUE = 500
 _MAX_NARRATIVE = 4_000
 _SHOWN_ANSWER = 2_000
-
-_IMPORTANCE = {
-    FactCategory.CONDITION: 0.9,
-    FactCategory.NUMERIC: 0.85,
-    FactCategory.DECISION: 0.8,
-    FactCategory.ENTITY: 0.75,
-    FactCategory.STATE: 0.65,
-    FactCategory.GENERAL: 0.5,
-}
-"""The harm of losing a fact, by category."""
 
 _COLON = re.compile(r"(?<=\S)(?::\s|：\s?)|(?<=[\u3040-\u30ff\u3400-\u9fff가-힣]):")
 """Separates key and value; a time ("10:30") contains no match."""
@@ -136,7 +126,7 @@ def parse_summary(answer: str) -> ParsedSummary:
             removed.append(key)
         elif value and len(facts) < _MAX_FACTS:
             kind = _category(category)
-            facts[key.casefold(), value.casefold()] = ProposedFact(key, value, kind, importance=_IMPORTANCE[kind])
+            facts[key.casefold(), value.casefold()] = ProposedFact(key, value, kind, importance=kind.importance)
     if isinstance(found, dict) and isinstance(gone := found.get("removed"), list):
         removed += [
             key for item in gone if (key := _line(item.get("key") if isinstance(item, dict) else item, _MAX_KEY))

@@ -98,16 +98,6 @@ MAX_VALUE_TOKENS = 18
 SHORT_SENTENCE_TOKENS = 15
 """A sentence no longer than this stays one clause: splitting it would save nothing and lose its meaning."""
 
-_CONSEQUENCE = {
-    FactCategory.CONDITION: 1.0,
-    FactCategory.NUMERIC: 0.95,
-    FactCategory.DECISION: 0.85,
-    FactCategory.ENTITY: 0.8,
-    FactCategory.STATE: 0.65,
-    FactCategory.GENERAL: 0.5,
-}
-"""The cost of losing a fact of each category: half of its importance; the other half is the clause's score."""
-
 _READ_CHARACTERS = 50_000
 """Read a longer message (a pasted document) only at its start and its end, half of these characters each."""
 
@@ -368,7 +358,7 @@ def _words_around(piece: str, start: int, end: int, centre: Found) -> tuple[int,
 
 def _fact(clause: _Clause) -> ProposedFact:
     strongest = max(clause.found, key=lambda one: one.signal.weight).signal
-    consequence = _CONSEQUENCE[strongest.category] * min(1.0, strongest.weight / 0.6) * clause.specific
+    consequence = strongest.category.consequence * min(1.0, strongest.weight / 0.6) * clause.specific
     importance = round(min(1.0, (clause.score + consequence) / 2), 2)
     return ProposedFact(_key(clause, strongest), clause.text, strongest.category, (), importance)
 
