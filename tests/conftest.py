@@ -96,21 +96,6 @@ def helper() -> Iterator[Helper]:
         yield started
 
 
-@pytest.fixture(scope="module", params=["file", "memory", "postgres"])
-def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlStore]:
-    """A store on each kind of database, one for all tests of a module."""
-    if request.param == "postgres":
-        make: Callable[[], str] = request.getfixturevalue("postgres_database")
-        url = make()
-    elif request.param == "file":
-        url = f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'arc.db'}"
-    else:
-        url = "sqlite://"
-    store = SqlStore(url)
-    yield store
-    store.close()
-
-
 @pytest.fixture
 def opened() -> Iterator[Callable[..., ContextEngine]]:
     """Opens engines that are closed at the end."""

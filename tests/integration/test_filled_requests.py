@@ -86,7 +86,6 @@ def real_tokens(messages: Sequence[Message]) -> int:
 
 @pytest.mark.parametrize("number", [200, pytest.param(1_000, marks=pytest.mark.torture)])
 def test_at_most_one_of_a_thousand_requests_exceeds_its_limit(number: int) -> None:
-    """Nor is more than a quarter of the limit left unused in most of them."""
     settings = ArcSettings(conversation={"max_turns": 1_000_000})
     with ContextEngine.open(settings=settings) as engine:
         session = engine.session(None)

@@ -85,7 +85,6 @@ def test_every_message_is_accounted_for_once(messages, budget):
 
 @given(conversations(), st.integers(0, 3))
 def test_what_fits_is_returned_as_it_is(messages, to_spare):
-    """Also when a provider would refuse it: that is the window's to say."""
     for _, result in results(EVERY, messages, sum(map(cost, messages)) + to_spare):
         assert [id(message) for message in result.messages] == [id(message) for message in messages]
         assert not result.dropped
@@ -94,7 +93,6 @@ def test_what_fits_is_returned_as_it_is(messages, to_spare):
 
 @given(conversations(), budgets)
 def test_given_back_in_it_comes_out_the_same(messages, budget):
-    """Idempotent and deterministic."""
     for name, result in results(EVERY, messages, budget):
         assert compressed(name, messages, budget) == result
         again = compressed(name, list(result.messages), budget)
@@ -104,7 +102,6 @@ def test_given_back_in_it_comes_out_the_same(messages, budget):
 
 @given(conversations(), budgets)
 def test_each_message_is_counted_once(messages, budget):
-    """Counting may be expensive."""
     counted: list[Message] = []
 
     def count(message: Message) -> int:
@@ -121,7 +118,6 @@ def test_each_message_is_counted_once(messages, budget):
 
 @given(conversations(), budgets)
 def test_the_system_prompt_and_the_newest_user_message_stay_whole(messages, budget):
-    """They are kept and counted, whatever the budget."""
     for _, result in results(EVERY, messages, budget):
         kept = list(result.messages)
         ids = {id(message) for message in kept}
@@ -150,7 +146,6 @@ def test_what_is_left_is_a_request_that_a_provider_accepts(messages, budget):
 
 @given(conversations(), budgets)
 def test_no_exchange_is_split(messages, budget):
-    """Call and results are dropped together or not at all."""
     for _, result in results(EVERY, messages, budget):
         dropped = {item.message.id for item in result.dropped}
         for exchange in exchanges_of(messages)[0]:
@@ -159,7 +154,6 @@ def test_no_exchange_is_split(messages, budget):
 
 @given(conversations(), budgets)
 def test_order_is_the_conversations(messages, budget):
-    """Results stand at their calls; everything else where it stood."""
     for _, result in results(EVERY, messages, budget):
         kept = [message.id for message in result.messages if message.id]
         whole = [message.id for message in messages]
@@ -169,7 +163,6 @@ def test_order_is_the_conversations(messages, budget):
 
 @given(conversations(), budgets)
 def test_the_budget_holds(messages, budget):
-    """Unless what must stay exceeds it alone."""
     for _, result in results(DROPPING, messages, budget):
         exchanges, _ = exchanges_of(messages)
         last_complete = max((i for i, exchange in enumerate(exchanges) if exchange.complete), default=-1)
@@ -189,7 +182,6 @@ def test_what_is_not_enough_is_still_less(messages, budget):
 
 @given(conversations(), budgets)
 def test_a_changed_message_keeps_who_it_is_and_loses_its_foreign_form(messages, budget):
-    """`origin` says the whole text; an adapter must not send it."""
     for _, result in results(SHORTENING, messages, budget):
         assert not result.dropped
         assert len(result.messages) == len(messages)
@@ -217,12 +209,10 @@ def test_reasons_are_true(messages, budget):
 @every
 @pytest.mark.parametrize("value", [-1, 1.5, True, None, "3"])
 def test_wrong_budgets_are_refused(name, value):
-    """A budget is a whole number of at least 0."""
     with pytest.raises(InvalidInputError, match="max_tokens"):
         EVERY[name].compress([], max_tokens=value, count=cost)
 
 
 @every
 def test_nothing_stays_nothing(name):
-    """An empty conversation fits any budget."""
     assert compressed(name, [], 0).messages == ()

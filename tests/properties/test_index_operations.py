@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
@@ -98,16 +98,18 @@ def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         store.close()
 
 
-@given(steps=st.lists(operations, min_size=3, max_size=8))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_two_stores_answer_as_one_in_memory_does(
-    stores: list[SqlStore], steps: list[Callable[[IndexStore, Scope], Any]]
-) -> None:
-    """After each operation, whichever of the two stores it went through, and both have the same to say."""
-    scope, memory = Scope(f"caller-{uuid4()}", "user"), SqlIndexStore.open()
-    for n, step in enumerate(steps):
-        one, other = stores[n % 2].index, stores[(n + 1) % 2].index
-        assert answer(partial(step, one, scope)) == answer(partial(step, memory, scope))
-        expected = seen(memory, scope)
-        assert seen(other, scope) == expected
-        assert seen(one, scope) == expected
+@pytest.mark.parametrize("examples", [8, pytest.param(200, marks=pytest.mark.torture)])
+def test_two_stores_answer_as_one_in_memory_does(stores: list[SqlStore], examples: int) -> None:
+    """Both stores see each operation of either, and answer every question as a store in memory does."""
+
+    @given(steps=st.lists(operations, min_size=3, max_size=8))
+    @settings(max_examples=examples)
+    def check(steps: list[Callable[[IndexStore, Scope], Any]]) -> None:
+        scope, memory = Scope(f"caller-{uuid4()}", "user"), SqlIndexStore.open()
+        for n, step in enumerate(steps):
+            one, other = stores[n % 2].index, stores[(n + 1) % 2].index
+            assert answer(partial(step, one, scope)) == answer(partial(step, memory, scope))
+            expected = seen(memory, scope)
+            assert seen(other, scope) == seen(one, scope) == expected
+
+    check()

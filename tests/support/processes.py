@@ -5,7 +5,6 @@ JSON lines, forks a process for each, and answers with its id.
 """
 
 import importlib
-import importlib.util
 import json
 import os
 import random
@@ -16,11 +15,12 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import psycopg
 import sqlalchemy
 
@@ -28,6 +28,7 @@ from arc_common import ArcSettings, ContextEngine, Document
 from arc_common.exceptions import ArcError
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.protocols.summaries import Commit, Segment
 from arc_common.stores.conversations import SqlStore
 from tests.support.servers import NOBODY, postgres_server
@@ -94,34 +95,6 @@ def append(report: Callable[[str], None], *, url: str, name: str, count: int, at
     store.close()
 
 
-def compete(report: Callable[[str], None], *, url: str, count: int, rounds: int, folder: str, together: int) -> None:
-    """Append by arc and by hand in turns, each turn in step with the other processes; when each began and ended."""
-    with ExitStack() as stack:
-        kinds = {name: stack.enter_context(make(url)) for name, make in contestants().items()}
-        for turn in range(-2, rounds * 2):  # two to warm up
-            kind = sorted(kinds)[(turn + turn // 2) % 2]
-            Path(folder, f"{turn} {os.getpid()}").touch()
-            deadline = time.monotonic() + 60
-            while len(list(Path(folder).glob(f"{turn} *"))) < together:
-                assert time.monotonic() < deadline, "the others did not come"
-                time.sleep(0.005)
-            begin = time.time()
-            for number in range(count):
-                kinds[kind](f"{os.getpid()}-{turn}-{number}")
-            if turn >= 0:
-                report(f"{turn // 2} {kind} {begin} {time.time()}")
-
-
-def contestants() -> dict[str, Callable[[str], AbstractContextManager[Callable[[str], object]]]]:
-    """What `benchmarks/append_throughput.py` compares: `arc`, and the `loop` written by hand."""
-    spec = importlib.util.spec_from_file_location("append_throughput", ROOT / "benchmarks" / "append_throughput.py")
-    assert spec is not None
-    assert spec.loader is not None
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
-    return {"arc": benchmark.arc, "loop": benchmark.loop}
-
-
 def revise(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
     """Revise the messages m1 … m8 of the session `shared`, one or two at a time, each time with a text of its own."""
     store = SqlStore(url)
@@ -150,6 +123,39 @@ def edit_and_die(report: Callable[[str], None], *, url: str, text: str) -> None:
     SqlStore(url).append(SessionKey("s", "default", "ann"), [CountedMessage(message, 1, "test/1")])
     report("stored")
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+INDEXED = Scope("shared", "user")
+WORDS = ["red", "green", "blue", "grey"]
+
+
+def churn(report: Callable[[str], None], *, url: str, seed: int, rounds: int) -> None:
+    """Change a shared scope of the index at random: put mostly, and remove, attach, detach and erase now and then."""
+    store, chance = SqlStore(url), random.Random(seed)
+
+    def an_entry() -> IndexEntry:
+        terms = {word: float(chance.randint(1, 3)) for word in chance.sample(WORDS, chance.randint(1, 3))}
+        vector = np.array([chance.randint(1, 9), chance.randint(1, 9)]) if chance.random() < 0.6 else None
+        name = None if vector is None else "test"
+        return IndexEntry(f"d{chance.randrange(40)}", "text", terms, {"n": chance.randrange(4)}, None, vector, name)
+
+    for n in range(rounds):
+        what = chance.random()
+        entries = [an_entry() for _ in range(chance.randint(1, 6))]
+        if what < 0.6:
+            store.index.put(INDEXED, "memory", entries)
+        elif what < 0.8:
+            store.index.remove(INDEXED, "memory", [entry.id for entry in entries])
+        elif what < 0.9:
+            store.index.attach(INDEXED, "memory", entries)
+        elif what < 0.95:
+            store.index.detach(INDEXED, "memory")
+        elif what < 0.97 and n < rounds / 2:  # what went wrong before would be forgotten with it
+            store.index.erase(INDEXED)
+        else:
+            store.index.lexical(INDEXED, "memory", {"red": 1.0}, limit=5)
+    report("done")
+    store.close()
 
 
 def replace_and_die(report: Callable[[str], None], *, url: str, text: str, at: int) -> None:
@@ -339,7 +345,7 @@ def _become_ordinary() -> None:
 _JOBS: dict[str, Callable[..., None]] = {
     job.__name__: job
     for job in (
-        append, compete, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork, fork_while_writing,
+        append, churn, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork, fork_while_writing,
         unprivileged, read_all, serve_postgres,
     )
 }  # fmt: skip

@@ -1,25 +1,39 @@
-"""What an append and a load cost: syncs, round trips, statements and rows, none of them by the clock."""
+"""What reading and writing cost: syncs, round trips, statements and rows, none of them by the clock."""
 
 import sqlite3
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from statistics import mode
+from types import FrameType
 
+import numpy as np
 import psycopg
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, event
 
+from arc_common.filters import Condition, Not
 from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import IndexEntry, Scope
+from arc_common.protocols.summaries import Commit
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.conversations_statements import statements_for
+from arc_common.stores.drivers import SqlOptions
+from arc_common.stores.summaries_statements import summary_statements_for
 from arc_common.testing.conversation_store_contract import counted
+from arc_common.testing.search_index_contract import an_entry
+from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 from tests.support.databases import new_database, sqlite_url
 from tests.support.probes import Wire, counted_syncs, wire
 from tests.support.servers import PostgresServer
 
 KEY = SessionKey("session", user_id="user")
+SCOPE = Scope("caller", "user")
+VECTOR = np.array([1, 0], np.float32)
+PARTS, RANGE = Condition("part", "eq", 3), Not(Condition("n", "gt", 50))
 
 
 def pooled_store(path: Path) -> SqlStore:
@@ -34,6 +48,42 @@ def driver_connection(store: SqlStore) -> sqlite3.Connection:
     pooled.close()
     assert isinstance(connection, sqlite3.Connection)
     return connection
+
+
+def summarised(store: SqlStore, *, leaves: int, key: SessionKey = KEY) -> None:
+    """A conversation with so many leaves of four messages, an adopted view, and four messages more."""
+    store.append(key, [counted(f"m{n}") for n in range(1, leaves * 4 + 5)])
+    epoch = store.summaries.state(key, limit=0).epoch
+    for start in range(1, leaves * 4, 4):
+        fact = a_fact(f"f{start}", start, sources=(f"m{start}",))
+        assert store.summaries.commit(key, Commit(a_leaf(start, start + 3), (fact,)), lease=None, epoch=epoch)
+    assert store.summaries.adopt(key, a_view(1, leaves * 4), epoch=epoch)
+
+
+def add_leaf(store: SqlStore, key: SessionKey, number: int) -> None:
+    epoch = store.summaries.state(key, limit=0).epoch
+    leaf = a_leaf(100 + number, 100 + number)
+    assert store.summaries.commit(key, Commit(leaf, (a_fact(f"n{number}", leaf.start),)), lease=None, epoch=epoch)
+
+
+def edit_early(store: SqlStore, key: SessionKey, number: int) -> None:
+    """Edit a message under a leaf, a block and a view, with one that is not summarised and a new one."""
+    if number == 0:
+        epoch = store.summaries.state(key, limit=0).epoch
+        assert store.summaries.commit(key, Commit(a_leaf(1, 64, level=1)), lease=None, epoch=epoch)
+    store.append(key, [counted(f"m{number + 1}", "other"), counted("m67", str(number)), counted(f"new{number}")])
+
+
+def indexed(store: SqlStore, scope: Scope, count: int = 200) -> None:
+    """Entries with a word that all share."""
+    store.index.put(
+        scope,
+        "document",
+        [
+            an_entry(f"{n:04}", f"common word{n % 7}", vector=[1, n], metadata={"n": n, "part": n % 10})
+            for n in range(count)
+        ],
+    )
 
 
 def test_an_append_is_one_sync_of_a_sqlite_file(tmp_path: Path) -> None:
@@ -52,6 +102,23 @@ def test_an_append_is_one_sync_of_a_sqlite_file(tmp_path: Path) -> None:
         store.append(KEY, [counted("last")])
         store.read(KEY)
         assert len(syncs) == 23
+        store.close()
+
+
+def test_a_commit_and_an_early_edit_are_one_sync_each(tmp_path: Path) -> None:
+    """An edit that undoes a summary still syncs once; reading syncs nothing."""
+    with counted_syncs() as syncs:
+        store = SqlStore(sqlite_url(tmp_path))
+        summarised(store, leaves=8)
+        syncs.clear()
+        store.append(KEY, [counted("m2", "changed")])
+        assert len(syncs) == 1
+        add_leaf(store, KEY, 1)
+        assert len(syncs) == 2
+        store.remove(KEY, ["m6"])
+        assert len(syncs) == 3
+        store.summaries.segments(KEY)
+        assert len(syncs) == 3
         store.close()
 
 
@@ -97,53 +164,130 @@ def _wait_for_end(admin: "psycopg.Connection[tuple[object, ...]]", url: str) -> 
         time.sleep(0.01)
 
 
-@pytest.fixture
-def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire]]:
-    """A warm store whose round trips are counted."""
+@pytest.fixture(scope="module")
+def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire, SqlStore]]:
+    """A store whose round trips are counted, its proxy, and a store on the same database without it."""
     with wire(postgres.port) as proxy:
-        store = SqlStore(
-            new_database(PostgresServer(postgres.port, 0)).replace(f":{postgres.port}/", f":{proxy.port}/")
-        )
-        store.append(KEY, [counted(f"m{number}") for number in range(50)])
-        yield store, proxy
+        url = new_database(PostgresServer(postgres.port, 0))
+        store, direct = SqlStore(url.replace(f":{postgres.port}/", f":{proxy.port}/")), SqlStore(url)
+        store.append(SessionKey("connects"), [counted("m")])
+        yield store, proxy, direct
         store.close()
+        direct.close()
 
 
-@pytest.mark.parametrize(
-    ("call", "trips"),
-    [
-        (lambda store, n: store.append(KEY, [counted(f"new{n}")]), 2),
-        (lambda store, n: store.append(KEY, [counted(f"new{n}-{i}") for i in range(40)]), 2),
-        (lambda store, n: store.append(KEY, [counted("m1", str(n)), counted("m2", str(n)), counted(f"new{n}")]), 4),
-        (lambda store, n: store.append(SessionKey(f"s{n}"), [counted("m")]), 2),
-        (lambda store, n: store.append(KEY, [counted("m1"), counted(f"new{n}")]), 2),
-        (lambda store, n: store.append(KEY, [counted(f"new{n}")], max_messages=10), 2),
-        (lambda store, n: store.append(KEY, [counted("m49", str(n)), counted(f"new{n}")], max_messages=50), 3),
-        (lambda store, n: store.append(KEY, [counted("m1")]), 1),
-        (lambda store, n: store.read(KEY, limit=20), 1),
-        (lambda store, n: store.read(KEY, ids=["m1", "m2"]), 1),
-        (lambda store, n: store.get(KEY), 1),
-        (lambda store, n: store.page(KEY.caller_id), 1),
-        (lambda store, n: store.remove(KEY, [f"m{n}"]), 4),
-    ],
-    ids=[
-        "append", "append 40", "revise", "first", "known and new", "append with a cap", "revise with a cap",
-        "repeat", "newest", "of ids", "get", "page", "remove",
-    ],
-)  # fmt: skip
-def test_round_trips(on_the_wire: tuple[SqlStore, Wire], call: Callable[[SqlStore, int], object], trips: int) -> None:
-    """An append is two round trips, a read one; preparing statements costs some, once.
-
-    A revision is written under the lock, and it looks for memories of the words before; so does a removal.
-    """
-    store, proxy = on_the_wire
+def trips_of(proxy: Wire, call: Callable[[int], object], before: Callable[[], object] = lambda: None) -> list[int]:
+    """The round trips of each of nine calls; a statement is prepared at its sixth use."""
     counts = []
-    for number in range(12):
-        before = proxy.round_trips
-        call(store, number)
-        counts.append(proxy.round_trips - before)
-    assert sum(counts[:8]) <= trips * 8 + 3
-    assert mode(counts[7:]) == trips, counts  # on a busy machine the proxy once saw one more
+    for number in range(9):
+        before()
+        start = proxy.round_trips
+        call(number)
+        counts.append(proxy.round_trips - start)
+    return counts
+
+
+APPENDS: dict[str, tuple[Callable[[SqlStore, SessionKey, int], object], int]] = {
+    "append": (lambda store, key, n: store.append(key, [counted(f"new{n}")]), 2),
+    "append 40": (lambda store, key, n: store.append(key, [counted(f"new{n}-{i}") for i in range(40)]), 2),
+    "revise": (
+        lambda store, key, n: store.append(key, [counted("m1", str(n)), counted("m2", str(n)), counted(f"new{n}")]), 4,
+    ),
+    "first": (lambda store, key, n: store.append(SessionKey(f"s{n}"), [counted("m")]), 2),
+    "known and new": (lambda store, key, n: store.append(key, [counted("m1"), counted(f"new{n}")]), 2),
+    "append with a cap": (lambda store, key, n: store.append(key, [counted(f"new{n}")], max_messages=10), 2),
+    "revise with a cap": (
+        lambda store, key, n: store.append(key, [counted("m49", str(n)), counted(f"new{n}")], max_messages=50), 3,
+    ),
+    "repeat": (lambda store, key, n: store.append(key, [counted("m1")]), 1),
+    "newest": (lambda store, key, n: store.read(key, limit=20), 1),
+    "of ids": (lambda store, key, n: store.read(key, ids=["m1", "m2"]), 1),
+    "get": (lambda store, key, n: store.get(key), 1),
+    "page": (lambda store, key, n: store.page(key.caller_id), 1),
+    "remove": (lambda store, key, n: store.remove(key, [f"m{n}"]), 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", APPENDS)
+def test_round_trips_of_conversations(on_the_wire: tuple[SqlStore, Wire, SqlStore], name: str) -> None:
+    """An append is two round trips, a read one; a revision or removal also looks for what was made of the words."""
+    (store, proxy, direct), (call, trips) = on_the_wire, APPENDS[name]
+    key = SessionKey(name, user_id="user")
+    direct.append(key, [counted(f"m{number}") for number in range(50)])
+    counts = trips_of(proxy, lambda n: call(store, key, n))
+    assert sum(counts[:8]) <= trips * 8 + 3, counts
+    assert mode(counts[6:]) == trips, counts  # on a busy machine the proxy once saw one more
+
+
+SUMMARIES: dict[str, tuple[Callable[[SqlStore, SessionKey, int], object], int]] = {
+    "state": (lambda store, key, n: store.summaries.state(key, limit=20), 1),
+    "cover": (lambda store, key, n: store.summaries.segments(key), 1),
+    "facts": (lambda store, key, n: store.summaries.facts(key, limit=20), 1),
+    "facts of keys": (lambda store, key, n: store.summaries.facts(key, keys=["key of f1"]), 1),
+    "state and commit": (add_leaf, 1 + 2),
+    "late edit": (lambda store, key, n: store.append(key, [counted("m67", str(n))]), 4),
+    "early edit": (edit_early, 6),
+    "early edit with a cap": (
+        lambda store, key, n: store.append(key, [counted(f"m{n + 1}", "other"), counted(f"new{n}")], max_messages=50),
+        2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_round_trips_of_summaries(on_the_wire: tuple[SqlStore, Wire, SqlStore], name: str) -> None:
+    """A read is one round trip, a commit two, an edit four, and two more to find what it undoes."""
+    (store, proxy, direct), (call, trips) = on_the_wire, SUMMARIES[name]
+    key = SessionKey(f"summarised {name}", user_id="user")
+    summarised(direct, leaves=16, key=key)
+    counts = trips_of(proxy, lambda n: call(store, key, n))
+    assert mode(counts[6:]) == trips, counts
+
+
+INDEX: dict[str, tuple[Callable[[SqlStore], object], int]] = {
+    "lexical": (lambda store: store.index.lexical(SCOPE, "document", {"common": 1.0}, limit=5), 1),
+    "lexical, filtered": (
+        lambda store: store.index.lexical(SCOPE, "document", {"common": 1.0}, filters=RANGE, limit=5), 1,
+    ),
+    "dense": (lambda store: store.index.dense(SCOPE, "document", VECTOR, embedder="test", limit=5), 1),
+    "dense, filtered": (
+        lambda store: store.index.dense(SCOPE, "document", VECTOR, embedder="test", filters=PARTS, limit=5), 1,
+    ),
+    "fetch": (lambda store: store.index.fetch(SCOPE, "document", [f"{n:04}" for n in range(100)]), 1),
+    "vectors": (lambda store: store.index.vectors(SCOPE, "document", ["0001", "0002"]), 1),
+    "scan": (lambda store: store.index.scan(SCOPE, "document", filters=PARTS, limit=9), 1),
+    "count": (lambda store: store.index.count(SCOPE, "document", filters=PARTS), 1),
+    "embedding": (lambda store: store.index.embedding(SCOPE, "document"), 1),
+    "put": (lambda store: store.index.put(SCOPE, "document", [an_entry("new", "a b c", vector=[1, 1])]), 2),
+    "put 100": (lambda store: indexed(store, SCOPE, 100), 2),
+    "remove": (lambda store: store.index.remove(SCOPE, "document", ["0001", "0002"]), 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INDEX)
+def test_round_trips_of_the_index(on_the_wire: tuple[SqlStore, Wire, SqlStore], name: str) -> None:
+    """What reads is one round trip, what writes two: the lock with what is there, and all the rest."""
+    (store, proxy, _), (call, trips) = on_the_wire, INDEX[name]
+    indexed(store, SCOPE)
+    store.index.lexical(SCOPE, "document", {"common": 1.0}, limit=5)
+    counts = trips_of(proxy, lambda n: call(store), before=lambda: indexed(store, SCOPE, 9))
+    assert mode(counts[6:]) == trips, counts
+
+
+def test_the_first_search_of_a_scope_takes_one_more(on_the_wire: tuple[SqlStore, Wire, SqlStore]) -> None:
+    store, proxy, direct = on_the_wire
+    for n in range(9):
+        indexed(direct, Scope("caller", f"lexical {n}"), 9)
+        indexed(direct, Scope("caller", f"dense {n}"), 9)
+    words = {"common": 1.0}
+    lexical = trips_of(
+        proxy, lambda n: store.index.lexical(Scope("caller", f"lexical {n}"), "document", words, limit=5)
+    )
+    dense = trips_of(
+        proxy,
+        lambda n: store.index.dense(Scope("caller", f"dense {n}"), "document", VECTOR, embedder="test", limit=5),
+    )
+    assert (mode(lexical[6:]), mode(dense[6:])) == (2, 2)
 
 
 def test_statements_on_sqlite(tmp_path: Path) -> None:
@@ -160,75 +304,158 @@ def test_statements_on_sqlite(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize(
-    "read",
-    [
-        lambda store: store.read(KEY, limit=20),
-        lambda store: store.read(KEY, limit=20, before=80),
-        lambda store: store.read(KEY, after=30, before=60),
-        lambda store: store.read(KEY, ids=["m10", "m20", "m30"]),
-        lambda store: store.get(KEY),
-        lambda store: store.page(KEY.caller_id, limit=5),
-        lambda store: store.page(KEY.caller_id, user_id="user", limit=5),
-        lambda store: store.append(KEY, [counted("m10")]),
-    ],
-    ids=["newest", "before", "between", "of ids", "get", "page", "page of a user", "repeat"],
-)
-def test_a_read_costs_the_same_however_much_there_is(tmp_path: Path, read: Callable[[SqlStore], object]) -> None:
-    """SQLite's virtual machine runs the same steps with 100 messages and sessions as with 20 times as many."""
-    steps = []
+MOST_CALLS = {"sqlite": 500, "postgresql": 850}
+
+
+def test_an_append_makes_few_calls(sql_store: SqlStore) -> None:
+    """An append calls a bounded number of functions, Python's and C's: a loop by hand takes a quarter of the time."""
+    called = 0
+
+    def count(_frame: FrameType, happens: str, _: object) -> None:
+        nonlocal called
+        called += happens in ("call", "c_call")
+
+    messages = [counted(f"m{number}") for number in range(30)]
+    for message in messages[:10]:
+        sql_store.append(KEY, [message])
+    sys.setprofile(count)
+    try:
+        for message in messages[10:]:
+            sql_store.append(KEY, [message])
+    finally:
+        sys.setprofile(None)
+    assert called / 20 <= MOST_CALLS[sql_store.engine.dialect.name]
+
+
+READS: dict[str, Callable[[SqlStore], object]] = {
+    "newest": lambda store: store.read(KEY, limit=20),
+    "before": lambda store: store.read(KEY, limit=20, before=80),
+    "between": lambda store: store.read(KEY, after=30, before=60),
+    "of ids": lambda store: store.read(KEY, ids=["m10", "m20", "m30"]),
+    "get": lambda store: store.get(KEY),
+    "listing": lambda store: store.page(KEY.caller_id, limit=5),
+    "listing by user": lambda store: store.page(KEY.caller_id, user_id="user", limit=5),
+    "repeat": lambda store: store.append(KEY, [counted("m10")]),
+}
+
+
+def steps_of(store: SqlStore, read: Callable[[], object]) -> int:
+    """How many steps SQLite's virtual machine takes for it."""
+    done: list[None] = []
+    connection = driver_connection(store)
+    connection.set_progress_handler(partial(done.append, None), 1)
+    read()
+    connection.set_progress_handler(None, 0)
+    return len(done)
+
+
+def test_a_read_costs_the_same_however_much_there_is(tmp_path: Path) -> None:
+    """SQLite runs the same steps with 100 messages and sessions as with 20 times as many."""
+    steps: dict[int, dict[str, int]] = {}
     for size in (100, 2_000):
         store = pooled_store(tmp_path / f"{size}.db")
         for number in range(size // 10):
             store.append(SessionKey(f"s{number}", user_id="user"), [counted("m")])
             store.append(SessionKey(f"t{number}", user_id="other"), [counted("m")])
         store.append(KEY, [counted(f"m{number}") for number in range(size)])
-        read(store)
-        done: list[None] = []
-        driver_connection(store).set_progress_handler(partial(done.append, None), 1)
-        read(store)
-        steps.append(len(done))
+        for read in READS.values():
+            read(store)
+        steps[size] = {name: steps_of(store, partial(read, store)) for name, read in READS.items()}
         store.close()
-    assert 0 < steps[1] <= steps[0] + 30  # a deeper tree costs a few steps of a binary search
+    for name, taken in steps[2_000].items():
+        assert 0 < taken <= steps[100][name] + 30, name  # a deeper tree costs a few steps of a binary search
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "newest",
-        "oldest",
-        "of_ids",
-        "of_seqs",
-        "look_up",
-        "conversation",
-        "owner",
-        "conversations",
-        "conversations_of_user",
-    ],
-)
-def test_reads_go_by_index(tmp_path: Path, name: str) -> None:
-    """No read scans a table or sorts in a temporary tree."""
+SUMMARY_READS = [
+    "session", "messages_behind", "cover", "parts", "unfinished", "outlines", "facts_that_hold", "facts_of_keys",
+    "segments", "overlapping", "known_facts", "leaves_over", "leaves_citing",
+]  # fmt: skip
+SORTED_IN_MEMORY = {"facts_of_keys", "leaves_citing", "leaves_over"}
+CONVERSATION_READS = ["tail", "find", "look_up", "conversation", "owner", "conversations", "conversations_of_user"]
+
+
+def test_reads_go_by_index(tmp_path: Path) -> None:
+    """No read scans a table, and only a few of them sort some rows in memory."""
     store = SqlStore(sqlite_url(tmp_path))
-    store.append(KEY, [counted("m")])
+    summarised(store, leaves=2)
     names = {
-        "conversation": b"c", "branch": 0, "caller_id": "c", "user_id": "u", "message_ids": "[]", "seqs": "[]",
-        "before": 1, "after": 1, "row_limit": 1, "before_time": 1, "before_key": b"",
+        "conversation": b"c", "branch": 0, "caller_id": "c", "user_id": "u", "row_limit": 1, "before": 1, "after": 1,
+        "before_time": 1, "before_key": b"", "keys": "[]", "leaf": 1, "leaves": "[]", "places": "[]",
+        "message_ids": "[]", "ids": "[]", "least": 1, "level": 0, "start_seq": 1, "end_seq": 1, "level_below": 0,
+        "from_seq": 1, "to_seq": 1,
     }  # fmt: skip
-    statement = getattr(statements_for("sqlite"), name)
+    statements = {name: getattr(summary_statements_for("sqlite"), name) for name in SUMMARY_READS}
+    for name in CONVERSATION_READS:
+        statements[name] = getattr(statements_for("sqlite"), name)
     with store.engine.connect() as connection:
-        plan = connection.exec_driver_sql(
-            f"EXPLAIN QUERY PLAN {statement.sql}", {**statement.defaults, **names}
-        ).fetchall()
-    steps = [str(row[-1]) for row in plan]
-    assert not [
-        step
-        for step in steps
-        if "SCAN" in step.replace("SCAN anon_1 VIRTUAL TABLE", "the ids") or "TEMP B-TREE FOR ORDER" in step
-    ]
+        for name, statement in statements.items():
+            values = {**statement.defaults, **names}
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement.sql}", values).fetchall()
+            steps = [str(row[-1]) for row in plan]
+            assert not [step for step in steps if "SCAN" in step and "VIRTUAL TABLE" not in step], (name, steps)
+            sorts = [step for step in steps if "TEMP B-TREE" in step]
+            assert name in SORTED_IN_MEMORY or not sorts, (name, steps)
     store.close()
 
 
-def test_a_tail_of_postgres_fetches_what_it_returns(postgres: PostgresServer) -> None:
+def test_every_statement_names_the_caller() -> None:
+    for dialect in ("sqlite", "postgresql"):
+        statements = summary_statements_for(dialect)
+        for name, statement in statements.by_name.items():
+            assert "caller_id" in statement.sql, name
+
+
+def test_a_state_reads_as_many_rows_as_it_returns(tmp_path: Path) -> None:
+    """A state takes two selects, whose steps do not grow with the length of the conversation."""
+    for leaves in (4, 100):
+        store = pooled_store(tmp_path / f"{leaves}.db")
+        summarised(store, leaves=leaves)
+        assert steps_of(store, lambda store=store: store.summaries.state(KEY, limit=20)) < 250
+        assert len(store.summaries.state(KEY, limit=20).messages) == 4
+        store.close()
+
+
+def test_a_state_is_one_moment(tmp_path: Path) -> None:
+    """What another connection commits between its two selects is in neither."""
+    url = sqlite_url(tmp_path)
+    store, other = pooled_store(tmp_path / "arc.db"), SqlStore(url)
+    summarised(store, leaves=2)
+    done: list[str] = []
+
+    def interrupt(sql: str) -> None:
+        if "FROM arc_messages" in sql and not done:
+            done.append(sql)
+            other.append(KEY, [counted("late")])
+
+    connection = driver_connection(store)
+    connection.set_trace_callback(interrupt)
+    state = store.summaries.state(KEY, limit=99)
+    connection.set_trace_callback(None)
+    assert done
+    assert (state.message_count, len(state.messages)) == (12, 4)
+    assert store.summaries.state(KEY, limit=99).message_count == 13
+    store.close()
+    other.close()
+
+
+def test_a_state_is_one_moment_while_others_write(sql_store: SqlStore) -> None:
+    sql_store.append(KEY, [counted("first")])
+
+    def write() -> None:
+        for number in range(40):
+            sql_store.append(KEY, [counted(f"m{number}-{n}") for n in range(3)])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    states = []
+    while writer.is_alive():
+        states.append(sql_store.summaries.state(KEY, limit=1_000))
+    writer.join()
+    assert all(state.message_count == len(state.messages) for state in states)
+    assert sql_store.summaries.state(KEY, limit=1_000).message_count == 121
+
+
+def test_a_read_of_postgres_fetches_what_it_returns(postgres: PostgresServer) -> None:
     """The server's own figures: rows fetched by index are those returned, and no table is read through."""
     url = new_database(postgres)
     store = SqlStore(url)
@@ -257,3 +484,69 @@ def test_a_tail_of_postgres_fetches_what_it_returns(postgres: PostgresServer) ->
         store.close()
         scanned, fetched = (after - start for after, start in zip(figures(), before, strict=True))
     assert (scanned, fetched) == (0, 400)
+
+
+def test_the_words_of_a_question_are_one_statement_on_sqlite(tmp_path: Path) -> None:
+    engine = create_engine(sqlite_url(tmp_path))
+    ran: list[str] = []
+    event.listen(engine, "connect", lambda connection, _: connection.set_trace_callback(ran.append))
+    store = SqlStore(engine)
+    store.index.put(SCOPE, "document", [IndexEntry(str(n), "", {"a": 1 + n / 7, "b": 1.0}) for n in range(90)])
+
+    def statements(terms: str) -> int:
+        ran.clear()
+        found = store.index.lexical(SCOPE, "document", dict.fromkeys(terms, 1.0), limit=99)
+        assert len(found.ids) == 90
+        return sum(not sql.startswith("--") for sql in ran)  # those are FTS5's own
+
+    statements("a")
+    assert statements("abcdefghijklmnop") == statements("b")
+    engine.dispose()
+
+
+def test_other_tenants_cost_nothing_on_sqlite(tmp_path: Path) -> None:
+    """SQLite takes as many steps for a search beside thirty tenants with the same words as with none."""
+    engine = create_engine(sqlite_url(tmp_path))
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    event.listen(engine, "connect", lambda connection, _: connection.set_progress_handler(count, 10))
+    store = SqlStore(engine)
+
+    def search() -> int:
+        nonlocal steps
+        steps = 0
+        store.index.lexical(SCOPE, "document", {"common": 1.0, "word3": 1.0}, limit=5)
+        store.index.dense(SCOPE, "document", VECTOR, embedder="test", filters=PARTS, limit=5)
+        store.index.dense(SCOPE, "document", VECTOR, embedder="test", filters=RANGE, limit=5)
+        return steps
+
+    indexed(store, SCOPE)
+    search()
+    alone = search()
+    for n in range(30):
+        indexed(store, Scope("caller", f"other {n}"))
+    search()
+    assert search() <= alone * 1.3  # trees are deeper by a level
+    store.index.put(SCOPE, "document", [IndexEntry("new", "text", {"common": 1.0})])
+    behind_a_change = search()
+    assert behind_a_change <= alone * 3
+    engine.dispose()
+
+
+def test_a_scope_too_large_for_memory_is_searched_page_by_page(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    store, small = SqlStore(url), SqlStore(url, options=SqlOptions(index_cache_bytes=100))
+    indexed(store, SCOPE)
+    for filters in (None, PARTS, RANGE):
+        asked = {"embedder": "test", "filters": filters, "limit": 7}
+        expected = store.index.dense(SCOPE, "document", VECTOR, **asked)  # type: ignore[arg-type]
+        found = small.index.dense(SCOPE, "document", VECTOR, **asked)  # type: ignore[arg-type]
+        assert found == expected
+        assert len(found) == 7
+    store.close()
+    small.close()

@@ -31,7 +31,7 @@ from arc_common.stores.migrate import current_revision, upgrade
 from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
 from arc_common.testing.conversation_store_contract import counted, ids
 from tests.support import processes as workers
-from tests.support.databases import new_database
+from tests.support.databases import new_database, sqlite_url
 from tests.support.processes import Helper
 from tests.support.servers import PostgresServer, free_port
 
@@ -172,7 +172,6 @@ def test_an_engine_of_the_users_own_keeps_its_ways(database: str) -> None:
 
 
 def test_a_strict_engine_of_the_users_own(postgres_database: Callable[[], str]) -> None:
-    """Where everything is SERIALIZABLE, the store still locks and waits by itself, and changes nothing for others."""
     engine = create_engine(
         postgres_database(),
         isolation_level="SERIALIZABLE",
@@ -193,7 +192,6 @@ def test_a_strict_engine_of_the_users_own(postgres_database: Callable[[], str]) 
 
 
 def test_closing_twice_and_using_again(sql_store: SqlStore) -> None:
-    """Closing gives back the connections; it may be repeated."""
     sql_store.append(KEY, [counted("a")])
     sql_store.close()
     sql_store.close()
@@ -206,8 +204,17 @@ def test_closing_twice_and_using_again(sql_store: SqlStore) -> None:
 # Settings of each connection
 
 
+def test_a_closed_database_is_one_file_that_can_be_copied(tmp_path: Path) -> None:
+    store = SqlStore(sqlite_url(tmp_path))
+    stored = store.append(KEY, [counted("a")])
+    store.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["arc.db"]
+    again = SqlStore(f"sqlite:///{(tmp_path / 'arc.db').rename(tmp_path / 'copy.db')}")
+    assert again.read(KEY) == stored
+    again.close()
+
+
 def test_every_connection_is_durable_and_secure(tmp_path: Path) -> None:
-    """Also those that a pool makes later: WAL, a sync at each commit, no deleted text left, patience with others."""
     store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
     store.append(KEY, [counted("a")])
     driver = SqliteDriver(store.engine)
@@ -365,7 +372,6 @@ def test_connections_that_the_server_ended(postgres: PostgresServer, postgres_da
 
 
 def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
-    """A writer waits for another's transaction instead of failing."""
     store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
     store.append(KEY, [counted("a")])
     other = sqlite3.connect(tmp_path / "arc.db", isolation_level=None, check_same_thread=False)

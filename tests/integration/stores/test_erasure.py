@@ -1,63 +1,122 @@
-"""What the index has of a session goes with the session, and nothing else does."""
+"""What is deleted leaves nothing behind in any table, and takes nothing else along."""
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
+from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import SessionKey
+from arc_common.protocols.memories import IndexChange, MemoryChange
 from arc_common.protocols.search_index import EntryKind, IndexEntry, Scope
+from arc_common.protocols.summaries import Commit
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
+from arc_common.testing.memory_store_contract import a_memory
 from arc_common.testing.search_index_contract import an_entry
+from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 
 KEY = SessionKey("session", caller_id="caller", user_id="user")
-OWN = Scope("caller", "user", "session")
+OWN, USERS = Scope("caller", "user", "session"), Scope("caller", "user")
 SECRET = "S3CRET"
 
-ENDS: list[Callable[[SqlStore], object]] = [
-    lambda store: store.delete(KEY),
-    lambda store: store.delete(KEY, keep_session=True),
-]
+
+def rows(url: str) -> set[str]:
+    """All rows of all tables, as text that begins with the table's name."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        tables = [name for name in inspect(engine).get_table_names() if name.startswith("arc_")]
+        assert {"arc_views", "arc_messages", "arc_segments", "arc_facts"} <= set(tables)
+        found = {f"{name}: {row!r}" for name in tables for row in connection.execute(text(f"SELECT * FROM {name}"))}
+    engine.dispose()
+    return found
 
 
-def everywhere(store: SqlStore) -> list[tuple[Scope, EntryKind]]:
-    """Scopes with an entry of the session's and others; the first two are the session's."""
+def tables_with(url: str, wanted: str) -> list[str]:
+    return sorted({row.partition(":")[0] for row in rows(url) if wanted in row})
+
+
+# Sessions
+
+
+REMOVALS: dict[str, Callable[[SqlStore], object]] = {
+    "delete": lambda store: store.delete(KEY),
+    "clear": lambda store: store.delete(KEY, keep_session=True),
+    "edit": lambda store: store.append(KEY, [counted("m2", "harmless")]),
+    "remove": lambda store: store.remove(KEY, ["m2"]),
+}
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_nothing_of_a_removed_message_is_left_or_comes_back(database: str, sql_store: SqlStore, removal: str) -> None:
+    """A secret goes from its message, its leaf, what stood above, its facts and the view, also under a late lease."""
+    summaries = sql_store.summaries
+    sql_store.append(KEY, [counted(f"m{n}", SECRET if n == 2 else "hello") for n in range(1, 33)])
+    epoch = summaries.state(KEY, limit=0).epoch
+    secret: dict[str, Any] = {"value": SECRET, "key": SECRET, "sources": ("m2",)}
+    for start in (1, 5, 9, 13):
+        fact = a_fact(f"f{start}", start, **(secret if start in (1, 9) else {}))
+        leaf = a_leaf(start, start + 3, narrative=SECRET if start in (1, 9) else "hello")
+        assert summaries.commit(KEY, Commit(leaf, (fact,)), lease=None, epoch=epoch)
+    for level in (1, 2, 3):
+        assert summaries.commit(KEY, Commit(a_leaf(1, 16, level=level, narrative=SECRET)), lease=None, epoch=epoch)
+    view = a_view(1, 16, narrative=SECRET, facts=(SECRET,), instructions=(SECRET,))
+    assert summaries.adopt(KEY, view, epoch=epoch)
+    assert tables_with(database, SECRET) == ["arc_facts", "arc_messages", "arc_segments", "arc_views"]
+    late = SqlStore(database)
+    lease = late.summaries.claim(KEY, owner="late", seconds=60)
+    assert lease is not None
+    REMOVALS[removal](sql_store)
+    assert tables_with(database, SECRET) == []
+    leaf = Commit(a_leaf(17, 20, narrative=SECRET))
+    assert not late.summaries.commit(KEY, leaf, lease=lease, epoch=lease.epoch)
+    sql_store.append(KEY, [counted(f"n{n}") for n in range(1, 33)])
+    assert not late.summaries.commit(KEY, leaf, lease=lease, epoch=lease.epoch)
+    assert tables_with(database, SECRET) == []
+    late.close()
+
+
+def test_a_deleted_session_leaves_no_row(database: str, sql_store: SqlStore) -> None:
+    key = SessionKey("session", caller_id="somebody", user_id="user")
+    sql_store.append(key, [counted(f"m{n}") for n in range(1, 9)])
+    epoch = sql_store.summaries.state(key, limit=0).epoch
+    sql_store.summaries.commit(key, Commit(a_leaf(1, 4), (a_fact("f"),)), lease=None, epoch=epoch)
+    assert len(tables_with(database, "somebody")) == 5
+    sql_store.delete(key)
+    assert tables_with(database, "somebody") == []
+
+
+# The search index
+
+
+def test_a_session_takes_its_own_index_entries_along(sql_store: SqlStore) -> None:
     places: list[tuple[Scope, EntryKind]] = [
-        (OWN, "message"), (OWN, "fact"), (Scope("caller", "user"), "memory"), (Scope("caller"), "document"),
+        (OWN, "message"), (OWN, "fact"), (USERS, "memory"), (Scope("caller"), "document"),
         (Scope("caller", "user", "other"), "message"), (Scope("another", "user", "session"), "message"),
     ]  # fmt: skip
-    for scope, kind in places:
-        store.index.put(scope, kind, [an_entry("a", f"word {SECRET}", vector=[1, 0], metadata={"k": SECRET})])
-    return places
+    for removal in ("delete", "clear"):
+        sql_store.append(KEY, [counted("m1")])
+        for scope, kind in places:
+            sql_store.index.put(scope, kind, [an_entry("a", f"word {SECRET}", vector=[1, 0], metadata={"k": SECRET})])
+        REMOVALS[removal](sql_store)
+        assert [sql_store.index.count(*place) for place in places] == [0, 0, 1, 1, 1, 1]
+        assert sql_store.index.embedding(OWN, "message") is None
 
 
-@pytest.mark.parametrize("end", ENDS, ids=["delete", "clear"])
-def test_a_session_takes_its_entries_along(sql_store: SqlStore, end: Callable[[SqlStore], object]) -> None:
-    """Those of all kinds; its user's, its caller's and those of other sessions stay."""
-    store = sql_store
-    store.append(KEY, [counted("m1")])
-    places = everywhere(store)
-    end(store)
-    assert [store.index.count(*place) for place in places] == [0, 0, 1, 1, 1, 1]
-    assert store.index.embedding(OWN, "message") is None
-
-
-@pytest.mark.parametrize("end", ENDS, ids=["delete", "clear"])
-def test_nothing_is_left_in_the_tables(database: str, end: Callable[[SqlStore], object]) -> None:
-    """Neither readable text nor a token nor a vector: not in any table of the index, FTS5's own ones included."""
-    store = SqlStore(database)
-    store.append(KEY, [counted("m1")])
-    before = rows(database)
-    entry = an_entry("a", f"word {SECRET}", vector=[1, 0], metadata={"k": SECRET}, source=SECRET)
-    store.index.put(OWN, "message", [entry])
-    assert any(SECRET in row for row in rows(database))
-    end(store)
-    assert not any(SECRET in row for row in rows(database))
-    left = {row for row in rows(database) - before if row.startswith("arc_index") and "_words_" not in row}
-    assert left == set()
-    store.close()
+def test_nothing_of_the_index_is_left_in_the_tables(database: str, sql_store: SqlStore) -> None:
+    """Neither readable text nor a token nor a vector stays in any table, FTS5's own ones included."""
+    for removal in ("delete", "clear"):
+        sql_store.append(KEY, [counted("m1")])
+        before = rows(database)
+        entry = an_entry("a", f"word {SECRET}", vector=[1, 0], metadata={"k": SECRET}, source=SECRET)
+        sql_store.index.put(OWN, "message", [entry])
+        assert any(SECRET in row for row in rows(database))
+        REMOVALS[removal](sql_store)
+        assert not any(SECRET in row for row in rows(database))
+        left = {row for row in rows(database) - before if row.startswith("arc_index") and "_words_" not in row}
+        assert left == set()
 
 
 def test_a_database_file_keeps_no_word_of_what_was_erased(tmp_path: Path) -> None:
@@ -75,11 +134,69 @@ def test_a_database_file_keeps_no_word_of_what_was_erased(tmp_path: Path) -> Non
     assert b"harmless" not in held
 
 
-def rows(url: str) -> set[str]:
-    """All rows of all tables, as text."""
-    engine = create_engine(url)
-    with engine.connect() as connection:
-        tables = [name for name in inspect(engine).get_table_names() if name.startswith("arc_")]
-        found = {f"{name}: {row!r}" for name in tables for row in connection.execute(text(f"SELECT * FROM {name}"))}
-    engine.dispose()
-    return found
+# Memories
+
+
+def test_nothing_of_erased_memories_is_left_in_the_tables(database: str, sql_store: SqlStore) -> None:
+    """Neither rows nor names stay, when a scope is erased and when its session is forgotten."""
+    key = SessionKey(SECRET, "caller", SECRET)
+    sql_store.memories.find(USERS)
+    before = rows(database)
+    erase: list[Callable[[], object]] = [
+        lambda: sql_store.memories.erase(Scope("caller", SECRET)),
+        lambda: sql_store.memories.forget(key),
+    ]
+    for forget in erase:
+        for scope in (Scope("caller", SECRET), Scope("caller", SECRET, SECRET)):
+            memory = a_memory("a", SECRET, sources=((SECRET, SECRET),), metadata={SECRET: SECRET})
+            assert sql_store.memories.commit(scope, MemoryChange((memory,)), version=0)
+        forget()
+        assert {row for row in rows(database) - before if row.startswith(("arc_scopes", "arc_record"))} == set()
+
+
+@pytest.fixture
+def store(sql_store: SqlStore) -> SqlStore:
+    """A store with one memory that is found by its word and has a vector."""
+    index = IndexChange((an_entry("old", "word", vector=[1, 0]),))
+    assert sql_store.memories.commit(USERS, MemoryChange((a_memory("old"),)), version=0, index=index)
+    return sql_store
+
+
+def held(store: SqlStore) -> tuple[list[str], list[str]]:
+    """The memories that there are, and those that are found."""
+    known = store.memories.changes(USERS)
+    found = store.index.lexical(USERS, "memory", {"word": 1.0}, limit=9)
+    return sorted(outline.id for outline in known.outlines), sorted(found.ids)
+
+
+def test_memories_and_their_index_entries_change_at_once(store: SqlStore) -> None:
+    version = store.memories.changes(USERS).version
+    change = MemoryChange((a_memory("new"),), ("old",))
+    index = IndexChange((an_entry("new", "word"),), ("old", "never there"))
+    assert store.memories.commit(USERS, change, version=version, index=index)
+    assert held(store) == (["new"], ["new"])
+    assert store.index.count(USERS, "memory") == 1
+
+
+def test_a_refused_change_leaves_memories_and_index_alone(store: SqlStore) -> None:
+    """Neither changes when another writer was first, or when the index refuses an entry."""
+    version = store.memories.changes(USERS).version
+    index = IndexChange((an_entry("new", "word"),), ("old",))
+    assert store.memories.commit(USERS, MemoryChange((a_memory("new"),)), version=version + 1, index=index) is None
+    index = IndexChange((an_entry("new", "word", vector=[1, 0, 0]),))
+    with pytest.raises(InvalidInputError):
+        store.memories.commit(USERS, MemoryChange((a_memory("new"),)), version=version, index=index)
+    assert held(store) == (["old"], ["old"])
+    assert store.memories.changes(USERS).version == version
+
+
+def test_what_is_forgotten_is_found_no_more(store: SqlStore) -> None:
+    version = store.memories.changes(USERS).version
+    said = MemoryChange((a_memory("said", sources=(("s", "m"),)), a_memory("more", sources=(("s", "n"),))))
+    index = IndexChange((an_entry("said", "word"), an_entry("more", "word", vector=[0, 1])))
+    assert store.memories.commit(USERS, said, version=version, index=index)
+    store.memories.forget(SessionKey("s", "caller", "user"), ["m"])
+    assert held(store) == (["more", "old"], ["more", "old"])
+    store.memories.forget(SessionKey("s", "caller", "user"))
+    assert held(store) == (["old"], ["old"])
+    assert list(store.index.vectors(USERS, "memory", ["old", "more", "said"])) == ["old"]

@@ -40,7 +40,6 @@ def test_the_session_written_longest_ago_leaves(caplog: pytest.LogCaptureFixture
 
 
 def test_everything_made_from_it_leaves_too() -> None:
-    """Summaries, facts, its entries in the index, and memories that rest on it alone; other memories stay."""
     store = SqlStore(max_sessions=1)
     (message,) = store.append(OLD, [counted("m1")])
     epoch = store.summaries.state(OLD, limit=0).epoch
@@ -64,7 +63,6 @@ def test_everything_made_from_it_leaves_too() -> None:
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # what the test is about
 def test_both_sides_of_a_fork_go_on() -> None:
-    """Also when another thread writes at that moment; neither side sees what the other writes from then on."""
     store, stop = SqlStore(), Event()
     store.append(OLD, [counted("m0")])
     place = Scope("default", "ann")
@@ -106,6 +104,5 @@ def test_an_index_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_cap_below_one_is_refused() -> None:
-    """By name."""
     with pytest.raises(InvalidInputError, match="max_sessions"):
         SqlStore(max_sessions=0)

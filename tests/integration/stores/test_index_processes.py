@@ -1,9 +1,8 @@
 """The index in several processes at once, and in one that forks."""
 
 import os
-import subprocess
-import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,29 +13,27 @@ from arc_common.filters import Condition
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.search_index_contract import an_entry, matching
-from tests.support.index_worker import SHARED, WORDS
-from tests.support.processes import ROOT
+from tests.support.processes import INDEXED, WORDS, Helper, churn
 
 SCOPE = Scope("caller")
 
 
-def test_statistics_stay_exact(database: str, sql_store: SqlStore) -> None:
+@pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=pytest.mark.torture)])
+def test_statistics_stay_exact(helper: Helper, database: str, sql_store: SqlStore, tmp_path: Path, rounds: int) -> None:
     """Three processes store, replace, remove and embed the same entries: what is counted is what is there."""
-    sql_store.index.count(SHARED, "memory")
-    command = [sys.executable, "-m", "tests.support.index_worker", database]
-    workers = [subprocess.Popen([*command, str(seed), "60"], cwd=ROOT) for seed in range(3)]
-    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
-    entries = sql_store.index.scan(SHARED, "memory", limit=1_000)
-    found = sql_store.index.lexical(SHARED, "memory", dict.fromkeys(WORDS, 1.0), limit=1_000)
+    sql_store.index.count(INDEXED, "memory")
+    helper.run(churn, tmp_path, [{"url": database, "seed": seed, "rounds": rounds} for seed in range(3)])
+    entries = sql_store.index.scan(INDEXED, "memory", limit=1_000)
+    found = sql_store.index.lexical(INDEXED, "memory", dict.fromkeys(WORDS, 1.0), limit=1_000)
     holders = Counter(word for entry in entries for word in entry.terms)
     assert entries
     assert found.count == len(entries) == len(found.ids)
     assert found.total_length == sum(entry.length for entry in entries)
     assert found.document_frequencies.tolist() == [holders[word] for word in WORDS]
     embedded = {entry.id for entry in entries if entry.vector is not None}
-    near = sql_store.index.dense(SHARED, "memory", np.array([1, 0], np.float32), embedder="test", limit=1_000)
+    near = sql_store.index.dense(INDEXED, "memory", np.array([1, 0], np.float32), embedder="test", limit=1_000)
     assert {name for name, _ in near} == embedded
-    assert (sql_store.index.embedding(SHARED, "memory") is None) == (not embedded)
+    assert (sql_store.index.embedding(INDEXED, "memory") is None) == (not embedded)
     engine = create_engine(database)
     with engine.connect() as connection:
         counted = connection.execute(text("SELECT entries, vectors FROM arc_index_scopes")).one()
@@ -47,7 +44,6 @@ def test_statistics_stay_exact(database: str, sql_store: SqlStore) -> None:
 
 
 def test_what_another_process_changed_is_found(database: str, sql_store: SqlStore) -> None:
-    """New and changed words and vectors, entries that went, a scope that was made anew: all in the next search."""
     store = SqlStore(database)
     other, index = store.index, sql_store.index
 
@@ -92,7 +88,6 @@ def test_vectors_alone_are_asked_for(database: str, sql_store: SqlStore) -> None
 
 
 def test_long_texts_are_compared_to_their_ends(sql_store: SqlStore) -> None:
-    """Though only their beginnings are indexed."""
     index, start = sql_store.index, "한" * 100
     held = {name: start + name for name in "abc"} | {"0": start, "z": "z"}
     index.put(SCOPE, "document", [IndexEntry(key, "", {}, {"t": text}) for key, text in held.items()])
@@ -103,7 +98,6 @@ def test_long_texts_are_compared_to_their_ends(sql_store: SqlStore) -> None:
 
 
 def test_an_index_goes_on_in_a_forked_child(sql_store: SqlStore) -> None:
-    """Both sides search and store, with connections and copies of their own."""
     index = sql_store.index
     index.put(SCOPE, "document", [an_entry("a", "red", vector=[1, 0])])
     assert matching(index, SCOPE, "red") == ["a"]

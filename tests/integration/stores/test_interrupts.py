@@ -56,8 +56,10 @@ def add_memory(engine: ContextEngine, number: int) -> object:
     return engine.memories(user_id="ann").add(f"Ann has {number} bees.")
 
 
-def interrupted_once(run: Callable[[], object], done: set[tuple[object, ...]], folders: tuple[str, ...]) -> bool:
-    """Run it, and interrupt it at the first line below the folders that is not in `done`; whether there was one."""
+def interrupted_once(
+    run: Callable[[], object], done: set[tuple[object, ...]], folders: tuple[str, ...], every: int
+) -> bool:
+    """Run it, and interrupt it at a line below the folders that is not in `done`: at one of `every` such lines."""
     hit: list[tuple[object, ...]] = []
 
     def lines_of(called: object) -> Callable[[FrameType, str, object], Any]:
@@ -66,8 +68,9 @@ def interrupted_once(run: Callable[[], object], done: set[tuple[object, ...]], f
                 line = (frame.f_code.co_filename, frame.f_lineno, called)
                 if line not in done and not is_safe(frame.f_code, frame.f_lasti):
                     done.add(line)
-                    hit.append(line)
-                    raise KeyboardInterrupt
+                    if len(done) % every == 0:
+                        hit.append(line)
+                        raise KeyboardInterrupt
             return lines
 
         return lines
@@ -134,23 +137,20 @@ def stranger(url: str) -> Iterator[Callable[[], None]]:
         yield write
 
 
+SHORT = [
+    ("file", append), ("file", context), ("file", add_documents), ("memory", summarize), ("memory", add_memory),
+    ("postgres", append),
+]  # fmt: skip
+LONG = [*SHORT, ("file", summarize), ("memory", append), ("memory", add_documents)]
+
+
 @pytest.mark.parametrize(
-    ("url", "operation"),
-    [
-        ("file", append),
-        ("file", context),
-        ("file", summarize),
-        ("file", add_documents),
-        ("memory", append),
-        ("memory", summarize),
-        ("memory", add_documents),
-        ("memory", add_memory),
-        ("postgres", append),
-    ],
+    ("url", "operation", "every"),
+    [(*one, 9) for one in SHORT] + [pytest.param(*one, 1, marks=pytest.mark.torture) for one in LONG],
     indirect=["url"],
 )
 def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
-    url: str, stranger: Callable[[], None], operation: Operation
+    url: str, stranger: Callable[[], None], operation: Operation, every: int
 ) -> None:
     """After each one another thread, another connection and a fork go on; a turn is there whole or not at all."""
     summaries = {} if operation in (context, summarize) else {"summary": OFF}
@@ -168,12 +168,12 @@ def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
                 acknowledged.extend(stored)  # type: ignore[arg-type]  # what an append returns
 
         folders = MEMORY if operation is add_memory else BELOW if url.startswith("sqlite") else (ARC,)
-        while interrupted_once(once, done, folders):
+        while interrupted_once(once, done, folders, every):
             number += 1
             stranger()
             revised = Message(Role.USER, f"Revision {number}", id="m")
             other.submit(engine.session("other").append, revised).result(timeout=30)
-        assert number > (100 if operation is summarize else 200)
+        assert number * every > (100 if operation is summarize else 200)
         stored = engine.session("s").messages()
         assert {message.id for message in acknowledged} <= {message.id for message in stored}
         assert [message.role for message in stored] == [Role.USER, Role.ASSISTANT] * (len(stored) // 2)

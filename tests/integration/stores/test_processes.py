@@ -34,7 +34,7 @@ def assert_sound(url: str, store: SqlStore) -> None:
             assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
 
 
-@pytest.mark.parametrize("each", [25, pytest.param(200, marks=pytest.mark.torture)], ids=["short", "long"])
+@pytest.mark.parametrize("each", [15, pytest.param(200, marks=pytest.mark.torture)], ids=["short", "long"])
 def test_eight_processes_append_to_one_session(helper: Helper, database: str, tmp_path: Path, each: int) -> None:
     """Nothing is lost, duplicated or raised, and each process's order is kept."""
     writers = [{"url": database, "name": f"w{number}", "count": each, "at": time.time() + 0.3} for number in range(8)]
@@ -49,12 +49,11 @@ def test_eight_processes_append_to_one_session(helper: Helper, database: str, tm
     store.close()
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=pytest.mark.torture)], ids=["short", "long"])
+@pytest.mark.parametrize("rounds", [1, pytest.param(30, marks=pytest.mark.torture)], ids=["short", "long"])
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_eight_processes_open_a_fresh_database(
     helper: Helper, kind: str, tmp_path: Path, postgres: PostgresServer, rounds: int
 ) -> None:
-    """The tables are made once; all eight go on."""
     for number in range(rounds):
         is_file = kind == "sqlite"
         url = f"sqlite:///{tmp_path / f'fresh-{number}.db'}" if is_file else new_database(postgres, tables=False)
@@ -63,7 +62,7 @@ def test_eight_processes_open_a_fresh_database(
             log.unlink()
 
 
-@pytest.mark.parametrize("kills", [30, pytest.param(250, marks=pytest.mark.torture)], ids=["short", "long"])
+@pytest.mark.parametrize("kills", [12, pytest.param(250, marks=pytest.mark.torture)], ids=["short", "long"])
 def test_what_was_acknowledged_survives_sigkill(helper: Helper, database: str, tmp_path: Path, kills: int) -> None:
     """Writers are killed at random moments, two at a time: a quarter while they start, the first ones on no tables.
 
@@ -124,7 +123,7 @@ def test_a_store_works_on_both_sides_of_a_fork(helper: Helper, database: str, tm
     assert (ended, names) == ("child ended 0", "before, child 1, parent, child 2")
 
 
-@pytest.mark.parametrize("forks", [12, pytest.param(300, marks=pytest.mark.torture)], ids=["short", "long"])
+@pytest.mark.parametrize("forks", [6, pytest.param(300, marks=pytest.mark.torture)], ids=["short", "long"])
 def test_forks_while_another_thread_writes(helper: Helper, database: str, tmp_path: Path, forks: int) -> None:
     """No child waits for a lock that a thread of its parent held; all that was acknowledged is there."""
     (acknowledged,) = helper.run(workers.fork_while_writing, tmp_path, [{"url": database, "forks": forks}])
@@ -135,9 +134,9 @@ def test_forks_while_another_thread_writes(helper: Helper, database: str, tmp_pa
     store.close()
 
 
+@pytest.mark.torture
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root: every other test starts the server as an ordinary user")
 def test_the_server_of_these_tests_starts_as_an_ordinary_user_too(helper: Helper) -> None:
-    """As root the fixture starts it under another user; an ordinary user starts it as himself."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         copied_package(Path(folder))
@@ -147,14 +146,12 @@ def test_the_server_of_these_tests_starts_as_an_ordinary_user_too(helper: Helper
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root")
 def test_the_server_of_these_tests_does_not_run_as_root(postgres: PostgresServer) -> None:
-    """PostgreSQL would refuse to."""
     assert Path(f"/proc/{postgres.pid}").stat().st_uid == NOBODY
 
 
 def test_an_edit_of_a_process_that_dies_behind_it_leaves_no_memory_of_the_words_before(
     helper: Helper, database: str, tmp_path: Path
 ) -> None:
-    """Neither the process that goes on finds it, nor one that comes."""
     with ContextEngine.open(database, settings=ArcSettings(memory={"enabled": False})) as engine:
         engine.session("s", user_id="ann").append([Message("user", "I moved to Busan.", id="m")])
         ann = engine.memories(user_id="ann")

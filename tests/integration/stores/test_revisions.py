@@ -61,7 +61,6 @@ def stretches(store: SqlStore) -> list[tuple[int, int, int, bool]]:
 def test_only_what_was_made_from_the_revised_message_is_undone(
     sql_store: SqlStore, beside: list[CountedMessage], cap: int | None
 ) -> None:
-    """Whatever else the append holds."""
     summarised(sql_store)
     sql_store.append(SHARED, [counted("m2", "other"), *beside], max_messages=cap)
     assert stretches(sql_store) == [(0, 1, 4, False), (0, 5, 8, True)]
@@ -80,7 +79,6 @@ def test_a_block_without_its_leaves_is_undone_too(sql_store: SqlStore) -> None:
 
 
 def test_many_messages_are_revised_at_once(sql_store: SqlStore) -> None:
-    """Each by the text that came last for it."""
     summarised(sql_store)
     given = [counted(f"m{n}", f"text {n}") for n in range(1, 13)]
     assert [one.revision for one in sql_store.append(SHARED, given)] == [2] * 12

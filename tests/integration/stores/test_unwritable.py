@@ -42,10 +42,6 @@ def open_folder() -> Iterator[Path]:
 
 
 def test_a_file_in_a_folder_that_can_t_be_written_is_read(helper: Helper, tmp_path: Path, open_folder: Path) -> None:
-    """As on a read-only mount, where SQLite can't make its log; writing is an error that says so.
-
-    What others write there later is read by the same engine.
-    """
     folder = open_folder / "mounted"
     folder.mkdir()
     path = folder / "arc.db"
@@ -79,7 +75,6 @@ def test_a_file_in_a_folder_that_can_t_be_written_is_read(helper: Helper, tmp_pa
 
 
 def test_a_full_disk_leaves_all_reads(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Also those that would index first what is new; what is written fails."""
     url = f"sqlite:///{tmp_path / 'arc.db'}"
     fill(url)
     with ContextEngine.open(url, settings=ArcSettings()) as engine:

@@ -26,7 +26,6 @@ def scored(text, **values):
 
 
 def test_memories_as_a_block():
-    """To the letter."""
     shown = render_memories(
         [scored("User lives in Seoul", importance=0.9), scored("Likes tea", type="preference", importance=0.55)]
     )
@@ -51,7 +50,6 @@ def test_somebody_s_own_words_are_said_to_be_theirs():
 
 @given(st.text(min_size=1, max_size=80).filter(lambda text: text.strip() and "\x00" not in text))
 def test_a_memory_is_one_line_of_data(text):
-    """Whatever it holds: no line of its own, no marker of arc's."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -63,14 +61,12 @@ def test_a_memory_is_one_line_of_data(text):
 
 
 def test_what_was_shown_is_taken_out_again():
-    """Also where somebody repeats it."""
     block = render_memories([scored("User lives in Seoul")])
     assert without_memories(f"Sure.\n{block}\nAnything else?") == "Sure.\n\n\n\nAnything else?"
     assert without_memories("A label, [FACT], in a list [1]") == "A label, [FACT], in a list [1]"
 
 
 def test_memories_are_known_in_any_kind_of_list():
-    """As models and people copy them, and as the tools show them."""
     cases = [
         "- [FACT] User lives in Oslo (importance: 0.9)",
         "[FACT] User lives in Oslo (importance: 0.9)",
@@ -89,42 +85,20 @@ def test_memories_are_known_in_any_kind_of_list():
 
 
 def test_a_memory_within_a_line_is_taken_out():
-    """Up to its importance."""
     shown = "You told me [FACT] User lives in Oslo (importance: 0.9) and [FACT] User likes tea (importance: 0.5)."
     assert without_memories(shown) == "You told me  and ."
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "\n",
-        " \n",
-        " ",
-        "\t",
-        "- [FACT] ",
-        "[FACT] (importance: 1)",
-        "(importance: 1",
-        "1",
-        "[a",
-        "[FACT]",
-        "a [FACT] b",
-        "> ",
-    ],
-)
-@pytest.mark.parametrize("start", ["[", "- [FACT] x (importance: 1."])
-def test_hostile_texts_are_read_in_linear_time(unit, start):
-    """Ten times the text takes no more than some ten times as long."""
-
-    def seconds(length):
-        text = start + unit * (length // len(unit)) + "x"
-        taken = []
-        for _ in range(3):
-            began = time.thread_time()
-            without_memories(text)
-            taken.append(time.thread_time() - began)
-        return min(taken)
-
-    assert seconds(100_000) < 40 * seconds(10_000) + 0.05
+def test_hostile_texts_are_read_in_linear_time():
+    """A quadratic step would take minutes for these."""
+    began = time.process_time()
+    for start in ("[", "- [FACT] x (importance: 1."):
+        for unit in (
+            "\n", " \n", " ", "\t", "- [FACT] ", "[FACT] (importance: 1)", "(importance: 1", "1", "[a", "[FACT]",
+            "a [FACT] b", "> ",
+        ):  # fmt: skip
+            without_memories(start + unit * (100_000 // len(unit)) + "x")
+    assert time.process_time() - began < 20
 
 
 @pytest.mark.parametrize("mode", ["chat", "rag", "agent"])
@@ -146,7 +120,6 @@ def test_the_request(mode):
 
 
 def test_an_unknown_mode():
-    """Refused by name."""
     with pytest.raises(InvalidInputError, match="mode"):
         render_extraction_request([], mode="poem")
 
@@ -172,7 +145,6 @@ def test_an_answer_is_read_tolerantly():
 
 
 def test_nothing_worth_remembering():
-    """Is an answer."""
     cases = ["[]", "```json\n[]\n```", "None", "Nothing to remember: []", '{"memories": []}']
     for answer in cases:
         assert parse_extraction(answer) == []
@@ -180,13 +152,11 @@ def test_nothing_worth_remembering():
 
 @pytest.mark.parametrize("answer", ["", "I'm sorry, I can't.", "42"])
 def test_no_answer(answer):
-    """Is none."""
     with pytest.raises(MemoryFormatError):
         parse_extraction(answer)
 
 
 def test_importance():
-    """Brought between 0 and 1; a half where it says nothing."""
     cases = [
         ("7", 1.0),
         ("-3", 0.0),
@@ -204,7 +174,6 @@ def test_importance():
 
 @given(st.text(max_size=200))
 def test_any_answer(answer):
-    """Is read or refused."""
     try:
         memories = parse_extraction(answer)
     except MemoryFormatError:
@@ -213,7 +182,6 @@ def test_any_answer(answer):
 
 
 def test_an_enormous_answer():
-    """At most 16 memories of 500 characters."""
     answer = "[" + ",".join(f'{{"content": "{n} {"x" * 2_000}"}}' for n in range(40)) + "]"
     memories = parse_extraction(answer)
     assert len(memories) == 16

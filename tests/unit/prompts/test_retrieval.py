@@ -19,7 +19,6 @@ markers = st.text(st.sampled_from("ab \n</arc:question>conversation"), max_size=
 
 @given(markers, markers)
 def test_question_and_conversation_are_data(question, said):
-    """Each in one block that nothing in it can end."""
     history = [Message("user", said or "x"), Message("assistant", said or "x")]
     request = render_standalone_question_request(question, history)
     assert [name for name, _ in parse_fences(request[1].text)[1]] == ["conversation", "question"]
@@ -51,18 +50,15 @@ def test_question_and_conversation_are_data(question, said):
     ],
 )
 def test_questions_are_read(answer, expected):
-    """Without what models put around them."""
     assert parse_standalone_question(answer, question="How much is it?") == expected
 
 
 def test_a_long_question_may_stay_long():
-    """Up to twice what was asked."""
     question = "word " * 150 + "it?"
     assert parse_standalone_question("word " * 200, question=question) is not None
 
 
 def test_a_long_passage_is_cut_at_a_sentence():
-    """Or at a word, or anywhere."""
     passage = parse_hypothetical_answer("The camera weighs 300 grams. " * 200)
     assert passage.endswith("300 grams.")
     assert 1_900 < len(passage) <= 2_000
@@ -72,7 +68,6 @@ def test_a_long_passage_is_cut_at_a_sentence():
 
 @given(st.text(max_size=200))
 def test_any_answer_is_read(answer):
-    """As one line that any store can hold, or as none."""
     for read in (parse_hypothetical_answer(answer), parse_standalone_question(answer, question="q")):
         assert read is None or (read == " ".join(read.split()) != "" and "\x00" not in read)
         assert read is None or read.encode()
@@ -95,5 +90,4 @@ def test_any_answer_is_read(answer):
     ],
 )
 def test_queries_are_read_line_by_line(answer, expected):
-    """Without what models put around them."""
     assert parse_queries(answer) == expected

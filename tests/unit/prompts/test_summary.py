@@ -129,28 +129,11 @@ def test_a_conversation_is_cut_in_the_middle_of_its_longest_messages(lengths, mo
         json.dumps({**GOOD, "narrative": ["The user asks.", "All agree."]}).replace('", "All', ' ", "All'),
     ],
     ids=[
-        "plain",
-        "fence",
-        "prose",
-        "commas",
-        "nested",
-        "lines",
-        "open",
-        "cut",
-        "mapping",
-        "strings",
-        "a string",
-        "mappings",
-        "objects",
-        "another category",
-        "listed",
-        "listed with commas",
-        "again",
-        "list",
+        "plain", "fence", "prose", "commas", "nested", "lines", "open", "cut", "mapping", "strings", "a string",
+        "mappings", "objects", "another category", "listed", "listed with commas", "again", "list",
     ],
-)
+)  # fmt: skip
 def test_a_good_answer_is_read_however_it_is_written(answer):
-    """One fact and the narrative come out."""
     parsed = parse_summary(answer)
     assert [(fact.key, fact.value) for fact in parsed.facts] == [("order", "ORD-7731")]
     assert parsed.narrative.startswith("The user asks.")
@@ -158,7 +141,6 @@ def test_a_good_answer_is_read_however_it_is_written(answer):
 
 
 def test_facts_by_category_are_lines_of_key_and_value():
-    """As known facts are shown; the first colon divides, one in a time or an address doesn't."""
     cases = [
         ({"NUMERIC": ["gate: 2291"], "DECISION": ["paint: red"]}, ["gate|2291|NUMERIC", "paint|red|DECISION"]),
         ({"GENERAL": ["likes tea"]}, ["note|likes tea|GENERAL"]),
@@ -187,13 +169,11 @@ def test_facts_by_category_are_lines_of_key_and_value():
 
 
 def test_categories_without_facts_around_them_are_read():
-    """What else the answer says is no fact."""
     parsed = parse_summary('{"ENTITY": ["a: b"], "state": {"c": "d"}, "mood": "fine", "narrative": "n"}')
     assert [(fact.key, fact.category.value) for fact in parsed.facts] == [("a", "ENTITY"), ("c", "STATE")]
 
 
 def test_a_list_of_facts_alone_is_read():
-    """The narrative is then empty, and whoever asked decides."""
     parsed = parse_summary('[{"key": "a", "value": "b"}]')
     assert (len(parsed.facts), parsed.narrative) == (1, "")
 
@@ -205,7 +185,6 @@ def test_an_answer_cut_off_keeps_what_was_finished():
 
 
 def test_facts_of_any_shape_are_put_right_or_left_out():
-    """Types, categories, white space and what no store holds."""
     cases = [
         ({"key": "k", "value": "v", "category": "decision"}, ("k", "v", "DECISION")),
         ({"key": "k", "value": "v", "category": "MYSTERY"}, ("k", "v", "GENERAL")),
@@ -232,7 +211,6 @@ def test_facts_of_any_shape_are_put_right_or_left_out():
 
 
 def test_facts_are_taken_back_in_three_ways():
-    """By the list, by a value of null, by a mark."""
     facts = [{"key": "a", "value": None}, {"key": "b", "value": "x", "removed": True}]
     parsed = parse_summary(
         json.dumps({"facts": facts, "removed": ["c", {"key": "d"}, "a", 5, None, []], "narrative": "n"})
@@ -242,7 +220,6 @@ def test_facts_are_taken_back_in_three_ways():
 
 
 def test_a_huge_answer_is_capped():
-    """At most 64 facts, of 120 and 500 characters."""
     facts = [{"key": f"{i}" + "k" * 1_000, "value": f"{i}" + "v" * 1_000} for i in range(30)]
     facts += [{"key": str(i), "value": str(i)} for i in range(100)]
     parsed = parse_summary(json.dumps({"narrative": "n" * 50_000, "facts": facts}))
@@ -253,7 +230,6 @@ def test_a_huge_answer_is_capped():
 
 
 def test_an_answer_without_a_summary_is_an_error_that_says_why():
-    """Empty ones, refusals and other JSON."""
     all_answers = [
         "",
         "   \n",
@@ -275,7 +251,6 @@ def test_an_answer_without_a_summary_is_an_error_that_says_why():
 
 
 def test_a_narrative_is_read_from_a_block_s_answer():
-    """In prose and fences too."""
     assert parse_narrative('Here: ```{"narrative": "They talked."}```') == "They talked."
 
 
@@ -297,7 +272,6 @@ def test_a_correction_says_what_was_wrong():
     ).map("".join)
 )
 def test_any_answer_is_a_summary_or_a_format_error(answer):
-    """Nothing else comes out of parsing."""
     for parse in (parse_summary, parse_narrative):
         try:
             parse(answer)
@@ -305,13 +279,11 @@ def test_any_answer_is_a_summary_or_a_format_error(answer):
             continue
 
 
-@pytest.mark.parametrize(
-    "unit", ["{", "[", '{"a":', '"', "\\", '{"a":[],', "[[],", "{}", '\\"', '[",', "{x}", "]", "{]"]
-)
-@pytest.mark.parametrize("start", ["", '{"narrative":"', '{"facts":['])
-def test_hostile_answers_are_read_in_linear_time(unit, start):
-    """200,000 brackets, quotes or escapes."""
+def test_hostile_answers_are_read_in_linear_time():
+    """A quadratic step would take minutes for 200,000 brackets, quotes or escapes."""
     began = time.process_time()
-    with suppress(SummaryFormatError):
-        parse_summary(start + unit * (200_000 // len(unit)))
-    assert time.process_time() - began < 2
+    for start in ("", '{"narrative":"', '{"facts":['):
+        for unit in ("{", "[", '{"a":', '"', "\\", '{"a":[],', "[[],", "{}", '\\"', '[",', "{x}", "]", "{]"):
+            with suppress(SummaryFormatError):
+                parse_summary(start + unit * (200_000 // len(unit)))
+    assert time.process_time() - began < 40

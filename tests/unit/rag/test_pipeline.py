@@ -1,4 +1,4 @@
-"""The pipeline: each stage does its part, and none of them can end the turn."""
+"""Each stage of the pipeline does its part, and none of them can end the turn."""
 
 import threading
 
@@ -13,9 +13,13 @@ from arc_common import (
     Message,
     ScoredDocument,
 )
+from arc_common.protocols.search_index import Scope
 from arc_common.rag import ContextBuilder, RagContext, RagPipeline, RagQuery
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker, SimpleScoreReranker
+from arc_common.rerankers.bm25 import JointStatistics
+from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.query_transformers import HyDEQueryTransformer, RuleBasedConversationTransformer
+from arc_common.stores import SqlIndexStore
 from arc_common.testing import CountingObserver, ReplyingChatModel
 
 COUNTER = HeuristicTokenCounter()
@@ -82,7 +86,6 @@ def ids(context):
 
 
 def test_a_question_becomes_a_context():
-    """Retrieved, re-ranked, packed, and equal each time."""
     pipeline = RagPipeline(Shelf(), BUILDER, reranker=BM25Reranker(min_score=1e-9))
     context = pipeline.retrieve("When does the harbour open?")
     assert context.context == "The harbour opens at nine."
@@ -93,7 +96,6 @@ def test_a_question_becomes_a_context():
 
 
 def test_filters_and_numbers_are_the_sources_to_keep():
-    """They are handed on as they are, for every query."""
     shelf, filters = Shelf(), {"lang": {"$in": ["en"]}}
     RagPipeline(shelf, BUILDER).retrieve(RagQuery("harbour", filters=filters, top_k=3))
     ((query, top_k, given_filters),) = shelf.asked
@@ -102,7 +104,6 @@ def test_filters_and_numbers_are_the_sources_to_keep():
 
 
 def test_every_query_is_asked_and_the_best_score_kept():
-    """A document found twice is shown once."""
     shelf = Shelf()
     hyde = HyDEQueryTransformer(ReplyingChatModel(["a berth costs forty euros"]))
     context = RagPipeline(shelf, BUILDER, transformers=[hyde]).retrieve(RagQuery("berth price", top_k=2))
@@ -113,7 +114,6 @@ def test_every_query_is_asked_and_the_best_score_kept():
 
 
 def test_a_follow_up_is_searched_and_ranked_with_its_topic():
-    """By the question that the transformer made."""
     history = [Message("user", "Tell me about the Nova X2 camera"), Message("assistant", "It is small.")]
     shelf, reranker = Shelf(), Remembering()
     pipeline = RagPipeline(shelf, BUILDER, transformers=[RuleBasedConversationTransformer()], reranker=reranker)
@@ -123,7 +123,6 @@ def test_a_follow_up_is_searched_and_ranked_with_its_topic():
 
 
 def test_several_sources_are_fused():
-    """By normalised scores, unless another way is given."""
     sources = {"words": Shelf(), "pictures": Shelf({"photo": "A harbour at night."})}
     context = RagPipeline(sources, BUILDER).retrieve("harbour at night")
     assert "photo" in ids(context)
@@ -133,8 +132,6 @@ def test_several_sources_are_fused():
 
 
 def test_only_what_is_similar_is_shown():
-    """By the cosine, where there is one; what words alone have found is let through."""
-
     class Source:
         def retrieve(self, query, *, top_k, filters=None):
             return [
@@ -150,22 +147,13 @@ def test_only_what_is_similar_is_shown():
     assert ids(context) == ["bare", "word", "near", "none"]
 
 
-def test_reranking_can_be_left_out():
-    """Then all that were retrieved are shown."""
+def test_a_question_may_say_how_many_are_left_or_leave_out_reranking():
     pipeline = RagPipeline(Shelf(), BUILDER, reranker=SimpleScoreReranker(), rerank_top_k=2)
-    assert len(pipeline.retrieve(RagQuery("the harbour")).documents) == 2
-    assert len(pipeline.retrieve(RagQuery("the harbour", rerank=False)).documents) == 4
-
-
-def test_the_question_may_say_how_many_a_reranker_leaves():
-    """In place of the pipeline's number."""
-    pipeline = RagPipeline(Shelf(), BUILDER, reranker=SimpleScoreReranker(), rerank_top_k=2)
-    assert len(pipeline.retrieve(RagQuery("the harbour", rerank_top_k=3)).documents) == 3
-    assert len(pipeline.retrieve(RagQuery("the harbour", rerank_top_k=1)).documents) == 1
+    for options, count in [({}, 2), ({"rerank": False}, 4), ({"rerank_top_k": 3}, 3), ({"rerank_top_k": 1}, 1)]:
+        assert len(pipeline.retrieve(RagQuery("the harbour", **options)).documents) == count
 
 
 def test_nothing_relevant_is_nothing():
-    """An empty result, without a note."""
     pipeline = RagPipeline(Shelf(), BUILDER, reranker=BM25Reranker(min_score=1e-9))
     assert pipeline.retrieve("quantum chromodynamics") == RagContext.EMPTY
     assert RagPipeline(Shelf({}), BUILDER).retrieve("harbour") is RagContext.EMPTY
@@ -245,7 +233,6 @@ def breaking_off():
     ids=["one is None", "a generator fails midway"],
 )  # fmt: skip
 def test_what_a_source_found_stays_where_a_part_of_its_answer_is_bad(answer, expected, problem):
-    """The rest is noted, counted and left out."""
     observer = CountingObserver()
     context = RagPipeline(Answering(answer), BUILDER, observer=observer).retrieve("harbour")
     assert ids(context) == expected
@@ -296,46 +283,45 @@ def test_a_source_that_hangs_is_not_waited_for():
 WRONG_ANSWERS = [None, 3, ["x"], [None], "text", {"x": 1}, [Document("x")]]
 
 
-@pytest.mark.parametrize("wrong", WRONG_ANSWERS, ids=repr)
 @pytest.mark.parametrize("stage", ["transform", "retrieve", "fuse", "rerank", "build"])
-def test_any_answer_of_a_part_is_survived(stage, wrong):
-    """One that is not what its protocol says counts as a failure of its stage, and of nothing else."""
-    if stage == "transform" and wrong == ["x"]:  # texts, which it may give
-        wrong = [b"x"]
+def test_any_answer_of_a_part_is_survived(stage):
+    """An answer that is not what its protocol says counts as a failure of its stage, and of nothing else."""
 
     class Part:
+        def __init__(self, answer):
+            self.answer = answer
+
         def transform(self, query, *, history=()):
-            return wrong
+            return [b"x"] if self.answer == ["x"] else self.answer  # texts, which it may give
 
         def retrieve(self, query, *, top_k, filters=None):
-            return wrong
+            return self.answer
 
         def rerank(self, query, documents, *, top_k=None):
-            return wrong
+            return self.answer
 
         def build(self, documents, *, max_tokens=None):
-            return wrong
+            return self.answer
 
-    parts = {
-        "transform": {"transformers": [Part()]},
-        "retrieve": {"sources": {"wrong": Part(), "right": Shelf()}},
-        "fuse": {"sources": {"a": Shelf(), "b": Shelf()}, "fusion": lambda _: wrong},
-        "rerank": {"reranker": Part()},
-        "build": {"builder": Part()},
-    }[stage]
-    observer = CountingObserver()
-    sources, builder = parts.pop("sources", Shelf()), parts.pop("builder", BUILDER)
-    context = RagPipeline(sources, builder, observer=observer, **parts).retrieve("the harbour")
-    assert ids(context)[:1] == ([] if stage == "build" else ["hours"])
-    (note,) = context.notes
-    assert note.startswith(f"{stage} failed: InvalidInputError")
-    assert observer.counts == {f"rag.{stage}.errors": 1}
+    for wrong in WRONG_ANSWERS:
+        parts = {
+            "transform": {"transformers": [Part(wrong)]},
+            "retrieve": {"sources": {"wrong": Part(wrong), "right": Shelf()}},
+            "fuse": {"sources": {"a": Shelf(), "b": Shelf()}, "fusion": lambda _, wrong=wrong: wrong},
+            "rerank": {"reranker": Part(wrong)},
+            "build": {"builder": Part(wrong)},
+        }[stage]
+        observer = CountingObserver()
+        sources, builder = parts.pop("sources", Shelf()), parts.pop("builder", BUILDER)
+        context = RagPipeline(sources, builder, observer=observer, **parts).retrieve("the harbour")
+        assert ids(context)[:1] == ([] if stage == "build" else ["hours"])
+        (note,) = context.notes
+        assert note.startswith(f"{stage} failed: InvalidInputError")
+        assert observer.counts == {f"rag.{stage}.errors": 1}
 
 
 @pytest.mark.parametrize("stage", ["fuse", "rerank"])
 def test_a_part_that_fails_takes_nothing_along(stage):
-    """Not even what it threw away before."""
-
     class Emptying:
         def rerank(self, query, documents, *, top_k=None):
             documents.clear()
@@ -371,8 +357,6 @@ def test_an_answer_may_be_made_while_it_is_read():
 
 @pytest.mark.parametrize("keep", [1, 4])
 def test_the_order_of_a_reranker_is_shown(keep):
-    """Though it leaves the scores as they were; those that say another order become parts."""
-
     class Backwards:
         def rerank(self, query, documents, *, top_k=None):
             return list(reversed(documents))
@@ -388,14 +372,12 @@ def test_the_order_of_a_reranker_is_shown(keep):
 
 
 def test_the_order_of_a_fusion_is_shown():
-    """As that of a reranker."""
     sources = {"a": Shelf(), "b": Shelf({"photo": "A harbour at night."})}
     pipeline = RagPipeline(sources, BUILDER, fusion=lambda rankings: [*rankings["b"], *rankings["a"]])
     assert ids(pipeline.retrieve("the harbour opens"))[:2] == ["photo", "hours"]
 
 
 def test_each_stage_is_timed():
-    """Under its name."""
     observer = CountingObserver()
     RagPipeline(
         {"a": Shelf(), "b": Shelf()},
@@ -409,7 +391,6 @@ def test_each_stage_is_timed():
 
 
 async def test_the_async_form_says_the_same():
-    """And leaves the event loop's thread alone."""
     threads = []
 
     class Noting(Shelf):
@@ -423,19 +404,10 @@ async def test_the_async_form_says_the_same():
 
 
 def test_the_limit_may_be_given_with_the_question():
-    """For one turn."""
     assert RagPipeline(Shelf(), BUILDER).retrieve("harbour", max_tokens=8).total_tokens <= 8
 
 
-def test_settings_make_a_builder():
-    """Of the same numbers and choices."""
-    settings = ArcSettings(rag={"max_context_tokens": 9, "document_order": "source"})
-    built = ContextBuilder.from_settings(COUNTER, settings).build([Document(text) for text in LIBRARY.values()])
-    assert 0 < built.total_tokens <= 9
-
-
 def test_useless_values_are_refused():
-    """By name, before anything is asked."""
     cases = [
         (lambda: RagQuery(None), "query"),
         (lambda: RagQuery("q", top_k=0), "top_k"),
@@ -460,3 +432,25 @@ def test_useless_values_are_refused():
     for make, field in cases:
         with pytest.raises(InvalidInputError, match=field):
             make()
+
+
+TEXTS = ["a cat sat on the mat", "cats and dogs", "the warranty", "a long text about the warranty of a cat flap"]
+
+
+def test_scopes_count_together():
+    store = SqlIndexStore.open()
+    parts = [HybridIndex(store, scope=Scope("one")), HybridIndex(store, scope=Scope("one", "ann"))]
+    whole = HybridIndex(store, scope=Scope("two"))
+    for place, text in enumerate(TEXTS):
+        parts[place > 0].add([Document(text)])
+        whole.add([Document(text)])
+    joint, terms = JointStatistics(parts), ["cat", "warranti", "zebra"]
+    assert joint.document_count == whole.document_count == 4
+    assert joint.average_length == whole.average_length
+    assert joint.document_frequencies(terms) == whole.document_frequencies(terms)
+    assert max(joint.document_frequencies(["cat"])) == 3
+
+
+def test_no_documents_have_no_length():
+    joint = JointStatistics([HybridIndex(SqlIndexStore.open())])
+    assert (joint.document_count, joint.average_length, joint.document_frequencies(["cat"])) == (0, 0.0, [0])

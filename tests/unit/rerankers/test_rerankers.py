@@ -1,6 +1,7 @@
-"""What every reranker keeps to, whatever it ranks by."""
+"""What every reranker guarantees, and what each of the simple ones ranks by."""
 
 import copy
+import pickle
 from typing import get_args
 
 import pytest
@@ -17,9 +18,12 @@ from arc_common.rerankers import (
     RerankerChain,
     SimpleScoreReranker,
 )
+from arc_common.rerankers import SimpleScoreReranker as Simple
+from arc_common.rerankers.base import Analyses, min_max, query_terms
 from arc_common.rerankers.registry import RERANKERS
 from arc_common.settings.groups import RagSettings
-from tests.support.scored_documents import candidates, ids, scored
+from arc_common.text import analyze
+from tests.support.scored_documents import candidates, ids, scored, scores
 
 
 class LetterEmbedder:
@@ -44,7 +48,6 @@ queries = st.sampled_from(["harbour", "the quartz lantern", "주문번호 사과
 @pytest.mark.parametrize("make", EACH)
 @given(documents=candidates, query=queries, top_k=st.none() | st.integers(1, 15))
 def test_the_best_come_first_and_nothing_is_invented(make, documents, query, top_k):
-    """As many as asked for, each once, in falling order of score, the same ones each time; parts only grow."""
     before = copy.deepcopy(documents)
     ranked = make().rerank(query, documents, top_k=top_k)
     assert len(ranked) == min(top_k or 5, len(documents))
@@ -63,65 +66,38 @@ def test_the_best_come_first_and_nothing_is_invented(make, documents, query, top
 @pytest.mark.parametrize("make", EACH)
 @given(documents=candidates, query=queries, top_k=st.integers(1, 12))
 def test_fewer_are_the_first_of_more(make, documents, query, top_k):
-    """A smaller `top_k` gives the beginning of the longer list."""
     assert make().rerank(query, documents, top_k=top_k) == make().rerank(query, documents, top_k=12)[:top_k]
 
 
 @pytest.mark.parametrize("make", EACH)
-def test_nothing_in_nothing_out(make):
-    """No candidates, no result."""
+def test_each_is_a_reranker_that_keeps_the_retrieval_score(make):
+    """The score stands under its own name, also behind a second reranker; of nothing relevant, nothing is left."""
+    assert isinstance(make(), Reranker)
+    documents = scored(("harbour", 0.2), ("lantern", 0.1))
+    chain = RerankerChain([KeywordWeightedReranker(), make()])
+    assert {found.score_parts["retrieval"] for found in chain.rerank("harbour", documents)} == {0.2, 0.1}
+    assert make(min_score=10).rerank("harbour", [*documents, *scored(("quartz", None))]) == []
     assert make().rerank("harbour", []) == []
 
 
 @pytest.mark.parametrize("make", EACH)
-def test_nothing_may_be_relevant(make):
-    """A threshold above every score leaves nothing."""
-    documents = scored(("harbour", 0.2), ("lantern", 0.1), ("quartz", None))
-    assert make(min_score=10).rerank("harbour", documents) == []
-
-
-@pytest.mark.parametrize("make", EACH)
-def test_the_retrieval_score_is_kept(make):
-    """Under its own name, also behind a second reranker."""
-    documents = scored(("harbour", 0.2), ("lantern", 0.1))
-    chain = RerankerChain([KeywordWeightedReranker(), make()])
-    assert {found.score_parts["retrieval"] for found in chain.rerank("harbour", documents)} == {0.2, 0.1}
-
-
-@pytest.mark.parametrize("make", EACH)
-def test_each_is_a_reranker(make):
-    """By the protocol that users implement."""
-    assert isinstance(make(), Reranker)
-
-
-@pytest.mark.parametrize("make", EACH)
-@pytest.mark.parametrize("top_k", [0, -1, True, 2.5])
-def test_a_useless_number_is_refused(make, top_k):
-    """By name, at both places where it is given."""
-    with pytest.raises(InvalidInputError, match="top_k"):
-        make(top_k=top_k)
-    with pytest.raises(InvalidInputError, match="top_k"):
-        make().rerank("harbour", [], top_k=top_k)
-
-
-@pytest.mark.parametrize("make", EACH)
-@pytest.mark.parametrize(
-    ("query", "documents", "field"),
-    [
-        pytest.param(None, [], "query", id="no query"),
-        pytest.param(b"harbour", [], "query", id="bytes"),
-        pytest.param("harbour", None, "documents", id="no documents"),
-        pytest.param("harbour", "harbour", "documents", id="text"),
-        pytest.param("harbour", {}, "documents", id="a mapping"),
-        pytest.param("harbour", [Document("harbour")], "documents", id="documents without scores"),
-        pytest.param("harbour", [None], "documents", id="None among them"),
-    ],
-)
-def test_what_is_no_question_and_no_documents_is_refused(make, query, documents, field):
-    """By name: an empty answer would say that nothing is relevant."""
+def test_wrong_arguments_are_refused_by_name(make):
+    """An empty answer would say that nothing is relevant."""
+    for top_k in (0, -1, True, 2.5):
+        with pytest.raises(InvalidInputError, match="top_k"):
+            make(top_k=top_k)
+        with pytest.raises(InvalidInputError, match="top_k"):
+            make().rerank("harbour", [], top_k=top_k)
+    for min_score in (float("nan"), float("inf"), "0.5", True, 1j, [0.5]):
+        with pytest.raises(InvalidInputError, match="min_score"):
+            make(min_score=min_score)
     for reranker in (make(), RerankerChain([make()])):
-        with pytest.raises(InvalidInputError, match=field):
-            reranker.rerank(query, documents)
+        for query in (None, b"harbour"):
+            with pytest.raises(InvalidInputError, match="query"):
+                reranker.rerank(query, [])
+        for documents in (None, "harbour", {}, [Document("harbour")], [None]):
+            with pytest.raises(InvalidInputError, match="documents"):
+                reranker.rerank("harbour", documents)
 
 
 @pytest.mark.parametrize("make", EACH)
@@ -136,21 +112,168 @@ def test_documents_may_come_one_by_one(make):
     assert sorted(found.document.text for found in ranked) == ["harbour", "harbour", "quartz", "quartz"]
 
 
-@pytest.mark.parametrize("make", EACH)
-@pytest.mark.parametrize("min_score", [float("nan"), float("inf"), "0.5", True, 1j, [0.5]])
-def test_a_threshold_is_a_number(make, min_score):
-    """Not a number would let everything or nothing through."""
-    with pytest.raises(InvalidInputError, match="min_score"):
-        make(min_score=min_score)
-
-
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "0.5", True, None])
 def test_shares_are_shares(share):
-    """Weight and λ lie between 0 and 1."""
     with pytest.raises(InvalidInputError, match="weight"):
         KeywordWeightedReranker(weight=share)
     with pytest.raises(InvalidInputError, match="trade_off"):
         DiversityReranker(trade_off=share)
+
+
+def test_the_best_scores_come_first():
+    documents = scored(("a", None), ("b", 0.1), ("c", 0.9), ("d", 0.1), ("e", -3.0))
+    assert ids(SimpleScoreReranker().rerank("q", documents)) == ["d2", "d1", "d3", "d4", "d0"]
+
+
+def test_a_threshold_leaves_out_what_is_below_it_or_unknown():
+    documents = scored(("a", None), ("b", 0.1), ("c", 0.9), ("d", 0.3))
+    assert ids(SimpleScoreReranker(min_score=0.3).rerank("q", documents)) == ["d2", "d3"]
+
+
+@given(st.lists(scores, max_size=8))
+def test_normalised_scores_keep_their_order(values):
+    """Between 0 and 1, the best 1, and no better one gets less; also for the largest floats there are."""
+    normalised = min_max(values)
+    assert all(0 <= value <= 1 for value in normalised)
+    known = [(score, value) for score, value in zip(values, normalised, strict=True) if score is not None]
+    assert [value for _, value in sorted(known)] == sorted(value for _, value in known)
+    assert not known or max(known)[1] == 1
+    assert all(value == 0 for score, value in zip(values, normalised, strict=True) if score is None)
+
+
+def test_equal_scores_say_nothing():
+    assert min_max([0.4, None, 0.4]) == [1.0, 0.0, 1.0]
+    assert min_max([None]) == [0.0]
+    assert min_max([3.0, 1.0, 2.0]) == [1.0, 0.0, 0.5]
+
+
+def test_score_and_keywords_are_mixed():
+    documents = scored(("a harbour", 30.0), ("harbours and lanterns", 20.0), ("nothing of it", 10.0))
+    ranked = KeywordWeightedReranker(weight=0.3).rerank("Where are the harbour lanterns?", documents)
+    assert ids(ranked) == ["d0", "d1", "d2"]
+    assert [found.score for found in ranked] == pytest.approx([0.7 + 0.15, 0.35 + 0.3, 0.0])
+    assert [found.score_parts["keyword"] for found in ranked] == [0.5, 1.0, 0.0]
+    assert [found.score_parts["retrieval"] for found in ranked] == [30.0, 20.0, 10.0]
+
+
+@given(st.floats(0.01, 1000), st.floats(-100, 100))
+def test_the_scale_of_the_scores_does_not_matter(factor, offset):
+    """Reciprocal ranks of a hundredth and BM25 sums of thirty are mixed alike."""
+    values = [0.9, 0.5, 0.1, 0.7]
+    texts = ["harbour", "harbour lantern", "quartz", "nothing"]
+    plain = KeywordWeightedReranker().rerank("harbour lantern", scored(*zip(texts, values, strict=True)))
+    scaled = [value * factor + offset for value in values]
+    assert ids(KeywordWeightedReranker().rerank("harbour lantern", scored(*zip(texts, scaled, strict=True)))) == ids(
+        plain
+    )
+
+
+def test_words_count_in_every_language():
+    documents = scored(("사과는 빨갛다", 1.0), ("주문번호는 7731입니다", 1.0), ("东京塔很高", 1.0))
+    for query, best in [("주문번호가 뭐예요?", "d1"), ("东京塔多高？", "d2"), ("사과", "d0")]:
+        assert ids(KeywordWeightedReranker(top_k=1).rerank(query, documents)) == [best]
+
+
+def test_without_scores_the_keywords_decide():
+    documents = scored(("quartz", None), ("harbour lantern", None), ("harbour", None))
+    assert ids(KeywordWeightedReranker().rerank("harbour lantern", documents)) == ["d1", "d2", "d0"]
+
+
+def test_a_query_without_words_leaves_the_order():
+    assert ids(KeywordWeightedReranker().rerank("…", scored(("a", 0.1), ("b", 0.2)))) == ["d1", "d0"]
+
+
+DOCUMENTS = scored(*((f"harbour number {i}", i / 10) for i in range(10)))
+
+
+def test_only_the_last_one_cuts():
+    chain = RerankerChain([BM25Reranker(top_k=1), DiversityReranker()])
+    assert len(chain.rerank("harbour", DOCUMENTS)) == 5
+    assert len(chain.rerank("harbour", DOCUMENTS, top_k=7)) == 7
+
+
+def test_depths_narrow_the_steps_before():
+    chain = RerankerChain([Simple(), Simple(), Simple()], depths=[4, 3])
+    assert ids(chain.rerank("harbour", DOCUMENTS)) == ["d9", "d8", "d7"]
+
+
+def test_thresholds_hold_at_every_step():
+    class Never:
+        def rerank(self, query, documents, *, top_k=None):
+            raise AssertionError("asked")
+
+    assert len(RerankerChain([Simple(min_score=0.7), KeywordWeightedReranker()]).rerank("harbour", DOCUMENTS)) == 3
+    assert RerankerChain([Simple(min_score=5), Never()]).rerank("harbour", DOCUMENTS) == []
+    assert RerankerChain([Never()]).rerank("harbour", []) == []
+
+
+@pytest.mark.parametrize("answer", [None, "", {}, ["harbour"], 7], ids=repr)
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_step_that_answers_something_else_is_an_error(answer, place):
+    class Odd:
+        def rerank(self, query, documents, *, top_k=None):
+            return answer
+
+    steps = [Simple()]
+    steps.insert(place, Odd())
+    with pytest.raises(InvalidInputError, match="reranked"):
+        RerankerChain(steps).rerank("harbour", DOCUMENTS)
+
+
+def test_each_step_leaves_its_part():
+    (best, *_) = RerankerChain([KeywordWeightedReranker(), BM25Reranker(), DiversityReranker()]).rerank(
+        "harbour", DOCUMENTS
+    )
+    assert set(best.score_parts) == {"vector", "retrieval", "keyword", "bm25", "mmr"}
+
+
+def test_a_chain_has_links():
+    for wrong in ([], None, [Simple(), None]):
+        with pytest.raises(InvalidInputError, match="rerankers"):
+            RerankerChain(wrong)
+    for depths in ([3, 3], 3, ["3"]):
+        with pytest.raises(InvalidInputError, match="depths"):
+            RerankerChain([Simple(), Simple()], depths=depths)
+    with pytest.raises(InvalidInputError, match="top_k"):
+        RerankerChain([Simple(), Simple()], depths=[0])
+
+
+def test_terms_are_the_analyzers():
+    analyses = Analyses()
+    for text in ("The harbours' lanterns", "사과는 빨갛다", "", "harbours " * 1_000):
+        assert list(analyses.terms(text)) == list(analyses.terms(text)) == list(analyze(text))
+    assert query_terms("where is the harbour, the harbour lantern?") == list(analyze("harbour lantern"))
+
+
+def test_the_last_texts_are_remembered_and_no_more():
+    """1,024 of them: what is remembered is given as the same object, what was forgotten is made anew."""
+    analyses = Analyses()
+    first = analyses.terms("harbour 0")
+    for number in range(1, 1_024):
+        analyses.terms(f"harbour {number}")
+    assert analyses.terms("harbour 0") is first
+    for number in range(1_024, 2_048):
+        analyses.terms(f"harbour {number}")
+    assert analyses.terms("harbour 0") is not first
+
+
+def test_long_texts_are_not_remembered():
+    """Those up to 4,000 characters are; together, that bounds what is held."""
+    analyses = Analyses()
+    longest, longer = "harbour " * 500, "harbour " * 500 + "s"
+    assert len(longest) == 4_000
+    assert analyses.terms(longest) is analyses.terms(longest)
+    assert analyses.terms(longer) is not analyses.terms(longer)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])  # noqa: S301 - our own
+def test_each_remembers_its_own(again):
+    """Nothing is shared with another reranker or a copy: what was erased stays behind nowhere."""
+    analyses = Analyses()
+    first = analyses.terms("harbour")
+    assert analyses.terms("harbour") is first
+    assert Analyses().terms("harbour") is not first
+    assert again(analyses).terms("harbour") is not first
 
 
 def test_each_reranker_of_the_settings_can_be_made():

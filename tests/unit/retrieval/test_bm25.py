@@ -1,13 +1,28 @@
-"""BM25 by the formula."""
+"""BM25 by the formula, in a search and in a reranker."""
 
+import copy
+import math
+import pickle
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rank_bm25 import BM25Plus
 
+from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import LexicalCandidates
+from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker
+from arc_common.rerankers.bm25 import bm25_scores
 from arc_common.retrieval.bm25 import BM25
+from arc_common.text import analyze, analyze_query
+from tests.support.scored_documents import ids, scored, texts
 
 
 def candidates(frequency: float, *, length: float = 4, holders: int = 1, count: int = 10) -> LexicalCandidates:
@@ -23,7 +38,6 @@ def score(*args: float, k1: float = 1.5, b: float = 0.75, weight: float = 1, **f
 
 
 def test_the_score_is_the_formula_s() -> None:
-    """Of a text of mean length: idf × tf / (tf + k1)."""
     assert score(2) == pytest.approx(np.log(1 + 9.5 / 1.5) * 2 / 3.5)
     assert score(2, length=8) == pytest.approx(np.log(1 + 9.5 / 1.5) * 2 / (2 + 1.5 * 1.75))
     assert score(2, weight=0.3) == pytest.approx(0.3 * score(2))
@@ -37,7 +51,6 @@ def test_smoothing_is_added_to_the_texts_with_a_term() -> None:
 
 
 def test_the_full_score_is_that_of_a_text_with_every_term() -> None:
-    """Once, at mean length; a term that no text has counts too."""
     both = LexicalCandidates((), np.zeros((0, 2)), np.zeros(0), np.array([1, 0]), 10, 40.0)
     rarities = np.log(1 + 9.5 / 1.5), np.log(1 + 10.5 / 0.5)
     assert BM25(k1=1.5).full_score(both, [1.0, 0.5]) == pytest.approx((rarities[0] + 0.5 * rarities[1]) / 2.5)
@@ -62,12 +75,136 @@ def test_the_parameters_do_what_they_say() -> None:
     ids=repr,
 )
 def test_parameters_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    """By name."""
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         BM25(**wrong)
 
 
 def test_empty_texts_score_nothing() -> None:
-    """Also where all of them are empty and have no mean length."""
     empty = LexicalCandidates(("a",), np.zeros((1, 1)), np.zeros(1), np.zeros(1, dtype=np.int64), 1, 0.0)
     assert BM25().scores(empty, [1.0]).tolist() == [0]
+
+
+@given(
+    st.lists(texts, min_size=1, max_size=10), st.sampled_from(["harbour", "quartz lantern", "주문번호", "东京 사과"])
+)
+def test_scores_are_those_of_rank_bm25(corpus, query):
+    if not any(map(analyze, corpus)):
+        assert bm25_scores(query, corpus) == [0.0] * len(corpus)
+        return
+    whole = BM25Plus([analyze(text) for text in corpus], k1=1.5, b=0.75, delta=0)
+    held = Counter(term for text in corpus for term in set(analyze(text)))
+    whole.idf = {term: math.log(1 + (len(corpus) - n + 0.5) / (n + 0.5)) for term, n in held.items()}
+    expected = whole.get_scores(list(dict.fromkeys(analyze_query(query)))) / 2.5
+    assert bm25_scores(query, corpus) == pytest.approx(list(expected))
+
+
+@pytest.mark.parametrize("kind", [BM25Reranker, KeywordWeightedReranker, DiversityReranker])
+def test_what_is_remembered_goes_with_the_reranker(kind):
+    """No text of a candidate stays anywhere once the reranker is gone."""
+    found = [ScoredDocument(Document(f"the harbour lantern of quay {number}")) for number in range(3)]
+    text = found[0].document.text
+    before = sys.getrefcount(text)
+    reranker = kind()
+    ranked = [reranker.rerank("harbour", found) for _ in range(2)]
+    assert ranked[0] == ranked[1]
+    assert sys.getrefcount(text) > before
+    del reranker
+    assert sys.getrefcount(text) == before
+
+
+def test_a_copy_ranks_the_same():
+    """Deep copies and pickles have what their reranker was made with, and remember nothing."""
+    reranker = BM25Reranker(top_k=2, min_score=0.1)
+    documents = scored(("nothing", 0.1), ("harbour", 0.2), ("harbour lantern", 0.1))
+    ranked = reranker.rerank("harbour lantern", documents)
+    for same in (copy.deepcopy(reranker), pickle.loads(pickle.dumps(reranker))):  # noqa: S301 - its own bytes
+        assert same.rerank("harbour lantern", documents) == ranked
+
+
+def test_words_decide_and_scores_settle_ties():
+    """Rare words first; what shares none stays in the order of its scores."""
+    documents = scored(("nothing", 0.1), ("harbour", 0.2), ("harbour lantern", 0.1), ("harbour", 0.3), ("nil", 0.9))
+    ranked = BM25Reranker().rerank("harbour lantern", documents)
+    assert ids(ranked) == ["d2", "d3", "d1", "d4", "d0"]
+    assert [found.score_parts["bm25"] for found in ranked] == [found.score for found in ranked]
+    assert [found.score for found in ranked][-2:] == [0.0, 0.0]
+
+
+def test_a_threshold_above_zero_leaves_out_what_matches_nothing():
+    documents = scored(("harbour", 0.2), ("nothing", 0.9))
+    assert ids(BM25Reranker(min_score=1e-9).rerank("harbour", documents)) == ["d0"]
+    assert BM25Reranker(min_score=1e-9).rerank("lantern", documents) == []
+    assert BM25Reranker(min_score=1e-9).rerank("", documents) == []
+
+
+class Library:
+    """A scope of 1,000 documents in which every document but ten has "harbour", and nobody knows "quartz"."""
+
+    document_count = 1_000
+    average_length = 4.0
+
+    def document_frequencies(self, terms: Sequence[str]) -> Sequence[int]:
+        return [{"harbour": 990, "lantern": 10}.get(term, 0) for term in terms]
+
+
+def test_the_scope_says_what_is_rare():
+    """Among the candidates "lantern" is the commoner word, in the scope it is the rarer."""
+    documents = scored(("lantern", 0.0), ("lantern", 0.0), ("harbour", 0.0))
+    assert ids(BM25Reranker().rerank("harbour lantern", documents))[0] == "d2"
+    ranked = BM25Reranker(statistics=Library()).rerank("harbour lantern", documents)
+    assert ids(ranked) == ["d0", "d1", "d2"]
+    expected = math.log(1 + 990.5 / 10.5) / (1 + 1.5 * (0.25 + 0.75 / 4))
+    assert ranked[0].score == pytest.approx(expected)
+
+
+def test_statistics_may_be_out_of_date():
+    """A term that they don't know, or know too often, still counts above zero."""
+
+    class Stale(Library):
+        document_count = 3
+
+    scores = bm25_scores("harbour quartz", ["harbour", "quartz", "nil"], statistics=Stale())
+    assert scores[0] > 0
+    assert scores[1] > 0
+    assert scores[2] == 0
+
+
+@pytest.mark.parametrize("frequencies", [[1], None, 2], ids=repr)
+def test_statistics_that_skip_a_term_are_an_error(frequencies):
+    class Short(Library):
+        def document_frequencies(self, terms):
+            return frequencies
+
+    with pytest.raises(InvalidInputError, match="document_frequencies"):
+        bm25_scores("harbour quartz", ["harbour", "quartz"], statistics=Short())
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1, None, "3"], ids=repr)
+@pytest.mark.parametrize("field", ["document_count", "average_length", "document_frequencies"])
+def test_statistics_that_are_no_counts_are_an_error(field, wrong):
+    told = {"document_count": 3, "average_length": 1.0, "document_frequencies": 1} | {field: wrong}
+    frequency = told.pop("document_frequencies")
+    statistics = SimpleNamespace(**told, document_frequencies=lambda terms: [frequency for _ in terms])
+    with pytest.raises(InvalidInputError, match=field):
+        BM25Reranker(statistics=statistics).rerank("harbour", scored(("harbour", 0.0)))
+
+
+def test_what_is_no_statistics_is_refused():
+    for wrong in [object(), "text", 1_000, {"document_count": 1}]:
+        with pytest.raises(InvalidInputError, match="statistics"):
+            BM25Reranker(statistics=wrong)
+
+
+def test_statistics_are_not_asked_before_they_are_needed():
+    """Making a reranker does no I/O; numbers may be attributes as well as properties."""
+
+    class Unreachable(Library):
+        @property
+        def document_count(self):
+            raise OSError
+
+    reranker = BM25Reranker(statistics=Unreachable())
+    with pytest.raises(OSError):  # noqa: PT011 - any of the kind
+        reranker.rerank("harbour", scored(("harbour", 0.0)))
+    plain = SimpleNamespace(document_count=3, average_length=1.0, document_frequencies=Library().document_frequencies)
+    assert BM25Reranker(statistics=plain).rerank("harbour", scored(("harbour", 0.0)))

@@ -1,19 +1,24 @@
-"""Fusion: independent of input order, safe without scores, and each method by its formula."""
+"""Fused rankings: independent of input order, safe without scores, and each method by its formula."""
 
 import random
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.retrieval.fusion import (
     Ranking,
+    agreement,
+    credibility,
     deduplicated,
     fused_scores,
+    lifted,
     raw_score_fusion,
     reciprocal_rank_fusion,
     reciprocal_ranks,
@@ -88,7 +93,6 @@ def test_scores_are_fused_between_each_ranking_s_worst_and_best() -> None:
 
 
 def test_without_any_scores_places_count() -> None:
-    """In the order given; beside scores, none is the worst."""
     fused = dict(result(score_fusion({"one": found(("a", None), ("b", None))})))
     assert fused == {"a": 1, "b": 0.5}
     fused = dict(result(score_fusion({"one": found(("a", None), ("b", 2.0), ("c", 4.0))})))
@@ -106,7 +110,6 @@ def test_score_parts_say_where_a_score_comes_from() -> None:
 
 
 def test_deduplicated_keeps_the_best_score() -> None:
-    """By id; without one, by text and source. Best first, those without a score last."""
     nameless = [ScoredDocument(Document("t", None, source), 1.5) for source in ("s", "s", "u")]
     kept = deduplicated([*found(("n", None), ("a", 1.0), ("b", 2.0), ("a", 3.0), ("a", None)), *nameless])
     assert [(one.document.id, one.document.source, one.score) for one in kept] == [
@@ -132,7 +135,6 @@ def test_raw_scores_are_compared_as_they_are() -> None:
 
 @given(given_rankings=rankings, seed=st.integers(0, 99))
 def test_raw_scores_are_fused_in_any_order(given_rankings: dict[str, list[ScoredDocument]], seed: int) -> None:
-    """As the other ways."""
     shuffled = list(given_rankings.items())
     random.Random(seed).shuffle(shuffled)
     assert raw_score_fusion(dict(shuffled)) == raw_score_fusion(given_rankings)
@@ -164,85 +166,171 @@ def test_relative_scores_lie_between_0_and_1(
 
 @given(st.lists(st.builds(Ranking, st.dictionaries(st.sampled_from("abc"), scores)), max_size=4), st.randoms())
 def test_rankings_may_come_in_any_order(given_rankings: list[Ranking], chance: random.Random) -> None:
-    """A sum is rounded once."""
     shuffled = chance.sample(given_rankings, len(given_rankings))
     assert fused_scores(shuffled) == fused_scores(given_rankings)
     assert reciprocal_ranks(shuffled) == reciprocal_ranks(given_rankings)
 
 
 def test_nothing_fuses_to_nothing() -> None:
-    """No rankings, empty ones, and those that count nothing."""
     for fuse in FUSIONS:
         assert fuse({}) == []  # type: ignore[operator]
         assert fuse({"one": [], "two": []}) == []  # type: ignore[operator]
     assert score_fusion({"one": found(("a", 1.0))}, weights={"one": 0}) == []
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"weights": {"other": 1}}, "other"),
-        ({"weights": {"one": -1}}, "weight"),
-        ({"weights": {"one": float("nan")}}, "weight"),
-        ({"weights": {"one": "1"}}, "weight: got '1'"),
-        ({"weights": {"one": None}}, "weight: got None"),
-        ({"weights": {"one": 10**400}}, "weight"),
-        ({"weights": ["one"]}, "weights"),
-        ({"k": "60"}, "k: got '60'"),
-        ({"k": None}, "k: got None"),
-        ({"top_k": 0}, "top_k"),
-        ({"top_k": True}, "top_k"),
-        ({"k": -1}, "k:"),
-        ({"k": float("inf")}, "k:"),
-    ],
-    ids=lambda value: repr(value)[:50],
-)
-def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
-    """By name."""
-    with pytest.raises(InvalidInputError, match=message):
-        reciprocal_rank_fusion({"one": found(("a", 1.0))}, **options)  # type: ignore[arg-type]
+def test_bad_options_are_refused() -> None:
+    """The error names the option."""
+    wrong_weights = [
+        {"other": 1}, {"one": -1}, {"one": float("nan")}, {"one": "1"}, {"one": None}, {"one": 10**400}, ["one"],
+    ]  # fmt: skip
+    cases = [("weight", {"weights": wrong}) for wrong in wrong_weights]
+    cases += [("k", {"k": wrong}) for wrong in ("60", None, -1, float("inf"))]
+    cases += [("top_k", {"top_k": wrong}) for wrong in (0, True)]
+    for name, options in cases:
+        with pytest.raises(InvalidInputError, match=name):
+            reciprocal_rank_fusion({"one": found(("a", 1.0))}, **options)  # type: ignore[arg-type]
+    for name, wrong in [
+        ("scores: got None", {"scores": None}),
+        (r"scores\['a'\]: got '1'", {"scores": {"a": "1"}}),
+        (r"scores\['a'\]", {"scores": {"a": 10**400}}),
+        ("floor: got '0'", {"floor": "0"}),
+        ("ideal", {"ideal": float("nan")}),
+        ("weight: got '1'", {"weight": "1"}),
+    ]:
+        with pytest.raises(InvalidInputError, match=name):
+            Ranking(**({"scores": {"a": 1.0}} | wrong))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("fuse", [*FUSIONS, raw_score_fusion])
-@pytest.mark.parametrize(
-    "wrong", [None, [None], "text", {"one": None}, {"one": [None]}, {"one": "text"}, {7: []}], ids=repr
-)
-def test_what_is_no_ranking_is_refused(fuse: object, wrong: object) -> None:
-    """By name, and that of the ranking."""
-    field = r"rankings\['one'\]" if isinstance(wrong, dict) and "one" in wrong else "rankings"
-    with pytest.raises(InvalidInputError, match=field):
-        fuse(wrong)  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("wrong", [None, [None], "text", 7, {}], ids=repr)
-def test_what_is_no_documents_is_not_deduplicated(wrong: object) -> None:
-    """It is refused by name."""
-    with pytest.raises(InvalidInputError, match="documents"):
-        deduplicated(wrong)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"scores": None}, "scores: got None"),
-        ({"scores": {"a": "1"}}, r"scores\['a'\]: got '1'"),
-        ({"scores": {"a": 10**400}}, r"scores\['a'\]"),
-        ({"floor": "0"}, "floor: got '0'"),
-        ({"ideal": float("nan")}, "ideal"),
-        ({"weight": "1"}, "weight: got '1'"),
-    ],
-    ids=lambda value: repr(value)[:50],
-)
-def test_a_ranking_of_something_else_is_refused(fields: dict[str, object], message: str) -> None:
-    """By the field's name."""
-    with pytest.raises(InvalidInputError, match=message):
-        Ranking(**({"scores": {"a": 1.0}} | fields))  # type: ignore[arg-type]
+def test_what_is_no_ranking_is_refused() -> None:
+    """The error names the ranking."""
+    for fuse in [*FUSIONS, raw_score_fusion]:
+        for wrong in ({"one": None}, {"one": [None]}, {"one": "text"}):
+            with pytest.raises(InvalidInputError, match=r"rankings\['one'\]"):
+                fuse(wrong)  # type: ignore[arg-type]
+        for wrong in (None, [None], "text", {7: []}):
+            with pytest.raises(InvalidInputError, match="rankings"):
+                fuse(wrong)  # type: ignore[arg-type]
+    for wrong in (None, [None], "text", 7, {}):
+        with pytest.raises(InvalidInputError, match="documents"):
+            deduplicated(wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("fuse", FUSIONS)
 def test_weights_whose_sum_is_no_float_are_refused(fuse: object) -> None:
-    """The largest one alone is a weight as any other."""
     one, two = found(("a", 1.0)), found(("b", 1.0))
     assert len(fuse({"one": one, "two": two}, weights={"one": 1.7e308})) == 2  # type: ignore[operator]
     with pytest.raises(InvalidInputError, match="weights"):
         fuse({"one": one, "two": two}, weights={"one": 1e308, "two": 1e308})  # type: ignore[operator]
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+finite_scores = st.dictionaries(st.sampled_from("abcdef"), finite)
+witnesses = st.dictionaries(st.sampled_from("abcdefg"), st.none() | finite)
+
+
+def test_agreement_is_the_correlation() -> None:
+    """Whatever the scales: 1 in agreement, −1 in contradiction, 0 where one of them says nothing."""
+    words = {"a": 9.0, "b": 6.0, "c": 3.0}
+    assert agreement({"a": 0.9, "b": 0.8, "c": 0.7}, words) == pytest.approx(1)
+    assert agreement({"a": 0.7, "b": 0.8, "c": 0.9}, words) == pytest.approx(-1)
+    assert agreement({"a": 0.9, "b": 0.1, "c": 0.1}, words) == pytest.approx(0.8660, abs=1e-4)
+    assert agreement({"a": 0.5, "b": 0.5}, words) == 0
+    assert agreement({"a": 0.5, "b": 0.6}, {}) == 0
+    assert agreement({}, words) == 0
+
+
+def test_what_the_witness_has_not_found_is_nothing_there() -> None:
+    assert agreement({"a": 0.9, "b": 0.1}, {"a": 5.0}) == pytest.approx(1)
+    assert agreement({"a": 0.9, "b": 0.1}, {"a": 5.0, "b": None, "z": 99.0}) == pytest.approx(1)
+
+
+def test_who_is_not_borne_out_counts_less() -> None:
+    words = {f"d{place:03}": 10.0 / (place + 1) for place in range(100)}
+    chance = random.Random(1)
+    guessed = {name: chance.random() for name in words}
+    assert credibility(guessed, words, answered=1) < 0.5
+    assert credibility({name: score / 20 for name, score in words.items()}, words, answered=1) == 1
+
+
+def test_less_is_asked_where_less_can_be_expected() -> None:
+    words = {f"d{place:03}": 10.0 / (place + 1) for place in range(100)}
+    chance = random.Random(1)
+    guessed = {name: chance.random() for name in words}
+    shares = [credibility(guessed, words, answered=answered) for answered in (1, 0.5, 0.1, 0)]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    few = dict(list(guessed.items())[:4])
+    assert credibility(dict.fromkeys(few, 0.5), few, answered=1) == pytest.approx(0.5)
+    assert credibility({}, words, answered=1) == 1
+
+
+@given(scores=finite_scores, witness=witnesses, answered=st.floats(0, 1), chance=st.randoms())
+def test_any_scores_in_any_order(
+    scores: dict[str, float], witness: dict[str, float | None], answered: float, chance: random.Random
+) -> None:
+    """Bounded for the largest floats too, to the last bit the same in another order, and nothing is changed."""
+    before = repr((scores, witness))
+    shuffled = dict(chance.sample(list(scores.items()), len(scores)))
+    assert -1 <= agreement(scores, witness) <= 1
+    assert agreement(shuffled, witness) == agreement(scores, witness)
+    assert 0 < credibility(scores, witness, answered=answered) <= 1
+    assert repr((scores, witness)) == before
+
+
+numbers = st.floats(-1, 1, allow_subnormal=False)
+Texts = dict[str, tuple[float, tuple[float, float, float] | None]]
+texts_with_scores = st.dictionaries(
+    st.text(max_size=3), st.tuples(st.floats(0, 1), st.none() | st.tuples(numbers, numbers, numbers)), max_size=12
+)
+
+
+def unit(*numbers: float) -> NDArray[np.float32]:
+    vector = np.array(numbers, dtype=np.float32)
+    length = float(np.linalg.norm(vector))
+    return vector / np.float32(length) if length > 1e-3 else np.array([1, 0, 0], dtype=np.float32)
+
+
+@given(texts_with_scores, st.floats(0, 1))
+def test_no_score_falls_and_none_passes_the_best(texts: Texts, trust: float) -> None:
+    """One for each text, whatever order they come in; without trust or a vector, as they are."""
+    scores = {key: score for key, (score, _) in texts.items()}
+    vectors = {key: unit(*vector) for key, (_, vector) in texts.items() if vector is not None}
+    before = dict(scores)
+    result = lifted(scores, vectors, trust=trust)
+    assert result.keys() == scores.keys()
+    assert scores == before
+    for key, score in result.items():
+        assert before[key] <= score <= max(before.values()) + 1e-12
+        assert key in vectors or score == before[key]
+    assert lifted(dict(reversed(scores.items())), dict(reversed(vectors.items())), trust=trust) == result
+    assert lifted(scores, vectors, trust=0) == scores
+
+
+def test_a_text_is_lifted_towards_what_is_near_and_answers_better() -> None:
+    """Each neighbour counts a quarter of its cosine; those that answer less don't count."""
+    scores = {"best": 0.8, "beside": 0.4, "behind": 0.2, "far": 0.2, "opposite": 0.2}
+    vectors = {"best": unit(1, 0, 0), "beside": unit(1, 0, 0), "behind": unit(0.6, 0.8, 0), "far": unit(0, 0, 1)}
+    result = lifted(scores, vectors | {"opposite": unit(-1, 0, 0)}, trust=1)
+    assert result["best"] == 0.8
+    assert result["beside"] == pytest.approx((0.4 + 0.25 * 0.8) / 1.25)
+    assert result["behind"] == pytest.approx((0.2 + 0.15 * 0.8 + 0.15 * 0.4) / 1.3)
+    assert result["far"] == result["opposite"] == 0.2
+    half = lifted(scores, vectors, trust=0.5)
+    assert half["beside"] == pytest.approx((0.4 + 0.125 * 0.8) / 1.125)
+
+
+def test_only_the_nearest_have_a_say() -> None:
+    scores = {"asked": 0.5} | {f"near{n}": 0.6 for n in range(5)} | {f"far{n}": 1.0 for n in range(20)}
+    vectors = {"asked": unit(1, 0, 0)} | {f"near{n}": unit(1, 0, 0) for n in range(5)}
+    vectors |= {f"far{n}": unit(1, 1, 0) for n in range(20)}
+    assert lifted(scores, vectors, trust=1)["asked"] == pytest.approx((0.5 + 1.25 * 0.6) / 2.25)
+
+
+def test_equal_texts_stay_equal() -> None:
+    rng = np.random.default_rng(0)
+    vectors = {f"{n:03}": unit(*rng.normal(size=384)) for n in range(90)}
+    equal = [f"{n:03}" for n in rng.choice(90, 4, replace=False)]
+    vectors |= dict.fromkeys(equal, vectors[equal[0]])
+    scores = {key: float(rng.random()) for key in vectors} | dict.fromkeys(equal, 0.1)
+    result = lifted(scores, vectors, trust=1)
+    assert len({result[key] for key in equal}) == 1

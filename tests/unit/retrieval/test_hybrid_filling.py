@@ -1,13 +1,15 @@
-"""HybridIndex: what it stores, and what becomes of it when the embedder fails."""
+"""What a HybridIndex stores, and what becomes of it when the embedder fails."""
 
 import logging
 from collections.abc import Sequence
 
 import pytest
 
-from arc_common.documents import Document
+from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
+from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.protocols.search_index import IndexEntry, Scope
+from arc_common.rerankers import DiversityReranker
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
 from arc_common.testing import CountingObserver
@@ -15,7 +17,6 @@ from tests.support.animals import DOCUMENTS, WordEmbedder, ids
 
 
 def test_adding_again_replaces(index: HybridIndex) -> None:
-    """By id; a document without one has the id that its text and source give it."""
     first = index.add([Document("same text"), Document("same text", source="s"), Document("same text")])
     assert first.ids[0] == first.ids[2] != first.ids[1]
     assert index.add([Document("same text")]).ids == first.ids[:1]
@@ -37,7 +38,6 @@ def test_an_entry_may_bring_its_own_terms_and_vector(index: HybridIndex, embedde
 
 
 def test_the_embedder_is_asked_in_batches(embedder: WordEmbedder, index: HybridIndex) -> None:
-    """And never for texts of nothing, for which some services refuse a whole batch."""
     assert [len(texts) for texts in embedder.asked] == [4, 2]
     embedder.asked.clear()
     index.add([Document(" \n", "blank")])
@@ -47,7 +47,6 @@ def test_the_embedder_is_asked_in_batches(embedder: WordEmbedder, index: HybridI
 def test_a_text_that_gets_no_usable_vector_is_found_by_its_words(
     index: HybridIndex, observer: CountingObserver
 ) -> None:
-    """A model that answers NaN has said nothing of this one text."""
     assert observer.counts == {"index.unusable_vectors": 1}
     assert ids(index.search("kind", mode="lexical")) == ["nothing"]
     assert "nothing" not in ids(index.search("cat", mode="dense"))
@@ -78,7 +77,6 @@ def test_what_is_added_while_the_embedder_fails_is_embedded_later(
 
 
 def test_an_embedder_that_answers_too_little_has_failed(embedder: WordEmbedder) -> None:
-    """Vectors are never given to other texts."""
     embedder.embed = lambda texts: [[1.0, 0.0]]  # type: ignore[method-assign]
     index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     assert index.add([Document("a", "a"), Document("b", "b")]).unembedded == 2
@@ -105,7 +103,6 @@ def test_two_embedders_are_never_mixed() -> None:
 
 
 def test_scopes_and_kinds_see_their_own_only() -> None:
-    """The same id in three places."""
     store = SqlIndexStore.open()
     places = [
         HybridIndex(store),
@@ -119,7 +116,6 @@ def test_scopes_and_kinds_see_their_own_only() -> None:
 
 
 def test_nothing_is_written_if_one_can_t_be(index: HybridIndex) -> None:
-    """Whichever it is."""
     for wrong in (Document("a\x00b"), Document("a", "x" * 256), Document("a", metadata={"a": object()}), "text"):
         with pytest.raises(InvalidInputError):
             index.add([Document("a bird", "bird"), wrong])  # type: ignore[list-item]
@@ -138,7 +134,6 @@ def test_nothing_is_written_if_one_can_t_be(index: HybridIndex) -> None:
 @pytest.mark.parametrize("is_empty", [True, False], ids=["empty", "filled"])
 @pytest.mark.parametrize("embeds", [True, False], ids=["embedding", "plain"])
 def test_nothing_is_written_if_a_vector_can_t_be(wrong: IndexEntry, *, is_empty: bool, embeds: bool) -> None:
-    """However many items come before it."""
     store, embedder = SqlIndexStore.open(), WordEmbedder()
     held = [] if is_empty else [IndexEntry("held", "a cat", vector=[1, 0, 0], embedder="words")]
     HybridIndex(store).add(held)
@@ -164,3 +159,71 @@ def test_vectors_of_another_dimension_are_left_out() -> None:
     index = HybridIndex(SqlIndexStore.open(), embedder=Growing(), batch_size=2)
     assert index.add([Document(f"text {n}") for n in range(5)]).unembedded == 3
     assert len(index.search("text", mode="lexical")) == index.count() == 5
+
+
+class Plain:
+    """Two letters, two directions."""
+
+    name = "letters"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.texts += texts
+        return [[text.count("a") + 0.01, text.count("b") + 0.01] for text in texts]
+
+
+class Asymmetric(Plain):
+    """A question about "b" is near to the texts with an "a"."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries: list[str] = []
+        self.answer: list[float] | Exception | None = None
+
+    def embed_query(self, text: str) -> list[float]:
+        self.queries.append(text)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer or [text.count("b") + 0.01, text.count("a") + 0.01]
+
+
+LETTERS = [Document("aaa", "a"), Document("bbb", "b")]
+
+
+def test_the_method_makes_the_difference() -> None:
+    assert isinstance(Plain(), Embedder)
+    assert not isinstance(Plain(), QueryEmbedder)
+    assert isinstance(Asymmetric(), Embedder)
+    assert isinstance(Asymmetric(), QueryEmbedder)
+
+
+@pytest.mark.parametrize(("embedder", "first"), [(Plain(), "b"), (Asymmetric(), "a")], ids=["plain", "asymmetric"])
+def test_questions_are_embedded_as_questions(embedder: Plain, first: str) -> None:
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
+    index.add(LETTERS)
+    assert [found.document.id for found in index.search("b", mode="dense", top_k=1)] == [first]
+    asked = embedder.queries if isinstance(embedder, Asymmetric) else embedder.texts[2:]
+    assert (embedder.texts[:2], asked) == (["aaa", "bbb"], ["b"])
+    index.re_embed()
+    assert embedder.texts[-2:] == ["aaa", "bbb"]
+    assert asked == ["b"]
+
+
+@pytest.mark.parametrize("answer", [ConnectionError("no network"), [float("nan"), 1.0], [0.0, 0.0]], ids=repr)
+def test_a_question_without_a_vector_is_searched_by_words(answer: list[float] | Exception) -> None:
+    embedder = Asymmetric()
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
+    index.add(LETTERS)
+    embedder.answer = answer
+    found = index.find("bbb")
+    assert [hit.document.id for hit in found.documents] == ["b"]
+    assert found.notes == ("no vector for the query: searched by words only",)
+
+
+@pytest.mark.parametrize(("embedder", "first"), [(Plain(), "b"), (Asymmetric(), "a")], ids=["plain", "asymmetric"])
+def test_diversity_takes_the_question_as_one(embedder: Plain, first: str) -> None:
+    reranker = DiversityReranker(embedder=embedder, trade_off=1.0)
+    ranked = reranker.rerank("b", [ScoredDocument(document) for document in LETTERS])
+    assert ranked[0].document.id == first

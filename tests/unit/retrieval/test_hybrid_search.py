@@ -22,7 +22,6 @@ WORDS = ["cat", "dog", "car", "고양이"]
 
 
 def test_words_vectors_or_both_are_asked(index: HybridIndex) -> None:
-    """By words the word, by vectors what is like it, by both all of it; the parts of a score say which."""
     lexical = index.search("cats", mode="lexical")
     assert ids(lexical) == ["cat"]
     assert dict(lexical[0].score_parts) == {"bm25": lexical[0].score}
@@ -39,7 +38,6 @@ def test_words_vectors_or_both_are_asked(index: HybridIndex) -> None:
 
 
 def test_filters_and_top_k_restrict(index: HybridIndex) -> None:
-    """Plain dictionaries, in each mode."""
     for mode in ("hybrid", "dense"):
         assert ids(index.search("cat", filters={"year": {"$gte": 2024}}, mode=mode, top_k=1)) == ["kitten"]  # type: ignore[arg-type]
     assert index.search("cat", filters={"year": {"$gte": 2024}}, mode="lexical") == []
@@ -50,7 +48,6 @@ def test_filters_and_top_k_restrict(index: HybridIndex) -> None:
 
 
 def test_each_document_found_may_have_its_cosine(index: HybridIndex) -> None:
-    """Also one that words have found and that is not among the nearest; one that was never embedded has none."""
     index.add([Document(f"cat {n}", f"n{n}") for n in range(150)] + [Document("zebra dog", "far")])
     found = index.find("cat zebra nothing", cosines=True).documents
     parts = {one.document.id: one.score_parts for one in found}
@@ -63,7 +60,6 @@ def test_each_document_found_may_have_its_cosine(index: HybridIndex) -> None:
 
 
 def test_words_meet_no_threshold_for_vectors(index: HybridIndex, embedder: WordEmbedder) -> None:
-    """Where the embedder is down and only vectors are asked for, with a threshold, nothing is found, and it is said."""
     embedder.fails = True
     found = index.find("cat", mode="dense", threshold=0.7)
     assert found == SearchResult(notes=("no vector for the query: nothing can meet the threshold",))
@@ -82,7 +78,6 @@ def test_documents_are_found_by_one_han_character(query: str, expected: list[str
 
 
 def test_a_threshold_is_off_until_it_is_given(index: HybridIndex) -> None:
-    """It is one for vectors: what is found by its words stays."""
     assert len(index.search("cat", mode="dense")) == 5
     assert ids(index.search("cat", mode="dense", threshold=0.9)) == ["cat", "kitten", "ko"]
     assert index.search("cat dog car", mode="dense", threshold=1.0) == []
@@ -92,7 +87,6 @@ def test_a_threshold_is_off_until_it_is_given(index: HybridIndex) -> None:
 def test_a_search_while_the_embedder_fails_is_one_by_words(
     index: HybridIndex, embedder: WordEmbedder, observer: CountingObserver
 ) -> None:
-    """It says so, and counts."""
     embedder.fails = True
     for mode in ("hybrid", "dense"):
         found = index.find("cat", mode=mode)  # type: ignore[arg-type]
@@ -113,38 +107,23 @@ def test_a_vector_can_be_asked_with(index: HybridIndex, embedder: WordEmbedder) 
             index.search("cat", vector=wrong)
 
 
-@pytest.mark.parametrize(
-    "query", ["", "   ", "\n\t", "!?", "…", "NEAR(", '"', "*", "\x00", "\ud800", "🎉", "a" * 100_000]
-)
-def test_any_query_is_answered(index: HybridIndex, query: str) -> None:
-    """With nothing, where it asks nothing."""
-    assert index.search(query, mode="lexical") == []
-    assert HybridIndex(SqlIndexStore.open()).search(query) == []
-
-
-def test_an_enormous_query_is_cut(index: HybridIndex) -> None:
-    """A pasted page asks for its beginning."""
-    page = "cat " + " ".join(f"word{n}" for n in range(50_000))
+def test_any_query_is_answered(index: HybridIndex) -> None:
+    """A query that asks nothing finds nothing; a pasted page asks for its beginning."""
+    for query in ("", "   ", "\n\t", "!?", "…", "NEAR(", '"', "*", "\x00", "\ud800", "🎉", "a" * 100_000):
+        assert index.search(query, mode="lexical") == []
+        assert HybridIndex(SqlIndexStore.open()).search(query) == []
+    page = "cat " + " ".join(f"word{n}" for n in range(20_000))
     assert ids(index.search(page, mode="lexical")) == ["cat"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"top_k": 0}, "top_k"),
-        ({"top_k": 1.5}, "top_k"),
-        ({"threshold": 2}, "threshold"),
-        ({"threshold": float("nan")}, "threshold"),
-        ({"mode": "fuzzy"}, "mode"),
-        ({"mode": ["dense"]}, "mode"),
-        ({"filters": "year = 1"}, "filters"),
-    ],
-    ids=repr,
-)
-def test_bad_options_are_refused(index: HybridIndex, options: dict[str, Any], message: str) -> None:
-    """By name."""
-    with pytest.raises(InvalidInputError, match=message):
-        index.search("cat", **options)
+def test_bad_options_are_refused(index: HybridIndex) -> None:
+    cases: list[tuple[str, list[Any]]] = [
+        ("top_k", [0, 1.5]), ("threshold", [2, float("nan")]), ("mode", ["fuzzy", ["dense"]]), ("filters", ["y = 1"]),
+    ]  # fmt: skip
+    for name, wrong in cases:
+        for value in wrong:
+            with pytest.raises(InvalidInputError, match=name):
+                index.search("cat", **{name: value})
 
 
 def test_bad_arguments_are_refused() -> None:
@@ -175,7 +154,6 @@ def test_bad_arguments_are_refused() -> None:
 
 
 def test_an_index_tells_how_common_terms_are(index: HybridIndex) -> None:
-    """In its scope, for a reranker that judges by all of it."""
     assert index.document_count == len(DOCUMENTS)
     assert index.document_frequencies(["cat", "day", "zebra", "cat"]) == [1, 1, 0, 1]
     texts = [one.text for one in DOCUMENTS]
@@ -186,7 +164,6 @@ def test_an_index_tells_how_common_terms_are(index: HybridIndex) -> None:
 
 
 def test_weights_say_what_each_part_counts(embedder: WordEmbedder) -> None:
-    """One without weight is not asked for its opinion."""
     store = SqlIndexStore.open()
     HybridIndex(store, embedder=embedder).add(DOCUMENTS)
     query = "puppy car"
@@ -209,16 +186,14 @@ class GuessingEmbedder:
 @pytest.mark.parametrize("more", ["", " unheard unseen unknown"], ids=["answered", "answered in part"])
 def test_an_embedder_that_can_t_read_changes_little(more: str) -> None:
     """A text that has most of what a query asks for stays before those that have a part of it, in nine of ten cases."""
+    index = HybridIndex(SqlIndexStore.open(), embedder=GuessingEmbedder())
+    index.add([Document(f"topic{n % 60} subject{7 * n % 45} filler{n}", f"{n:03}") for n in range(600)])
     kept = 0
-    for seed in range(5):
-        texts = {f"{n:03}": f"topic{n % 60} subject{7 * n % 45} filler{seed}{n}" for n in range(600)}
-        index = HybridIndex(SqlIndexStore.open(), embedder=GuessingEmbedder())
-        index.add([Document(text, name) for name, text in texts.items()])
-        for n in range(0, 600, 20):
-            query = f"topic{n % 60} subject{7 * n % 45}{more}"
-            by_words = index.search(query, top_k=1, mode="lexical")[0].score
-            kept += index.search(query, top_k=1)[0].score_parts.get("bm25") == pytest.approx(by_words)
-    assert kept >= 135
+    for n in range(0, 600, 20):
+        query = f"topic{n % 60} subject{7 * n % 45}{more}"
+        by_words = index.search(query, top_k=1, mode="lexical")[0].score
+        kept += index.search(query, top_k=1)[0].score_parts.get("bm25") == pytest.approx(by_words)
+    assert kept >= 27
 
 
 class Told:
@@ -259,12 +234,10 @@ def _gap(index: HybridIndex) -> float:
 
 @pytest.mark.parametrize(("kind", "is_lifted"), [("document", True), ("message", False), ("memory", False)])
 def test_documents_near_a_better_one_are_lifted(kind: EntryKind, *, is_lifted: bool) -> None:
-    """Of two that answer equally well, the one near the best leads."""
     assert (_gap(_among_neighbours(kind=kind)) > 0.01) == is_lifted
 
 
 def test_what_only_one_part_found_is_not_lifted() -> None:
-    """The order is its own, with its scores."""
     assert _gap(_among_neighbours(weights={"vector": 0})) == pytest.approx(0)
     by_vectors = _among_neighbours(weights={"bm25": 0}).search("apple recipe", vector=ASKED)
     assert ids(by_vectors) == ids(_among_neighbours().search("apple recipe", vector=ASKED, mode="dense"))
@@ -272,13 +245,10 @@ def test_what_only_one_part_found_is_not_lifted() -> None:
 
 
 def test_neighbours_count_as_far_as_vectors_do() -> None:
-    """A part of little weight brings little of them."""
     assert 0 < _gap(_among_neighbours(weights={"vector": 0.01})) < 0.001
 
 
 def test_what_is_first_by_words_and_by_vectors_is_first_by_both() -> None:
-    """Also where what is near it answers nothing, and the second is near nothing."""
-
     def at(places: dict[int, float]) -> list[float]:
         return [places.get(place, 0.0) for place in range(10)]
 
@@ -291,14 +261,13 @@ def test_what_is_first_by_words_and_by_vectors_is_first_by_both() -> None:
 
 
 def test_all_there_is_can_be_asked_for() -> None:
-    """Whatever it is, it is not all compared with each other."""
     rng = random.Random(1)
-    texts = {f"alpha w{n}": [rng.gauss(0, 1) for _ in range(4)] for n in range(3_000)}
+    texts = {f"alpha w{n}": [rng.gauss(0, 1) for _ in range(4)] for n in range(1_500)}
     index = HybridIndex(SqlIndexStore.open(), embedder=Told(texts))
     index.add([Document(text, text) for text in texts])
     tracemalloc.start()
-    assert len(index.search("alpha", vector=[1, 0, 0, 0], top_k=10_000)) == 3_000
-    assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    assert len(index.search("alpha", vector=[1, 0, 0, 0], top_k=10_000)) == 1_500
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
     tracemalloc.stop()
 
 
@@ -330,7 +299,6 @@ def test_one_word_in_common_does_not_outweigh_a_vector(embedder: WordEmbedder) -
     texts=st.lists(st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join), max_size=8), query=st.sampled_from(WORDS)
 )
 def test_the_same_documents_in_another_order_give_the_same(texts: list[str], query: str) -> None:
-    """Scores, parts and order."""
     documents = [Document(text, f"d{n}") for n, text in enumerate(texts)]
     found = []
     for order in (documents, documents[::-1]):
@@ -381,7 +349,6 @@ def test_scopes_beside_each_other_are_searched_as_one(
 
 
 def test_scopes_beside_each_other_ask_the_embedder_once() -> None:
-    """Of embedders that differ, none is taken for the other."""
     store, embedder = SqlIndexStore.open(), Counting()
     parts = [HybridIndex(store, scope=Scope(name), embedder=embedder) for name in ("one", "two")]
     for part in parts:
@@ -412,7 +379,6 @@ def test_the_candidates_of_a_scope_are_chosen_by_what_is_rare_in_all(first: int)
 
 
 def test_scopes_beside_each_other_may_have_ids_as_long_as_ids_get() -> None:
-    """They come back as they are."""
     store, long = SqlIndexStore.open(), "x" * 255
     parts = [HybridIndex(store, scope=Scope(name)) for name in ("one", "two")]
     for part in parts:

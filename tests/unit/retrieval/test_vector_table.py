@@ -1,12 +1,14 @@
 """The table of vectors: what it finds through any history of changes, and what it holds."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.protocols.search_index import unit_vector
-from arc_common.retrieval.vectors import VectorTable, _highest
+from arc_common.retrieval.vectors import VectorTable
 
 vectors = st.lists(st.integers(-2, 2), min_size=2, max_size=2).filter(any)
 changes = st.lists(st.tuples(st.integers(0, 40), st.one_of(st.none(), vectors)), max_size=40)
@@ -37,23 +39,6 @@ def test_the_nearest_are_found_after_any_changes(
     assert np.allclose([expected[row] for row in rows.tolist()], cosines, atol=1e-6)
 
 
-@given(
-    count=st.integers(1, 1_000),
-    limit=st.integers(1, 40),
-    levels=st.integers(1, 2_000),
-    seed=st.integers(0, 2**32 - 1),
-    is_sorted=st.booleans(),
-)
-def test_the_highest_scores_are_found(count: int, limit: int, levels: int, seed: int, is_sorted: bool) -> None:
-    """Wherever they stand, and however many are the same: all that are as high as the last."""
-    scores = (np.random.default_rng(seed).integers(0, levels, count) / levels).astype(np.float32)
-    if is_sorted:
-        scores.sort()
-    limit = min(limit, count)
-    last = np.sort(scores)[-limit]
-    assert _highest(scores, limit).tolist() == np.flatnonzero(scores >= last - 1e-5).tolist()
-
-
 def test_a_search_leaves_what_another_found() -> None:
     """What a search gives is its own, though the table's room for scores is used again."""
     table = VectorTable("e", 2)
@@ -67,16 +52,34 @@ def test_a_search_leaves_what_another_found() -> None:
     assert (rows.tolist(), cosines.tolist()) == kept
 
 
+@pytest.mark.parametrize("is_sorted", [True, False])
+@given(count=st.integers(1, 1_000), limit=st.integers(1, 40), levels=st.integers(1, 60), seed=st.integers(0, 2**32 - 1))
+def test_all_that_are_as_near_as_the_last_are_found(
+    count: int, limit: int, levels: int, seed: int, is_sorted: bool
+) -> None:
+    """Wherever they stand in the table, and however many are equally near."""
+    slopes = np.random.default_rng(seed).integers(0, levels, count)
+    table = VectorTable("e", 2)
+    for row, slope in enumerate(sorted(slopes) if is_sorted else slopes):
+        table.put(row, unit_vector("v", [1.0, float(slope)]))
+    rows, _ = table.best(unit_vector("q", [1.0, 0.0]), limit, allowed=None)
+    placed = np.sort(slopes) if is_sorted else slopes
+    last = np.sort(slopes)[min(limit, count) - 1]
+    assert sorted(rows.tolist()) == np.flatnonzero(placed <= last).tolist()
+
+
 def test_it_holds_little_more_than_its_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are: room for an eighth of the last block, and a few rows; found across blocks."""
+    """A table of many blocks has room for an eighth of its last block, and finds vectors across all of them."""
     monkeypatch.setattr("arc_common.retrieval.vectors._BLOCK_BYTES", 4 * 4 * 1_000)
+    vectors = [unit_vector("v", [1, row, 0, 0]) for row in range(4_500)]
+    tracemalloc.start()
     table = VectorTable("e", 4)
-    for row in range(4_500):
-        table.put(row, unit_vector("v", [1, row, 0, 0]))
-        if row % 97 == 0:
-            held = sum(len(block) for block in table._blocks)
-            assert held <= row + 1 + max(16, (row % 1_000 + 1) // 8)
-    assert len(table._blocks) == 5
+    before = tracemalloc.get_traced_memory()[0]
+    for row, vector in enumerate(vectors):
+        table.put(row, vector)
+    held = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert held <= 4 * 4 * 4_500 * 1.2 + 20_000
     rows, cosines = table.best(unit_vector("q", [1, 0, 0, 0]), 4_500, allowed=None)
     assert np.allclose(cosines, 1 / np.sqrt(1 + rows.astype(float) ** 2), atol=1e-6)
     few = np.isin(np.arange(4_500), [3, 999, 1_000, 4_499])

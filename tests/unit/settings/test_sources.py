@@ -110,7 +110,6 @@ def test_a_mode_without_its_url_is_refused_when_it_is_asked_for(monkeypatch: pyt
 
 
 def test_settings_survive_pickling() -> None:
-    """So that they can be handed to another process; see `test_secrets` for those that hold a secret."""
     made = ArcSettings(database_url="sqlite:///x.db", budget={"facts": 5})
     assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 - our own bytes
 

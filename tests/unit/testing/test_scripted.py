@@ -20,7 +20,6 @@ def conversation(*texts: str) -> list[Message]:
 
 
 def test_it_is_a_chat_model() -> None:
-    """It fits arc's protocol."""
     assert isinstance(model, ChatModel)
 
 
@@ -34,7 +33,6 @@ def test_it_is_a_chat_model() -> None:
     ids=["english", "korean", "no question mark"],
 )
 def test_it_quotes_the_sentence_that_states_what_is_asked(said: str, asked: str, answer: str) -> None:
-    """One sentence, as it was said, and by whom."""
     assert model.complete(conversation(said, "Thanks.", asked)) == answer
 
 
@@ -77,7 +75,6 @@ def test_it_reads_what_stands_behind_a_question() -> None:
 
 
 def test_a_later_message_counts_more_than_a_fact() -> None:
-    """What was said last stands behind what was noted."""
     told = [Message(Role.SYSTEM, render_memory(["- gate: The gate code is 11."], ""))]
     said = [Message(Role.USER, "The gate code is 22."), Message(Role.USER, "What is the gate code?")]
     assert "22" in model.complete([*told, *said])
@@ -99,7 +96,6 @@ def test_it_takes_the_next_best_sentence_as_surely_as_the_right_one() -> None:
 
 
 def test_of_equally_good_sentences_the_later_one_counts() -> None:
-    """A value that was stated again replaces the earlier one."""
     shown = conversation("The gate code is 11.", "Noted.", "The gate code is 22.", "Noted.", "What is the gate code?")
     assert "22" in model.complete(shown)
 

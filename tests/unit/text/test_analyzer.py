@@ -24,7 +24,6 @@ marks = st.text(st.sampled_from("nNtTsSdé'’-./@,_1٣가茶の "), max_size=12
 @example("N'T")
 @given(anything | marks)
 def test_any_text_gives_the_same_terms_again(text):
-    """Lone surrogates, NUL and unassigned code points included; no term is empty, too long or has white space."""
     terms = analyze(text)
     assert terms == analyze(text)
     for term in terms:
@@ -40,7 +39,6 @@ def test_words_are_analysed_each_for_itself(given_words):
 
 @given(st.lists(st.sampled_from(["茶", "井", "龙，", "(の", "ก", "。", "tea", "龙井", "차", "-", "3"]), max_size=8))
 def test_characters_that_stand_alone_come_in_pairs_too(given_words):
-    """Behind each pair of neighbours stands the pair, and nothing else is added."""
     pairs, before = [], ""
     for terms in filter(None, map(analyze, given_words)):
         alone = terms[0] if len(terms) == 1 and terms[0] in {"茶", "井", "龙", "の", "ก"} else ""
@@ -52,7 +50,6 @@ def test_characters_that_stand_alone_come_in_pairs_too(given_words):
 
 
 def test_a_query_of_single_characters_finds_the_word():
-    """However it is taken apart; and a text that is taken apart is found by the word."""
     for query in ["龙 井 茶", "龙、井、茶", "龙　井　茶？", "「龙」「井」「茶」", "龙-井 茶"]:
         asked = analyze_query(query)
         assert {"龙井", "井茶"} & set(asked) & set(analyze("西湖的龙井茶很有名"))
@@ -61,39 +58,32 @@ def test_a_query_of_single_characters_finds_the_word():
 
 
 def test_han_characters_are_those_of_the_text():
-    """In their order, whatever form they are written in; kana and Hangul are none."""
     assert han_characters("東京の茶、⽕曜 and 한글 tea") == ["東", "京", "茶", "火", "曜"]
     assert han_characters("tea") == []
 
 
+def remembered():
+    """The words that the analyzer's module holds."""
+    return {key for held in vars(analyzer).values() if isinstance(held, dict) for key in held if isinstance(key, str)}
+
+
 def test_ordinary_words_alone_are_remembered():
-    """No code, address or long number stays in the process; what is remembered changes nothing, nor does its bound."""
+    """No code, address or long number stays in the process, and what is remembered changes no terms."""
     secrets = ["ord-77314", "lena@postbox.example", "010-5550-7788", "1,284,000.00", "a" * 40]
     secrets += ["hunter2hunter", "k7xq2", "12-34"]
     text = " ".join(["an ordinary well-known house, isn't it? 1,240 - $37.6 in the 1970s", *secrets])
     first = analyze(text)
-    assert {"house,", "isn't", "1,240", "$37.6"} <= analyzer._one_term.keys()
-    assert {"well-known", "-", "1970s"} <= analyzer._other_terms.keys()
-    assert not (analyzer._one_term.keys() | analyzer._other_terms.keys()) & set(secrets)
+    assert {"house,", "isn't", "1,240", "$37.6", "well-known", "-", "1970s"} <= remembered()
+    assert not remembered() & set(secrets)
     assert analyze(text) == first == analyze(text.upper())
+
+
+@pytest.mark.torture
+def test_the_words_remembered_are_bounded():
     many = " ".join("".join(letters) for letters in itertools.product("abcdefghijklmnopqrstuvwxyz", repeat=3))
     for prefix in "qrst":
         analyze(" ".join(prefix + word for word in many.split()))
-    assert 1 << 15 <= len(analyzer._one_term) <= 1 << 16
-    assert analyze(text) == first
-
-
-_WORDS = ["The", "ships'", "well-known", "ORD-7731", "--", "—", "1,240", "don't", "서울에서", "龙井", "café", "x", "…"]
-
-
-@given(anything | marks | st.lists(st.sampled_from(_WORDS)).map(" ".join))
-def test_a_text_has_the_terms_of_its_words(text):
-    """Whether its words are looked up all at once, one by one, or not at all, and whichever have one term."""
-    words = analyzer._words(analyzer._fold(text))
-    terms = analyzer._with_pairs(analyzer._terms_of_word(word) for word in words)
-    assert analyze(text) == terms == analyze(text)
-    known = " ".join(chunk for chunk in text.lower().split() if chunk in analyzer._one_term)
-    assert analyze(known) == [term for chunk in known.split() for term in analyze(chunk)]
+    assert 1 << 15 <= len(remembered()) <= 1 << 17
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
@@ -105,7 +95,6 @@ def test_normal_forms_are_the_same_text(text):
 
 @given(st.text(st.characters(max_codepoint=0x24F, categories=["Ll", "Lu", "Zs"], exclude_characters="ŉ"), max_size=40))
 def test_case_does_not_matter(text):
-    """Latin words match in any case."""
     assert analyze(text.casefold()) == analyze(text)
 
 
@@ -119,7 +108,6 @@ def test_a_query_asks_for_nothing_that_its_text_would_not_have(text):
 
 
 def test_what_means_the_same_matches():
-    """Every term of the query is in the text."""
     cases = [
         ("The order is ORD-7731.", "7731"),
         ("The order is ORD-7731.", "ord7731"),
@@ -163,12 +151,10 @@ def test_vietnamese_tones_tell_words_apart_and_may_be_left_out(form):
 
 
 def test_accents_of_other_languages_stay_folded():
-    """French, Spanish and Portuguese are typed without them."""
     assert analyze("café São Paulo mañana") == analyze("cafe Sao Paulo manana")
 
 
 def test_what_differs_stays_apart():
-    """No term says all of one and all of the other."""
     cases = [
         ("ORD-7731", "ORD-7732"),
         ("3.14", "314"),
@@ -202,31 +188,19 @@ def test_a_korean_word_of_one_syllable_finds_longer_ones_but_itself_better():
     ids=["english", "korean", "bound-noun", "chinese", "japanese", "nothing-else"],
 )
 def test_question_words_leave_queries(query, kept):
-    """A query of nothing else keeps them."""
     assert analyze_query(query) == kept
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a" + "\u0301\u0323" * 50_000,
-        "a" * 200_000,
-        "1,234" * 40_000,
-        "-'." * 60_000,
-        "가" * 200_000,
-        "好" * 200_000,
-        "a-" * 100_000,
-        "\ufdfa" * 20_000,
-        "'" * 100_000 + "s",
-    ],
-    ids=["marks", "letters", "numbers", "connectors", "hangul", "han", "compound", "expanding", "apostrophes"],
-)
-def test_hostile_text_takes_linear_time(text):
-    """Twice the text takes no more than about twice the time; a quadratic step would take minutes here."""
+def test_hostile_text_takes_linear_time():
+    """A quadratic step would take minutes here."""
     start = time.process_time()
-    analyze(text)
-    analyze_query(text)
-    assert time.process_time() - start < 3
+    for text in (
+        "a" + "\u0301\u0323" * 50_000, "a" * 200_000, "1,234" * 40_000, "-'." * 60_000, "가" * 200_000, "好" * 200_000,
+        "a-" * 100_000, "\ufdfa" * 20_000, "'" * 100_000 + "s",
+    ):  # fmt: skip
+        analyze(text)
+        analyze_query(text)
+    assert time.process_time() - start < 25
 
 
 def test_threads_agree():
@@ -243,7 +217,6 @@ def test_threads_agree():
 
 
 def test_the_words_of_a_query_are_what_it_asks_for():
-    """As they stand, folded; without stop words, punctuation, and what has no words."""
     assert query_words("Where's the Blue-Lantern, please? 그 등대는 어디 있나요? 在哪里") == ["blue-lantern", "등대는"]
     assert query_words("") == query_words("where is it?") == []
 

@@ -33,14 +33,12 @@ def test_the_detector_looks_at_words():
 
 
 def test_markers_belong_to_one_language():
-    """Else they would tell nothing."""
     latin = [language for language in LANGUAGES if language.script == "latin"]
     assert len(latin) == 2
     assert not latin[0].markers & latin[1].markers
 
 
 def test_statements_are_facts():
-    """In the speaker's own words."""
     cases = [
         ("Ich wohne in Köln.", "Ich wohne in Köln"),
         ("Meine Schwester ist allergisch gegen Nüsse.", "Meine Schwester ist allergisch gegen Nüsse"),
@@ -55,12 +53,10 @@ def test_statements_are_facts():
     "text", ["Vielen Dank, das klingt gut!", "Wo wohne ich?", "Was wäre, wenn ich in Köln wohnen würde?"]
 )
 def test_what_states_nothing_is_no_fact(text):
-    """Courtesies, questions and suppositions."""
     assert extract_facts([Message(Role.USER, text)]) == []
 
 
 def test_questions():
-    """With and without their mark."""
     cases = [
         ("wie heißt mein Hund", True),
         ("Kannst du mir die Nummer sagen", True),
@@ -74,13 +70,11 @@ def test_questions():
 
 
 def test_kinds_of_answers():
-    """By the words that ask."""
     assert [kind.name for kind in answer_types("Wann ist mein Termin?")] == ["time"]
     assert [kind.name for kind in answer_types("Wo wohnt meine Schwester?")] == ["place"]
 
 
 def test_words_are_found_in_other_forms():
-    """By their German stems; by a query too short to be told, in the form that stands there."""
     cases = [
         ("Welche Wohnungen haben wir besichtigt?", "Wir haben eine Wohnung in der Südstadt besichtigt."),
         ("Wo sind die Häuser?", "Das Haus steht nicht mehr."),
@@ -94,12 +88,10 @@ def test_words_are_found_in_other_forms():
 
 
 def test_english_texts_keep_their_terms():
-    """A German word in an English text changes nothing."""
     assert analyze("The houses und the running dogs") == ["the", "hous", "und", "the", "run", "dog"]
 
 
 def test_what_ends_what():
-    """A second value, words of change, what is denied or given up."""
     cases = [
         ("Ich wohne in Köln.", "Ich bin nach Bonn umgezogen."),
         ("Ich wohne in Köln", "Ich wohne jetzt in Bonn"),
@@ -118,7 +110,6 @@ def test_what_ends_what():
 
 
 def test_what_stands_side_by_side():
-    """Several of a kind, plans, the past, parts, other people, other languages."""
     cases = [
         ("Ich habe eine Katze namens Miso", "Ich habe einen Hund namens Rex"),
         ("Meine Schwester wohnt in Köln", "Meine Schwester wohnt in Bonn"),
@@ -137,7 +128,6 @@ def test_what_stands_side_by_side():
 
 
 def test_negation():
-    """With the words for it."""
     assert is_negated("Ich rauche nicht")
     assert is_negated("Ich esse kein Fleisch")
     assert is_negated("Ich habe den Vertrag gekündigt")

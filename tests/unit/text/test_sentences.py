@@ -54,7 +54,6 @@ def test_sentences_are_parts_of_the_text(text: str) -> None:
 
 @given(st.text(alphabet="ab. \n-!한요。", max_size=200))
 def test_spans_are_where_the_sentences_are(text: str) -> None:
-    """In order, without space around them, and with all that is not space in one of them."""
     spans = sentence_spans(text)
     assert [place for span in spans for place in span] == sorted(place for span in spans for place in span)
     assert all(text[start:end].strip() == text[start:end] != "" for start, end in spans)
@@ -73,7 +72,6 @@ def test_clauses_are_spans_in_order(sentence: str) -> None:
 
 
 def test_an_endless_sentence_is_cut() -> None:
-    """Text without any end comes in bounded pieces, in linear time."""
     start = time.perf_counter()
     pieces = sentences_of("한" * 1_000_000) + sentences_of("word " * 200_000)
     assert max(map(len, pieces)) <= MAX_SENTENCE
@@ -81,5 +79,4 @@ def test_an_endless_sentence_is_cut() -> None:
 
 
 def test_rough_tokens_knows_wide_scripts() -> None:
-    """Korean costs more tokens per character than English."""
     assert rough_tokens("배송지는 서울입니다") > rough_tokens("the place") > 0

@@ -10,7 +10,6 @@ from arc_common.text.thesaurus import _lines
 
 
 def test_a_word_stands_for_others_of_its_concept():
-    """Names for each other, a name for what belongs to it, and the other way round."""
     cases = [
         ("job", "nurse"),
         ("Which dog?", "beagle"),
@@ -28,7 +27,6 @@ def test_a_word_stands_for_others_of_its_concept():
 
 
 def test_what_means_the_same_weighs_more_than_what_belongs():
-    """And both less than the word itself."""
     weights = {word.terms: word.weight for words in alternatives("dog") for word in words}
     assert 1.0 > weights[("puppi",)] > weights[("beagl",)] > 0.0
     assert ("dog",) not in weights
@@ -42,7 +40,6 @@ def test_other_words_stand_for_themselves_only():
 
 @given(st.text(max_size=80))
 def test_any_text_is_accepted(query):
-    """And gives the same each time; no word of a single Korean syllable, which would begin too many others."""
     found = alternatives(query)
     assert found == alternatives(query)
     for word in (word for words in found for word in words):

@@ -34,7 +34,6 @@ wants = st.dictionaries(st.sampled_from(names), amounts)
 
 @given(budgets, wants, amounts)
 def test_an_allotment_is_within_what_there_is_what_is_wanted_and_each_limit(budget, wanted, available):
-    """And names each section that wants something."""
     allotted = budget.allot(wanted, available)
     assert allotted.keys() == wanted.keys()
     assert sum(allotted.values()) <= available
@@ -43,7 +42,6 @@ def test_an_allotment_is_within_what_there_is_what_is_wanted_and_each_limit(budg
 
 @given(budgets, wants, amounts)
 def test_what_a_section_leaves_is_lent_to_the_next(budget, wanted, available):
-    """Tokens stay free only when nobody may take more."""
     allotted = budget.allot(wanted, available)
     if sum(allotted.values()) < available:
         assert all(allotted[name] == min(wanted[name], budget.max_tokens(name)) for name in wanted)
@@ -51,7 +49,6 @@ def test_what_a_section_leaves_is_lent_to_the_next(budget, wanted, available):
 
 @given(budgets, wants, amounts)
 def test_least_tokens_are_served_before_anything_else(budget, wanted, available):
-    """Where all least fit, each section has at least its own."""
     least = {name: min(wanted[name], budget.max_tokens(name), budget.section(name).min_tokens) for name in wanted}
     allotted = budget.allot(wanted, available)
     if sum(least.values()) <= available:
@@ -60,7 +57,6 @@ def test_least_tokens_are_served_before_anything_else(budget, wanted, available)
 
 @given(budgets, wants, amounts)
 def test_above_the_least_a_section_gets_nothing_while_one_of_higher_priority_wants_more(budget, wanted, available):
-    """Priority is the order of service."""
     allotted = budget.allot(wanted, available)
     for low in wanted:
         for high in wanted:
@@ -71,12 +67,10 @@ def test_above_the_least_a_section_gets_nothing_while_one_of_higher_priority_wan
 
 @given(budgets, wants, amounts)
 def test_an_allotment_does_not_depend_on_the_order_of_the_wishes(budget, wanted, available):
-    """Same input, same output."""
     assert budget.allot(dict(reversed(wanted.items())), available) == budget.allot(wanted, available)
 
 
 def test_turns_leave_first_then_documents_then_the_running_turn():
-    """The order of trimming, with the defaults."""
     budget = TokenBudget(4_000, 0)
     wanted = {"documents": 1_000, "history": 3_000, "current_turn": 1_000}
     assert budget.allot(wanted, 4_000) == {"documents": 1_000, "history": 2_000, "current_turn": 1_000}
@@ -86,13 +80,11 @@ def test_turns_leave_first_then_documents_then_the_running_turn():
 
 
 def test_a_floor_holds_history_against_documents():
-    """A section of low priority keeps what is promised to it."""
     budget = TokenBudget(4_000, 0, {"history": SectionBudget(min_tokens=500)})
     assert budget.allot({"documents": 4_000, "history": 3_000}, 1_000) == {"documents": 500, "history": 500}
 
 
 def test_the_defaults_are_the_designs():
-    """Documents 4,000; memories, artifacts and recalled 800; narrative 500; facts 1,000 or 15 % of the input."""
     large = TokenBudget(128_000)
     assert [large.max_tokens(name) for name in ("documents", "recalled", "summary", "facts")] == [
         4_000,
@@ -105,13 +97,11 @@ def test_the_defaults_are_the_designs():
 
 
 def test_a_number_is_a_limit():
-    """It takes the place of the default one; priority stays."""
     budget = TokenBudget(4_000, 0, {"documents": 100})
     assert budget.section("documents") == SectionBudget(max_tokens=100, priority=DEFAULT_SECTIONS["documents"].priority)
 
 
 def test_wrong_sections_are_refused():
-    """By the field's name."""
     cases = [
         ({"min_tokens": -1}, "min_tokens"),
         ({"min_tokens": 2, "max_tokens": 1}, "min_tokens"),
@@ -127,7 +117,6 @@ def test_wrong_sections_are_refused():
 
 
 def test_wrong_budgets_are_refused():
-    """Unknown sections, and what is no number of tokens."""
     cases = [{"docs": 1}, {"documents": -1}, {"documents": "4k"}, [("documents", 1)]]
     for wrong in cases:
         with pytest.raises(InvalidInputError, match="sections"):
@@ -148,5 +137,4 @@ def test_wrong_budgets_are_refused():
     ids=["small", "smaller", "nearly full", "large", "no memory", "no facts", "no max_tokens"],
 )
 def test_facts_borrow_of_memory_until_their_limit_is_reached(budget, lent):
-    """Half of it at most, and only where their share of the input is less than their max_tokens."""
     assert budget.lent_to_facts() == lent

@@ -26,7 +26,6 @@ class Watched(HeuristicTokenCounter):
 
 @given(st.lists(st.text(max_size=20)), st.integers(1, 50))
 def test_counts_are_the_others(texts, most):
-    """However little is remembered."""
     cached = CachedTokenCounter(HeuristicTokenCounter(), max_characters=most)
     for _ in range(2):
         assert cached.count_batch(texts) == HeuristicTokenCounter().count_batch(texts)
@@ -34,7 +33,6 @@ def test_counts_are_the_others(texts, most):
 
 
 def test_each_text_is_counted_once():
-    """Also when it stands twice in a batch; the least recently counted leaves first."""
     watched = Watched()
     cached = CachedTokenCounter(watched, max_characters=10)
     cached.count_batch(["one", "two", "one"])
@@ -47,7 +45,6 @@ def test_each_text_is_counted_once():
 
 
 def test_its_correction_is_the_others():
-    """Which alone learns."""
     counter = CalibratedTokenCounter()
     cached = CachedTokenCounter(counter)
     counter.observe(100_000, 150_000)
@@ -58,7 +55,6 @@ def test_its_correction_is_the_others():
 
 
 def test_threads_may_share_it():
-    """Counts stay right."""
     cached = CachedTokenCounter(HeuristicTokenCounter(), max_characters=100)
     texts = [f"text {n}" for n in range(200)]
     with ThreadPoolExecutor(4) as pool:
@@ -67,15 +63,14 @@ def test_threads_may_share_it():
 
 
 def long_session(engine: ContextEngine) -> Session:
-    """Of ten thousand messages, with a fact in every fiftieth."""
+    """Of 1,500 messages, with a fact in every fiftieth."""
     session = engine.session("s")
-    for start in range(0, 10_000, 1_000):
-        session.append(
-            [
-                Message("user" if n % 2 == 0 else "assistant", f"word {n}" + (f" of ORD-{n:05}" if n % 50 == 8 else ""))
-                for n in range(start, start + 1_000)
-            ]
-        )
+    session.append(
+        [
+            Message("user" if n % 2 == 0 else "assistant", f"word {n}" + (f" of ORD-{n:05}" if n % 50 == 8 else ""))
+            for n in range(1_500)
+        ]
+    )
     session.summarize()
     return session
 
@@ -89,7 +84,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "arc.db"
 
 
-def test_at_ten_thousand_messages_only_new_text_is_counted(filled, tmp_path):
+def test_in_a_long_session_only_new_text_is_counted(filled, tmp_path):
     """The context of a turn costs the counting of that turn's own words, however long the conversation is."""
     watched = Watched()
     url = f"sqlite:///{shutil.copy(filled, tmp_path)}"
@@ -109,7 +104,7 @@ def test_at_ten_thousand_messages_only_new_text_is_counted(filled, tmp_path):
 
 
 def test_an_engine_that_has_just_started_counts_only_what_it_shows(filled, tmp_path):
-    """Messages have their counts with them; of two hundred facts those are counted that are shown."""
+    """Messages have their counts with them; of thirty facts those are counted that are shown."""
     watched = Watched()
     with ContextEngine.open(f"sqlite:///{shutil.copy(filled, tmp_path)}", token_counter=watched) as engine:
         window = engine.session("s").context("a second question about ORD-00008")

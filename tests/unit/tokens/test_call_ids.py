@@ -28,7 +28,6 @@ def ids(messages):
 
 
 def test_the_first_call_keeps_its_id():
-    """So that a conversation's beginning stays the same from request to request."""
     renamed = with_distinct_call_ids([USER, calling("c1"), result("c1"), calling("c1"), result("c1", "again")])
     assert ids(renamed) == ["c1", "c1_2"]
     assert [message.tool_call_id for message in renamed if message.role == "tool"] == ["c1", "c1_2"]
@@ -36,7 +35,6 @@ def test_the_first_call_keeps_its_id():
 
 
 def test_calls_of_one_message_are_told_apart_in_their_order():
-    """As their results are paired."""
     renamed = with_distinct_call_ids([USER, calling("c", "c", None), result("c", "1"), result(None), result("c", "2")])
     assert ids(renamed) == ["c", "c_2", None]
     told = [(message.tool_call_id, message.text) for message in renamed[2:]]
@@ -44,7 +42,6 @@ def test_calls_of_one_message_are_told_apart_in_their_order():
 
 
 def test_a_new_id_is_nobody_elses_and_short_enough():
-    """OpenAI takes 40 characters."""
     assert ids(with_distinct_call_ids([calling("c"), calling("c"), calling("c_2")])) == ["c", "c_3", "c_2"]
     long = "x" * 40
     (_, new) = ids(with_distinct_call_ids([calling(long), calling(long)]))
@@ -83,7 +80,6 @@ def test_foreign_blocks_are_renamed_with_their_calls():
 
 @given(conversations())
 def test_ids_are_distinct_and_pairs_stay(messages):
-    """Whatever the conversation; doing it again changes nothing."""
     renamed = with_distinct_call_ids(messages)
     given_ids = [call_id for call_id in ids(renamed) if call_id is not None]
     assert len(given_ids) == len(set(given_ids))
@@ -98,6 +94,5 @@ def test_ids_are_distinct_and_pairs_stay(messages):
 
 @pytest.mark.parametrize("provider", [anthropic, gemini, openai])
 def test_providers_take_what_they_refused(provider):
-    """Ids that a model numbers anew in each answer."""
     messages = [USER, calling("c", "c"), result("c"), result("c"), calling("c"), result("c")]
     assert not provider.violations(provider.render(with_distinct_call_ids(messages)))

@@ -7,10 +7,12 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arc_common import HeuristicTokenCounter
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message, Origin, ToolCall
 from arc_common.tokens.compression import truncated
-from arc_common.tokens.compression.truncation import MARKER, CuttableText, is_border, longest_head
+from arc_common.tokens.compression.truncation import MARKER, CuttableText, is_border, longest_head, shortened
+from arc_common.tokens.counters import message_tokens
 from tests.support.broken_conversations import SENTENCES
 
 CLUSTERS = regex.compile(r"\X")  # Unicode's extended grapheme clusters; comes with tiktoken
@@ -65,7 +67,6 @@ def whole_characters(text: str) -> set[int]:
 
 @given(texts)
 def test_no_border_is_within_a_character(text):
-    """As readers see characters: the regex package's clusters are the judge."""
     for position in range(len(text) + 1):
         if is_border(text, position):
             assert position in whole_characters(text)
@@ -75,10 +76,6 @@ def test_no_border_is_within_a_character(text):
 
 
 def test_no_border_is_within_a_pair_of_any_two_characters():
-    """Each character that Unicode joins to a letter, an emoji, a consonant or a jamo beside it.
-
-    Of syllables and ideographs, which are alike by the ten thousand, the first few of each block.
-    """
     alike = ((0x3410, 0x4DB0), (0x4E10, 0x9FF0), (0xAC10, 0xD7A0), (0x17010, 0x18CD0), (0x20010, 0x323A0))
     for code in range(0x80, 0x110000):
         character = chr(code)
@@ -112,7 +109,6 @@ def test_a_head_is_a_beginning_and_short_enough(text, most):
 
 @given(fenced, st.integers(16, 200))
 def test_a_head_leaves_no_fence_open(text, most):
-    """Counted by the rules of CommonMark: a fence closes with as many of its marks, on a line of their own."""
     head = CuttableText(text).head(most)
     if head is None:
         return
@@ -160,7 +156,6 @@ def open_fence(text: str) -> str | None:
     ],
 )
 def test_heads(text, most, head):
-    """What a reader gets."""
     assert CuttableText(text).head(most) == head
 
 
@@ -182,7 +177,6 @@ def test_the_head_of_a_message_keeps_everything_else():
 
 
 def test_text_parts_behind_the_cut_go_and_pictures_stay():
-    """Parts are cut as one text."""
     picture = ContentPart("image", url="https://example.org/a.png")
     message = Message(
         "user",
@@ -194,7 +188,6 @@ def test_text_parts_behind_the_cut_go_and_pictures_stay():
 
 
 def test_the_marker_has_its_room_also_where_a_part_ends():
-    """A part is kept whole only with room for the marker behind it."""
     message = Message("user", (ContentPart("text", "x" * 50), ContentPart("text", "y" * 50)))
     assert [truncated(message, max_characters=n).text for n in (60, 65)] == ["x" * 45 + MARKER, "x" * 50 + MARKER]
 
@@ -209,7 +202,6 @@ def tokens(message: Message) -> int:
     st.booleans(),
 )
 def test_a_head_fills_the_tokens_it_is_given(text, budget, as_parts):
-    """At least 90 % of them, by a number of counts that grows with the logarithm of the text."""
     counts: list[int] = []
 
     def count(message: Message) -> int:
@@ -236,14 +228,12 @@ def test_no_head_worth_keeping():
 
 
 def test_both_limits_hold_together():
-    """The tighter one decides."""
     message = Message("user", "word " * 1_000)
     assert len(truncated(message, max_characters=400, max_tokens=10_000, count=tokens).text) <= 400
     assert tokens(truncated(message, max_characters=4_000, max_tokens=100, count=tokens)) <= 100
 
 
 def test_wrong_limits_are_refused():
-    """A limit is needed, and a way to count with tokens."""
     cases = [
         ({}, "max_tokens"),
         ({"max_tokens": 3}, "count"),
@@ -256,8 +246,56 @@ def test_wrong_limits_are_refused():
 
 
 def test_the_longest_head_of_a_text():
-    """The text itself when it fits."""
     text = "one two three four five six seven eight nine ten eleven twelve thirteen"
     assert longest_head(text, lambda head: True) is text
     assert longest_head(text, lambda head: False) is None
     assert longest_head(text * 9, lambda head: len(head) <= 100).endswith(MARKER)
+
+
+COUNTER = HeuristicTokenCounter()
+TEXT = ContentPart("text", "Here is the plan of the house that we spoke about. " * 40)
+PICTURE = ContentPart("image", url="https://example.org/a.png")
+LETTER = ContentPart("file", name="letter.pdf", data="aGVsbG8=" * 800)
+
+
+def cost(message: Message) -> int:
+    """A message's tokens."""
+    return message_tokens(COUNTER, message)
+
+
+def shown(message: Message, room: int) -> list[tuple[str, str | None]]:
+    """Types and texts of its parts, as far as they fit."""
+    short = shortened(message, max_tokens=room, count=cost)
+    assert short is not None
+    assert cost(short) <= room
+    return [(part.type, part.text) for part in short.content]
+
+
+def test_what_fits_is_left_alone():
+    message = Message("user", (TEXT, PICTURE))
+    assert shortened(message, max_tokens=cost(message), count=cost) is message
+
+
+def test_a_picture_stays_while_some_of_the_text_fits_beside_it():
+    parts = shown(Message("user", (PICTURE, TEXT)), 1_000)
+    assert [kind for kind, _ in parts] == ["image", "text"]
+    assert parts[1][1].endswith("... [truncated]")
+
+
+@pytest.mark.parametrize("part", [PICTURE, LETTER], ids=["a picture", "a file"])
+def test_a_picture_that_leaves_no_room_for_text_is_named(part):
+    mark = ("text", f"[cleared: {part.type}]")
+    short = ContentPart("text", "Is this right?")
+    assert shown(Message("user", (part, short)), 100) == [mark, ("text", "Is this right?")]
+    parts = shown(Message("user", (TEXT, part), id="m", origin=Origin("langchain", "{}")), 100)
+    assert parts[0][1].endswith("... [truncated]")
+
+
+def test_a_message_that_is_only_a_picture_says_so():
+    assert shown(Message("user", (PICTURE,)), 20) == [("text", "[cleared: image]")]
+
+
+def test_calls_are_never_taken_out():
+    call = ToolCall("write", {"text": "word " * 500}, id="c")
+    assert shortened(Message("assistant", "Done.", tool_calls=(call,)), max_tokens=100, count=cost) is None
+    assert shortened(Message("assistant", None, tool_calls=(call,)), max_tokens=100, count=cost) is None

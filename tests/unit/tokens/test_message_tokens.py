@@ -47,60 +47,37 @@ PICTURE = base64.b64encode(bytes(range(256)) * 40).decode()
 SOUND = base64.b64encode(bytes(16_000)).decode()
 
 
-@pytest.mark.parametrize(
-    ("message", "tokens"),
-    [
-        pytest.param(Message("user", None), 4, id="no content: framing only"),
-        pytest.param(Message("user", ""), 4, id="empty text"),
-        pytest.param(Message("user", "12345"), 4 + 5, id="text"),
-        pytest.param(Message("user", "12345", name="ann"), 4 + 5 + 3 + 1, id="name"),
-        pytest.param(Message("tool", "ok", tool_call_id="call_1"), 4 + 2 + 6, id="tool result"),
-        pytest.param(
-            Message("assistant", None, tool_calls=(ToolCall("find", {"q": "é"}, id="c1"),)),
-            4 + 3 + 4 + len('{"q": "é"}') + 2,
-            id="tool call",
-        ),
-        pytest.param(
-            Message("assistant", "", tool_calls=(ToolCall("f", "{broken"), ToolCall("g"))),
-            4 + (3 + 1 + 7) + (3 + 1 + 2),
-            id="raw arguments, none, no ids",
-        ),
-        pytest.param(
-            Message("user", (ContentPart("text", text="ab"), ContentPart("thinking", text="cde"))), 9, id="parts"
-        ),
-        pytest.param(Message("user", (ContentPart("image", url="https://a.b/c.png"),)), 4 + 765, id="image"),
-        pytest.param(
-            Message("user", (ContentPart("image", data=PICTURE, extra={"detail": "low"}),)), 4 + 85, id="small image"
-        ),
-        pytest.param(Message("user", (ContentPart("image", data=PICTURE),)), 4 + 765, id="image in base64"),
-        pytest.param(Message("user", (ContentPart("audio", data=SOUND),)), 4 + 11, id="a second of sound"),
-        pytest.param(
-            Message("user", (ContentPart("audio", url="https://a.b/c.mp3"),)), 4 + 600, id="sound of any size"
-        ),
-        pytest.param(
-            Message("user", (ContentPart("file", data=PICTURE, mime_type="application/pdf", name="a.pdf"),)),
-            4 + 5 + 321,
-            id="document",
-        ),
-        pytest.param(
-            Message("user", (ContentPart("file", data=PICTURE, mime_type="text/csv"),)), 4 + 2561, id="text file"
-        ),
-        pytest.param(Message("user", (ContentPart("file", url="https://a.b/c.pdf"),)), 4 + 2_000, id="file elsewhere"),
-        pytest.param(
-            Message("user", (ContentPart("opaque", name="x", extra={"a": [1, "b"]}),)),
-            4 + len('{"a":[1,"b"]}'),
-            id="foreign block",
-        ),
-        pytest.param(
-            Message("user", (ContentPart("opaque", extra={"data": PICTURE}),)),
-            4 + len('{"data":""}') + 321,
-            id="foreign block with base64",
-        ),
-    ],
-)
-def test_each_part_costs_what_it_should(message: Message, tokens: int) -> None:
-    """With characters as tokens, each kind of part adds exactly its text or its figure."""
-    assert message_tokens(CharacterCounter(), message) == tokens
+def part(kind: str, **fields: Any) -> Message:
+    return Message("user", (ContentPart(kind, **fields),))
+
+
+def test_each_part_costs_what_it_should() -> None:
+    """With characters as tokens, each kind of part adds exactly its text or its figure to the framing of four."""
+    calls = Message("assistant", None, tool_calls=(ToolCall("find", {"q": "é"}, id="c1"),))
+    bare_calls = Message("assistant", "", tool_calls=(ToolCall("f", "{broken"), ToolCall("g")))
+    texts = Message("user", (ContentPart("text", text="ab"), ContentPart("thinking", text="cde")))
+    cases = [
+        (Message("user", None), 0),
+        (Message("user", ""), 0),
+        (Message("user", "12345"), 5),
+        (Message("user", "12345", name="ann"), 5 + 3 + 1),
+        (Message("tool", "ok", tool_call_id="call_1"), 2 + 6),
+        (calls, 3 + 4 + len('{"q": "é"}') + 2),
+        (bare_calls, (3 + 1 + 7) + (3 + 1 + 2)),
+        (texts, 5),
+        (part("image", url="https://a.b/c.png"), 765),
+        (part("image", data=PICTURE, extra={"detail": "low"}), 85),
+        (part("image", data=PICTURE), 765),
+        (part("audio", data=SOUND), 11),
+        (part("audio", url="https://a.b/c.mp3"), 600),
+        (part("file", data=PICTURE, mime_type="application/pdf", name="a.pdf"), 5 + 321),
+        (part("file", data=PICTURE, mime_type="text/csv"), 2561),
+        (part("file", url="https://a.b/c.pdf"), 2_000),
+        (part("opaque", name="x", extra={"a": [1, "b"]}), len('{"a":[1,"b"]}')),
+        (part("opaque", extra={"data": PICTURE}), len('{"data":""}') + 321),
+    ]
+    for message, tokens in cases:
+        assert message_tokens(CharacterCounter(), message) == 4 + tokens, message
 
 
 def test_base64_is_never_counted_as_text() -> None:
@@ -145,17 +122,12 @@ def test_any_unicode_counts(text: str, key: str) -> None:
     assert message_tokens(CalibratedTokenCounter(), Message("assistant", text + "\ud800", tool_calls=(call,))) > 4
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param({"when": object()}, id="a value without JSON form"),
-        pytest.param({"x": float("nan")}, id="nan"),
-        pytest.param({(1, 2): 3}, id="a key without JSON form"),
-    ],
-)
-def test_arguments_that_are_not_json_still_count(arguments: dict[Any, Any]) -> None:
+def test_arguments_that_are_not_json_still_count() -> None:
     """Counting a tool call doesn't fail on what a framework put into its arguments."""
-    assert message_tokens(CharacterCounter(), Message("assistant", None, tool_calls=(ToolCall("f", arguments),))) > 8
+    wrong: list[dict[Any, Any]] = [{"when": object()}, {"x": float("nan")}, {(1, 2): 3}]
+    for arguments in wrong:
+        message = Message("assistant", None, tool_calls=(ToolCall("f", arguments),))
+        assert message_tokens(CharacterCounter(), message) > 8
 
 
 WEATHER = {
@@ -239,24 +211,17 @@ TOOL_CONVERSATION = [
 @pytest.mark.parametrize("counter", [EXACT, CalibratedTokenCounter()], ids=["exact", "calibrated"])
 def test_a_tool_conversation_is_counted_whole(counter: TiktokenCounter | CalibratedTokenCounter) -> None:
     """The count is near that of the request's own JSON; without its tool calls it would be far below."""
-    wire = [
-        {
-            "role": message.role.value,
-            "content": message.content,
-            **({"tool_call_id": message.tool_call_id} if message.tool_call_id else {}),
-            **(
-                {
-                    "tool_calls": [
-                        {"id": call.id, "function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
-                        for call in message.tool_calls
-                    ]
-                }
-                if message.tool_calls
-                else {}
-            ),
-        }
-        for message in TOOL_CONVERSATION
-    ]
+    wire: list[dict[str, Any]] = []
+    for message in TOOL_CONVERSATION:
+        sent: dict[str, Any] = {"role": message.role.value, "content": message.content}
+        if message.tool_call_id:
+            sent["tool_call_id"] = message.tool_call_id
+        if message.tool_calls:
+            sent["tool_calls"] = [
+                {"id": call.id, "function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
+                for call in message.tool_calls
+            ]
+        wire.append(sent)
     upper = EXACT.count(json.dumps(wire, ensure_ascii=False))
     whole = sum(message_tokens_batch(counter, TOOL_CONVERSATION))
     without = sum(message_tokens_batch(counter, [replace(message, tool_calls=()) for message in TOOL_CONVERSATION]))

@@ -1,4 +1,4 @@
-"""What a window of messages guarantees, whatever the conversation."""
+"""What a window of messages guarantees, and what it shows of a turn that does not fit."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arc_common import HeuristicTokenCounter
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import Message, Role, ToolCall, exchanges_of
-from arc_common.tokens.selection import says_something, select_window
+from arc_common.messages import Message, Role, ToolCall, Turn, exchanges_of
+from arc_common.tokens.compression import truncated
+from arc_common.tokens.counters import message_tokens
+from arc_common.tokens.selection import fit_exchanges, fit_turn, says_something, select_window
 from tests.support.strategies import conversations
 
 limits = st.none() | st.integers(0, 12)
@@ -86,18 +89,15 @@ def test_nothing_that_fits_is_left_out(messages, max_turns):
     ],
 )
 def test_last_turns(messages, kept):
-    """One turn is a user message with what follows it."""
     assert [message.id for message in kept_of(messages, max_turns=1)] == kept
 
 
 def test_a_window_of_messages_drops_the_turn_that_does_not_fit_whole():
-    """Nineteen messages are nine whole turns."""
     messages = chat(*["user", "assistant"] * 30)
     assert kept_of(messages, max_messages=19) == messages[-18:]
 
 
 def test_a_turn_too_large_for_the_window_keeps_its_user_message_and_newest_exchanges():
-    """The oldest tool exchanges of the running turn go first."""
     turn = [Message("user", "go", id="u")]
     for n in range(4):
         turn += [
@@ -109,7 +109,6 @@ def test_a_turn_too_large_for_the_window_keeps_its_user_message_and_newest_excha
 
 
 def test_a_result_that_came_late_stands_at_its_call():
-    """Other writers' messages may lie between a call and its result."""
     messages = [
         Message("user", "a", id="u1"),
         Message("assistant", tool_calls=(ToolCall("t", {}, id="c"),), id="call"),
@@ -133,7 +132,6 @@ def test_open_calls_stay_only_while_the_turn_runs():
 
 
 def test_wrong_limits_are_refused():
-    """A limit is a whole number of at least 0."""
     for name in ["max_turns", "max_messages", "max_tokens"]:
         for value in [-1, 1.5, True, "3"]:
             with pytest.raises(InvalidInputError, match=name):
@@ -141,7 +139,6 @@ def test_wrong_limits_are_refused():
 
 
 def test_tokens_need_a_counter():
-    """A token limit without a way to count is a mistake."""
     with pytest.raises(InvalidInputError, match="count"):
         select_window([], max_tokens=3)
 
@@ -164,8 +161,6 @@ def test_a_tenth_is_not_left_unused():
 
 
 def test_a_turn_of_which_nothing_is_dropped_does_not_end_the_window():
-    """As where a picture was taken out of it: what is older may still stand before it, and in part too."""
-
     def without_picture(message: Message, room: int) -> Message | None:
         return (
             replace(message, content="[cleared]") if "picture" in message.text and room > 10 else shorten(message, room)
@@ -179,3 +174,120 @@ def test_a_turn_of_which_nothing_is_dropped_does_not_end_the_window():
     selection = select_window(messages, max_tokens=80, count=cost, continued=True, shorten=without_picture)
     assert [message.text for message in selection.kept[:3]] == ["[cleared]", "assistant 1", "[cleared]"]
     assert [change.message.id for change in selection.changed] == ["0", "2"]
+
+
+COUNTER = HeuristicTokenCounter()
+
+
+def tokens_of(message):
+    """A message's tokens."""
+    return message_tokens(COUNTER, message)
+
+
+def beginning(message, room):
+    """A message's beginning."""
+    return truncated(message, max_tokens=room, count=tokens_of)
+
+
+def step(n, words, calls=1):
+    """An assistant's calls with results of so many words."""
+    made = tuple(ToolCall("look_up", {"n": n}, id=f"{n}-{i}") for i in range(calls))
+    results = [Message("tool", f"found {n} " * words, tool_call_id=call.id, id=f"r{call.id}") for call in made]
+    return [Message("assistant", None, tool_calls=made, id=f"a{n}"), *results]
+
+
+steps = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 3)), min_size=1, max_size=12).map(
+    lambda drawn: [message for n, (words, calls) in enumerate(drawn) for message in step(n, words, calls)]
+)
+
+
+@pytest.mark.parametrize("shortener", [None, beginning], ids=["whole or cleared", "shortened"])
+@given(messages=steps, room=st.integers(0, 900))
+def test_what_is_shown_fits_and_is_accounted_for(shortener, messages, room):
+    """Pairs stay together, there are no gaps, each message is shown or dropped, and what changed is named."""
+    exchanges, _ = exchanges_of(messages)
+    fitted = fit_exchanges(exchanges, room, count=tokens_of, shorten=shortener)
+    assert fitted.tokens == sum(map(tokens_of, fitted.shown)) <= room or not fitted.shown
+    assert [message.id for message in (*fitted.dropped, *fitted.shown)] == [message.id for message in messages]
+    shown, orphans = exchanges_of(fitted.shown)
+    assert not orphans
+    assert all(exchange.complete for exchange in shown)
+    originals = {message.id: message for message in messages}
+    changed = {change.message.id for change in fitted.changed}
+    assert changed == {message.id for message in fitted.shown if message is not originals[message.id]}
+    if (
+        fitted.shown
+        and tokens_of(exchanges[-1].messages[-1]) + tokens_of(exchanges[-1].messages[0])
+        == sum(map(tokens_of, exchanges[-1].messages))
+        <= room
+    ):
+        assert fitted.shown[-1] is messages[-1]
+
+
+def test_older_results_are_cleared_before_anything_is_dropped():
+    """All steps are still there; the newest results whole, the oldest as a word on their size."""
+    exchanges, _ = exchanges_of([message for n in range(6) for message in step(n, 40)])
+    fitted = fit_exchanges(exchanges, 420, count=tokens_of, shorten=beginning)
+    results = [message.text for message in fitted.shown if message.role is Role.TOOL]
+    assert len(results) == 6
+    assert results[0].startswith("[cleared: ")
+    assert results[-1].startswith("found 5")
+    assert not fitted.dropped
+    assert fitted.tokens > 0.9 * 420
+
+
+def test_clearing_that_would_not_save_anything_is_left_alone():
+    exchanges, _ = exchanges_of([*step(0, 0), *step(1, 30)])
+    fitted = fit_exchanges(exchanges, 60, count=tokens_of)
+    assert all(change.tokens_after < change.tokens_before for change in fitted.changed)
+
+
+def test_of_a_newest_result_too_large_the_beginning_is_shown():
+    exchanges, _ = exchanges_of(step(0, 2_000))
+    fitted = fit_exchanges(exchanges, 200, count=tokens_of, shorten=beginning)
+    assert fitted.shown[-1].text.endswith("... [truncated]")
+    assert fitted.tokens > 180
+    assert fit_exchanges(exchanges, 200, count=tokens_of).shown[-1].text.startswith("[cleared: ")
+
+
+def test_a_user_message_too_large_leaves_half_of_the_room_to_its_answer():
+    question, answer = Message("user", "why " * 3_000, id="q"), Message("assistant", "because " * 40, id="a")
+    exchanges, _ = exchanges_of([question, answer])
+    fitted = fit_turn(Turn(tuple(exchanges)), 400, count=tokens_of, shorten=beginning)
+    assert fitted.shown[1] is answer
+    assert 380 <= fitted.tokens <= 400
+    assert not fit_turn(Turn(tuple(exchanges)), 400, count=tokens_of).shown
+
+
+def test_a_question_is_shortened_where_its_answer_would_not_fit():
+    question, answer = Message("user", "why " * 88, id="q"), Message("assistant", "because " * 400, id="a")
+    exchanges, _ = exchanges_of([question, answer])
+    fitted = fit_turn(Turn(tuple(exchanges)), 100, count=tokens_of, shorten=beginning)
+    assert [message.id for message in fitted.shown] == ["q", "a"]
+    assert all(message.text.endswith("... [truncated]") for message in fitted.shown)
+    assert 90 <= fitted.tokens <= 100
+    call = ToolCall("write", {"text": "word " * 500}, id="c")
+    exchanges, _ = exchanges_of(
+        [question, Message("assistant", None, tool_calls=(call,)), Message("tool", "ok", tool_call_id="c")]
+    )
+    assert fit_turn(Turn(tuple(exchanges)), 100, count=tokens_of, shorten=beginning).shown == (question,)
+    assert len(fit_turn(Turn(tuple(exchanges)), 60, count=tokens_of, shorten=beginning).shown) == 1
+
+
+def test_a_question_leaves_room_for_calls_that_take_more_than_half():
+    for words in [40, 70, 88, 400]:
+        question, newest = Message("user", "why " * words, id="q"), step(1, 200, calls=4)
+        exchanges, _ = exchanges_of([question, *newest])
+        calls = tokens_of(newest[0]) + 4 * tokens_of(Message("tool", "[cleared: 600 tokens]", tool_call_id="1-0"))
+        room = calls + tokens_of(Message("user", "why " * 20))
+        assert tokens_of(question) > room - calls
+        fitted = fit_turn(Turn(tuple(exchanges)), room, count=tokens_of, shorten=beginning)
+        assert [message.id for message in fitted.shown] == ["q", *(message.id for message in newest)]
+        assert room - 16 <= fitted.tokens <= room
+
+
+def test_a_question_too_large_to_be_halved_is_shortened_to_all_of_the_room():
+    exchanges, _ = exchanges_of([Message("user", "why " * 90), Message("assistant", "because " * 40)])
+    fitted = fit_turn(Turn(tuple(exchanges)), 20, count=tokens_of, shorten=beginning)
+    assert len(fitted.shown) == 1
+    assert fitted.tokens > 12

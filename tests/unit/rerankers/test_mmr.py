@@ -1,4 +1,4 @@
-"""Maximal marginal relevance: against its definition, and against LangChain's."""
+"""Maximal marginal relevance against its definition, and the reranker that uses it."""
 
 import tracemalloc
 
@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.rerankers import jaccard_mmr, query_mmr, vector_mmr
+from arc_common.rerankers import DiversityReranker, jaccard_mmr, query_mmr, vector_mmr
+from tests.support.scored_documents import ids, scored
 
 components = st.integers(-4, 4).map(float)
 vectors = st.integers(1, 4).flatmap(
@@ -45,7 +46,6 @@ def assert_as_good(taken, relevance, similarity, top_k, trade_off):
 
 @given(vectors, shares, st.integers(1, 12), st.randoms(use_true_random=False))
 def test_vectors_are_chosen_as_in_the_paper(rows, trade_off, top_k, random):
-    """At every step the candidate with the most marginal relevance, by cosine."""
     relevance = [random.random() for _ in rows]
     taken = vector_mmr(relevance, rows, top_k=top_k, trade_off=trade_off)
     assert_as_good(taken, relevance, lambda i, j: cosine(rows[i], rows[j]), top_k, trade_off)
@@ -53,14 +53,12 @@ def test_vectors_are_chosen_as_in_the_paper(rows, trade_off, top_k, random):
 
 @given(term_sets, shares, st.integers(1, 12), st.randoms(use_true_random=False))
 def test_terms_are_chosen_as_in_the_paper(sets, trade_off, top_k, random):
-    """At every step the candidate with the most marginal relevance, by Jaccard."""
     relevance = [random.random() for _ in sets]
     taken = jaccard_mmr(relevance, sets, top_k=top_k, trade_off=trade_off)
     assert_as_good(taken, relevance, lambda i, j: jaccard(sets[i], sets[j]), top_k, trade_off)
 
 
 def test_the_picks_are_langchains():
-    """From the same vectors, in the same order."""
     for seed in range(5):
         for trade_off in [0.2, 0.5, 0.9]:
             generator = np.random.default_rng(seed)
@@ -91,7 +89,6 @@ def plainly(relevance, similarities, top_k, trade_off):
     seed=st.integers(0, 99),
 )
 def test_of_many_the_choice_is_that_of_comparing_all(dtype, count, kinds, top_k, trade_off, levels, seed):
-    """To the last bit, with ties at every step: of ±1 in 16 dimensions, and zeros, every cosine is an exact number."""
     generator = np.random.default_rng(seed)
     rows = generator.choice([-1.0, 1.0], size=(kinds, 16)) * 2.0 ** generator.integers(-20, 20, size=(kinds, 1))
     rows[generator.random(kinds) < 0.1] = 0
@@ -132,7 +129,6 @@ def test_what_is_chosen_depends_on_no_company(dtype, trade_off, width):
 )
 @given(data=st.data())
 def test_lengths_do_not_matter(dtype, powers, data):
-    """Down to the smallest numbers there are, and up to those whose squares are numbers."""
     directions = data.draw(st.lists(st.lists(components, min_size=3, max_size=3), min_size=1, max_size=80))
     lengths = data.draw(st.lists(st.sampled_from(powers), min_size=len(directions), max_size=len(directions)))
     asked, length = data.draw(st.lists(components, min_size=3, max_size=3)), data.draw(st.sampled_from(powers))
@@ -143,7 +139,6 @@ def test_lengths_do_not_matter(dtype, powers, data):
 
 
 def test_how_an_array_lies_in_memory_does_not_matter():
-    """Nor is it changed."""
     for order in ["C", "F", "steps", "backwards"]:
         generator = np.random.default_rng(1)
         rows = generator.normal(size=(600, 384))
@@ -159,7 +154,6 @@ def test_how_an_array_lies_in_memory_does_not_matter():
 
 
 def test_without_vecdot_it_is_the_same(monkeypatch):
-    """Which numpy 1 has not."""
     generator = np.random.default_rng(2)
     rows, query = generator.normal(size=(600, 24)), generator.normal(size=24)
     expected = query_mmr(query, rows, top_k=12)
@@ -183,55 +177,115 @@ def test_an_array_is_read_not_copied(dtype):
 
 
 def test_of_equal_ones_the_earlier_is_taken():
-    """Also when everything is the same."""
     assert [place for place, _ in vector_mmr([1.0] * 4, [[1.0, 0.0]] * 4, top_k=4)] == [0, 1, 2, 3]
     assert [place for place, _ in jaccard_mmr([0.5] * 3, [{"a"}] * 3, top_k=3)] == [0, 1, 2]
 
 
 def test_no_candidates():
-    """Nothing is taken from nothing."""
     assert vector_mmr([], [], top_k=3) == query_mmr([1.0], [], top_k=3) == jaccard_mmr([], [], top_k=3) == []
 
 
-@pytest.mark.parametrize(
-    ("relevance", "rows", "field"),
-    [
-        pytest.param([1.0, 1.0], [[1.0, 0.0], [1.0]], "vectors", id="dimensions differ"),
-        pytest.param([1.0], [[float("nan")]], "vectors", id="NaN"),
-        pytest.param([1.0], [[1e300]], "vectors", id="too large"),
-        pytest.param([1.0], np.array([[1e300]]), "vectors", id="too large an array"),
-        pytest.param([1.0], np.array([[np.nan]]), "vectors", id="NaN in an array"),
-        pytest.param([1.0], [["x"]], "vectors", id="text"),
-        pytest.param([1.0], [1.0], "vectors", id="no vectors"),
-        pytest.param([1.0], None, "vectors", id="None"),
-        pytest.param([1.0], [[[1.0]]], "vectors", id="too deep"),
-        pytest.param([1.0], iter([[1.0]]), "vectors", id="an iterator"),
-        pytest.param([1.0], [[10**400]], "vectors", id="no float"),
-        pytest.param([float("inf")], [[1.0]], "relevance", id="infinite relevance"),
-        pytest.param([10**400], [[1.0]], "relevance", id="relevance that is no float"),
-        pytest.param(["high"], [[1.0]], "relevance", id="relevance in words"),
-        pytest.param(None, [[1.0]], "relevance", id="no relevance"),
-        pytest.param([[1.0, 2.0]], [[1.0]], "relevance", id="two each"),
-        pytest.param([1.0, 2.0], [[1.0]], "relevance", id="too many"),
-    ],
+def test_bad_numbers_are_refused_by_name():
+    for rows in (
+        [[1.0, 0.0], [1.0]], [[float("nan")]], [[1e300]], np.array([[1e300]]), np.array([[np.nan]]), [["x"]], [1.0],
+        None, [[[1.0]]], iter([[1.0]]), [[10**400]],
+    ):  # fmt: skip
+        with pytest.raises(InvalidInputError, match="vectors"):
+            vector_mmr([1.0] * len(rows) if isinstance(rows, list) else [1.0], rows, top_k=1)
+    for relevance in ([float("inf")], [10**400], ["high"], None, [[1.0, 2.0]], [1.0, 2.0]):
+        with pytest.raises(InvalidInputError, match="relevance"):
+            vector_mmr(relevance, [[1.0]], top_k=1)
+    for query in ([1.0], [float("nan"), 1.0], ["x", "y"]):
+        with pytest.raises(InvalidInputError, match="query_vector"):
+            query_mmr(query, [[1.0, 0.0]], top_k=1)
+    for terms in (None, 5, [None], [5], ({one} for one in "a")):
+        with pytest.raises(InvalidInputError, match="term_sets"):
+            jaccard_mmr([1.0], terms, top_k=1)
+
+
+DOCUMENTS = scored(
+    ("harbour lantern quartz", 1.0), ("harbour lantern quartz too", 0.9), ("apples and pears", 0.6), ("nothing", 0.0)
 )
-def test_bad_numbers_are_refused(relevance, rows, field):
-    """By name, before anything is taken."""
-    with pytest.raises(InvalidInputError, match=field):
-        vector_mmr(relevance, rows, top_k=1)
 
 
-@pytest.mark.parametrize("query", [[1.0], [float("nan"), 1.0], ["x", "y"]])
-def test_a_bad_query_vector_is_refused(query):
-    """Another dimension, no number, or no finite one."""
-    with pytest.raises(InvalidInputError, match="query_vector"):
-        query_mmr(query, [[1.0, 0.0]], top_k=1)
+def test_what_says_the_same_gives_way():
+    """The near copy of the best comes after what is new; what is irrelevant stays last."""
+    assert ids(DiversityReranker().rerank("q", DOCUMENTS)) == ["d0", "d2", "d1", "d3"]
+    assert ids(DiversityReranker(trade_off=1).rerank("q", DOCUMENTS)) == ["d0", "d1", "d2", "d3"]
 
 
-@pytest.mark.parametrize(
-    "wrong", [None, 5, [None], [5], ({one} for one in "a")], ids=["None", "5", "[None]", "[5]", "iterator"]
-)
-def test_what_is_no_sets_of_terms_is_refused(wrong):
-    """By name."""
-    with pytest.raises(InvalidInputError, match="term_sets"):
-        jaccard_mmr([1.0], wrong, top_k=1)
+def test_vectors_may_be_given():
+    near = {"d0": [1.0, 0.0], "d2": np.array([1.0, 0.1]), "d3": [0.0, 1.0]}
+    assert ids(DiversityReranker(vectors=near).rerank("q", DOCUMENTS)) == ["d0", "d1", "d3", "d2"]
+    assert ids(DiversityReranker(vectors={}).rerank("q", DOCUMENTS)) == ["d0", "d1", "d2", "d3"]
+
+
+class Embedder:
+    """Knows two directions: fruit, and everything else."""
+
+    name = "fruit"
+
+    def __init__(self):
+        self.asked = []
+
+    def embed(self, texts):
+        self.asked.append(list(texts))
+        return [[1.0, 0.2] if "apple" in text else [0.2, 1.0] for text in texts]
+
+
+def test_without_scores_the_query_is_embedded():
+    embedder = Embedder()
+    unscored = scored(*((found.document.text, None) for found in DOCUMENTS))
+    assert ids(DiversityReranker(embedder=embedder, top_k=1).rerank("apples?", unscored)) == ["d2"]
+    assert embedder.asked[0] == ["apples?"]
+    embedder.asked.clear()
+    DiversityReranker(embedder=embedder).rerank("apples?", DOCUMENTS)
+    assert embedder.asked == [[found.document.text for found in DOCUMENTS]]
+
+
+def test_without_scores_and_embedder_the_terms_decide():
+    unscored = scored(*((found.document.text, None) for found in DOCUMENTS))
+    assert ids(DiversityReranker(top_k=1).rerank("which pears are there?", unscored)) == ["d2"]
+
+
+def test_the_threshold_is_for_the_score_before():
+    assert ids(DiversityReranker(min_score=0.6).rerank("q", DOCUMENTS)) == ["d0", "d2", "d1"]
+
+
+def test_the_score_never_rises():
+    """Opposite vectors gain by their difference; the order still is the order of the scores."""
+    opposite = {"d0": [1.0, 0.0], "d1": [-1.0, 0.0], "d2": [0.0, 1.0], "d3": [0.0, -1.0]}
+    ranked = DiversityReranker(vectors=opposite).rerank("q", DOCUMENTS)
+    scores = [found.score for found in ranked]
+    assert scores == sorted(scores, reverse=True)
+    assert ranked[1].score_parts["mmr"] > ranked[0].score_parts["mmr"]
+
+
+def test_an_embedder_that_gives_something_else_is_an_error():
+    """Otherwise vectors of other documents would be compared, or none."""
+
+    class Odd:
+        name = "odd"
+
+        def __init__(self, made):
+            self.made = made
+
+        def embed(self, texts):
+            return self.made
+
+    unscored = scored(*((found.document.text, None) for found in DOCUMENTS))
+    for made in (
+        None, [], [[1.0, 0.0]] * 3, [[1.0, 0.0]] * 5, [[float("nan"), 0.0]] * 4, ["a vector"] * 4, [[[1.0]]] * 4,
+    ):  # fmt: skip
+        for documents in (DOCUMENTS, unscored):
+            with pytest.raises(InvalidInputError, match="vector"):
+                DiversityReranker(embedder=Odd(made)).rerank("q", documents)
+
+
+def test_what_is_no_vector_is_refused():
+    for made in [3, "a vector", [float("nan"), 0.0], [[1.0, 0.0]]]:
+        with pytest.raises(InvalidInputError, match="vectors"):
+            DiversityReranker(vectors={"d0": made}).rerank("q", DOCUMENTS)
+    for field, value in [("embedder", len), ("vectors", [[1.0, 0.0]])]:
+        with pytest.raises(InvalidInputError, match=field):
+            DiversityReranker(**{field: value})

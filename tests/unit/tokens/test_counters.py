@@ -1,4 +1,4 @@
-"""The exact counter counts what tiktoken counts, finds vocabularies offline, and never waits long for a network."""
+"""The heuristic counter keeps its rates; the exact one counts what tiktoken counts and never waits for a network."""
 
 import os
 import shutil
@@ -17,20 +17,75 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.calibration import Correction
-from arc_common.tokens.counters import TiktokenCounter, local_encoding
+from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter, local_encoding
+
+HEURISTIC = HeuristicTokenCounter()
+ANY_CHARACTERS = st.text(st.characters(), max_size=60) | st.text(
+    st.sampled_from("aZ9é .,\n\0中한あア🎉☀ж\ud800（"), max_size=60
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        pytest.param("", 0, id="empty"),
+        pytest.param("hello", 2, id="latin"),
+        pytest.param("안녕하세요", 4, id="hangul"),
+        pytest.param("🎉", 1, id="emoji"),
+        pytest.param("☀✂", 2, id="emoji in the basic plane"),
+        pytest.param("12345678", 2, id="digits"),
+        pytest.param("éàüñ", 1, id="accented latin"),
+        pytest.param("あいアイ日本", 4, id="kana and han"),
+        pytest.param("𠀀𪜀㐀", 2, id="han extensions"),
+        pytest.param("「。」", 2, id="cjk punctuation"),
+        pytest.param("ＡＢ！", 2, id="full width"),
+        pytest.param("при", 1, id="other script"),
+        pytest.param("." * 12, 4, id="punctuation"),
+        pytest.param(" \n\t\0" * 3, 4, id="white space and control characters"),
+        pytest.param("hello 안녕 🎉!", 5, id="rounded up once: 15 + 16 + 12 + 12 twelfths"),
+    ],
+)
+def test_rates(text: str, tokens: int) -> None:
+    """Each class costs what it should, and the sum is rounded up once."""
+    assert HEURISTIC.count(text) == tokens
+
+
+@given(ANY_CHARACTERS, ANY_CHARACTERS)
+def test_joining_costs_no_more_and_at_most_one_less(first: str, second: str) -> None:
+    """Two texts joined cost what they cost apart, less at most the one rounding that is saved."""
+    apart = HEURISTIC.count(first) + HEURISTIC.count(second)
+    assert apart - 1 <= HEURISTIC.count(first + second) <= apart
+
+
+@given(ANY_CHARACTERS)
+def test_each_character_counts_by_itself(text: str) -> None:
+    """The order doesn't matter, and twelve times a text is a whole number of tokens on the ASCII path and the other."""
+    assert HEURISTIC.count(text) == HEURISTIC.count("".join(sorted(text)))
+    assert HEURISTIC.count(text * 12 + "é" * 12) == HEURISTIC.count(text * 12) + 3
+
+
+@given(st.lists(ANY_CHARACTERS, max_size=5))
+def test_a_heuristic_batch_is_its_texts(texts: list[str]) -> None:
+    assert HEURISTIC.count_batch(texts) == [HEURISTIC.count(text) for text in texts]
+
+
+def test_the_heuristic_is_a_token_counter() -> None:
+    assert isinstance(HEURISTIC, TokenCounter)
+    assert HEURISTIC.name == "heuristic/1"
+
 
 llama_index_core = pytest.importorskip("llama_index.core")
 SHIPPED = Path(llama_index_core.__file__).parent / "_static" / "tiktoken_cache"
 CL100K = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the file's name in tiktoken's cache
 
-COUNTER = TiktokenCounter("o200k_base")
+EXACT = TiktokenCounter("o200k_base")
 ANY_TEXT = st.text(st.characters(), max_size=80) | st.text(st.sampled_from("aB1 \n\t가中🎉é.\0\ud800<|>"), max_size=80)
 
 
 @pytest.fixture(scope="module")
 def reference() -> tiktoken.Encoding:
     """Tiktoken's own o200k_base; the counter's is loaded too, so that no example waits for it."""
-    assert COUNTER.count("loaded") == 1
+    assert EXACT.count("loaded") == 1
     if "TIKTOKEN_CACHE_DIR" in os.environ:
         return tiktoken.get_encoding("o200k_base")
     os.environ["TIKTOKEN_CACHE_DIR"] = str(SHIPPED)
@@ -43,29 +98,27 @@ def reference() -> tiktoken.Encoding:
 @given(text=ANY_TEXT)
 def test_it_counts_what_tiktoken_counts(reference: tiktoken.Encoding, text: str) -> None:
     """Any text, lone surrogates and NUL included, counts as tiktoken's ordinary encoding of it."""
-    assert COUNTER.count(text) == len(reference.encode_ordinary(text))
+    assert EXACT.count(text) == len(reference.encode_ordinary(text))
 
 
 @given(texts=st.lists(ANY_TEXT, max_size=5))
-def test_a_batch_is_its_texts(texts: list[str]) -> None:
-    """A batch counts what its texts count."""
-    assert COUNTER.count_batch(texts) == [COUNTER.count(text) for text in texts]
+def test_an_exact_batch_is_its_texts(texts: list[str]) -> None:
+    assert EXACT.count_batch(texts) == [EXACT.count(text) for text in texts]
 
 
 def test_it_says_what_counts() -> None:
     """The name is the encoding's, also for a model; nothing is 0; special tokens are text."""
-    assert isinstance(COUNTER, TokenCounter)
-    assert COUNTER.name == "tiktoken/o200k_base"
+    assert isinstance(EXACT, TokenCounter)
+    assert EXACT.name == "tiktoken/o200k_base"
     assert TiktokenCounter("gpt-4o-mini").name == "tiktoken/o200k_base"
     assert TiktokenCounter("gpt-4").name == "tiktoken/cl100k_base"
-    assert COUNTER.count("") == 0
-    assert COUNTER.count("<|endoftext|>") > 1
+    assert EXACT.count("") == 0
+    assert EXACT.count("<|endoftext|>") > 1
 
 
 def test_exact_counts_are_not_corrected() -> None:
-    """While tiktoken counts there is no correction to learn."""
-    COUNTER.observe(10_000, 15_000)
-    assert COUNTER.adopt_correction() == COUNTER.correction == Correction()
+    EXACT.observe(10_000, 15_000)
+    assert EXACT.adopt_correction() == EXACT.correction == Correction()
 
 
 @given(
@@ -74,18 +127,17 @@ def test_exact_counts_are_not_corrected() -> None:
 @settings(max_examples=30)
 def test_cutting_a_long_text_changes_nothing(reference: tiktoken.Encoding, words: list[str]) -> None:
     """A text long enough to be cut into pieces counts as it does in one."""
-    text = " ".join(words) * (150_000 // len(" ".join(words)))
-    assert COUNTER.count(text) == len(reference.encode_ordinary(text))
+    text = " ".join(words) * (80_000 // len(" ".join(words)))
+    assert EXACT.count(text) == len(reference.encode_ordinary(text))
 
 
-def test_a_million_of_one_character_end() -> None:
+def test_a_long_run_of_one_text_ends() -> None:
     """Degenerate texts neither hang nor panic (tiktoken alone panics on a million spaces)."""
     for text in ["a", " ", "\n", "=", "가", " x"]:
-        assert 5_000 <= COUNTER.count(text * 1_000_000) <= 2_000_000
+        assert 1_500 <= EXACT.count(text * 300_000) <= 2_000_000
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    """The error says what would have been accepted."""
     for name in ["gpt-nine", "", None, 5]:
         with pytest.raises(InvalidInputError, match=r"o200k_base.*gpt-4o"):
             TiktokenCounter(name)  # type: ignore[arg-type]  # that is the test
@@ -93,7 +145,6 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 
 @pytest.mark.parametrize("timeout", [-1, float("nan")], ids=repr)
 def test_a_bad_timeout_is_refused(timeout: float) -> None:
-    """A negative wait is an error, not an endless one."""
     with pytest.raises(InvalidInputError, match="timeout"):
         TiktokenCounter(timeout=timeout)
 

@@ -1,0 +1,389 @@
+"""Each setting, its names and bounds, and how a wrong value is refused without telling a secret."""
+
+import copy
+import pickle
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from arc_common.exceptions import ArcError, ConfigurationError, hide_password
+from arc_common.settings import (
+    ArcSettings,
+    RagSettings,
+    SecretUrl,
+    SettingDescription,
+    SummarySettings,
+    describe_settings,
+)
+
+
+def refused(**values: Any) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        ArcSettings(**values)
+    assert isinstance(caught.value, ArcError)
+    return str(caught.value)
+
+
+DESCRIBED = {description.name: description for description in describe_settings()}
+UNITS = {
+    "Artifacts", "Bullets", "Bytes", "Calls", "Connections", "Cosine", "Days", "Documents", "Failures", "Items",
+    "Memories", "Messages", "Ranks", "Seconds", "Sessions", "Share", "Snippets", "Terms", "Texts", "Threads",
+    "Tokens", "Turns", "Vectors",
+}  # fmt: skip
+ALIASES = [
+    ("CONVERSATION_STORAGE_MODE", "sql", "storage.mode", "sql"),
+    ("CONVERSATION_ROLLING_WINDOW_SIZE", "31", "conversation.rolling_window_size", 31),
+    ("CONVERSATION_MAX_CONTEXT_TOKENS", "100000", "conversation.max_context_tokens", 100_000),
+    ("CONVERSATION_COMPRESSION_THRESHOLD", "80000", "conversation.compression_threshold", 80_000),
+    ("RAG_CHUNK_SIZE", "301", "rag.chunk_size", 301),
+    ("RAG_CHUNK_OVERLAP", "51", "rag.chunk_overlap", 51),
+    ("RAG_TOP_K_MAX", "6", "artifacts.top_k", 6),
+    ("RAG_TOP_K_MAX", "6", "rag.top_k", 6),
+    ("RAG_SIMILARITY_THRESHOLD", "0.25", "rag.similarity_threshold", 0.25),
+    ("RAG_RE_RANK_TOP_N", "21", "artifacts.rerank_top_n", 21),
+    ("RAG_FINAL_TOP_K", "4", "artifacts.final_top_k", 4),
+    ("RAG_FINAL_TOP_K", "4", "rag.rerank_top_k", 4),
+    ("RAG_PER_TURN_MEMORY_BUDGET_TOKENS", "801", "budget.recalled", 801),
+    ("CONVO_SUMMARY_EVERY_N_MESSAGES", "12", "summary.leaf_messages", 12),
+    ("CONVO_SUMMARY_MAX_TOKENS", "400", "summary.max_tokens", 400),
+]
+
+
+def at(made: object, name: str) -> object:
+    for step in name.split("."):
+        made = getattr(made, step)
+    return made
+
+
+def flat(model: BaseModel, prefix: str = "") -> dict[str, object]:
+    """Every setting's value by its dotted name, found by walking the values, not by what the code under test says."""
+    found: dict[str, object] = {}
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        inner = flat(value, f"{prefix}{name}.") if isinstance(value, BaseModel) else {f"{prefix}{name}": value}
+        found |= inner
+    return found
+
+
+def other_value(description: SettingDescription) -> tuple[str, object]:
+    """Some text that the setting accepts and that is not its default, with the value that it stands for."""
+    allowed, default = description.allowed, description.default
+    if allowed.startswith("true"):
+        return ("false", False) if default else ("true", True)
+    if allowed.startswith("one of"):
+        choice = next(word for word in allowed.split("'")[1::2] if word != default)
+        return choice, choice
+    if allowed.startswith("a whole number"):
+        number = default + 1 if isinstance(default, int) else 700
+        return str(number), number
+    if allowed.startswith("a number"):
+        return "0.25", 0.25
+    if allowed.startswith("a URL"):
+        return "memory://here", SecretUrl("memory://here")
+    if allowed.startswith("words out of"):
+        one, two = allowed.split("'")[1::2][:2]
+        return f"{two}, {one}", (two, one)
+    if allowed.startswith("words"):
+        return "one, two,", ("one", "two")
+    return "elsewhere", "elsewhere"
+
+
+def test_the_defaults_are_the_designs() -> None:
+    """The figures that the design and its issues give are what settings say when nothing is set."""
+    made = ArcSettings()
+    expected = {
+        "database_url": None,
+        "require_scope": False,
+        "storage.max_sessions_in_memory": 1_000,
+        "storage.max_messages_per_session": None,
+        "storage.auto_migrate": True,
+        "storage.synchronous": "full",
+        "conversation.max_turns": 10,
+        "conversation.rolling_window_size": 20,
+        "conversation.compression_threshold": 0.8,
+        "conversation.resume_note_days": 7,
+        "budget.context_window": 128_000,
+        "budget.output_reserve": None,
+        "budget.documents": 4_000,
+        "budget.recalled": 800,
+        "budget.facts": 1_000,
+        "budget.facts_share": 0.15,
+        "context.placement": "user",
+        "context.facts_role": "system",
+        "summary.enabled": True,
+        "summary.trigger_message_count": 20,
+        "summary.recent_message_count": 10,
+        "summary.high_water_mark": 34,
+        "summary.high_water_tokens": 8_000,
+        "summary.max_tokens": 500,
+        "summary.leaf_messages": 64,
+        "summary.leaf_tokens": 2_200,
+        "summary.reread_for_blocks": False,
+        "memory.max_per_scope": 50,
+        "memory.top_k": 5,
+        "memory.merge_similarity": 0.8,
+        "memory.min_importance": 0.3,
+        "artifacts.top_k": 5,
+        "artifacts.rerank_top_n": 20,
+        "artifacts.final_top_k": 3,
+        "rag.enabled": None,
+        "rag.top_k": 10,
+        "rag.similarity_threshold": None,
+        "rag.max_context_tokens": 4_000,
+        "rag.chunk_size": 300,
+        "rag.chunk_overlap": 50,
+    }
+    assert {name: at(made, name) for name in expected} == expected
+
+
+def test_every_default_is_within_its_own_bounds() -> None:
+    """Passing every default explicitly gives the same settings: none of them breaks the rules of its setting."""
+    made = ArcSettings()
+    assert ArcSettings(**made.model_dump()) == made
+
+
+def test_every_setting_is_described() -> None:
+    """Each setting is in `describe_settings` with a description, its default, and for a number its unit."""
+    for name, value in flat(ArcSettings()).items():
+        description = DESCRIBED[name]
+        assert description.description.endswith("."), name
+        assert description.default == value, name
+        assert description.environment_names[0] == "ARC_" + name.upper().replace(".", "__")
+        if "number" in description.allowed:
+            assert description.description.partition(": ")[0] in UNITS, name
+
+
+def test_nothing_else_is_described() -> None:
+    """`describe_settings` names the model's settings, each once, and knows every alias that is tested here."""
+    assert [description.name for description in describe_settings()] == list(flat(ArcSettings()))
+    aliases = {name for description in describe_settings() for name in description.environment_names[1:]}
+    assert aliases == {name for name, *_ in ALIASES}
+
+
+def test_every_setting_is_set_by_its_own_environment_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    defaults = flat(ArcSettings.model_construct())
+    for name, description in DESCRIBED.items():
+        text, value = other_value(description)
+        with monkeypatch.context() as patch:
+            patch.setenv(description.environment_names[0], text)
+            assert flat(ArcSettings()) == defaults | {name: value}
+
+
+def test_none_in_the_environment_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [name for name, description in DESCRIBED.items() if description.allowed.endswith("none")]
+    assert len(names) > 5
+    for name in names:
+        with monkeypatch.context() as patch:
+            patch.setenv(DESCRIBED[name].environment_names[0], "None")
+            assert at(ArcSettings(), name) is None, name
+
+
+def test_an_alias_sets_its_setting_and_the_own_name_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name from comparable services is accepted, and beaten by the `ARC_` name."""
+    for alias, text, name, value in ALIASES:
+        with monkeypatch.context() as patch:
+            patch.setenv(alias, text)
+            assert at(ArcSettings(), name) == value, alias
+            own, own_value = other_value(DESCRIBED[name])
+            patch.setenv(DESCRIBED[name].environment_names[0], own)
+            assert at(ArcSettings(), name) == own_value, alias
+
+
+def test_a_wrong_value_names_the_alias_that_gave_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the variable that the operator set, the setting behind it, the value and what is allowed."""
+    for alias, text, name, _ in ALIASES:
+        if text.replace(".", "").isdigit():
+            with monkeypatch.context() as patch:
+                patch.setenv(alias, "many")
+                told = f"{alias} ({name}): got 'many', expected {DESCRIBED[name].allowed}"
+                assert told in refused().splitlines()
+
+
+def test_a_wrong_line_in_a_dotenv_file_is_named(tmp_path: Path) -> None:
+    """A wrong value in a file that was asked for is reported by its variable."""
+    env_file = tmp_path / ".env"
+    env_file.write_text("ARC_CONVERSATION__MAX_TURNS=0\n")
+    assert refused(_env_file=env_file) == "ARC_CONVERSATION__MAX_TURNS: got '0', expected a whole number ≥ 1"
+
+
+WRONG_ENVIRONMENTS = [
+    ("ARC_SUMARY__ENABLED", "false", ["ARC_SUMARY__ENABLED: ", "'false'", "mean ARC_SUMMARY__ENABLED?"]),
+    ("ARC_SUMMARY__ENABLD", "false", ["ARC_SUMMARY__ENABLD: ", "'false'", "ARC_SUMMARY__ENABLED?", "of summary"]),
+    ("ARC_SUMMARY__ENABLED__X", "1", ["ARC_SUMMARY__ENABLED__X: ", "mean ARC_SUMMARY__ENABLED?"]),
+    ("ARC_DATABASE__URL", "x://u:pw@h", ["ARC_DATABASE__URL: ", "mean ARC_DATABASE_URL?"]),
+    ("ARC_SUMMRY", "{}", ["ARC_SUMMRY: ", "mean ARC_SUMMARY?"]),
+    ("ARC_ZZZ", "1", ["ARC_ZZZ: no such setting", "Settings: database_url, require_scope, storage"]),
+    ("ARC_", "1", ["ARC_: no such setting"]),
+    ("ARC_SUMMARY", '{"enabled": fals', ["ARC_SUMMARY: ", '{"enabled": fals', "a JSON object", "enabled, "]),
+    ("ARC_SUMMARY", "[1]", ["ARC_SUMMARY: ", "[1]", "a JSON object"]),
+    ("ARC_SUMMARY", '{"enabld": 1}', ["ARC_SUMMARY (summary.enabld): ", "got 1", "mean summary.enabled?"]),
+    ("ARC_SUMMARY", '{"enabled": "x"}', ["ARC_SUMMARY (summary.enabled): got 'x', expected true or false"]),
+    ("ARC_SUMMARY__ENABLED", "x", ["ARC_SUMMARY__ENABLED: got 'x', expected true or false"]),
+    ("ARC_CONTEXT__PLACEMENT", "x", ["ARC_CONTEXT__PLACEMENT: got 'x', expected one of 'user', 'system'"]),
+    ("CONVERSATION_STORAGE_MODE", "mongo", ["CONVERSATION_STORAGE_MODE (storage.mode): ", "'in-memory', 'sql'"]),
+    ("ARC_BUDGET__FACTS_SHARE", "nan", ["ARC_BUDGET__FACTS_SHARE: got 'nan', expected a number ≥ 0 and ≤ 1"]),
+    ("ARC_CONVERSATION__RESUME_NOTE_DAYS", "inf", ["got 'inf', expected a number > 0, or none"]),
+    ("ARC_BUDGET__FACTS_SHARE", "1.1", ["got '1.1', expected a number ≥ 0 and ≤ 1"]),
+    ("ARC_BUDGET__DOCUMENTS", "-1", ["ARC_BUDGET__DOCUMENTS: got '-1', expected a whole number ≥ 0"]),
+    ("ARC_DATABASE_URL", "arc.db", ["ARC_DATABASE_URL: got 'arc.db', expected a URL with its scheme"]),
+    ("RAG_CHUNK_OVERLAP", "300", ["RAG_CHUNK_OVERLAP (rag.chunk_overlap): got '300'", "rag.chunk_size (300)"]),
+    ("ARC_RAG__CHUNK_SIZE", "40", ["rag.chunk_overlap: got 50", "rag.chunk_size (40)"]),
+    ("ARC_BUDGET__OUTPUT_RESERVE", "128000", ["ARC_BUDGET__OUTPUT_RESERVE: ", "budget.context_window (128,000)"]),
+]
+
+
+def test_a_wrong_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong name or value in the environment is named as it stands there, with what was meant or is allowed."""
+    for name, text, parts in WRONG_ENVIRONMENTS:
+        with monkeypatch.context() as patch:
+            patch.setenv(name, text)
+            message = refused()
+        assert [part for part in parts if part not in message] == [], name
+
+
+WRONG_ARGUMENTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"sumary": {"enabled": False}}, ["sumary: no such setting", "{'enabled': False}", "mean summary?"]),
+    ({"summary": {"enabld": False}}, ["summary.enabld: no such setting (got False)", "mean summary.enabled?"]),
+    ({"summary": {"enabled": "x"}}, ["summary.enabled: got 'x', expected true or false"]),
+    ({"summary": 3}, ["summary: got 3, expected a mapping", "enabled"]),
+    ({"summary": None}, ["summary: got None, expected a mapping"]),
+    ({"database_url": 3}, ["database_url: got 3, expected a URL"]),
+    ({"require_scope": "maybe"}, ["require_scope: got 'maybe', expected true or false"]),
+    ({"rag": RagSettings, "zzz": 1}, ["rag: got <class", "\nzzz: no such setting"]),
+    ({"summary": {"llm_model": "x" * 500, "leaf_messages": "y" * 500}}, ["… (502 characters)"]),
+    ({"artifacts": {"recency_cues": [1]}}, ["artifacts.recency_cues: got 1, expected words"]),
+]
+
+
+def test_a_wrong_argument_is_refused() -> None:
+    """A wrong keyword or value in the constructor is named as Python writes it."""
+    for values, parts in WRONG_ARGUMENTS:
+        message = refused(**values)
+        assert [part for part in parts if part not in message] == [], values
+
+
+def test_the_argument_is_named_when_it_hides_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With both wrong, the one that counted, the constructor's, is reported."""
+    monkeypatch.setenv("ARC_SUMMARY__ENABLED", "x")
+    assert refused(summary={"enabled": "nope"}) == "summary.enabled: got 'nope', expected true or false"
+
+
+def test_every_wrong_setting_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARC_SUMMARY__ENABLED", "x")
+    monkeypatch.setenv("CONVO_SUMMARY_MAX_TOKENS", "-1")
+    assert len(refused(require_scope="x").splitlines()) == 3
+
+
+def test_a_group_of_its_own_raises_the_same_error() -> None:
+    """A group made directly reports by arc's error too, and pydantic's is not in the traceback."""
+    with pytest.raises(ConfigurationError, match="trigger_message_count: got 0, expected a whole number ≥ 1") as caught:
+        SummarySettings(trigger_message_count=0)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "ValidationError" not in shown
+
+
+@given(
+    path=st.sampled_from(["database_url", "summary.llm_model", "storage.mode", "rag.top_k", "rag.nothing"]),
+    junk=st.one_of(st.binary(), st.lists(st.text()), st.dictionaries(st.text(), st.text()), st.integers(), st.none()),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_only_arcs_error_ever_comes_out(path: str, junk: object) -> None:
+    """Whatever is handed in, the constructor works or raises ConfigurationError."""
+    *group, setting = path.split(".")
+    values = {group[0]: {setting: junk}} if group else {setting: junk}
+    try:
+        ArcSettings(**values)
+    except ConfigurationError as error:
+        assert str(error).startswith(path)
+
+
+DATABASE = "postgresql+psycopg://arc:hunter2@db/arc"
+
+
+def test_no_secret_shows_in_any_form() -> None:
+    """repr, str, JSON, a dump and an f-string hide the password; the user and host stay."""
+    made = ArcSettings(database_url=DATABASE)
+    shown = f"{made!r} {made} {made.model_dump_json()} {made.model_dump()} {made.database_url}"
+    assert "hunter2" not in shown
+    assert "postgresql+psycopg://arc:***@db/arc" in shown
+    assert made.resolved_database_url == DATABASE
+
+
+def test_a_secret_is_in_no_pickle() -> None:
+    """Pickles are kept in files and queues: settings with a secret are refused; their copies go on holding it."""
+    made = ArcSettings(database_url=DATABASE)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(ConfigurationError, match="pickled") as caught:
+            pickle.dumps(made, protocol)
+        assert "hunter2" not in str(caught.value)
+    for copied in (copy.copy(made), copy.deepcopy(made), made.model_copy(), made.model_copy(deep=True)):
+        assert copied == made
+        assert "hunter2" not in f"{copied} {copied!r}"
+
+
+def test_settings_without_a_secret_can_be_pickled() -> None:
+    made = ArcSettings(database_url="sqlite:///arc.db", summary={"enabled": False})
+    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 - its own bytes
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"ARC_DATABASE_URL": "postgres:/arc:hunter2@db"},
+        {"ARC_DATABASE_URL": "host=db user=arc password=hunter2"},
+        {"ARC_DATABSE_URL": "postgres://arc:hunter2@db"},
+        {"ARC_REDIS__URL": "redis://:hunter2@cache/0"},
+        {"ARC_AWS__SECRET_ACCESS_KEY": "hunter2"},
+        {"ARC_AWS": '{"secret_access_key": "hunter2"}'},
+        {"ARC_SUMMARY": '{"password": "hunter2"'},
+        {"ARC_SUMMARY__API_KEY": "hunter2"},
+        {"ARC_OTHER_PRODUCT": "hunter2"},
+    ],
+    ids=lambda environment: next(iter(environment.items())),
+)
+def test_no_secret_shows_in_an_error(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the message nor the printed traceback holds a secret's value, also when its name is misspelt."""
+    for name, text in environment.items():
+        monkeypatch.setenv(name, text)
+    with pytest.raises(ConfigurationError) as caught:
+        ArcSettings()
+    assert next(iter(environment)) in str(caught.value)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "ValidationError" not in shown
+    assert "hunter2" not in shown + str(caught.value.__context__)  # error reporters print the context too
+
+
+@given(
+    scheme=st.sampled_from(["postgresql+psycopg", "redis", "https", "mysql"]),
+    user=st.text(max_size=8).filter(lambda text: ":" not in text),
+    password=st.text(min_size=1, max_size=20),
+    query=st.sampled_from(["", "?sslmode=require", "?a=b@c"]),
+)
+@example(scheme="redis", user="", password="p@ss:w/o?rd#1", query="")
+@example(scheme="postgresql+psycopg", user="arc@tenant", password="p", query="")
+def test_hide_password_hides_any_password(scheme: str, user: str, password: str, query: str) -> None:
+    """Whatever the password is made of, escaped or not, the shown URL does not depend on it."""
+    shown = hide_password(f"{scheme}://{user}:{password}@host/db{query}")
+    assert shown == hide_password(f"{scheme}://{user}:another@host/db{query}")
+    assert shown.startswith(f"{scheme}://{user}:***@")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///a.db", "sqlite:///a.db"),
+        ("sqlite://", "sqlite://"),
+        ("postgresql://db:5432/arc?sslmode=require", "postgresql://db:5432/arc?sslmode=require"),
+        ("postgresql://db/arc?user=u&password=p&x=1", "postgresql://db/arc?user=u&password=***&x=1"),
+        ("redis://:p@h/0", "redis://:***@h/0"),
+        ("arc:p@db", "**********"),
+    ],
+    ids=["file", "memory", "plain", "parameter", "no-user", "no-scheme"],
+)
+def test_hide_password_keeps_the_rest(url: str, shown: str) -> None:
+    assert hide_password(url) == shown
