@@ -7,8 +7,6 @@ from typing import Self
 
 from arc_common.exceptions import InvalidInputError
 
-__all__ = ["Fact", "FactCategory", "ProposedFact"]
-
 
 class FactCategory(StrEnum):
     """The kind of statement of a fact, with all that differs between kinds.

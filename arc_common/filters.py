@@ -10,21 +10,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from arc_common.exceptions import InvalidInputError
 
-__all__ = [
-    "AllOf",
-    "AnyOf",
-    "Comparison",
-    "Condition",
-    "Exists",
-    "Filter",
-    "Not",
-    "OneOf",
-    "Scalar",
-    "matcher",
-    "matches",
-    "parse_filter",
-]
-
 Scalar: TypeAlias = str | int | float | bool | None
 """A value to compare metadata with."""
 

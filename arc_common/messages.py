@@ -9,23 +9,6 @@ from typing import Any, Literal, Self, get_args
 
 from arc_common.exceptions import InvalidInputError
 
-__all__ = [
-    "ARC_MARK",
-    "ContentPart",
-    "Exchange",
-    "Message",
-    "Origin",
-    "PartType",
-    "Role",
-    "ToolCall",
-    "Turn",
-    "check_identifier",
-    "content_of",
-    "exchanges_of",
-    "same_content",
-    "turns_of",
-]
-
 MAX_ID_LENGTH = 255
 """The most characters in an id from a caller."""
 
@@ -350,3 +333,54 @@ def _things(message: Message) -> list[tuple[object, ...]]:
         for part in message.content
         if part.type not in ("text", "opaque")
     ]
+
+
+_PART_FIELDS = ("text", "url", "data", "mime_type", "name")
+
+
+def plain_fields(message: Message) -> dict[str, Any]:
+    """Return a message's fields besides role, id and time as plain values; empty ones are left out."""
+    content = message.content
+    plain: dict[str, Any] = {"content": content}
+    if content is not None and not isinstance(content, str):
+        plain["content"] = [_plain_part(part) for part in content]
+    if message.tool_calls:
+        plain["tool_calls"] = [
+            {
+                "name": call.name,
+                "arguments": call.arguments if isinstance(call.arguments, str) else dict(call.arguments),
+                "id": call.id,
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        plain["tool_call_id"] = message.tool_call_id
+    if message.name is not None:
+        plain["name"] = message.name
+    if message.metadata:
+        plain["metadata"] = dict(message.metadata)
+    if message.origin is not None:
+        plain["origin"] = [message.origin.format, message.origin.json]
+    return plain
+
+
+def _plain_part(part: ContentPart) -> dict[str, Any]:
+    plain: dict[str, Any] = {"type": part.type}
+    for name in _PART_FIELDS:
+        value = getattr(part, name)
+        if value is not None:
+            plain[name] = value
+    if part.extra:
+        plain["extra"] = dict(part.extra)
+    return plain
+
+
+def fields_from_plain(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `Message` for the value of `plain_fields`."""
+    if isinstance(plain["content"], list):
+        plain["content"] = tuple(ContentPart(**part) for part in plain["content"])
+    if "tool_calls" in plain:
+        plain["tool_calls"] = tuple(ToolCall(**call) for call in plain["tool_calls"])
+    if "origin" in plain:
+        plain["origin"] = Origin(*plain["origin"])
+    return plain

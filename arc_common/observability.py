@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Protocol
 
-__all__ = ["Observer", "SilentObserver", "timed"]
-
 
 class Observer(Protocol):
     """Receives arc's counts and timings. Called from any thread; must not block or raise."""

@@ -1,7 +1,7 @@
 """ArcChatMemoryBuffer: a session as LlamaIndex's chat memory."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Lock
@@ -20,7 +20,8 @@ from arc_common.exceptions import (
     StoreError,
     check_whole,
 )
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, fields_from_plain, plain_fields
+from arc_common.serialization import dumps, loads
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
@@ -28,7 +29,6 @@ from llamaindex_arc.engine import engine_named, name_of
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.models import CounterAsTokenizer, TokenizerAsCounter
 from llamaindex_arc.placement import PLACEMENT_TOKENS, FactsRole, shown, without_memory
-from llamaindex_arc.rows import as_row, from_row
 
 try:
     from llama_index.core.base.llms.types import ChatMessage
@@ -281,7 +281,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             "chat_store_key": self.chat_store_key,
             "chat_store": self.chat_store.to_dict(),
             "engine": name_of(self.chat_store.engine),
-            "messages": list(map(as_row, messages)),
+            "messages": list(map(_as_row, messages)),
         }
 
     @classmethod
@@ -311,7 +311,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             StoreError: The store failed.
         """
         try:
-            messages = list(map(from_row, data["messages"]))
+            messages = list(map(_from_row, data["messages"]))
             store, key, token_limit = data["chat_store"], data["chat_store_key"], data["token_limit"]
             scope = {"caller_id": store["caller_id"], "user_id": store["user_id"]}
         except (KeyError, TypeError, ValueError) as error:
@@ -403,6 +403,18 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         finally:
             with self._lock:
                 self._unsaved = (*waiting, *self._unsaved)
+
+
+def _as_row(message: Message) -> dict[str, Any]:
+    """Return a message as JSON values, with its id and time."""
+    created_at = message.created_at.isoformat() if message.created_at else None
+    body = dumps(plain_fields(message), field="message")
+    return {"role": message.role.value, "id": message.id, "created_at": created_at, "body": body}
+
+
+def _from_row(row: Mapping[str, Any]) -> Message:
+    created_at = datetime.fromisoformat(row["created_at"]) if row["created_at"] else None
+    return Message(row["role"], id=row["id"], created_at=created_at, **fields_from_plain(loads(row["body"])))
 
 
 def _checked_key(key: str, store: ArcChatStore, *, is_own: bool) -> str:

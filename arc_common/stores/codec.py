@@ -8,7 +8,7 @@ from secrets import randbits
 from typing import Any
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall, check_identifier
+from arc_common.messages import Message, Origin, Role, check_identifier, fields_from_plain, plain_fields
 from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.search_index import Scope
 from arc_common.serialization import dumps, loads
@@ -80,9 +80,6 @@ _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 
-_PART_FIELDS = ("text", "url", "data", "mime_type", "name")
-
-
 def to_microseconds(moment: datetime) -> int:
     """Convert a time to microseconds since 1970."""
     return (moment - _EPOCH) // _MICROSECOND
@@ -101,7 +98,7 @@ def message_row(counted: CountedMessage | StoredMessage) -> dict[str, Any]:
     return {
         "message_id": message.id,
         "role": message.role.value,
-        "body": to_body(_body(message), field="message"),
+        "body": to_body(plain_fields(message), field="message"),
         "tokens": counted.tokens,
         "counter": counted.counter,
         "tool_calls": len(message.tool_calls),
@@ -123,32 +120,6 @@ def _check_origin(origin: Origin) -> None:
         raise InvalidInputError("message.origin.json", origin.json, "text without NUL and lone surrogates")
 
 
-def _body(message: Message) -> dict[str, Any]:
-    """Return the parts of a message that have no column of their own."""
-    content = message.content
-    body: dict[str, Any] = {"content": content}
-    if content is not None and not isinstance(content, str):
-        body["content"] = [_part_to_json(part) for part in content]
-    if message.tool_calls:
-        body["tool_calls"] = [
-            {
-                "name": call.name,
-                "arguments": call.arguments if isinstance(call.arguments, str) else dict(call.arguments),
-                "id": call.id,
-            }
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        body["tool_call_id"] = message.tool_call_id
-    if message.name is not None:
-        body["name"] = message.name
-    if message.metadata:
-        body["metadata"] = dict(message.metadata)
-    if message.origin is not None:
-        body["origin"] = [message.origin.format, message.origin.json]
-    return body
-
-
 def _storable(text: str) -> bool:
     if "\x00" in text:
         return False
@@ -159,32 +130,13 @@ def _storable(text: str) -> bool:
     return True
 
 
-def _part_to_json(part: ContentPart) -> dict[str, Any]:
-    plain: dict[str, Any] = {"type": part.type}
-    for name in _PART_FIELDS:
-        value = getattr(part, name)
-        if value is not None:
-            plain[name] = value
-    if part.extra:
-        plain["extra"] = dict(part.extra)
-    return plain
-
-
 def stored_from_row(row: Sequence[Any]) -> StoredMessage:
     """Read a row of `MESSAGE_COLUMNS`."""
     message_id, role, body, created_at, seq, tokens, counter, revision = row
-    message = Message(role, id=message_id, created_at=from_microseconds(created_at), **_fields(from_body(body)))
+    message = Message(
+        role, id=message_id, created_at=from_microseconds(created_at), **fields_from_plain(from_body(body))
+    )
     return StoredMessage(message, seq, tokens, counter, revision)
-
-
-def _fields(body: dict[str, Any]) -> dict[str, Any]:
-    if isinstance(body["content"], list):
-        body["content"] = tuple(ContentPart(**part) for part in body["content"])
-    if "tool_calls" in body:
-        body["tool_calls"] = tuple(ToolCall(**call) for call in body["tool_calls"])
-    if "origin" in body:
-        body["origin"] = Origin(*body["origin"])
-    return body
 
 
 def conversation_from_row(row: Sequence[Any]) -> Conversation:
