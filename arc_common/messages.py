@@ -19,18 +19,14 @@ PartType = Literal["text", "image", "audio", "file", "thinking", "opaque"]
 _PART_TYPES = frozenset(get_args(PartType))
 
 
-def check_identifier(field_name: str, value: object) -> str:
-    """Return the id unchanged if it is valid: text of 1 to 255 characters that any store can hold.
-
-    Raises:
-        InvalidInputError: The id is not valid.
-    """
+def check_identifier(field_name: str, value: object, *, longest: int = MAX_ID_LENGTH) -> str:
+    """Return the id unchanged if it is text of 1 to 255 (`longest`) characters that any store can hold; else raise."""
     if not isinstance(value, str):
         raise InvalidInputError(field_name, value, "text")
     if not value.strip():
         raise InvalidInputError(field_name, value, "text that is not empty")
-    if len(value) > MAX_ID_LENGTH:
-        raise InvalidInputError(field_name, value, f"at most {MAX_ID_LENGTH} characters, not {len(value)}")
+    if len(value) > longest:
+        raise InvalidInputError(field_name, value, f"at most {longest:,} characters, not {len(value):,}")
     if "\x00" in value:
         raise InvalidInputError(field_name, value, "text without NUL characters")
     try:

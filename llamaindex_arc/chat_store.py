@@ -25,6 +25,9 @@ _PAGE = 500
 class ArcChatStore(BaseChatStore):
     """Keeps chat messages in an engine's sessions, with the session's id as the key.
 
+        store = ArcChatStore(engine, user_id="ann")
+        store.add_message("s", ChatMessage("Hello"))
+
     - As durable, shared and ordered as the engine's store; each method has an async form that blocks no event loop.
     - Only the sessions of its caller and user are visible.
     - Messages come back exactly as they were given, as new objects.
@@ -33,10 +36,9 @@ class ArcChatStore(BaseChatStore):
       connections.
 
     Args:
-        engine: The engine that keeps the sessions; by default a new one, as the settings say (in memory, unless they
-            name a database).
-        caller_id: The application to which the sessions belong.
-        user_id: The user to whom the sessions belong.
+        engine: The engine that keeps the sessions; by default a new one, as the settings say.
+        caller_id: As in `ContextEngine.session`.
+        user_id: As in `ContextEngine.session`.
     """
 
     caller_id: str = Field(default="default", description="Whose sessions.")

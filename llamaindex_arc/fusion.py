@@ -37,12 +37,14 @@ FusionMode = Literal["relative_score", "reciprocal_rerank"]
 class ArcFusionRetriever(BaseRetriever):
     """Sends one or several queries to several retrievers and fuses the results; replaces `QueryFusionRetriever`.
 
+        retriever = ArcFusionRetriever([index.as_retriever(), ArcRetriever(engine=engine)], similarity_top_k=5)
+
     - Each node appears once: nodes with the same id, or with the same content (hash), count as one.
     - A missing score is not zero: among scores it ranks worst, and if no node has a score, ranks count.
     - The result does not depend on the order of retrievers, nodes or ties. Nodes, scores and bundles given are not
       changed; each retriever gets a bundle of its own.
-    - By default there is one query and no model call. If further queries can't be written, they are left out: the
-      original query, or the transformer's version of it, is always searched for.
+    - By default there is one query and no model call. If further queries can't be written, the original query, or the
+      transformer's version of it, is still searched for.
     - The async form queries all retrievers at once. A retriever that fails is left out, logged and counted
       (`rag.retrieve.errors`); if all fail, the first exception is raised.
 
@@ -59,7 +61,7 @@ class ArcFusionRetriever(BaseRetriever):
         num_queries: The number of queries, including those that `llm` writes.
         settings: The settings of model calls (`model_calls`).
         observer: Receives counts.
-        callback_manager: Receives retrieval events.
+        callback_manager: As in LlamaIndex, like the next three.
         object_map: The objects that index nodes refer to, by `index_id`.
         objects: Index nodes with their objects, in place of the map.
         verbose: Whether LlamaIndex prints the objects that it enters.

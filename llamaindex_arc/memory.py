@@ -45,15 +45,16 @@ except ImportError as error:
 class ArcChatMemoryBuffer(ChatMemoryBuffer):
     """One session of an engine as a chat memory: durable, and within a token limit at a cost that doesn't grow.
 
+        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="ann")
+        chat = SimpleChatEngine.from_defaults(llm=llm, memory=memory)
+
     - `get` returns what a model should see: the newest whole turns within the limit, never a tool call without its
-      results or a result without its call; the newest turn's question is included even if nothing else fits. `get_all`
-      returns everything.
+      results or a result without its call; the newest turn's question is included even if nothing else fits.
     - Once the conversation is summarised, one system message with its facts and summary leads what `get` returns, and
       replaces the messages they were made from. It is skipped when it is handed back. Engines and agents put their own
       system prompt before it. If only one system message is accepted (some local models), or the first one is
-      overwritten (`CodeActAgent` without a system prompt), use `facts_role="user"`: facts and summary then open the
-      first user message that is shown.
-    - The messages that `get` and `get_all` return belong to the caller: they are new objects, down to their blocks.
+      overwritten (`CodeActAgent` without a system prompt), use `facts_role="user"`.
+    - The messages returned belong to the caller: they are new objects, down to their blocks.
     - `put` stores before it returns. If the store fails, it doesn't raise, because chat engines call it between a
       question and its answer: the failure is logged, counted (`save.errors`) and passed to the engine's
       `on_save_error`, and the message stays in this object, visible to `get`, until the next `put` stores it. Every
@@ -62,8 +63,6 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
       twice.
     - A copy, even a deep one, works on the same session. A pickled or serialised memory carries its messages, and
       continues on its engine if that is still open: see `from_dict`.
-
-    Create one with `from_defaults`.
     """
 
     chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
@@ -134,11 +133,10 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
                 has an engine of its own without a database.
             token_limit: The most tokens that `get` returns, the initial count included; 3,000 by default.
             tokenizer_fn: Counts in place of the engine's counter, each text once.
-            engine: The engine that keeps the session; by default a new one, as the settings say (in memory, unless they
-                name a database).
-            session_id: The conversation's id.
-            user_id: The user to whom it belongs.
-            caller_id: The application to which it belongs.
+            engine: The engine that keeps the session; by default a new one, as the settings say.
+            session_id: The session's id. This and the next two are as in `ContextEngine.session`.
+            user_id: Its user.
+            caller_id: Its caller.
             include_summary: Whether facts and summary precede the messages.
             facts_role: "system" puts facts and summary in a system message, "user" before the words of the first user
                 message; by default as the engine's `context.facts_role` says.
@@ -209,7 +207,6 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
                 the question given, exceeds the limit.
             InvalidInputError: `initial_token_count` is negative or not a whole number.
             SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed.
         """
         return shown(self.session.window(**self._limits(initial_token_count, input)), facts_role=self._placement)
 
@@ -251,13 +248,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             await self.session.aappend(unsaved)
 
     def set(self, messages: list[ChatMessage]) -> None:
-        """Replace the conversation with these messages.
-
-        - Messages at the start that are already stored stay, with their ids and times.
-        - New messages are stored before old ones are removed: a crash in between loses nothing.
-        - The message with facts and summary that `get` returns stands for all messages before the next one given:
-          these stay, so that `set(get())` changes nothing.
-        """
+        """Replace the conversation (see `ArcChatStore.set_messages`); `set(get())` changes nothing."""
         self.chat_store.set_messages(self.chat_store_key, messages)
         self._unsaved = ()
 
@@ -297,14 +288,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         """Restore a memory from the result of `to_dict`.
 
         A session that already holds messages continues as it is, because it is the same or newer. An empty one receives
-        the messages, with their ids and times.
-
-        Args:
-            data: The result of `to_dict`; it isn't changed.
-            engine: The engine that keeps the session; by default the original one, if it is open in this process (so
-                that a saved workflow continues in its database), else a new one, as the settings say.
-            tokenizer_fn: Counts in place of the engine's counter.
-            **kwargs: Ignored.
+        the messages, with their ids and times. Without an `engine`, the original one is used if it is open in this
+        process (so that a saved workflow continues in its database), else a new one, as the settings say.
 
         Raises:
             InvalidInputError: The data are not the result of `to_dict`.

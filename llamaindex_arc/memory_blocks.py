@@ -1,4 +1,4 @@
-"""Blocks of LlamaIndex's `Memory` that recall messages and long-term memories for a question."""
+"""Blocks of LlamaIndex's `Memory`: facts, summary, recalled messages and long-term memories."""
 # ruff: noqa: ARG002 - `Memory` calls every block with more than these need
 
 import asyncio
@@ -88,17 +88,18 @@ class SessionBlock(BaseMemoryBlock[str]):
         super().__init__(**fields)
         self._engine = opened
 
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name in serialised form."""
+        return cls.__name__
+
     @property
     def engine(self) -> ContextEngine:
         """The engine that keeps the sessions."""
         return self._engine
 
     def session(self, session_id: str | None) -> Session:
-        """Return the session of a `Memory` with this id. Does no I/O.
-
-        Raises:
-            InvalidInputError: It can't be a session's id.
-        """
+        """Return the session of a `Memory` with this id. Does no I/O."""
         return self._engine.session(session_id, caller_id=self.caller_id, user_id=self.user_id)
 
     async def aput(
@@ -191,8 +192,13 @@ _FRAME = 4
 _UNDATED = datetime.fromtimestamp(0, UTC)
 
 
+# Each class has an `__init__`, because type checkers believe that a pydantic class without one takes its fields.
+
+
 class ArcFactsBlock(SessionBlock):
     """Shows a session's facts as `- key: value` lines: the most important, within `settings.budget.facts` tokens.
+
+        memory = Memory.from_defaults(session_id="s", memory_blocks=[ArcFactsBlock(engine), ArcSummaryBlock(engine)])
 
     - Messages that are not summarised yet contribute the facts that rules find in them.
     - Facts are durable, in the engine's session with the same id as the `Memory`; two sessions never mix, whatever
@@ -209,22 +215,16 @@ class ArcFactsBlock(SessionBlock):
         description: The block's purpose.
         priority: 0 keeps the block whole; otherwise, `Memory` shortens lower numbers first when there is no room.
         accept_short_term_memory: Whether messages that leave the `Memory`'s queue are stored.
-        caller_id: The application to which the sessions belong.
-        user_id: The user to whom the sessions belong.
+        caller_id: As in `ContextEngine.session`.
+        user_id: As in `ContextEngine.session`.
     """
 
     _frame: ClassVar[int] = _FRAME
 
-    # In each class: type checkers believe that a pydantic class without an `__init__` of its own takes its fields.
     def __init__(
         self, engine: ContextEngine | None = None, *, name: str = "ArcFacts", **given: Unpack[BlockOptions]
     ) -> None:
         super().__init__(engine, name=name, **given)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name in serialised form."""
-        return "ArcFactsBlock"
 
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
         if not self._engine.settings.summary.enabled:
@@ -245,16 +245,10 @@ class ArcSummaryBlock(SessionBlock):
 
     _frame: ClassVar[int] = _FRAME
 
-    # In each class: type checkers believe that a pydantic class without an `__init__` of its own takes its fields.
     def __init__(
         self, engine: ContextEngine | None = None, *, name: str = "ArcSummary", **given: Unpack[BlockOptions]
     ) -> None:
         super().__init__(engine, name=name, **given)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name in serialised form."""
-        return "ArcSummaryBlock"
 
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
         settings = self._engine.settings.summary
@@ -307,16 +301,10 @@ class ArcRecallBlock(SessionBlock):
     - For everything else, including the arguments, see `ArcFactsBlock`.
     """
 
-    # In each class: type checkers believe that a pydantic class without an `__init__` of its own takes its fields.
     def __init__(
         self, engine: ContextEngine | None = None, *, name: str = "ArcRecall", **given: Unpack[BlockOptions]
     ) -> None:
         super().__init__(engine, name=name, **given)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name in serialised form."""
-        return "ArcRecallBlock"
 
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
         settings = self._engine.settings
@@ -353,16 +341,10 @@ class ArcLongTermBlock(SessionBlock):
     _closing: ClassVar[int] = 2  # the marker and the instruction on their use
     _oldest_first: ClassVar[bool] = False
 
-    # In each class: type checkers believe that a pydantic class without an `__init__` of its own takes its fields.
     def __init__(
         self, engine: ContextEngine | None = None, *, name: str = "ArcLongTerm", **given: Unpack[BlockOptions]
     ) -> None:
         super().__init__(engine, name=name, **given)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name in serialised form."""
-        return "ArcLongTermBlock"
 
     async def _keep(self, session_id: str | None, messages: Sequence[ChatMessage]) -> None:
         await super()._keep(session_id, messages)

@@ -27,6 +27,9 @@ except ImportError as error:
 class ArcRetriever(BaseRetriever):
     """Arc's hybrid index, or any arc `Retriever`, as a LlamaIndex retriever.
 
+        retriever = ArcRetriever(engine=engine, similarity_top_k=5)
+        nodes = retriever.retrieve("How long is the warranty?")
+
     - It returns the nodes from which `to_document` made the documents, with the index's scores, best first.
     - Each of a bundle's embedding strings is a query of its own, by words and by meaning; without any, the query itself
       is. Results of several queries are fused by normalised scores, each node once.
@@ -37,15 +40,14 @@ class ArcRetriever(BaseRetriever):
 
     Args:
         index: An index, an engine's documents (`engine.documents_of(caller_id)`), or another source.
-        engine: The engine whose default caller's documents are searched, in place of an index; they are looked up at
-            first use.
+        engine: The engine whose default caller's documents are searched, in place of an index.
         similarity_top_k: The most nodes returned.
         filters: Restricts nodes by their metadata: LlamaIndex's filters, a plain dictionary (see `parse_filter`), or
             arc's.
         mode: "hybrid", or only one of its parts: "lexical", "dense".
         similarity_threshold: The least cosine similarity at which a node counts as found by its vector.
         use_embedding: Whether a bundle's embedding is used; set it only if the index's model made the embedding.
-        callback_manager: Receives retrieval events.
+        callback_manager: As in LlamaIndex, like the next three.
         object_map: The objects that index nodes refer to, by `index_id`.
         objects: Index nodes with their objects, in place of the map.
         verbose: Whether LlamaIndex prints the objects that it enters.

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
 from arc_common.exceptions import EngineClosedError, InvalidInputError
+from arc_common.memory.artifacts import SessionArtifacts
 from arc_common.memory.long_term.service import LongTermMemory
 from arc_common.memory.recall.service import SessionRecall
 from arc_common.memory.services import Services
@@ -40,7 +41,7 @@ _RECEIPTS = 64
 _WARNED = 10_000
 _SQLITE_THREADS = 4
 _LOOK_AGAIN = 60.0
-"""Seconds for which the result of a check for documents or artifacts is cached."""
+"""Seconds for which the result of a check for documents is cached."""
 
 
 class LastReceipts:
@@ -103,7 +104,7 @@ class Runtime:
         self.index_lock = Lock()
         self.receipts = LastReceipts()
         self.has_documents: MutableMapping[Scope, bool] = TTLCache(_WARNED, ttl=_LOOK_AGAIN)
-        self.has_artifacts: MutableMapping[Scope, bool] = TTLCache(_WARNED, ttl=_LOOK_AGAIN)
+        self.artifacts = SessionArtifacts(services)
         self._hierarchy = self._summaries(summary_model) if services.settings.summary.enabled else None
         self._recall: SessionRecall | None = None
         self._long_term: LongTermMemory | None = None

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from arc_common.concurrency import async_form, replying, started
 from arc_common.context import ContextWindow, ViewLimits, as_documents
 from arc_common.documents import Document, ScoredDocument
-from arc_common.engine.artifacts import add_artifact, forget_artifacts
 from arc_common.engine.turn import Reader
 from arc_common.exceptions import EngineClosedError, InvalidInputError, check_whole
 from arc_common.facts import Fact
@@ -316,7 +315,8 @@ class Session:
         Raises:
             InvalidInputError: An argument is invalid, or the session has no id. Nothing was written.
         """
-        return add_artifact(self._runtime, self._key, content, source=source, kind=kind, metadata=metadata)
+        self._runtime.check_open()
+        return self._runtime.artifacts.add(self._key, content, source=source, kind=kind, metadata=metadata)
 
     aadd_artifact = async_form(add_artifact)
 
@@ -375,7 +375,7 @@ class Session:
     def _forget_derived(self, key: SessionKey) -> None:
         """Remove derived data that the store did not remove together with the messages."""
         self._runtime.forget(key)
-        forget_artifacts(self._runtime, key)
+        self._runtime.artifacts.forget(key)
         self._runtime.recall.forget_session(key)
         self._runtime.long_term.forget(key)
 

@@ -20,7 +20,6 @@ from arc_common.context import (
     build_view,
     history_room,
 )
-from arc_common.engine.artifacts import artifacts_of_turn
 from arc_common.engine.documents import documents_of_turn
 from arc_common.engine.memories import memories_of_turn
 from arc_common.memory.artifacts import excerpts_of
@@ -60,7 +59,7 @@ def with_recollections(
     """Return the layers with the items recalled for the question, and notes on problems. Never raises."""
     if key is None or not query.strip():
         return layers, ()
-    artifacts = artifacts_of_turn(runtime, key, query, facts=layers.recalled)
+    artifacts = runtime.artifacts.of_turn(key, query, facts=layers.recalled)
     facts = {one.artifact.id for one in artifacts if one.artifact.kind == "facts"}
     memories = memories_of_turn(runtime, key, query)
     settings = runtime.settings

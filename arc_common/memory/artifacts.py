@@ -1,13 +1,26 @@
-"""Chooses the artifacts shown for a question, and the sentences shown of each. Pure decisions."""
+"""Stores a session's artifacts, and chooses those shown for a question and the sentences shown of each."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
+from cachetools import TTLCache
+
+from arc_common.context import RecalledLine
 from arc_common.documents import Document, ScoredDocument
-from arc_common.memories import ScoredArtifact
+from arc_common.exceptions import InvalidInputError
+from arc_common.memories import Artifact, ScoredArtifact
+from arc_common.memory.services import Services
+from arc_common.messages import check_identifier
+from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import Scope
+from arc_common.rag import Chunker
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker
+from arc_common.retrieval import HybridIndex
 from arc_common.text import analyze, analyze_query
 from arc_common.text.sentences import MAX_SENTENCE, rough_tokens, sentences_of
 
@@ -23,6 +36,15 @@ _NEARLY_AS_RELEVANT = 0.5
 _MOST_TERMS = 256
 """The most terms of a question that are used; the index searches for no more."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_MOST_CHARACTERS = 1_000_000
+_LONGEST_SOURCE = 2_000
+_OWN = ("artifact_id", "chunk_index", "created_at", "memory_type", "session_id")
+"""The metadata keys that arc writes."""
+_KNOWN = 10_000
+_LOOK_AGAIN = 60.0
+"""Seconds for which it is cached whether a session has artifacts."""
+
+_log = logging.getLogger("arc.artifacts")
 
 
 def asks_for_the_newest(question: str, cues: Sequence[str]) -> bool:
@@ -138,3 +160,117 @@ def _merged(facts: Sequence[ScoredArtifact], tools: Sequence[ScoredArtifact]) ->
     while left and right:
         merged.append((left if left[0].score >= right[0].score else right).pop(0))
     return [*merged, *left, *right]
+
+
+class SessionArtifacts:
+    """Stores the artifacts of sessions in the hybrid index, and finds them for a question."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._settings = services.settings.artifacts
+        self._lock = Lock()
+        self._known: TTLCache[Scope, bool] = TTLCache(_KNOWN, ttl=_LOOK_AGAIN)  # which sessions have artifacts
+
+    def add(
+        self, key: SessionKey | None, content: str, *, source: str, kind: str, metadata: Mapping[str, Any] | None
+    ) -> str:
+        """Store the output of a tool or a search: see `Session.add_artifact`."""
+        text = check_identifier("content", content, longest=_MOST_CHARACTERS)
+        origin = check_identifier("source", source, longest=_LONGEST_SOURCE)
+        if kind != "tools":
+            raise InvalidInputError("kind", kind, "'tools': facts and summary are kept by the conversation's memory")
+        given = {} if metadata is None else metadata
+        if not isinstance(given, Mapping):
+            raise InvalidInputError("metadata", metadata, "a mapping, or None")
+        if taken := [name for name in _OWN if name in given]:
+            raise InvalidInputError("metadata", taken[0], f"a name other than {', '.join(_OWN)}: arc writes these")
+        if key is None:
+            raise InvalidInputError("session_id", None, "an id, to keep artifacts under")
+        services = self._services
+        services.store.get(key)  # raises for another user's session
+        origin = " ".join(origin.split())
+        artifact_id = sha256(f"{origin}\x00{text}".encode()).hexdigest()[:32]
+        chunks = Chunker(services.token_counter, size=services.settings.rag.chunk_size, overlap=0).split(text)
+        now = services.clock().isoformat()
+        own = {"session_id": key.session_id, "memory_type": kind, "artifact_id": artifact_id, "created_at": now}
+        self._index(key).add(
+            [
+                Document(chunk.text, f"{artifact_id}#{place}", origin, {**given, **own, "chunk_index": place})
+                for place, chunk in enumerate(chunks)
+            ]
+        )
+        self._know(key, True)
+        return artifact_id
+
+    def of_turn(self, key: SessionKey, query: str, *, facts: Sequence[RecalledLine]) -> list[ScoredArtifact]:
+        """Return the artifacts to show on a turn, most relevant first; empty if artifacts are off. Never raises."""
+        settings = self._settings
+        if not settings.enabled or not settings.final_top_k:
+            return []
+        stated = [
+            ScoredArtifact(Artifact(fact.id, "facts", text), 0.0, (text,))
+            for fact in facts[: settings.max_facts]
+            for text in [fact.line.removeprefix("- ")]
+        ]
+        try:
+            return choose(query, self._found(key, query), stated, settings)
+        except Exception as error:  # noqa: BLE001 - a reply must not fail for want of artifacts
+            _log.warning("a turn goes on without tool snippets: %s", error, exc_info=error)
+            self._services.observer.count("artifacts.errors")
+            return stated[: min(settings.top_k, settings.final_top_k)]
+
+    def forget(self, key: SessionKey) -> None:
+        """Remove a session's artifacts, even if it has no messages."""
+        self._know(key, None)
+        self._services.store.index.erase(_scope(key), kind="artifact")
+
+    def _index(self, key: SessionKey) -> HybridIndex:
+        services = self._services
+        return HybridIndex(
+            services.store.index,
+            scope=_scope(key),
+            kind="artifact",
+            embedder=services.embedder,
+            batch_size=services.settings.embeddings.batch_size,
+            observer=services.observer,
+        )
+
+    def _found(self, key: SessionKey, query: str) -> list[ScoredArtifact]:
+        """Return the session's tool snippets that match the question."""
+        if not self._settings.max_tool_snippets:
+            return []
+        with self._lock:
+            known = self._known.get(_scope(key))
+        index = self._index(key)
+        if known is None:
+            known = index.count() > 0
+            self._know(key, known)
+        return [_scored(one) for one in index.search(query, top_k=self._settings.rerank_top_n)] if known else []
+
+    def _know(self, key: SessionKey, has_artifacts: bool | None) -> None:
+        """Cache whether a session has artifacts; `None` clears the entry. Cachetools' caches require a lock."""
+        with self._lock:
+            self._known.pop(_scope(key), None)
+            if has_artifacts is not None:
+                self._known[_scope(key)] = has_artifacts
+
+
+def _scope(key: SessionKey) -> Scope:
+    return Scope(key.caller_id, key.user_id, key.session_id)
+
+
+def _scored(found: ScoredDocument) -> ScoredArtifact:
+    document = found.document
+    created_at = document.metadata.get("created_at")
+    return ScoredArtifact(
+        Artifact(
+            id=document.id or "",
+            kind="tools",
+            text=document.text,
+            source=document.source or "",
+            created_at=datetime.fromisoformat(created_at) if isinstance(created_at, str) else None,
+            metadata=document.metadata,
+        ),
+        found.score or 0.0,
+        score_parts=found.score_parts,
+    )

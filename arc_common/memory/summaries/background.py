@@ -126,10 +126,10 @@ class SummaryQueues:
         save: Callable[[SessionKey], object],
         pause: Callable[[float], None],
     ) -> None:
-        settings = services.settings.background
+        background = services.settings.background
         self._store = services.store.summaries
         self._writer = writer
-        self._leases = SessionLeases(self._store, seconds=settings.lease_seconds)
+        self._leases = SessionLeases(self._store, seconds=background.lease_seconds)
         self._prepare = prepare
         self._save = save
         self._observer = services.observer
@@ -137,7 +137,7 @@ class SummaryQueues:
         self._pause = pause
         self._refused: set[SessionKey] = set()  # sessions whose lease another process held
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
-            self._work, threads=settings.threads, on_error=self._count_error
+            self._work, threads=background.threads, on_error=self._count_error
         )
         self._quick: BackgroundQueue[SessionKey] = BackgroundQueue(
             self._work_quickly, threads=1, on_error=self._count_error
