@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import TIMEOUT_MAX
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict
-from uuid import uuid4
 
 from arc_common.concurrency import Workers, started
 from arc_common.exceptions import ConfigurationError, InvalidInputError
@@ -105,7 +104,14 @@ class ContextEngine:
             ConfigurationError: The URL or a setting is wrong.
             InvalidInputError: An argument is of the wrong type.
         """
-        from arc_common.engine.runtime import Runtime, compression_of, open_store, token_counter_of  # noqa: PLC0415
+        from arc_common.engine.runtime import (  # noqa: PLC0415
+            Runtime,
+            clock_of,
+            compression_of,
+            message_id,
+            open_store,
+            token_counter_of,
+        )
         from arc_common.memory.long_term.contradictions import Contradictions  # noqa: PLC0415
         from arc_common.memory.services import Services  # noqa: PLC0415
         from arc_common.settings import ArcSettings  # noqa: PLC0415
@@ -133,7 +139,7 @@ class ContextEngine:
                 f"summary.llm_model: got {named!r}, but this engine can't make a model from its name; use open_engine "
                 "of langchain_arc or llamaindex_arc, or pass the model as summary_model"
             )
-        clock = _now if clock is None else _zoned(clock)
+        clock = clock_of(clock)
         store, threads = open_store(url, settings, clock)
         services = Services(
             store=store,
@@ -141,7 +147,7 @@ class ContextEngine:
             token_counter=token_counter or token_counter_of(settings),
             observer=observer or SilentObserver(),
             clock=clock,
-            new_id=new_id or _new_id,
+            new_id=new_id or message_id,
             contradictions=Contradictions(contradiction_detector, observer=observer),
             chat_model=chat_model,
             embedder=embedder,
@@ -329,23 +335,3 @@ def checked_engine(engine: object) -> ContextEngine:
     if not isinstance(engine, ContextEngine):
         raise InvalidInputError("engine", engine, "a ContextEngine, such as open_engine() returns")
     return engine
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _zoned(clock: Callable[[], datetime]) -> Callable[[], datetime]:
-    """Wrap a user's clock to refuse times without a zone."""
-
-    def now() -> datetime:
-        time = clock()
-        if not isinstance(time, datetime) or time.tzinfo is None:
-            raise InvalidInputError("clock", time, "a function that returns a datetime with a time zone")
-        return time
-
-    return now
-
-
-def _new_id() -> str:
-    return f"msg_{uuid4().hex}"

@@ -1,7 +1,6 @@
 """Stores and searches the long-term memories of a caller, a user or a conversation."""
 
 import builtins
-import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -26,8 +25,6 @@ from arc_common.protocols.search_index import Scope
 if TYPE_CHECKING:  # these import rapidfuzz and numpy, which would slow down importing arc
     from arc_common.engine.runtime import Runtime
     from arc_common.memory.long_term.service import LongTermMemory
-
-_log = logging.getLogger("arc.memory")
 
 _Kind = TypeVar("_Kind", bound=StrEnum)
 
@@ -229,23 +226,6 @@ class Memories:
         if scope.session_id is not None:
             self._runtime.store.get(SessionKey(scope.session_id, scope.caller_id, scope.user_id))
         return service
-
-
-def memories_of_turn(runtime: "Runtime", key: SessionKey | None, query: str) -> list[ScoredMemory]:
-    """Return the memories that match a turn's question, best first; empty if memories are off. Never raises."""
-    settings = runtime.settings.memory
-    if key is None or not settings.enabled or not query.strip():
-        return []
-    try:
-        service = runtime.long_term
-        scope = service.scope_of(key)
-        if runtime.gathers(key):
-            service.catch_up(key)
-        return service.keeper.search(scope, query, limit=settings.top_k) if service.keeper.has_any(scope) else []
-    except Exception as error:  # noqa: BLE001 - the turn goes on without memories; the counter says so
-        _log.warning("a turn goes on without memories: %s", error, exc_info=error)
-        runtime.observer.count("memory.errors")
-        return []
 
 
 def _as_message(name: str, value: object, role: Role) -> Message:

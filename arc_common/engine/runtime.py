@@ -4,8 +4,10 @@ import logging
 import time
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from threading import Lock
+from uuid import uuid4
 
 from cachetools import LRUCache, TTLCache
 from sqlalchemy import Engine
@@ -283,3 +285,22 @@ def token_counter_of(settings: ArcSettings) -> TokenCounter:
             timeout=settings.tokens.vocabulary_timeout_seconds,
         )
     return default_token_counter()
+
+
+def clock_of(clock: Callable[[], datetime] | None) -> Callable[[], datetime]:
+    """Return the clock; a user's is wrapped to refuse times without a zone."""
+    if clock is None:
+        return partial(datetime.now, UTC)
+
+    def now() -> datetime:
+        time = clock()
+        if not isinstance(time, datetime) or time.tzinfo is None:
+            raise InvalidInputError("clock", time, "a function that returns a datetime with a time zone")
+        return time
+
+    return now
+
+
+def message_id() -> str:
+    """Return a new unique message id."""
+    return f"msg_{uuid4().hex}"

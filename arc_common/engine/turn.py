@@ -21,7 +21,7 @@ from arc_common.context import (
     history_room,
 )
 from arc_common.engine.documents import documents_of_turn
-from arc_common.engine.memories import memories_of_turn
+from arc_common.memories import ScoredMemory
 from arc_common.memory.artifacts import excerpts_of
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.messages import Message, Role
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from arc_common.engine.runtime import Runtime
     from arc_common.memory.recall.service import RecalledMessage
 
+
+_log = logging.getLogger("arc.context")
 
 _LONG = 1_200
 """Characters above which a recalled message is excerpted: a one-page reply would leave no room for other items."""
@@ -61,7 +63,7 @@ def with_recollections(
         return layers, ()
     artifacts = runtime.artifacts.of_turn(key, query, facts=layers.recalled)
     facts = {one.artifact.id for one in artifacts if one.artifact.kind == "facts"}
-    memories = memories_of_turn(runtime, key, query)
+    memories = _memories(runtime, key, query)
     settings = runtime.settings
     found: Sequence[RecalledMessage] = ()
     notes: tuple[str, ...] = ()
@@ -99,6 +101,23 @@ def with_recollections(
     return recollected, notes
 
 
+def _memories(runtime: "Runtime", key: SessionKey, query: str) -> list[ScoredMemory]:
+    """Return the memories that match the question, best first; empty if memories are off. Never raises."""
+    settings = runtime.settings.memory
+    if not settings.enabled:
+        return []
+    try:
+        service = runtime.long_term
+        scope = service.scope_of(key)
+        if runtime.gathers(key):
+            service.catch_up(key)
+        return service.keeper.search(scope, query, limit=settings.top_k) if service.keeper.has_any(scope) else []
+    except Exception as error:  # noqa: BLE001 - the turn goes on without memories; the counter says so
+        _log.warning("a turn goes on without memories: %s", error, exc_info=error)
+        runtime.observer.count("memory.errors")
+        return []
+
+
 def message_line(message: Message, question: str) -> str:
     """Render a recalled message as one paragraph: its speaker and its text or excerpts."""
     who = message.name or {Role.USER: "user", Role.ASSISTANT: "assistant"}.get(message.role, message.role.value)
@@ -122,9 +141,6 @@ def _lines(
         left -= tokens
         order = (message.created_at or _LONG_AGO, one.place.session_id, one.place.seq)
         yield RecalledLine(message.id or "", line, tokens, one.parts, order)
-
-
-_log = logging.getLogger("arc.context")
 
 
 class Reader:
