@@ -228,7 +228,7 @@ def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
     """Return the settings' reranker; BM25 takes its term statistics from the engine's own documents."""
     own = [source.index for source in sources if isinstance(source, DocumentIndex)]
     statistics = JointStatistics(own) if len(own) == len(sources) else None
-    return RERANKERS[runtime.settings.rag.reranker](runtime.settings.rag, statistics)
+    return RERANKERS[runtime.settings.rag.reranker](runtime.settings, statistics)
 
 
 def documents_of_turn(

@@ -9,12 +9,16 @@ from arc_common.rerankers.mmr import DiversityReranker
 from arc_common.rerankers.score import KeywordWeightedReranker, SimpleScoreReranker
 
 if TYPE_CHECKING:
-    from arc_common.settings.groups import RagSettings
+    from arc_common.settings import ArcSettings
 
-RERANKERS: Mapping[str, "Callable[[RagSettings, TermStatistics | None], Reranker]"] = {
-    "score": lambda rag, _: SimpleScoreReranker(top_k=rag.rerank_top_k),
-    "keyword": lambda rag, _: KeywordWeightedReranker(weight=rag.keyword_weight, top_k=rag.rerank_top_k),
-    "bm25": lambda rag, statistics: BM25Reranker(statistics=statistics, top_k=rag.rerank_top_k),
-    "diversity": lambda rag, _: DiversityReranker(trade_off=rag.diversity_lambda, top_k=rag.rerank_top_k),
+RERANKERS: Mapping[str, "Callable[[ArcSettings, TermStatistics | None], Reranker]"] = {
+    "score": lambda settings, _: SimpleScoreReranker(top_k=settings.rag.rerank_top_k),
+    "keyword": lambda settings, _: KeywordWeightedReranker(
+        weight=settings.rag.keyword_weight, top_k=settings.rag.rerank_top_k
+    ),
+    "bm25": lambda settings, statistics: BM25Reranker(statistics=statistics, top_k=settings.rag.rerank_top_k),
+    "diversity": lambda settings, _: DiversityReranker(
+        trade_off=settings.rag.diversity_lambda, top_k=settings.rag.rerank_top_k
+    ),
 }
 """Each is made from the settings and, if only the engine's own documents are searched, their term statistics."""
