@@ -137,9 +137,8 @@ _SUBJECT = (
 
 
 _LEADING = (
-    r"(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|hello|yes|no|sure|thanks|actually|please|pls"
-    r"|kindly|just|btw"
-    r"|by the way|sorry)[\s,]{1,2}){0,3}"
+    r"(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|hello|yes|no|sure|thanks|actually|please|pls|kindly|just"
+    r"|btw|by the way|sorry)[\s,]{1,2}){0,3}"
 )
 
 
@@ -151,14 +150,12 @@ _LEADS = (
 
 
 _KIN = (
-    r"mum|mom|mother|dad|father|parents?|sister|brother|son|daughter|kids?|child|children|baby|toddler"
-    r"|little one|eldest|youngest|twins?|wife|husband|spouse|partner"
-    r"|fiancée?|boyfriend|girlfriend|grandma|grandpa|grandmother|grandfather|granny|aunt|uncle|cousin"
-    r"|niece|nephew|in-laws?"
-    r"|(?:mother|father|brother|sister)-in-law|step\w{3,8}|boss|manager|supervisor|colleague|coworker"
-    r"|co-worker|teammate|assistant|landlord|landlady|tenant|roommate|flatmate|housemate"
-    r"|neighbou?rs?|doctor|gp|dentist|vet|lawyer|accountant|teacher|tutor|coach|professor|therapist"
-    r"|client|customer|dog|cat|puppy|kitten|horse|rabbit|parrot|hamster"
+    r"mum|mom|mother|dad|father|parents?|sister|brother|son|daughter|kids?|child|children|baby|toddler|little one"
+    r"|eldest|youngest|twins?|wife|husband|spouse|partner|fiancée?|boyfriend|girlfriend|grandma|grandpa|grandmother"
+    r"|grandfather|granny|aunt|uncle|cousin|niece|nephew|in-laws?|(?:mother|father|brother|sister)-in-law|step\w{3,8}"
+    r"|boss|manager|supervisor|colleague|coworker|co-worker|teammate|assistant|landlord|landlady|tenant|roommate"
+    r"|flatmate|housemate|neighbou?rs?|doctor|gp|dentist|vet|lawyer|accountant|teacher|tutor|coach|professor"
+    r"|therapist|client|customer|dog|cat|puppy|kitten|horse|rabbit|parrot|hamster"
 )
 _BE = r"(?:is|are|was|were|am|isn't|aren't|wasn't|weren't|'s|'re|'m)"
 _NUMBER_WORD = (
@@ -178,28 +175,24 @@ SIGNALS = (
         "prohibition",
         FactCategory.CONDITION,
         0.7,
-        r"\b(?:never|under no circumstances|on no account|by no means)\b"
-        r"|(?:^|\b(?:please|just|so|and|but|kindly|whatever you do,?)\s|[,;:—]\s)(?:do not|don't|avoid"
-        r"|stop|no more)\s" + _NOT_PROHIBITED + r"\w"
-        r"|\b(?:must not|mustn't|may not|shall not|(?:is|are|'s|'re) not (?:to|allowed|permitted)"
-        r"|not (?:allowed|permitted|supposed) to|no-go|taboo|(?:is|are) (?:forbidden|prohibited|banned|off[- ]limits"
-        r"|out of the question))\b"
-        r"|^no (?!one\b|idea\b|problem|need\b|doubt\b|wonder\b|rush\b|way\b|matter\b|thanks\b|worries\b"
-        r"|clue\b)(?:\w+ ){1,3}(?:in|on|at|near|after|before|for|during|inside|around|until|with|from)\b"
-        r"|\b(?:out of the loop|off the table|out of bounds|keep (?:\w+ ){1,3}(?:away|out|off))\b"
-        r"|\b(?:nobody|no one|nothing|none of \w{1,12}) (?:should|can|may|must|is|gets|goes|else)\b"
-        r"|\b(?:should not|shouldn't|can't|cannot|can not|won't|will not|doesn't|does not|don't"
-        r"|do not) (?:be |ever |have |eat|drink|take |use|touch|share|tell|call|go |stand|tolerate|handle"
-        r"|work |fit|drive|fly|swim|climb|lift|park|accept|allow|do )",
+        r"\b(?:never|under no circumstances|on no account|by no means)\b|(?:^|\b(?:please|just|so|and|but|kindly"
+        r"|whatever you do,?)\s|[,;:—]\s)(?:do not|don't|avoid|stop|no more)\s" + _NOT_PROHIBITED + r"\w"
+        r"|\b(?:must not|mustn't|may not|shall not|(?:is|are|'s|'re) not (?:to|allowed|permitted)|not (?:allowed"
+        r"|permitted|supposed) to|no-go|taboo|(?:is|are) (?:forbidden|prohibited|banned|off[- ]limits"
+        r"|out of the question))\b|^no (?!one\b|idea\b|problem|need\b|doubt\b|wonder\b|rush\b|way\b|matter\b|thanks\b"
+        r"|worries\b|clue\b)(?:\w+ ){1,3}(?:in|on|at|near|after|before|for|during|inside|around|until|with|from)\b"
+        r"|\b(?:out of the loop|off the table|out of bounds|keep (?:\w+ ){1,3}(?:away|out|off))\b|\b(?:nobody|no one"
+        r"|nothing|none of \w{1,12}) (?:should|can|may|must|is|gets|goes|else)\b|\b(?:should not|shouldn't|can't"
+        r"|cannot|can not|won't|will not|doesn't|does not|don't|do not) (?:be |ever |have |eat|drink|take |use|touch"
+        r"|share|tell|call|go |stand|tolerate|handle|work |fit|drive|fly|swim|climb|lift|park|accept|allow|do )",
     ),
     signal(
         "exclusion",
         FactCategory.CONDITION,
         0.4,
-        r"\b(?:without|except(?: for)?|other than|instead of|rather than|nothing but"
-        r"|no \w{3,15} (?:allowed|please|at all|either|whatsoever)|not (?:the|a|an|before|after|until|on"
-        r"|in|at|more than|less than|under|over)|neither)\b|^no (?!one|idea|problem|need|doubt|wonder|rush"
-        r"|way|matter|thanks|worries|clue)\w",
+        r"\b(?:without|except(?: for)?|other than|instead of|rather than|nothing but|no \w{3,15} (?:allowed|please"
+        r"|at all|either|whatsoever)|not (?:the|a|an|before|after|until|on|in|at|more than|less than|under|over)"
+        r"|neither)\b|^no (?!one|idea|problem|need|doubt|wonder|rush|way|matter|thanks|worries|clue)\w",
     ),
     signal(
         "limit",
@@ -232,10 +225,9 @@ SIGNALS = (
         FactCategory.CONDITION,
         0.75,
         r"\b(?:allerg\w{1,6}|rash|itch\w{1,3}|swell\w{0,3}|swollen|nausea\w{0,2}|intoleran\w{1,3}|hives"
-        r"|anaphyla\w{1,6}|epipen|celiac|coeliac|vegans?"
-        r"|vegetarians?|pescatarian|halal|kosher|(?:gluten|lactose|dairy|nut|sugar|alcohol)[- ]free"
-        r"|diabet\w{1,3}|reacts? (?:badly )?to|breaks? out in|makes? (?:me|him|her|them|us) (?:sick|ill"
-        r"|sneeze|dizzy))\b",
+        r"|anaphyla\w{1,6}|epipen|celiac|coeliac|vegans?|vegetarians?|pescatarian|halal|kosher|(?:gluten|lactose"
+        r"|dairy|nut|sugar|alcohol)[- ]free|diabet\w{1,3}|reacts? (?:badly )?to|breaks? out in|makes? (?:me|him|her"
+        r"|them|us) (?:sick|ill|sneeze|dizzy))\b",
     ),
     signal(
         "health",
@@ -251,13 +243,11 @@ SIGNALS = (
         "condition",
         FactCategory.CONDITION,
         0.5,
-        r"\b(?:only (?:if|when|once|after|on|with|for)|unless|provided(?: that)?|providing|as long as"
-        r"|so long as|as soon as (?!possible|you)|on condition|in (?:the )?case (?:of|it|the|he|she|they"
-        r"|we|i|anything|something)"
-        r"|once the|not (?:until|before|unless)|until)\b"
-        r"|^(?:if|when|whenever|in case|should) (?!you (?:want|like|have|need|could|can|know|don't mind"
-        r"|were|ask|get a)|i (?:may|understand|remember|recall|were|knew)|possible|not\b|so\b"
-        r"|anything\b).{3,200}",
+        r"\b(?:only (?:if|when|once|after|on|with|for)|unless|provided(?: that)?|providing|as long as|so long as"
+        r"|as soon as (?!possible|you)|on condition|in (?:the )?case (?:of|it|the|he|she|they|we|i|anything"
+        r"|something)|once the|not (?:until|before|unless)|until)\b|^(?:if|when|whenever|in case"
+        r"|should) (?!you (?:want|like|have|need|could|can|know|don't mind|were|ask|get a)|i (?:may|understand"
+        r"|remember|recall|were|knew)|possible|not\b|so\b|anything\b).{3,200}",
     ),
     signal(
         "decision",
@@ -265,24 +255,22 @@ SIGNALS = (
         0.65,
         r"\b(?:(?:have |'ve |has |finally |just |all )?(?:decided|settled (?:on|for)|agreed (?:to|on|that)"
         r"|opted (?:for|to)|chosen|chose|went (?:with|for)|going with|go (?:with|for(?! it\b)|ahead with)"
-        r"|stick(?:ing)? (?:with|to)|ended up \w+ing|made up (?:my|our) mind|signed up for|ruled out"
-        r"|pulled out|picked (?!up)|confirmed|committed to)"
-        r"|in the end|(?:i'll|we'll|i will|we will|i'd like to|we'd like to) (?:take|have|go|book|order"
-        r"|buy|pay|cancel|keep|call (?:\w+ ){1,3}off|pick up|choose|switch|use|need|stay|meet|bring)"
-        r"|(?:cancel|drop|postpone|reschedule)(?:led|ped|d)? (?:the|my|our|it|that))\b",
+        r"|stick(?:ing)? (?:with|to)|ended up \w+ing|made up (?:my|our) mind|signed up for|ruled out|pulled out"
+        r"|picked (?!up)|confirmed|committed to)|in the end|(?:i'll|we'll|i will|we will|i'd like to"
+        r"|we'd like to) (?:take|have|go|book|order|buy|pay|cancel|keep|call (?:\w+ ){1,3}off|pick up|choose|switch"
+        r"|use|need|stay|meet|bring)|(?:cancel|drop|postpone|reschedule)(?:led|ped|d)? (?:the|my|our|it|that))\b",
     ),
     signal(
         "preference",
         FactCategory.GENERAL,
         0.5,
-        r"\b(?:prefer(?:s|red)?|(?:i|we|he|she|they)(?:'d| would) (?:\w+ ){0,2}(?:rather|sooner)"
-        r"|favou?rites?|(?:can't|cannot) (?:stand|bear)|(?:i|we|he|she|they|\w+) (?:really |absolutely "
-        r"|also |both |all )?(?:hates|loathes?|dislikes?|adores?|loves|enjoys|prefers)|(?:i|we"
-        r"|they) (?:really |absolutely |also |both |all )?(?:hate|love|enjoy)|(?:give me"
-        r"|i'll take) (?:\w+ ){1,6}(?:over|any (?:time|day))|don't get (?:along|on)|not a fan of"
-        r"|big fan of|fond of|(?:isn't|not) keen on|(?:more|not) my thing|allergic to|more of an? "
-        r"|kind of person|\w+ person\b|works? (?:best|better) for (?:me|us)|(?:i"
-        r"|we) (?:really )?like (?!to know|the (?:idea|sound)|that|those|it|this|your|how))\b",
+        r"\b(?:prefer(?:s|red)?|(?:i|we|he|she|they)(?:'d| would) (?:\w+ ){0,2}(?:rather|sooner)|favou?rites?"
+        r"|(?:can't|cannot) (?:stand|bear)|(?:i|we|he|she|they|\w+) (?:really |absolutely |also |both |all )?(?:hates"
+        r"|loathes?|dislikes?|adores?|loves|enjoys|prefers)|(?:i|we|they) (?:really |absolutely |also |both "
+        r"|all )?(?:hate|love|enjoy)|(?:give me|i'll take) (?:\w+ ){1,6}(?:over|any (?:time|day))|don't get (?:along"
+        r"|on)|not a fan of|big fan of|fond of|(?:isn't|not) keen on|(?:more|not) my thing|allergic to|more of an? "
+        r"|kind of person|\w+ person\b|works? (?:best|better) for (?:me|us)|(?:i|we) (?:really )?like (?!to know"
+        r"|the (?:idea|sound)|that|those|it|this|your|how))\b",
     ),
     signal(
         "change",
@@ -312,17 +300,15 @@ SIGNALS = (
         "identity",
         FactCategory.ENTITY,
         0.55,
-        r"\b(?:my name(?:'s| is)|(?:lives?|based|born|works) (?:in|at|near|for|as|with) |to (?:be"
-        r"|become) an? (?!bit|lot|little|good|great)|(?:is|are|was|'s|named"
-        r"|called|him|her|it) (?:called|named)|(?:we|i|they"
-        r"|he|she) (?:call|named|call(?:ed)?) (?:him|her|it|them)|goes by|i(?:'m| am) (?:an? |the )(?!bit"
-        r"|little|lot|mess|huge|big|newbie|total|complete|fan)[a-z]|i work (?:as|for|at|in|with|on)"
-        r"|working (?:as|for) |(?:i|we|he|she|they) (?:head up|run|manage|own|teach|study|studies|runs"
-        r"|owns|manages|teaches)\b|i do the|by (?:day|trade|profession)|(?:i|we|he|she|they)(?:'ve| have"
-        r"|'m|'re)? (?:live|lives|lived|living|been living|grew up|born|based|from|staying|stay) ?(?:in|at"
-        r"|near|on|with|from)?\b|belongs? to|speaks? (?:nothing|only|no|fluent)|(?:is|was|'s) the (?:one"
-        r"|person|guy|woman|man) who|married to|engaged to|in charge of|responsible for|majoring"
-        r"|degree in)",
+        r"\b(?:my name(?:'s| is)|(?:lives?|based|born|works) (?:in|at|near|for|as|with) |to (?:be|become) an? (?!bit"
+        r"|lot|little|good|great)|(?:is|are|was|'s|named|called|him|her|it) (?:called|named)|(?:we|i|they|he"
+        r"|she) (?:call|named|call(?:ed)?) (?:him|her|it|them)|goes by|i(?:'m| am) (?:an? |the )(?!bit|little|lot"
+        r"|mess|huge|big|newbie|total|complete|fan)[a-z]|i work (?:as|for|at|in|with|on)|working (?:as|for) |(?:i|we"
+        r"|he|she|they) (?:head up|run|manage|own|teach|study|studies|runs|owns|manages|teaches)\b|i do the|by (?:day"
+        r"|trade|profession)|(?:i|we|he|she|they)(?:'ve| have|'m|'re)? (?:live|lives|lived|living|been living|grew up"
+        r"|born|based|from|staying|stay) ?(?:in|at|near|on|with|from)?\b|belongs? to|speaks? (?:nothing|only|no"
+        r"|fluent)|(?:is|was|'s) the (?:one|person|guy|woman|man) who|married to|engaged to|in charge of"
+        r"|responsible for|majoring|degree in)",
     ),
     signal(
         "proposal",
@@ -335,32 +321,28 @@ SIGNALS = (
         "copula",
         FactCategory.GENERAL,
         0.3,
-        r"^(?!(?:i|you|it|that|this|there|these|those|he|she|they|we|what|who|how|when|why|where|which|if"
-        r"|so|let|some|everyone"
-        r"|everything|people|nothing|none|one|all|here)\b)(?:[\w'-]+ ){1,5}(?:is|are|was|were) (?!what|why"
-        r"|how|that)\w"
-        r"|\bit(?:'s| is| was) (?:the|my|our|his|her) (?!first|only|best|same"
+        r"^(?!(?:i|you|it|that|this|there|these|those|he|she|they|we|what|who|how|when|why|where|which|if|so|let|some"
+        r"|everyone|everything|people|nothing|none|one|all|here)\b)(?:[\w'-]+ ){1,5}(?:is|are|was|were) (?!what|why"
+        r"|how|that)\w|\bit(?:'s| is| was) (?:the|my|our|his|her) (?!first|only|best|same"
         r"|thought)\w+ (?:\w+ ){0,3}(?:that|who)\b",
     ),
     signal(
         "necessity",
         FactCategory.GENERAL,
         0.3,
-        r"\b(?:i|we|he|she|they) (?:had|have|has) to (?!say|admit|think|wait|ask|laugh|be honest|agree"
-        r"|explain|find|figure)\w"
-        r"|\b(?:i|we|he|she|they)(?:'ll| will) (?!be (?:happy|glad|fine|ok)|see|find|think|let|try"
+        r"\b(?:i|we|he|she|they) (?:had|have|has) to (?!say|admit|think|wait|ask|laugh|be honest|agree|explain|find"
+        r"|figure)\w|\b(?:i|we|he|she|they)(?:'ll| will) (?!be (?:happy|glad|fine|ok)|see|find|think|let|try"
         r"|come back|have|look|ask|keep|do|get|tell|know)\w",
     ),
     signal(
         "event",
         FactCategory.STATE,
         0.3,
-        r"\b(?:i|we|he|she|they)(?:'ve| have|'d| had)? (?:\w{2,10}ly |just |also |even )?(?:went|took|got"
-        r"|bought|made|met|saw|found|gave|sent|left|lost|won|came|ate|began|built|chose|drove|flew|grew"
-        r"|hid|paid|ran|sold|sang|spent|taught|wrote|wore|broke|been to|driven|known|worn|written|seen"
-        r"|done|lived|worked"
-        r"|(?!want|need|like|love|mention|talk|remember|wonder|notice|expect|ask|tri|us|laugh|appreciat"
-        r"|enjoy|learn|explain|seem|hop|figur|realiz|realis|look|decid|happen)[a-z]{2,12}ed)\b",
+        r"\b(?:i|we|he|she|they)(?:'ve| have|'d| had)? (?:\w{2,10}ly |just |also |even )?(?:went|took|got|bought|made"
+        r"|met|saw|found|gave|sent|left|lost|won|came|ate|began|built|chose|drove|flew|grew|hid|paid|ran|sold|sang"
+        r"|spent|taught|wrote|wore|broke|been to|driven|known|worn|written|seen|done|lived|worked|(?!want|need|like"
+        r"|love|mention|talk|remember|wonder|notice|expect|ask|tri|us|laugh|appreciat|enjoy|learn|explain|seem|hop"
+        r"|figur|realiz|realis|look|decid|happen)[a-z]{2,12}ed)\b",
     ),
     signal(
         "activity",
@@ -410,12 +392,11 @@ SIGNALS = (
         FactCategory.GENERAL,
         0.38,
         r"\b(?:(?:i|we|he|she|they)(?:'m|'re|'s| am| are| is| was| were)? (?:planning|hoping|going|aiming"
-        r"|intend(?:ing|s)?|about|plan|hope|want|wants|flying|leaving|travel(?:l)?ing|moving|visiting"
-        r"|starting|getting) (?:on|for|to|out|in|from|off|married|back|through)\b|(?:is|are|it's"
-        r"|'re) going to (?:be|have|get|need|cost|take)|the (?:idea|plan|goal|aim) is|(?:i|we)(?:'d"
-        r"| would) (?:also )?(?:like|love) (?:to|a|an|the|it)|i want (?:a|an|the|it)|want to try"
-        r"|(?:he|she|they)(?:'d| would) (?:like|love)"
-        r"|looking (?:for|at) (?:a|an|the|something)|need(?:s)? (?:a|an|the|to) )",
+        r"|intend(?:ing|s)?|about|plan|hope|want|wants|flying|leaving|travel(?:l)?ing|moving|visiting|starting"
+        r"|getting) (?:on|for|to|out|in|from|off|married|back|through)\b|(?:is|are|it's|'re) going to (?:be|have|get"
+        r"|need|cost|take)|the (?:idea|plan|goal|aim) is|(?:i|we)(?:'d| would) (?:also )?(?:like|love) (?:to|a|an|the"
+        r"|it)|i want (?:a|an|the|it)|want to try|(?:he|she|they)(?:'d| would) (?:like|love)|looking (?:for|at) (?:a"
+        r"|an|the|something)|need(?:s)? (?:a|an|the|to) )",
     ),
     signal(
         "deadline",
@@ -536,11 +517,10 @@ ASSISTANT = (
         "told",
         FactCategory.GENERAL,
         0.4,
-        r"(?<!if )(?<!when )(?<!whether )\b(?:"
-        r"your (?:[\w'-]+ ){1,6}?(?:is|are|was|were|will|has|have|had|must|can't|doesn't|comes?|came|costs?|got"
-        r"|starts?|ends?|expires?|runs?|leaves?|arrives?|takes?|needs?)\b"
-        r"|you(?:'re| are|'ve| have|'ll| will| got| scored| need| must| owe| paid| pay| leave| arrive)\b"
-        r"(?! (?:like|love|find|want|see)\b))",
+        r"(?<!if )(?<!when )(?<!whether )\b(?:your (?:[\w'-]+ ){1,6}?(?:is|are|was|were|will|has|have|had|must|can't"
+        r"|doesn't|comes?|came|costs?|got|starts?|ends?|expires?|runs?|leaves?|arrives?|takes?|needs?)\b|you(?:'re"
+        r"| are|'ve| have|'ll| will| got| scored| need| must| owe| paid| pay| leave| arrive)\b(?! (?:like|love|find"
+        r"|want|see)\b))",
     ),
 )
 """What an assistant's clause may state: commitments and what became of the listener's things; the labels of ids; and
@@ -683,16 +663,14 @@ STATEMENTS = Statements(
     ),
     unsure=Pattern(
         r"\?|\b(?:if|would|might|may(?! \d)|could|maybe|perhaps|probably|consider\w*|think\w*|wish\w*|dreams?|unless"
-        r"|wonder\w*|should|plan(?:s|ning|ned)?|wants?|wanted|hop(?:e|es|ing)|intend\w*|going to|needs? to"
-        r"|will|appl(?:y|ied|ying)"
-        r"|looking|interview\w*|try|tries|trying|once(?! an?\b)|formerly|previous|previously|former|ex|back then"
-        r"|originally|grew up|growing up|was(?! (?:just )?(?:changed|moved|postponed|updated|resched|push|extend))"
-        r"|were|had|did(?! not)|ago|last|in (?:19|20)\d\d|also|too|as well|another|second|additional|besides"
-        r"|either|both"
-        r"|sometimes|occasionally|temporar\w*|visit\w*|say|says|said|told|asked|today|tomorrow|tonight|yesterday|except"
-        r"|this (?:week|month|year|weekend|time)|for (?:a|the|two|three) (?:few )?(?:days?|weeks?|months?|weekend)"
-        r"|about \d|around \d|roughly|approximately|nearly|almost|over \d|under \d|up to|at least|at most|more than"
-        r"|less than|half of|used to be)\b"
+        r"|wonder\w*|should|plan(?:s|ning|ned)?|wants?|wanted|hop(?:e|es|ing)|intend\w*|going to|needs? to|will"
+        r"|appl(?:y|ied|ying)|looking|interview\w*|try|tries|trying|once(?! an?\b)|formerly|previous|previously"
+        r"|former|ex|back then|originally|grew up|growing up|was(?! (?:just )?(?:changed|moved|postponed|updated"
+        r"|resched|push|extend))|were|had|did(?! not)|ago|last|in (?:19|20)\d\d|also|too|as well|another|second"
+        r"|additional|besides|either|both|sometimes|occasionally|temporar\w*|visit\w*|say|says|said|told|asked|today"
+        r"|tomorrow|tonight|yesterday|except|this (?:week|month|year|weekend|time)|for (?:a|the|two"
+        r"|three) (?:few )?(?:days?|weeks?|months?|weekend)|about \d|around \d|roughly|approximately|nearly|almost"
+        r"|over \d|under \d|up to|at least|at most|more than|less than|half of|used to be)\b"
     ),
     vague=Pattern(r"(?:and |but |so )?(?:he|she|it|they|his|her|their|its|this|that|these|those|there|you|your)\b"),
     negated=Pattern(
@@ -700,13 +678,11 @@ STATEMENTS = Statements(
         r"|used to|avoids?|avoiding)\b"
     ),
     ended=Pattern(
-        r"\b(?:quit(?:s|ting)?|(?:have |has )?stopped|stops|gave up(?: on)?|given up(?: on)?|giv(?:es|ing) "
-        r"up(?: on)?|cancel(?:l?ed|l?ing)?|sold"
-        r"|got rid of|gotten rid of|resigned(?: from)?|left|dropped out of|deleted?|uninstalled"
-        r"|unsubscribed(?: from)?|retired from"
-        r"|broke up with|split up with|threw away|threw out|done with|finished with|swore off|died|passed away"
-        r"|gave away|called off|fell through|ended|expired|(?:is|are) over|closed down|shut down|cut out"
-        r"|moved out of)\b"
+        r"\b(?:quit(?:s|ting)?|(?:have |has )?stopped|stops|gave up(?: on)?|given up(?: on)?|giv(?:es|ing) up(?: on)?"
+        r"|cancel(?:l?ed|l?ing)?|sold|got rid of|gotten rid of|resigned(?: from)?|left|dropped out of|deleted?"
+        r"|uninstalled|unsubscribed(?: from)?|retired from|broke up with|split up with|threw away|threw out|done with"
+        r"|finished with|swore off|died|passed away|gave away|called off|fell through|ended|expired|(?:is|are) over"
+        r"|closed down|shut down|cut out|moved out of)\b"
     ),
     swapped=Pattern(
         r"\b(?:switched|changed|migrated|moved|converted)(?: over)? from (?P<old>.{2,40}?) to .+$"
@@ -756,26 +732,20 @@ STATEMENTS = Statements(
         ),
     ),
     attributes=Pattern(
-        r"(?:e-?mail|number|address|postcode|zip|birthday|birthdate|name|nickname|surname|username|password"
-        r"|passcode|pin"
-        r"|wifi|nationality|job|occupation|salary|budget|rent|deadline|height|weight|blood|hometown|wedding|anniversary"
-        r"|favou?rite|due|timezone|landlord|landlady|boss|employer|license|passport|iban|age|size)",
+        r"(?:e-?mail|number|address|postcode|zip|birthday|birthdate|name|nickname|surname|username|password|passcode"
+        r"|pin|wifi|nationality|job|occupation|salary|budget|rent|deadline|height|weight|blood|hometown|wedding"
+        r"|anniversary|favou?rite|due|timezone|landlord|landlady|boss|employer|license|passport|iban|age|size)",
         cased=True,
     ),
     several=Pattern(
-        r"(?:(?:sister|brother|sibling|friend|cousin|son|daughter|child|kid|aunt|uncle|niece|nephew"
-        r"|neighbou?r|colleague"
-        r"|co-?worker|roommate|flatmate|teammate|classmate|client|customer|student|grandson|granddaughter"
-        r"|twin|cat|dog|pet"
-        r"|puppy|kitten|bird|fish|car|bike|book|film|movie|song|order|ticket|booking|reservation|invoice|case"
-        r"|parcel|package"
-        r"|meeting|appointment|lesson|class|course|session|call|shift|training|flight|train|bus|trip|visit"
-        r"|interview|exam"
-        r"|test|delivery|task|project|account|card|shirt|dress|room|table|chair|item|product|event|game|match"
-        r"|medication|pill|tablet"
-        r"|subscription|course|workshop|party|bag|box|plant|house|apartment|door|key|file|page|chapter"
-        r"|version|ticket)(?:e?s)?"
-        r"|children|people|men|women|babies|parties|classes|deliveries|puppies|nephews)",
+        r"(?:(?:sister|brother|sibling|friend|cousin|son|daughter|child|kid|aunt|uncle|niece|nephew|neighbou?r"
+        r"|colleague|co-?worker|roommate|flatmate|teammate|classmate|client|customer|student|grandson|granddaughter"
+        r"|twin|cat|dog|pet|puppy|kitten|bird|fish|car|bike|book|film|movie|song|order|ticket|booking|reservation"
+        r"|invoice|case|parcel|package|meeting|appointment|lesson|class|course|session|call|shift|training|flight"
+        r"|train|bus|trip|visit|interview|exam|test|delivery|task|project|account|card|shirt|dress|room|table|chair"
+        r"|item|product|event|game|match|medication|pill|tablet|subscription|course|workshop|party|bag|box|plant"
+        r"|house|apartment|door|key|file|page|chapter|version|ticket)(?:e?s)?|children|people|men|women|babies"
+        r"|parties|classes|deliveries|puppies|nephews)",
         cased=True,
     ),
     indefinite=Pattern(
@@ -785,12 +755,11 @@ STATEMENTS = Statements(
         r"|made|ran|slept|went|came)\b"
     ),
     light=word_set(
-        "a an the i me my mine we us our ours am is are was be been being has have do does will shall of on "
-        "in at to for by "
-        "from with into as so and but very really quite still currently now nowadays these days already just finally "
-        "officially usually normally always often actually mostly mainly generally ever again recently since then "
-        "completely totally fully only own new current latest called named located situated scheduled set about user "
-        "get gets got it its this that longer any all more every each per please anymore anylonger instead"
+        "a an the i me my mine we us our ours am is are was be been being has have do does will shall of on in at to "
+        "for by from with into as so and but very really quite still currently now nowadays these days already just "
+        "finally officially usually normally always often actually mostly mainly generally ever again recently since "
+        "then completely totally fully only own new current latest called named located situated scheduled set about "
+        "user get gets got it its this that longer any all more every each per please anymore anylonger instead"
     ),
     engaging=word_set(
         "play go goes drink eat use take attend practis practic own drive rid work studi subscrib train keep "
@@ -798,8 +767,7 @@ STATEMENTS = Statements(
     ),
     kinds=kinds_of_words(
         weekday="mon monday mondays|tue tuesday tuesdays|wed wednesday wednesdays|thu thursday thursdays|fri "
-        "friday fridays"
-        "|sat saturday saturdays|sun sunday sundays|weekday weekdays|weekend weekends",
+        "friday fridays|sat saturday saturdays|sun sunday sundays|weekday weekdays|weekend weekends",
         daypart="morning mornings|afternoon afternoons|evening evenings night nights",
         season="spring|summer|autumn|winter",
         often="daily|weekly|biweekly fortnightly|monthly|quarterly|yearly annually",
@@ -816,11 +784,10 @@ STATEMENTS = Statements(
         colour="red|blue|green|yellow|white|black|grey gray|brown|pink|purple|orange",
     ),
     units=synonyms(
-        "usd $ dollar dollars bucks|eur € euro euros|gbp £ pounds quid|krw ₩ won|jpy ¥ yen|% percent|kg kilo "
-        "kilos kilograms"
-        "|g grams|km kilometers kilometres|m meters metres|cm centimeters centimetres|mg milligrams|ml|l liters litres"
-        "|mile miles|minute minutes min mins|hour hours hrs|day days|week weeks|month months|year years|gb"
-        "|tb|sqm m²|lb lbs"
+        "usd $ dollar dollars bucks|eur € euro euros|gbp £ pounds quid|krw ₩ won|jpy ¥ yen|% percent"
+        "|kg kilo kilos kilograms|g grams|km kilometers kilometres|m meters metres|cm centimeters centimetres"
+        "|mg milligrams|ml|l liters litres|mile miles|minute minutes min mins|hour hours hrs|day days|week weeks"
+        "|month months|year years|gb|tb|sqm m²|lb lbs"
     ),
     months={
         word: int(number)
@@ -832,11 +799,9 @@ STATEMENTS = Statements(
     },
     chosen=Pattern(r"\bfavou?rite\b"),
     regions=synonyms(
-        "uk britain england scotland wales|argentina|australia|austria|belgium|brazil|canada|china|denmark"
-        "|egypt|finland"
-        "|france|germany|greece|india|indonesia|ireland|israel|italy|japan|korea|malaysia|mexico|netherlands"
-        "|norway|poland"
-        "|portugal|russia|singapore|spain|sweden|switzerland|taiwan|thailand|turkey|usa|vietnam"
+        "uk britain england scotland wales|argentina|australia|austria|belgium|brazil|canada|china|denmark|egypt"
+        "|finland|france|germany|greece|india|indonesia|ireland|israel|italy|japan|korea|malaysia|mexico|netherlands"
+        "|norway|poland|portugal|russia|singapore|spain|sweden|switzerland|taiwan|thailand|turkey|usa|vietnam"
     )
     | dict.fromkeys(word_set("africa america asia europe"), ""),
 )
@@ -856,10 +821,9 @@ ENGLISH = Language(
     forget=Pattern(
         rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|unlearn\b"
         r"|(?:don['’]t|do not|stop|never) (?:remember(?:ing)?|stor(?:e|ing)|sav(?:e|ing)|memori[sz](?:e|ing)"
-        r"|keep(?:ing)? in mind)\b"
-        r"|(?:delete|erase|remove|drop|discard|wipe|clear|scrap)\b[^.!?\n]{0,40}?\b(?:memor(?:y|ies)|your (?:notes"
-        r"|records)"
-        r"|what (?:i|we) (?:said|told|mentioned|wrote)|that (?:i|i['’]m|i['’]ve|my|we))\b)"
+        r"|keep(?:ing)? in mind)\b|(?:delete|erase|remove|drop|discard|wipe|clear"
+        r"|scrap)\b[^.!?\n]{0,40}?\b(?:memor(?:y|ies)|your (?:notes|records)|what (?:i|we) (?:said|told|mentioned"
+        r"|wrote)|that (?:i|i['’]m|i['’]ve|my|we))\b)"
     ),
     said_instead=Pattern(
         r"(?s).{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|because|since|as|now|instead|actually|in fact|these "
@@ -877,19 +841,17 @@ ENGLISH = Language(
     signals=SIGNALS,
     assistant=ASSISTANT,
     names=Pattern(
-        r"(?<![.!?…] )(?<=[\w,;:'’\"“(-] )(?!I\b|I['’]|Ok\b|OK\b|English\b|Monday|Tuesday|Wednesday"
-        r"|Thursday|Friday|Saturday|Sunday)"
-        r"(?:(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s)?[A-ZÀ-ÖØ-ÞĀ-Ž][\w’'&-]{1,30}(?:\s(?:(?:of|de|la|van|von|der|the"
-        r"|and|&)\s)?[A-ZÀ-ÖØ-Þ0-9][\w’'&.-]{0,30}){0,4}",
+        r"(?<![.!?…] )(?<=[\w,;:'’\"“(-] )(?!I\b|I['’]|Ok\b|OK\b|English\b|Monday|Tuesday|Wednesday|Thursday|Friday"
+        r"|Saturday|Sunday)(?:(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s)?[A-ZÀ-ÖØ-ÞĀ-Ž][\w’'&-]{1,30}(?:\s(?:(?:of|de|la|van|von"
+        r"|der|the|and|&)\s)?[A-ZÀ-ÖØ-Þ0-9][\w’'&.-]{0,30}){0,4}",
         cased=True,
     ),
     first_name=Pattern(
-        r"^(?!(?:It|This|That|There|These|Those|They|He|She|We|You|I|What|Who|How|Where|Why|When|Which"
-        r"|Everything|Everyone|Everybody|People|Nothing|Nobody|Someone|Something|All|My|Our|Your|His|Her"
-        r"|Their|The|A|An|Some|Most|Many)\b)"
-        r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'-]{1,30}(?:\s[A-Z][\w'-]{1,30}){0,2}(?='s\s|\s(?:is|are|was|were|has|had|will"
-        r"|wants|needs|left|can|can't|likes|loves|hates|works|lives|says|said|starts|takes|does|doesn't"
-        r"|speaks|plays|moved|told|just)\b|,\s(?:my|our|his|her|their|the|a|an|who)\s)",
+        r"^(?!(?:It|This|That|There|These|Those|They|He|She|We|You|I|What|Who|How|Where|Why|When|Which|Everything"
+        r"|Everyone|Everybody|People|Nothing|Nobody|Someone|Something|All|My|Our|Your|His|Her|Their|The|A|An|Some"
+        r"|Most|Many)\b)[A-ZÀ-ÖØ-ÞĀ-Ž][\w'-]{1,30}(?:\s[A-Z][\w'-]{1,30}){0,2}(?='s\s|\s(?:is|are|was|were|has|had"
+        r"|will|wants|needs|left|can|can't|likes|loves|hates|works|lives|says|said|starts|takes|does|doesn't|speaks"
+        r"|plays|moved|told|just)\b|,\s(?:my|our|his|her|their|the|a|an|who)\s)",
         cased=True,
     ),
     topic=Pattern(
@@ -898,39 +860,33 @@ ENGLISH = Language(
     ),
     listener=Pattern(r"\b(?:you|your|yours|yourself|you're|you've|you'll|you'd)\b"),
     lead_ins=Pattern(
-        r"^(?:"
-        r"(?:no|nope|yes|yeah|yep|look|listen|see|right|fine|great|now|sure|well|sorry|thanks|thank you"
-        r"|good (?:morning|evening|afternoon)|perfect|cool|nice|alright|look here)[,.;:!—–-]+\s+"
-        r"|(?:oh|wow|aw+|hi|hey|hello|so|and|but|also|plus|anyways?|anyhow|okay|ok|um+|uh+|ah|hmm+|actually"
-        r"|honestly|basically|unfortunately|apparently"
-        r"|by the way|btw|fyi|one (?:more|last) thing|another thing|before i forget|just so you know"
-        r"|for the record|for what it's worth"
-        r"|(?:as|like) i said|to be (?:clear|honest)|in fact|mind you|also note|for (?:context|reference)"
-        r"|in case it helps)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}"
+        r"^(?:(?:no|nope|yes|yeah|yep|look|listen|see|right|fine|great|now|sure|well|sorry|thanks|thank you"
+        r"|good (?:morning|evening|afternoon)|perfect|cool|nice|alright|look here)[,.;:!—–-]+\s+|(?:oh|wow|aw+|hi|hey"
+        r"|hello|so|and|but|also|plus|anyways?|anyhow|okay|ok|um+|uh+|ah|hmm+|actually|honestly|basically"
+        r"|unfortunately|apparently|by the way|btw|fyi|one (?:more|last) thing|another thing|before i forget"
+        r"|just so you know|for the record|for what it's worth|(?:as|like) i said|to be (?:clear|honest)|in fact"
+        r"|mind you|also note|for (?:context|reference)|in case it helps)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}"
         r"|(?:i (?:think|guess|believe|suppose|mean|should mention|should add|forgot to (?:say|mention)"
-        r"|wanted to (?:say|mention)|(?:have to|must) (?:say|admit|confess))"
-        r"|(?:just |please )?(?:note|remember|keep in mind|bear in mind|be aware)|the (?:thing|point) is"
-        r"|(?:it )?turns out|what matters is)(?: that|,)?\s(?=(?:i|we|my|our|the|it|he|she|they|you)\b)"
-        r"|(?:can|could|would|will) you (?:please |also |just |maybe |possibly )?(?=\w))"
+        r"|wanted to (?:say|mention)|(?:have to|must) (?:say|admit|confess))|(?:just |please )?(?:note|remember"
+        r"|keep in mind|bear in mind|be aware)|the (?:thing|point) is|(?:it )?turns out|what matters is)(?: that"
+        r"|,)?\s(?=(?:i|we|my|our|the|it|he|she|they|you)\b)|(?:can|could|would|will) you (?:please |also |just "
+        r"|maybe |possibly )?(?=\w))"
     ),
     question=Pattern(
-        r"(?s)^(?:what|who|whom|whose|which|why|how|when|where|is|are|am|was|were|do|does|did|can|could|would"
-        r"|will|should|shall|may|might|have|has|had|any)\b.{0,400}\?\W{0,3}$"
-        r"|\?\W{0,3}$"
+        r"(?s)^(?:what|who|whom|whose|which|why|how|when|where|is|are|am|was|were|do|does|did|can|could|would|will"
+        r"|should|shall|may|might|have|has|had|any)\b.{0,400}\?\W{0,3}$|\?\W{0,3}$"
     ),
     request=Pattern(
         r"^(?!(?:how|what|which|why|where|who|when)\b)(?:[\w ,]{0,20}\s)?"
         r"(?:(?:can|could|would|will) (?:you|we|u)|(?:can|could) i)\b"
     ),
     task=Pattern(
-        r"^(?:[\w' ]{0,30},\s)?(?:[\w']{1,12}\s){0,4}?(?:can|could|would|will) (?:you|i|we|u)\s"
-        r"(?:(?:please|also|just|maybe|possibly|perhaps|at least|even|try to|go ahead and)\s){0,3}"
-        r"(?:recommend|suggest|tell|give|show|explain|name|list|help|provide|describe|compare|summari[sz]e|write"
-        r"|rewrite"
-        r"|create|generate|translate|elaborate|clarify|teach|search|look|analy[sz]e|check|think|share|advise|discuss"
-        r"|talk"
-        r"|go over|walk|guide|come up|make|draft|add|edit|revise|include|format|convert|do|be|see|get|have|know|use"
-        r"|expect|find out|say)\b"
+        r"^(?:[\w' ]{0,30},\s)?(?:[\w']{1,12}\s){0,4}?(?:can|could|would|will) (?:you|i|we|u)\s(?:(?:please|also|just"
+        r"|maybe|possibly|perhaps|at least|even|try to|go ahead and)\s){0,3}(?:recommend|suggest|tell|give|show"
+        r"|explain|name|list|help|provide|describe|compare|summari[sz]e|write|rewrite|create|generate|translate"
+        r"|elaborate|clarify|teach|search|look|analy[sz]e|check|think|share|advise|discuss|talk|go over|walk|guide"
+        r"|come up|make|draft|add|edit|revise|include|format|convert|do|be|see|get|have|know|use|expect|find out"
+        r"|say)\b"
     ),
     asking=Pattern(
         r"(?:(?:and|but|so|or|also|well|then|now|like|please|hey|ok|okay)\s){0,2}"
@@ -946,65 +902,47 @@ ENGLISH = Language(
         # the order of a question, or the word that asks
         r"(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|have|has|had)\s(?!not\b)[\w']"
         rf"|(?:is|are|was|were|do|does|did|ca|could|would|wo|should|have|has)n['’]?t\s{_SUBJECT}\b"
-        r"|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until)\s)?"
-        r"(?:what|who|whom|whose|which|why|how|when|where)(?:['’]?(?:s|re|d|ll))?\b"
-        r"|any(?:thing|one|body)?\s\w"
+        r"|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until)\s)?(?:what|who|whom|whose|which|why|how|when"
+        r"|where)(?:['’]?(?:s|re|d|ll))?\b|any(?:thing|one|body)?\s\w"
         # a request
-        r"|(?:tell|give|show|find|list|remind|repeat|explain|summari[sz]e|recap|look|check|search|compare|describe|name"
-        r"|continue|go\son|remember|recall|suggest|recommend|help|let\sme\sknow|quote|read|write|draft|rewrite"
-        r"|prepare|plan"
-        r"|use|send|book|order|do|make|add|put|calculate|count|translate|confirm"
-        r"|lemme|gimme|say|print|display|get|bring|pull|fetch|open|provide|state|create|generate|schedule|cancel"
-        r"|change|update"
-        r"|delete|remove|review|verify|estimate|refresh)\s(?!(?:you|it|that)\s(?:know|is)\b)\w"
-        r"|(?:recap|continue|go\son|help)\W*$"
-        r")"
-        r"|\b(?:please|pls|plz|remind\sme|tell\sme|let\sme\sknow|i\swonder|wondering|(?:not\ssure|no\sidea"
-        r"|curious)\s(?:what|who|which|when|where|how|if)"
-        r"|what\s(?:was|is|did|were|are)|as\s(?:usual|before|last\stime)|the\susual|same\sas|last\stime|earlier"
-        r"|(?:you|u)\s(?:remember|recall|said|told|mentioned|recommended|suggested|know\s(?:my|the|our|what|who"
-        r"|which|when|where))"
-        r"|i\s(?:told\syou|mentioned)|i\sneed\s(?:the|my|our))\b"
-        r"|(?<!no matter )\b(?:what|who|whom|when|where|how\smuch|how\smany)\W*$"
-        r"|\b(?:forg[eo]t\w{0,4}|lost|(?:like|want|need)(?:ed)?\sto\sknow"
-        r"|(?:(?:do|did|ca|could)n['’]?t|(?:do|did|can|could)\s?not)\s(?:remember|recall|find|know))\b"
+        r"|(?:tell|give|show|find|list|remind|repeat|explain|summari[sz]e|recap|look|check|search|compare|describe"
+        r"|name|continue|go\son|remember|recall|suggest|recommend|help|let\sme\sknow|quote|read|write|draft|rewrite"
+        r"|prepare|plan|use|send|book|order|do|make|add|put|calculate|count|translate|confirm|lemme|gimme|say|print"
+        r"|display|get|bring|pull|fetch|open|provide|state|create|generate|schedule|cancel|change|update|delete"
+        r"|remove|review|verify|estimate|refresh)\s(?!(?:you|it|that)\s(?:know|is)\b)\w|(?:recap|continue|go\son"
+        r"|help)\W*$)|\b(?:please|pls|plz|remind\sme|tell\sme|let\sme\sknow|i\swonder|wondering|(?:not\ssure|no\sidea"
+        r"|curious)\s(?:what|who|which|when|where|how|if)|what\s(?:was|is|did|were|are)|as\s(?:usual|before"
+        r"|last\stime)|the\susual|same\sas|last\stime|earlier|(?:you|u)\s(?:remember|recall|said|told|mentioned"
+        r"|recommended|suggested|know\s(?:my|the|our|what|who|which|when|where))|i\s(?:told\syou|mentioned)"
+        r"|i\sneed\s(?:the|my|our))\b|(?<!no matter )\b(?:what|who|whom|when|where|how\smuch|how\smany)\W*$"
+        r"|\b(?:forg[eo]t\w{0,4}|lost|(?:like|want|need)(?:ed)?\sto\sknow|(?:(?:do|did|ca|could)n['’]?t|(?:do|did|can"
+        r"|could)\s?not)\s(?:remember|recall|find|know))\b"
     ),
     tag=Pattern(
-        r",\s(?:(?:is|are|am|was|were|do|does|did|has|have|had|will|would|can|could|should)(?:n['’]t)?\s(?:i|you"
-        r"|he|she|it|we"
-        r"|they|there)|right|correct|yes|no|ok|okay|yeah|huh|eh)\s?\?\W{0,3}$"
+        r",\s(?:(?:is|are|am|was|were|do|does|did|has|have|had|will|would|can|could|should)(?:n['’]t)?\s(?:i|you|he"
+        r"|she|it|we|they|there)|right|correct|yes|no|ok|okay|yeah|huh|eh)\s?\?\W{0,3}$"
     ),
     given=Pattern(r"(?<=,\s)(?:since|because|as|given that|seeing as|considering)\s(?:i|we|my|our|he|she|they)\b"),
     reported=Pattern(
-        r"(?:\b(?:and|but|so)\s)?"
-        r"(?:\b(?:i|we|he|she|they|you|people|everyone|(?:my|our|his|her|their|the) \w{1,20}|[A-Z]\w{1,20})"
-        r"(?:['’](?:m|re|s|ve|d|ll))?\s)?"
-        r"(?:\b(?:was|am|were|is|are|been|have|has|had|did|do|does|just|also|still|really|always|keeps?|kept|even"
-        r"|would|will"
-        r"|like to|going to)\s){0,4}"
-        r"\b(?:ask(?:s|ed|ing)?|wonder(?:s|ed|ing)?|curious|unsure|undecided|unclear|debating"
-        r"|(?:not|never|\w{2,6}n['’]t)\s(?:really |quite |exactly |entirely |completely ){0,2}(?:sure|certain|clear"
-        r"|know"
-        r"|decided|remember|recall|tell)"
-        r"|no idea|want(?:s|ed)? to know|love to know|like to know|need to know|question is|question was)"
-        r"(?:\s(?:me|him|her|us|them|you|about|of|on|to|again|(?:my|our|his|her|their|the) \w{1,20})){0,2},?\s"
-        r"(?:if|whether|what|when|where|who|whom|whose|which|why|how)\b"
+        r"(?:\b(?:and|but|so)\s)?(?:\b(?:i|we|he|she|they|you|people|everyone|(?:my|our|his|her|their|the) \w{1,20}"
+        r"|[A-Z]\w{1,20})(?:['’](?:m|re|s|ve|d|ll))?\s)?(?:\b(?:was|am|were|is|are|been|have|has|had|did|do|does|just"
+        r"|also|still|really|always|keeps?|kept|even|would|will|like to|going to)\s){0,4}\b(?:ask(?:s|ed|ing)?"
+        r"|wonder(?:s|ed|ing)?|curious|unsure|undecided|unclear|debating|(?:not|never|\w{2,6}n['’]t)\s(?:really "
+        r"|quite |exactly |entirely |completely ){0,2}(?:sure|certain|clear|know|decided|remember|recall|tell)"
+        r"|no idea|want(?:s|ed)? to know|love to know|like to know|need to know|question is|question was)(?:\s(?:me"
+        r"|him|her|us|them|you|about|of|on|to|again|(?:my|our|his|her|their|the) \w{1,20})){0,2},?\s(?:if|whether"
+        r"|what|when|where|who|whom|whose|which|why|how)\b"
     ),
     supposition=Pattern(
         r"^(?:(?:and|but|so|or|ok|okay|now|also|well)[\s,]{1,2}){0,2}(?:(?:but )?what if|imagine|suppos(?:e|ing)"
-        r"|hypothetically|let's (?:say|imagine|assume|pretend|suppose)|assum(?:e|ing)|pretend"
-        r"|say (?:i|we|he|she|they|there)\b)"
-        r"|\b(?:i|we|he|she|they) (?:really |just |only |so |do )?wish(?:es|ed)? "
-        r"(?:i|we|he|she|they|it|there|that|my|our|the)\b"
-        r"|\b(?:if|as if|as though) (?:i|we|you|he|she|it|they|there|(?:the|my|our|his|her) \w{1,20}) "
-        r"(?:only |ever |just )?(?:were|had|could|weren't|hadn't|didn't|wasn't)\b.{1,120}\b(?:would|wouldn't|could"
-        r"|might)\b"
-        r"|^(?:(?:and|but|so|or|also|well)[\s,]{1,2}){0,2}if (?:i|we) .{1,120}\b(?:i|we)(?:['’]d| would| could| "
-        r"might)\b"
-        r"(?! (?:like|love|prefer|appreciate|rather|need|want|be (?:happy|glad|grateful)))"
-        r"|\b(?:would|wouldn't|could|might)(?:n't)? .{1,120}\bif (?:i|we|you|he|she|it|they|there) (?:only |ever "
-        r"|just )?"
-        r"(?:were|had|could|weren't|hadn't|didn't)\b"
+        r"|hypothetically|let's (?:say|imagine|assume|pretend|suppose)|assum(?:e|ing)|pretend|say (?:i|we|he|she|they"
+        r"|there)\b)|\b(?:i|we|he|she|they) (?:really |just |only |so |do )?wish(?:es|ed)? (?:i|we|he|she|they|it"
+        r"|there|that|my|our|the)\b|\b(?:if|as if|as though) (?:i|we|you|he|she|it|they|there|(?:the|my|our|his"
+        r"|her) \w{1,20}) (?:only |ever |just )?(?:were|had|could|weren't|hadn't|didn't|wasn't)\b.{1,120}\b(?:would"
+        r"|wouldn't|could|might)\b|^(?:(?:and|but|so|or|also|well)[\s,]{1,2}){0,2}if (?:i|we) .{1,120}\b(?:i"
+        r"|we)(?:['’]d| would| could| might)\b(?! (?:like|love|prefer|appreciate|rather|need|want|be (?:happy|glad"
+        r"|grateful)))|\b(?:would|wouldn't|could|might)(?:n't)? .{1,120}\bif (?:i|we|you|he|she|it|they"
+        r"|there) (?:only |ever |just )?(?:were|had|could|weren't|hadn't|didn't)\b"
     ),
     condition=Pattern(
         r"^(?:(?:and|but|so|or|also|ok|okay|now|well|then|hi|hey|hello)[\s,]{1,2}){0,2}"
@@ -1012,33 +950,28 @@ ENGLISH = Language(
         r"|when(?:ever)? (?:i|we)(?!\s(?:was|were|had|did|got|went|came|left|bought|made|took|\w{2,12}ed)\b))\b"
     ),
     chit_chat=Pattern(
-        r"^(?:please )?(?:list|explain|recommend|create|tell me|provide|describe|summari[sz]e|generate|suggest|show me"
-        r"|help me|teach me|compare|learn about|elaborate|rewrite|translate|write (?:a|an|me|the))\b"
-        r"|\b(?:give me|looking for|need|want|get) (?:\w+ ){0,3}(?:information|info|ideas?|tips|examples?"
-        r"|advice|suggestions)\b|"
-        r"\b(?:thank(?:s| you| u)|thx|appreciate|sorry (?:for|about|to|if)|apolog\w{2,6}|hope (?:you|your"
-        r"|this|that|it|we|all)|no (?:rush|worries|problem|need)|let me know|get back to (?:me|you)"
-        r"|(?:makes?|made|making) (?:any |a lot of |perfect |more )?sense|rambl\w{1,4}|bear with me"
-        r"|good (?:morning|evening|night|luck|point|idea|question)|have a (?:good|great|nice|lovely)"
-        r"|take care|talk (?:to you )?(?:soon|later)|see you|nice to (?:hear|meet)|glad (?:to|you|that|i)"
-        r"|happy to (?:hear|help)"
-        r"|(?:you|you've|you're|you are) (?:probably|been|so|really|very|right|welcome|amazing|great"
-        r"|the best)|sounds? (?:really |very |so |like |pretty ){0,2}(?:helpful|interesting|perfect|good"
-        r"|great|like|amazing|awesome|fun|cool|wonderful)|(?:that|this|it)(?:'s"
-        r"| is| was| sounds?) (?:really |so |such |very |pretty |quite |a |an ){0,3}(?:great|good|nice"
-        r"|cool|awesome|amazing|funny|interesting|wonderful|fantastic|lovely|helpful|awful|fine|true|right"
-        r"|fair)"
-        r"|i (?:totally |completely |really |do |did )?(?:wonder|understand|agree|see what|know what"
-        r"|hear you|get it|can imagine|can't wait|keep telling|was wondering|was just|laughed)"
-        r"|don't (?:know|worry|mind|get me|mention it|bother(?=\W*$))|never ?mind|(?:only|just) kidding"
-        r"|(?:better late than|never say) never|not (?:sure|certain|an expert)|no idea|to be (?:perfectly "
-        r"|completely |totally )?honest|i (?:might|may|could|should|will|'ll) (?:well |probably |perhaps "
-        r"|just |also )?(?:think|come back|have another|check|look|try|give it|definitely|keep that)"
-        r"|i'll (?:definitely|try|check|look|think|keep|give|have|be sure|make sure)|in (?:your"
-        r"|my) (?:opinion|view)|what do you think"
-        r"|(?:i'm|i am) (?:so |really |very |just )?(?:excited|happy|glad|thrilled|curious|interested"
-        r"|wondering|looking forward|thinking|grateful|proud|rambling|trying|hoping to (?:hear|learn"
-        r"|find))|looking forward|sleep on it|slipped my mind|out of curiosity|long (?:message|story))\b"
+        r"^(?:please )?(?:list|explain|recommend|create|tell me|provide|describe|summari[sz]e|generate|suggest"
+        r"|show me|help me|teach me|compare|learn about|elaborate|rewrite|translate|write (?:a|an|me|the))\b"
+        r"|\b(?:give me|looking for|need|want|get) (?:\w+ ){0,3}(?:information|info|ideas?|tips|examples?|advice"
+        r"|suggestions)\b|\b(?:thank(?:s| you| u)|thx|appreciate|sorry (?:for|about|to|if)|apolog\w{2,6}|hope (?:you"
+        r"|your|this|that|it|we|all)|no (?:rush|worries|problem|need)|let me know|get back to (?:me|you)|(?:makes?"
+        r"|made|making) (?:any |a lot of |perfect |more )?sense|rambl\w{1,4}|bear with me|good (?:morning|evening"
+        r"|night|luck|point|idea|question)|have a (?:good|great|nice|lovely)|take care|talk (?:to you )?(?:soon"
+        r"|later)|see you|nice to (?:hear|meet)|glad (?:to|you|that|i)|happy to (?:hear|help)|(?:you|you've|you're"
+        r"|you are) (?:probably|been|so|really|very|right|welcome|amazing|great|the best)|sounds? (?:really |very "
+        r"|so |like |pretty ){0,2}(?:helpful|interesting|perfect|good|great|like|amazing|awesome|fun|cool|wonderful)"
+        r"|(?:that|this|it)(?:'s| is| was| sounds?) (?:really |so |such |very |pretty |quite |a |an ){0,3}(?:great"
+        r"|good|nice|cool|awesome|amazing|funny|interesting|wonderful|fantastic|lovely|helpful|awful|fine|true|right"
+        r"|fair)|i (?:totally |completely |really |do |did )?(?:wonder|understand|agree|see what|know what|hear you"
+        r"|get it|can imagine|can't wait|keep telling|was wondering|was just|laughed)|don't (?:know|worry|mind|get me"
+        r"|mention it|bother(?=\W*$))|never ?mind|(?:only|just) kidding|(?:better late than|never say) never"
+        r"|not (?:sure|certain|an expert)|no idea|to be (?:perfectly |completely |totally )?honest|i (?:might|may"
+        r"|could|should|will|'ll) (?:well |probably |perhaps |just |also )?(?:think|come back|have another|check|look"
+        r"|try|give it|definitely|keep that)|i'll (?:definitely|try|check|look|think|keep|give|have|be sure"
+        r"|make sure)|in (?:your|my) (?:opinion|view)|what do you think|(?:i'm|i am) (?:so |really |very "
+        r"|just )?(?:excited|happy|glad|thrilled|curious|interested|wondering|looking forward|thinking|grateful|proud"
+        r"|rambling|trying|hoping to (?:hear|learn|find))|looking forward|sleep on it|slipped my mind"
+        r"|out of curiosity|long (?:message|story))\b"
     ),
     joiner=Pattern(
         r"\s(?=(?:and|but|so|because|since|although|though|while|which|who|where|until|unless|if|when"

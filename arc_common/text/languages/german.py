@@ -14,47 +14,36 @@ from arc_common.text.languages.language import (
 )
 
 MARKERS = word_set(
-    "ich er sie wir ihr der das ist sind nicht und oder aber mit auf für von zu bei nach aus über wenn dass "
-    "weil ein eine "
-    "einen einem einer eines mein meine meinen meinem meiner dein deine deinen unser unsere kein keine "
-    "keinen keiner bitte "
-    "wie wo wer wem wen wann warum welche welcher welches welchen wohin woher wieviel habe hast haben hatte "
-    "wird werden "
-    "wurde kann kannst können muss müssen möchte jetzt heute morgen noch nur auch schon sehr danke nein doch "
-    "zum zur vom "
-    "beim mich dich uns euch ihn ihm ihnen mir bin gibt weiß heißt gerne immer nie mehr seit ab um sich wohne arbeite"
+    "ich er sie wir ihr der das ist sind nicht und oder aber mit auf für von zu bei nach aus über wenn dass weil ein "
+    "eine einen einem einer eines mein meine meinen meinem meiner dein deine deinen unser unsere kein keine keinen "
+    "keiner bitte wie wo wer wem wen wann warum welche welcher welches welchen wohin woher wieviel habe hast haben "
+    "hatte wird werden wurde kann kannst können muss müssen möchte jetzt heute morgen noch nur auch schon sehr danke "
+    "nein doch zum zur vom beim mich dich uns euch ihn ihm ihnen mir bin gibt weiß heißt gerne immer nie mehr seit ab "
+    "um sich wohne arbeite"
 )
 """Frequent words that no other language in Latin letters shares."""
 
 STOP_WORDS = word_set(
-    "aber alle allem allen aller alles als also am an ander andere anderen auch auf aus bei beim bin bis bist bitte da "
-    "damit dann das dass dein deine deinem deinen deiner dem den denn der des dich die dies diese diesem diesen dieser "
-    "dieses dir doch dort du durch ein eine einem einen einer eines einige er es etwas euch euer eure für "
-    "gegen gewesen "
-    "hab habe haben hat hatte hatten hast hier hin hinter ich ihm ihn ihnen ihr ihre ihrem ihren ihrer im in indem ins "
-    "ist jede jedem jeden jeder jedes jene jetzt kann kannst kein keine keinem keinen keiner können könnte könntest "
-    "machen man manche mein meine meinem meinen meiner mich mir mit muss nach nicht nichts noch nun nur ob oder ohne "
-    "sehr sein seine seinem seinen seiner selbst sich sie sind so solche soll sollte sondern sonst über um "
-    "und uns unser "
-    "unsere unter viel vom von vor wann war waren warum was weg weil welche welchem welchen welcher welches "
-    "wem wen wenn "
-    "wer werde werden wie wieder wieviel will wir wird wirst wo woher wohin wollen wurde während würde zu "
-    "zum zur zwar zwischen"
+    "aber alle allem allen aller alles als also am an ander andere anderen auch auf aus bei beim bin bis bist bitte "
+    "da damit dann das dass dein deine deinem deinen deiner dem den denn der des dich die dies diese diesem diesen "
+    "dieser dieses dir doch dort du durch ein eine einem einen einer eines einige er es etwas euch euer eure für "
+    "gegen gewesen hab habe haben hat hatte hatten hast hier hin hinter ich ihm ihn ihnen ihr ihre ihrem ihren ihrer "
+    "im in indem ins ist jede jedem jeden jeder jedes jene jetzt kann kannst kein keine keinem keinen keiner können "
+    "könnte könntest machen man manche mein meine meinem meinen meiner mich mir mit muss nach nicht nichts noch nun "
+    "nur ob oder ohne sehr sein seine seinem seinen seiner selbst sich sie sind so solche soll sollte sondern sonst "
+    "über um und uns unser unsere unter viel vom von vor wann war waren warum was weg weil welche welchem welchen "
+    "welcher welches wem wen wenn wer werde werden wie wieder wieviel will wir wird wirst wo woher wohin wollen wurde "
+    "während würde zu zum zur zwar zwischen"
 )
 
 COMMON_WORDS = STOP_WORDS | word_set(
-    "ja nein danke gut gute guten schön toll super ok okay gerade eigentlich vielleicht wirklich ganz genau "
-    "heute morgen "
-    "gestern abend tag tage woche wochen monat jahr zeit mal einmal immer nie oft manchmal leider natürlich "
-    "klar bisschen "
-    "viele mehr weniger ding dinge sache sachen leute mensch menschen frage fragen antwort hilfe helfen weiß "
-    "wissen denke "
-    "denken finde finden glaube glauben meine meinst sagen sagt gesagt gehen geht ging gehe kommen kommt "
-    "komme macht mache "
-    "gemacht gibt geben nehmen nimmt sehen sieht lassen lässt möchte möchten brauche brauchen neu neue neuen "
-    "erst schon "
-    "hallo hi gern gerne recht stimmt problem idee grund beispiel thema bisher später früher bald wichtig "
-    "einfach schwer"
+    "ja nein danke gut gute guten schön toll super ok okay gerade eigentlich vielleicht wirklich ganz genau heute "
+    "morgen gestern abend tag tage woche wochen monat jahr zeit mal einmal immer nie oft manchmal leider natürlich "
+    "klar bisschen viele mehr weniger ding dinge sache sachen leute mensch menschen frage fragen antwort hilfe helfen "
+    "weiß wissen denke denken finde finden glaube glauben meine meinst sagen sagt gesagt gehen geht ging gehe kommen "
+    "kommt komme macht mache gemacht gibt geben nehmen nimmt sehen sieht lassen lässt möchte möchten brauche brauchen "
+    "neu neue neuen erst schon hallo hi gern gerne recht stimmt problem idee grund beispiel thema bisher später "
+    "früher bald wichtig einfach schwer"
 )
 
 _BEGIN = r"^(?:(?:und|aber|oder|also|ok|okay|ja|nein|hallo|hi|hey|bitte|danke|übrigens|entschuldigung)[\s,!]{1,3}){0,3}"
@@ -104,25 +93,22 @@ SIGNALS = (
         "Entscheidung",
         FactCategory.DECISION,
         0.65,
-        r"\b(?:entschieden|beschlossen|vereinbart|ausgemacht|gewählt|gebucht|bestellt|storniert|abgesagt"
-        r"|verschoben|nehme(?:n)? (?:ich|wir)"
-        r"|(?:ich|wir) nehmen?|geeinigt|zugesagt|bestätigt)\b",
+        r"\b(?:entschieden|beschlossen|vereinbart|ausgemacht|gewählt|gebucht|bestellt|storniert|abgesagt|verschoben"
+        r"|nehme(?:n)? (?:ich|wir)|(?:ich|wir) nehmen?|geeinigt|zugesagt|bestätigt)\b",
     ),
     signal(
         "Vorliebe",
         FactCategory.GENERAL,
         0.5,
-        r"\b(?:mag|mögen|liebe|hasse|bevorzug\w{1,3}|am liebsten|lieblings\w{2,20}|lieber|kann \w+ nicht "
-        r"(?:leiden|ausstehen)"
-        r"|(?:trinke|esse|spiele|lese|höre|fahre|koche)\w{0,1} (?:\w+ ){0,2}gerne?)\b",
+        r"\b(?:mag|mögen|liebe|hasse|bevorzug\w{1,3}|am liebsten|lieblings\w{2,20}|lieber|kann \w+ nicht (?:leiden"
+        r"|ausstehen)|(?:trinke|esse|spiele|lese|höre|fahre|koche)\w{0,1} (?:\w+ ){0,2}gerne?)\b",
     ),
     signal(
         "Person",
         FactCategory.ENTITY,
         0.6,
-        rf"\b(?:ich hei(?:ß|ss)e|mein name|ich bin (?!mir|nicht|der meinung|froh|gespannt|dankbar|sicher"
-        rf"|gerade|so|sehr)\w"
-        rf"|ich wohne|ich arbeite|ich lebe|mein\w{{0,2}} {_KIN}|unser\w{{0,2}} {_KIN}|hei(?:ß|ss)t|geboren)\b",
+        rf"\b(?:ich hei(?:ß|ss)e|mein name|ich bin (?!mir|nicht|der meinung|froh|gespannt|dankbar|sicher|gerade|so"
+        rf"|sehr)\w|ich wohne|ich arbeite|ich lebe|mein\w{{0,2}} {_KIN}|unser\w{{0,2}} {_KIN}|hei(?:ß|ss)t|geboren)\b",
     ),
     signal(
         "Besitz",
@@ -150,9 +136,8 @@ SIGNALS = (
         "Menge",
         FactCategory.NUMERIC,
         0.4,
-        r"\b(?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|zwanzig|dreißig|hundert|tausend)\b"
-        r"|\b(?:mon|diens|donners|frei|sams|sonn)tags?\b|\bmittwochs?\b|\b(?:januar|februar|märz|april|mai"
-        r"|juni|juli|august"
+        r"\b(?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|zwanzig|dreißig|hundert|tausend)\b|\b(?:mon"
+        r"|diens|donners|frei|sams|sonn)tags?\b|\bmittwochs?\b|\b(?:januar|februar|märz|april|mai|juni|juli|august"
         r"|september|oktober|november|dezember)\b",
     ),
 )
@@ -183,8 +168,7 @@ ANSWERS = {
     "occupation": AnswerForms(r"\bberuf|\bbeschäftig|arbeite", r"\barbeite|\bals \w|\bberuf"),
     "money": AnswerForms(
         r"wie ?viel (?:kostet|geld)|\b(?:preis|kosten|miete|budget|gehalt|gebühr)",
-        r"[$€£]\s?[0-9]"
-        r"|[0-9]\s?(?:€|euro|cent)",
+        r"[$€£]\s?[0-9]|[0-9]\s?(?:€|euro|cent)",
     ),
     "count": AnswerForms(r"wie ?viele|anzahl", r"[0-9]|\b(?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn)\b"),
     "measure": AnswerForms(r"wie (?:lang|groß|hoch|breit|weit|alt|schwer|oft|schnell)|\bgröße|\bdauer", r"[0-9]"),
@@ -227,16 +211,13 @@ STATEMENTS = Statements(
     ),
     breaks=Pattern(r"[,;:()]\s+|\s+[—–-]+\s+|\s+(?=(?:und|aber|sondern|weil|denn|während|obwohl)\s)", cased=True),
     unsure=Pattern(
-        r"\?|\b(?:wenn|falls|ob|würde\w*|könnte\w*|vielleicht|wahrscheinlich|möglicherweise|überleg\w*|denke"
-        r"|glaube|wünsch\w*"
-        r"|träum\w*|hätte\w*|wäre\w*|soll\w*|plan\w*|will|wollen|möchte\w*|hoff\w*|werde|wirst|wird|werden"
-        r"|such\w*|beworben"
-        r"|früher|damals|ehemalig\w*|ursprünglich|war|waren|hatte\w*|vor (?:\w+ )?(?:tagen|wochen|monaten|jahren|jahr)"
-        r"|letzte\w*|vorige\w*|(?:19|20)\d\d|auch|ebenfalls|außerdem|zusätzlich|noch ein\w*|zweite\w*"
-        r"|manchmal|gelegentlich"
-        r"|vorübergehend|besuch\w*|sagt\w*|heute|morgen|gestern|diese\w? (?:woche|monat|jahr)|etwa|ungefähr"
-        r"|circa|ca|rund"
-        r"|fast|über \d|unter \d|bis zu|mindestens|höchstens|mehr als|weniger als|außer)\b"
+        r"\?|\b(?:wenn|falls|ob|würde\w*|könnte\w*|vielleicht|wahrscheinlich|möglicherweise|überleg\w*|denke|glaube"
+        r"|wünsch\w*|träum\w*|hätte\w*|wäre\w*|soll\w*|plan\w*|will|wollen|möchte\w*|hoff\w*|werde|wirst|wird|werden"
+        r"|such\w*|beworben|früher|damals|ehemalig\w*|ursprünglich|war|waren|hatte\w*|vor (?:\w+ )?(?:tagen|wochen"
+        r"|monaten|jahren|jahr)|letzte\w*|vorige\w*|(?:19|20)\d\d|auch|ebenfalls|außerdem|zusätzlich|noch ein\w*"
+        r"|zweite\w*|manchmal|gelegentlich|vorübergehend|besuch\w*|sagt\w*|heute|morgen|gestern|diese\w? (?:woche"
+        r"|monat|jahr)|etwa|ungefähr|circa|ca|rund|fast|über \d|unter \d|bis zu|mindestens|höchstens|mehr als"
+        r"|weniger als|außer)\b"
     ),
     vague=Pattern(r"(?:und |aber )?(?:er|sie|es|das|dies\w*|jen\w*|sein\w*|ihr\w*|du|dein\w*|dort|da)\b"),
     subject=Pattern(r"^(?:(?:mein|unser|der|die|das)\w{0,2}\s\w+)?"),
@@ -250,10 +231,7 @@ STATEMENTS = Statements(
         r"\bvon (?P<old>.{2,40}?) (?:zu|auf|nach) .{2,40} (?:gewechselt|umgestiegen|umgestellt)\b|\b(?:statt"
         r"|anstelle von) (?P<dropped>.{2,40})$"
     ),
-    changed=Pattern(
-        rf"\b(?:jetzt|nun|inzwischen|mittlerweile|neuerdings|ab sofort|stattdessen"
-        rf"|{_MOVING})\b"
-    ),
+    changed=Pattern(rf"\b(?:jetzt|nun|inzwischen|mittlerweile|neuerdings|ab sofort|stattdessen|{_MOVING})\b"),
     added=Pattern(r"\bneue[rnms]?\b"),
     relations=(
         Relation(
@@ -270,52 +248,39 @@ STATEMENTS = Statements(
     named=(
         Pattern(
             rf"^(?P<left>(?:mein|unser|der|die|das)\w{{0,2}} .{{2,50}}?) (?:ist|sind|lautet|beträgt|liegt bei"
-            rf"|(?P<changed>(?:hat sich |wurde |ist )?"
-            rf"(?:jetzt )?auf)) (?:jetzt |nun )?(?P<value>.+?)(?: {_MOVING})?$"
+            rf"|(?P<changed>(?:hat sich |wurde |ist )?(?:jetzt )?auf)) (?:jetzt |nun )?(?P<value>.+?)(?: {_MOVING})?$"
         ),
     ),
     attributes=Pattern(
         r"(?:e-?mail(?:-?adresse)?|mailadresse|\w*nummer|\w*adresse|anschrift|postleitzahl|geburtstag|\w*name"
-        r"|passwort|kennwort|pin"
-        r"|staatsangehörigkeit|beruf|gehalt|budget|miete|frist|abgabe|größe|gewicht|blutgruppe|heimatstadt"
-        r"|hochzeit|lieblings\w+"
-        r"|chef(?:in)?|vermieter(?:in)?)",
+        r"|passwort|kennwort|pin|staatsangehörigkeit|beruf|gehalt|budget|miete|frist|abgabe|größe|gewicht|blutgruppe"
+        r"|heimatstadt|hochzeit|lieblings\w+|chef(?:in)?|vermieter(?:in)?)",
         cased=True,
     ),
     several=Pattern(
         r"(?:schwestern?|brüder|bruder|geschwister|freund(?:e|in|innen)?|cousin\w*|söhne|sohn|töchter|tochter"
-        r"|kind(?:er)?|tante\w*|onkel|nachbar\w*"
-        r"|kolleg\w*|mitbewohner\w*|kunde\w*|schüler\w*|student\w*|katzen?|hunde?|haustier\w*|vogel|autos?"
-        r"|fahrr\w*|buch|bücher|filme?|bestell\w*"
-        r"|ticket\w*|buchung\w*|reservierung\w*|rechnung\w*|paket\w*|treffen|besprechung\w*|termine?|kurse?"
-        r"|unterricht|schicht\w*|flüge?|flug\w*"
-        r"|züge?|zug|bus|reise\w*|prüfung\w*|lieferung\w*|projekte?|kont[oe]\w*|karten?|zimmer\w*|tische?"
-        r"|artikel\w*|produkte?|spiele?|tabletten?"
-        r"|party|veranstaltung\w*|wohnung\w*|häuser|tür\w*|schlüssel|dateien?|seiten?|auftrag\w*|vorgang\w*"
-        r"|sendung\w*|kunden\w*)",
+        r"|kind(?:er)?|tante\w*|onkel|nachbar\w*|kolleg\w*|mitbewohner\w*|kunde\w*|schüler\w*|student\w*|katzen?"
+        r"|hunde?|haustier\w*|vogel|autos?|fahrr\w*|buch|bücher|filme?|bestell\w*|ticket\w*|buchung\w*"
+        r"|reservierung\w*|rechnung\w*|paket\w*|treffen|besprechung\w*|termine?|kurse?|unterricht|schicht\w*|flüge?"
+        r"|flug\w*|züge?|zug|bus|reise\w*|prüfung\w*|lieferung\w*|projekte?|kont[oe]\w*|karten?|zimmer\w*|tische?"
+        r"|artikel\w*|produkte?|spiele?|tabletten?|party|veranstaltung\w*|wohnung\w*|häuser|tür\w*|schlüssel|dateien?"
+        r"|seiten?|auftrag\w*|vorgang\w*|sendung\w*|kunden\w*)",
         cased=True,
     ),
-    indefinite=Pattern(
-        r"\b(?:ein(?:e[rnms]?)?|manche\w?|jede\w?|diese\w?) \w|\b(?:gekauft|bezahlt"
-        r"|ausgegeben)\b"
-    ),
+    indefinite=Pattern(r"\b(?:ein(?:e[rnms]?)?|manche\w?|jede\w?|diese\w?) \w|\b(?:gekauft|bezahlt|ausgegeben)\b"),
     light=word_set(
-        "ich wir mich mir mein meine meinen meinem meiner unser unsere unseren unserem der die das den dem "
-        "des ein eine einen einem einer "
-        "bin ist sind bist hat habe haben wurde auf an am im in zu zum zur bei beim mit von vom um für als "
-        "und so sehr noch schon gerade "
-        "jetzt nun gern gerne immer meistens normalerweise aktuell derzeit sich nach aus uhr jahre alt neu "
-        "neue neuen neuer neues dann"
+        "ich wir mich mir mein meine meinen meinem meiner unser unsere unseren unserem der die das den dem des ein "
+        "eine einen einem einer bin ist sind bist hat habe haben wurde auf an am im in zu zum zur bei beim mit von "
+        "vom um für als und so sehr noch schon gerade jetzt nun gern gerne immer meistens normalerweise aktuell "
+        "derzeit sich nach aus uhr jahre alt neu neue neuen neuer neues dann"
     ),
     engaging=word_set(
-        "spiele spielt gehe geht trinke trinkt esse isst nutze nutzt benutze verwende fahre fährt arbeite "
-        "arbeitet mache macht "
-        "besuche studiere abonniere trage lerne"
+        "spiele spielt gehe geht trinke trinkt esse isst nutze nutzt benutze verwende fahre fährt arbeite arbeitet "
+        "mache macht besuche studiere abonniere trage lerne"
     ),
     kinds=kinds_of_words(
         weekday="mo montag montags|di dienstag dienstags|mi mittwoch mittwochs|do donnerstag donnerstags|fr "
-        "freitag freitags"
-        "|sa samstag samstags|so sonntag sonntags|werktag wochentags|wochenende",
+        "freitag freitags|sa samstag samstags|so sonntag sonntags|werktag wochentags|wochenende",
         daypart="morgens vormittags|nachmittags|abends abend nachts",
         season="frühling|sommer|herbst|winter",
         often="täglich|wöchentlich|monatlich|jährlich",
@@ -329,9 +294,8 @@ STATEMENTS = Statements(
     ),
     units=synonyms(
         "eur € euro euros|usd $ dollar|chf franken|% prozent|kg kilo kilogramm|g gramm|km kilometer|m meter"
-        "|cm zentimeter"
-        "|mg milligramm|ml|l liter|minute minuten|stunde stunden std|tag tage tagen|woche wochen|monat monate monaten"
-        "|jahr jahren|gb|tb|qm m²"
+        "|cm zentimeter|mg milligramm|ml|l liter|minute minuten|stunde stunden std|tag tage tagen|woche wochen"
+        "|monat monate monaten|jahr jahren|gb|tb|qm m²"
     ),
     months={
         word: int(number)
@@ -360,19 +324,14 @@ GERMAN = Language(
     stemmer="german",
     answers=ANSWERS,
     lead_ins=Pattern(
-        r"^(?:(?:ja|nein|also|übrigens|ach|oh|hallo|hi|hey|danke|gut|okay|ok|nun|eigentlich|ehrlich gesagt"
-        r"|und|aber|genau)"
-        r"[\s,.:!]{1,3}|ich (?:glaube|denke|meine), (?:dass )?)"
+        r"^(?:(?:ja|nein|also|übrigens|ach|oh|hallo|hi|hey|danke|gut|okay|ok|nun|eigentlich|ehrlich gesagt|und|aber"
+        r"|genau)[\s,.:!]{1,3}|ich (?:glaube|denke|meine), (?:dass )?)"
     ),
     question=Pattern(r"\?\W{0,3}$", cased=True),
-    request=Pattern(
-        r"^(?:[\w ,]{0,20}\s)?(?:kannst|könntest|könnten|können|würdest|würden) (?:du|sie"
-        r"|ihr)\b"
-    ),
+    request=Pattern(r"^(?:[\w ,]{0,20}\s)?(?:kannst|könntest|könnten|können|würdest|würden) (?:du|sie|ihr)\b"),
     task=Pattern(
-        r"\b(?:sag\w{0,2}|erklär\w{0,3}|empfehl\w{0,3}|vorschlag\w{0,3}|zeig\w{0,2}|nenn\w{0,2}"
-        r"|übersetz\w{0,3}|schreib\w{0,2}"
-        r"|zusammenfass\w{0,3}|helf\w{0,2}|find\w{0,2}|such\w{0,2}|vergleich\w{0,3})\b"
+        r"\b(?:sag\w{0,2}|erklär\w{0,3}|empfehl\w{0,3}|vorschlag\w{0,3}|zeig\w{0,2}|nenn\w{0,2}|übersetz\w{0,3}"
+        r"|schreib\w{0,2}|zusammenfass\w{0,3}|helf\w{0,2}|find\w{0,2}|such\w{0,2}|vergleich\w{0,3})\b"
     ),
     asking=Pattern(
         rf"(?:(?:und|aber|oder|also) )?(?:{_ASKS}|{_VERB_FIRST} (?:ich|du|er|sie|es|wir|ihr|das"
@@ -391,30 +350,24 @@ GERMAN = Language(
         rf"(?: (?:mich|uns|sich|ihn|sie))?,? (?:ob|{_ASKS})\b"
     ),
     supposition=Pattern(
-        r"^(?:was wäre,? wenn|angenommen|stell dir vor|nehmen wir an|wenn ich \w+ (?:wäre|hätte))\b"
-        r"|\b(?:hätte|wäre|würde) .{1,120}\bwenn\b"
-        r"|\bwenn .{1,80}\b(?:hätte|wäre|würde)\b"
+        r"^(?:was wäre,? wenn|angenommen|stell dir vor|nehmen wir an|wenn ich \w+ (?:wäre|hätte))\b|\b(?:hätte|wäre"
+        r"|würde) .{1,120}\bwenn\b|\bwenn .{1,80}\b(?:hätte|wäre|würde)\b"
     ),
     condition=Pattern(r"^(?:(?:und|aber|also) )?(?:wenn|falls|sofern|angenommen)\b"),
     chit_chat=Pattern(
         r"\b(?:danke\w{0,2}|vielen dank|bitte schön|entschuldig\w{1,4}|guten (?:morgen|tag|abend)|gute nacht"
-        r"|kein problem|klingt (?:gut|toll)"
-        r"|schönen (?:tag|abend)|bis (?:bald|später)|freut mich|alles klar|keine ahnung|weiß nicht"
-        r"|erklär\w{0,2}|erzähl\w{0,2} mir)\b"
+        r"|kein problem|klingt (?:gut|toll)|schönen (?:tag|abend)|bis (?:bald|später)|freut mich|alles klar"
+        r"|keine ahnung|weiß nicht|erklär\w{0,2}|erzähl\w{0,2} mir)\b"
     ),
     joiner=Pattern(r"\s(?=(?:und|aber|oder|weil|denn|obwohl|während|bis|wenn|falls|dass)\s)", cased=True),
     forget=Pattern(
         r"^(?:(?:bitte|und|nein|ok)[\s,]{1,2}){0,2}(?:vergiss\b(?! nicht)|vergessen sie\b(?! nicht)|merk dir "
         r"(?:das )?nicht|lösch\w{0,2}\b[^.!?\n]{0,40}\b(?:erinnerung|notiz))"
     ),
-    said_instead=Pattern(
-        r"(?s).{0,1200}?[,;.–-]\s(?:(?:sondern|aber|denn|jetzt)\s)?(?=(?:ich"
-        r"|wir)\s)"
-    ),
+    said_instead=Pattern(r"(?s).{0,1200}?[,;.–-]\s(?:(?:sondern|aber|denn|jetzt)\s)?(?=(?:ich|wir)\s)"),
     text_task=Pattern(
-        r"(?m)(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:bitte|kannst du|könntest du)\s){0,2}(?:übersetz\w{0,3}"
-        r"|korrigier\w{0,2}|fass\w{0,2}|verbesser\w{0,2})\b"
-        r"[^:\n\"“„]{0,60}(?::\s{0,3}|(?=[\"“„]))"
+        r"(?m)(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:bitte|kannst du|könntest du)\s){0,2}(?:übersetz\w{0,3}|korrigier\w{0,2}"
+        r"|fass\w{0,2}|verbesser\w{0,2})\b[^:\n\"“„]{0,60}(?::\s{0,3}|(?=[\"“„]))"
     ),
     signals=SIGNALS,
     assistant=ASSISTANT,

@@ -58,11 +58,10 @@ _MARKERS_OF_OTHERS = word_set(
 
 _UNITS = (
     r"km/h|mph|kbps|mbps|[kmgt]i?b|kwh|[kmc]?m²|m2|sqm|sq\.?\s?ft|km|cm|mm|nm|kg|mg|ml|cl|dl|lbs?|oz|ft|inch(?:es)?"
-    r"|feet|foot|yards?|miles?|met(?:er|re)s?|lit(?:er|re)s?|gallons?|grams?|kilos?|pounds?|degrees?"
-    r"|°[cf]?|watts?|volts?|amps?|hz|[kmg]hz"
-    r"|px|dpi|rpm|bpm|psi|pages?|people|persons?|guests?|adults?|kids|children|seats?|rooms?|nights?|days?|weeks?"
-    r"|months?|years?|hours?|hrs?|minutes?|mins?|seconds?|times|items?|pieces?|boxes|bags|bottles|cups|tablets|pills"
-    r"|users?|seats|licen[cs]es|floors?|bedrooms?|stars?|percent|[gwvlm]"
+    r"|feet|foot|yards?|miles?|met(?:er|re)s?|lit(?:er|re)s?|gallons?|grams?|kilos?|pounds?|degrees?|°[cf]?|watts?"
+    r"|volts?|amps?|hz|[kmg]hz|px|dpi|rpm|bpm|psi|pages?|people|persons?|guests?|adults?|kids|children|seats?|rooms?"
+    r"|nights?|days?|weeks?|months?|years?|hours?|hrs?|minutes?|mins?|seconds?|times|items?|pieces?|boxes|bags"
+    r"|bottles|cups|tablets|pills|users?|seats|licen[cs]es|floors?|bedrooms?|stars?|percent|[gwvlm]"
 )
 
 _anchor = partial(signal, anchor=True)
@@ -80,8 +79,7 @@ ANCHORS = (
         "phone",
         FactCategory.ENTITY,
         0.9,
-        r"(?<![\w-])(?:\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4}"
-        r"|\(?0\d{1,4}\)?[\s.-]\d{3,4}[\s.-]\d{3,4}"
+        r"(?<![\w-])(?:\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4}|\(?0\d{1,4}\)?[\s.-]\d{3,4}[\s.-]\d{3,4}"
         r"|\d{3}[\s.-]\d{3}[\s.-]\d{4}|\d{3}-\d{4})(?![\w-])",
     ),
     _anchor(
@@ -96,11 +94,10 @@ ANCHORS = (
         "amount",
         FactCategory.NUMERIC,
         0.8,
-        r"[$€£¥₩₹₽]\s?\d[\d,.]{0,18}\s?(?:k|m|bn|million|thousand)?"
-        r"|(?<![\w.,])\d[\d,.]{0,18}\s?(?:k\s)?(?:[$€£¥₩₹]|(?:euros?|dollars?|bucks|pounds sterling|quid"
-        r"|yen|won|usd|eur|gbp|krw|jpy|chf|cents|francs|rupees)\b)"
-        r"|\d[\d,.]{0,12}\s?(?:[천백십]?[만억천백]\s?){1,3}(?:\d{1,4}\s?[천백만]\s?){0,2}원?|\d[\d,.]{0,15}\s?(?:원|元"
-        r"|円|块|万|萬|美元|欧元)",
+        r"[$€£¥₩₹₽]\s?\d[\d,.]{0,18}\s?(?:k|m|bn|million|thousand)?|(?<![\w.,])\d[\d,.]{0,18}\s?(?:k\s)?(?:[$€£¥₩₹]"
+        r"|(?:euros?|dollars?|bucks|pounds sterling|quid|yen|won|usd|eur|gbp|krw|jpy|chf|cents|francs|rupees)\b)"
+        r"|\d[\d,.]{0,12}\s?(?:[천백십]?[만억천백]\s?){1,3}(?:\d{1,4}\s?[천백만]\s?){0,2}원?|\d[\d,.]{0,15}\s?(?:원"
+        r"|元|円|块|万|萬|美元|欧元)",
     ),
     _anchor(
         "rate",
@@ -112,14 +109,12 @@ ANCHORS = (
         "date",
         FactCategory.NUMERIC,
         0.75,
-        r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-        r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?\s(?:the\s)?\d{1,2}(?:st|nd|rd"
-        r"|th)?\b(?:,?\s\d{4})?"
-        r"|\b\d{1,2}(?:st|nd|rd|th)?\s(?:of\s)?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may"
-        r"|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
-        r"|\b(?:the\s)\d{1,2}(?:st|nd|rd|th)\b|\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b"
-        r"|\b\d{1,2}[/.]\d{1,2}[/.]\d{2,4}\b"
-        r"|\d{1,2}\s?월(?:\s?\d{1,2}\s?일)?|\d{4}\s?년|\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号號])?|\d{1,2}\s?[日号號]",
+        r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+        r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?\s(?:the\s)?\d{1,2}(?:st|nd|rd|th)?\b(?:,?\s\d{4})?"
+        r"|\b\d{1,2}(?:st|nd|rd|th)?\s(?:of\s)?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?"
+        r"|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\b(?:the\s)\d{1,2}(?:st|nd|rd"
+        r"|th)\b|\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b|\b\d{1,2}[/.]\d{1,2}[/.]\d{2,4}\b|\d{1,2}\s?월(?:\s?\d{1,2}\s?일)?"
+        r"|\d{4}\s?년|\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号號])?|\d{1,2}\s?[日号號]",
     ),
     _anchor(
         "time",
