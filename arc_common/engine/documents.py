@@ -20,8 +20,7 @@ from arc_common.rerankers.registry import RERANKERS
 from arc_common.retrieval import HybridIndex, SearchResult, reciprocal_rank_fusion, score_fusion
 from arc_common.retrieval.fusion import raw_score_fusion
 from arc_common.retrieval.index import checked_ids
-from arc_common.retrieval.query_transformers import RuleBasedConversationTransformer
-from arc_common.text.languages.coreference import last_turns
+from arc_common.retrieval.query_transformers import RuleBasedConversationTransformer, last_turns
 
 if TYPE_CHECKING:
     from arc_common.engine.runtime import Runtime

@@ -1,11 +1,13 @@
 """Query transformers: turn the user's question into search queries."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import Message
+from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
 from arc_common.observability import Observer, SilentObserver
 from arc_common.prompts.retrieval import (
@@ -15,7 +17,9 @@ from arc_common.prompts.retrieval import (
     render_standalone_question_request,
 )
 from arc_common.protocols import ChatModel
-from arc_common.text.languages.coreference import is_standalone, last_turns, topic_words
+from arc_common.text import analyze, analyze_query
+from arc_common.text.languages.language import Language
+from arc_common.text.languages.registry import LANGUAGES, detect, with_other_scripts
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
@@ -154,3 +158,118 @@ def _check_turns(value: int) -> int:
     if type(value) is not int or value < 0:
         raise InvalidInputError("max_history_turns", value, "0 or more")
     return value
+
+
+_MAX_READ = 2_000
+"""The most characters read of a question or a message."""
+
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
+_WORD = re.compile(r"[^\s,;:!?…()\[\]{}<>\"“”„«»「」『』、。，！？；：]+")
+_EDGES = ".'’‘-–—*_`~/"
+_PROBE = "zyzzyva"
+_NAME = re.compile(r"(?<=[\s(\"'“])(?!I\b)[A-Z][\w'’-]*|\b\w*[0-9]\w*\b|\b[a-z]+[A-Z]\w*\b")
+"""A word that looks like a name or a code; not the first of a sentence, which is always capitalised."""
+
+_ASKING = frozenset().union(*(language.asking_words for language in LANGUAGES))
+
+_Kind = Literal["name", "code", "number", "word"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A topic word: its terms, and whether it looks like a name, a code or a number."""
+
+    text: str
+    terms: frozenset[str]
+    kind: _Kind
+
+
+def is_standalone(question: str) -> bool:
+    """Return whether a question states its own topic."""
+    text = question[:_MAX_READ].strip()
+    languages = with_other_scripts(detect(text))
+    if not _topic_terms(text) or any(one.follow_up.match(text) or _points_back(text, one) for one in languages):
+        return False
+    if _UNSPACED.search(text):
+        return True
+    own = sum(1 for _ in _topic_words_of(text))
+    is_definition = any(one.defining.search(text) and not one.definite.search(text) for one in languages)
+    return not any(one.ellipsis.fullmatch(text) for one in languages) and (own > 1 or (own == 1 and is_definition))
+
+
+def topic_words(question: str, history: Sequence[Message], *, max_words: int = 8) -> list[str]:
+    """Return the words that a follow-up question leaves out, as written, in conversation order."""
+    known = set(analyze(question[:_MAX_READ]))
+    replaced = _replaced_kinds(question[:_MAX_READ])
+    chosen: list[tuple[int, int, str]] = []
+    for place, text, is_answer in _sources(history):
+        words = []
+        for rank, word in enumerate(_topic_words_of(text)):
+            if word.terms <= known or word.kind in replaced or (is_answer and word.kind in ("word", "number")):
+                continue
+            known |= word.terms
+            words.append((place, rank, word.text))
+        room = max_words - len(chosen)
+        chosen += words[-room:] if room > 0 else []
+    return [word for _, _, word in sorted(chosen)]
+
+
+def last_turns(history: Sequence[Message], max_turns: int) -> list[Message]:
+    """Return the user's and assistant's messages of the last turns, oldest first."""
+    said = [message for message in history if message.role in (Role.USER, Role.ASSISTANT) and message.text.strip()]
+    starts = [place for place, message in enumerate(said) if message.role is Role.USER]
+    if max_turns < 1 or not said:
+        return []
+    return said[starts[-max_turns] :] if len(starts) >= max_turns else said
+
+
+def _sources(history: Sequence[Message]) -> Iterator[tuple[int, str, bool]]:
+    """Yield the texts to search for topics, most likely first: place, text, and whether it is an answer."""
+    asked = [(place, message.text[:_MAX_READ]) for place, message in enumerate(history) if message.role is Role.USER]
+    for place, text in reversed(asked):
+        yield place, text, False
+        if is_standalone(text):
+            break
+    for place in reversed(range(len(history))):
+        if history[place].role is Role.ASSISTANT and history[place].text.strip():
+            yield place, history[place].text[:_MAX_READ], True
+            break
+
+
+def _points_back(text: str, language: Language) -> bool:
+    text = language.expletive.sub(" ", text)
+    return any(
+        pointer[0].lower() not in language.personal or _NAME.search(text, 0, pointer.start()) is None
+        for pointer in language.pointer.finditer(text)
+    )
+
+
+def _replaced_kinds(question: str) -> set[str]:
+    """Return the kinds of words that a question replaces when it only names another thing."""
+    kinds: set[str] = {word.kind for word in _topic_words_of(question)}
+    return set() if "word" in kinds else kinds
+
+
+def _topic_words_of(text: str) -> Iterator[_Word]:
+    for match in _WORD.finditer(text):
+        word = match[0].strip(_EDGES)
+        if not word or word.lower() in _ASKING:
+            continue
+        terms = _topic_terms(word)
+        coded = [term for term in terms if any(map(str.isdigit, term))]  # a code with a particle is the same code
+        if terms:
+            before = text[: match.start()].rstrip().rstrip("\"'“(")
+            is_first = not before or before[-1] in ".!?\n"
+            yield _Word(word, frozenset(coded or terms), _kind(word, is_first=is_first))
+
+
+def _kind(word: str, *, is_first: bool) -> _Kind:
+    if any(map(str.isdigit, word)):
+        return "code" if any(character.isalpha() and character.isascii() for character in word) else "number"
+    is_name = any(map(str.isupper, word[1:])) or (word[0].isupper() and not is_first)
+    return "name" if is_name else "word"
+
+
+def _topic_terms(text: str) -> list[str]:
+    """Return the terms of a text without stop words, even if none remain (the analyzer would keep all)."""
+    return [term for term in analyze_query(f"{text} {_PROBE}") if term != _PROBE]

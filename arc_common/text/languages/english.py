@@ -70,62 +70,53 @@ MARKERS = word_set(
 )
 """Frequent words that no other language in Latin letters shares."""
 
-COMMON_WORDS = word_set(
+COMMON_WORDS = STOP_WORDS | word_set(
     """
-    a able about above absolutely across actual actually add advice afraid after afternoon again against ago agree
-    ah ahead all almost alone along already alright also although always am amazing an and another answer answered
-    answering any anybody anyhow anymore anyone anything anyway apart apologise apologies apologize appreciate are
-    aren't around as ask asked asking at away awesome awful back bad basically be bear beautiful became because
-    become been before began begin behind being believe best bet better between big bit both breakfast bring brings
-    bunch busy but by call called came can can't cannot case catch certain certainly chance change changed chat
-    clear clearer clearly come comes coming common complain completely complicated confused confusing consider
-    convenient cool could couldn't couple course crazy curious currently curiosity day days deal dealing dealt
-    decide definitely depend depends detail details did didn't difference different difficult dinner do does
-    doesn't doing don't done down dreadful during each earlier early easier easily easy either else end ended ends
-    enjoy enjoyed enjoying enough entire especially etc even evening ever every everybody everyone everything
-    everywhere exact exactly example excellent excited exciting excuse expect expected expecting experience expert
-    explain explained explaining extra face fact fair fairly fall far fast favorite feel feeling feelings feels
-    felt few figure final finally find finding fine first follow for forget forgot forward found friend friends
-    from fun funny further fuss future gave general generally get gets getting give given gives giving glad go goes
-    going gone gonna good got gotta great guess guys had hadn't half hand happen happened happening happens happy
-    hard hardly has hasn't have haven't having he he'd he'll he's head hear heard hearing hello help helped helpful
-    helping helps her here here's hers herself hey hi him himself his hold honest honestly hope hoped hopefully
-    hoping how how's however huge hundred i i'd i'll i'm i've idea ideas if imagine imagining important in indeed
-    inside instead interested interesting into is isn't issue it it'd it'll it's its itself job just keep keeping
-    keeps kept kind kinds knew know knowing known knows lack lately later laugh laughed learn learned least leave
-    left less let let's letting life like liked likes line list listen listening little live living lol long longer
-    look looked looking looks lose lot lots love loved lovely luck lucky made main make makes making manage many
-    matter matters may maybe me mean means meant meanwhile mention mentioned mentioning mess messy message messages
-    might mind mine minute moment moments month months more morning most mostly move much must my myself name near
-    nearly necessary need needed needing needs neither never new next nice night no nobody none nor normal normally
-    not note nothing notice noticed now nowhere number obviously odd of off often oh ok okay old on once one ones
-    only onto open opinion opinions opposite option options or order other others otherwise ought our ours out
-    outside over overall overwhelmed overwhelming own page pages part particular particularly parts past patience
-    patient people perfect perfectly perhaps person picture piece pile pity place places plan plans pleasant please
-    plenty plus point points possible possibly practice pretty prefer probably problem problems process proper
-    properly provide put question questions quick quickly quiet quite ramble rambling rather read reading ready
-    real realise realised realize realized really reason reasonable recently recommend regarding remember
-    remembered remind remark reply rest result right road room round run running rush said same sat saw say saying
-    says second see seeing seem seemed seems seen send sense sent series several shall share she she'd she'll she's
-    shoes short shortly should shouldn't show shows side silly similar simple simpler simply since sit sitting
-    situation slightly slipped slow slowly small so some somebody somehow someone something sometimes somewhat
-    somewhere soon sorry sort sorted sound sounds speak special specific spend spinning stand standing start
-    started starting starts state stay step steps still stop stopped story straight strange stuff stupid such
-    suggest suggestion suggestions super suppose supposed sure surely surprise take taken takes taking talk talked
-    talking tea tell telling ten tend terms terrible than thank thankful thanks that that'd that'll that's the
-    their theirs them themselves then there there's these they they'd they'll they're they've thing things think
-    thinking thinks third this thorough those though thought thoughts thousand through till time times tip tips
-    tired to today together told tomorrow tonight too took topic totally touch toward towards train tried tries
-    trouble true truly truth try trying turn turned twice two type understand understanding understood
-    unfortunately unless until up update upon upset us use used useful uses using usual usually various very via
-    view wait waiting walk want wanted wanting wants was wasn't way ways we we'd we'll we're we've weather week
-    weekend weeks weird welcome well went were weren't what what's whatever when whenever where whether which while
-    who who's whole whom whose why will wish with within without won't wonder wondered wonderful wondering word
-    words work working works world worried worries worry worse worst worth would wouldn't write writing written
-    wrong wrote yeah year years yep yes yesterday yet you you'd you'll you're you've your yours yourself based
-    create created creating exploring explore focus improve include including incorporate information learning
-    level light planning potential prepare recommendations resources responses strategies techniques assist
-    assistance document provided style article essay generate prompt continue summary sentence paragraph
+    able absolutely across actual actually add advice afraid afternoon against ago agree ah ahead almost alone along
+    already alright although always amazing another answer answered answering anybody anyhow anymore anyway apart
+    apologise apologies apologize appreciate around ask asked asking away awesome awful back bad basically bear
+    beautiful became become began begin behind believe best bet better big bit breakfast bring brings bunch busy
+    call called came case catch certain certainly chance change changed chat clear clearer clearly come comes coming
+    common complain completely complicated confused confusing consider convenient cool couple course crazy curious
+    currently curiosity day days deal dealing dealt decide definitely depend depends detail details difference
+    different difficult dinner dreadful earlier early easier easily easy either else end ended ends enjoy enjoyed
+    enjoying enough entire especially etc even evening everybody everyone everything everywhere exact exactly
+    example excellent excited exciting excuse expect expected expecting experience expert explain explained
+    explaining extra face fact fair fairly fall far fast favorite feel feeling feelings feels felt figure final
+    finally find finding fine first follow forget forgot forward found friend friends fun funny fuss future gave
+    general generally gets getting gives giving glad goes going gone gonna good gotta great guess guys half hand
+    happen happened happening happens happy hard hardly he'd he'll head hear heard hearing help helped helpful
+    helping helps here's hey hold honest honestly hope hoped hopefully hoping however huge hundred idea ideas
+    imagine imagining important indeed inside instead interested interesting issue it'd it'll job keep keeping keeps
+    kept kind kinds knew know knowing known knows lack lately later laugh laughed learn learned least leave left
+    less letting life liked likes line list listen listening little live living lol long longer look looked looking
+    looks lose lot lots love loved lovely luck lucky made main make makes making manage matter matters maybe mean
+    means meant meanwhile mention mentioned mentioning mess messy message messages mind mine minute moment moments
+    month months morning mostly move name near nearly necessary need needed needing needs neither never new next
+    nice night nobody none normal normally note nothing notice noticed nowhere number obviously odd often oh ok okay
+    old one ones onto open opinion opinions opposite option options order others otherwise ought outside overall
+    overwhelmed overwhelming page pages part particular particularly parts past patience patient people perfect
+    perfectly perhaps person picture piece pile pity place places plan plans pleasant plenty plus point points
+    possible possibly practice pretty prefer probably problem problems process proper properly provide put question
+    questions quick quickly quiet quite ramble rambling rather read reading ready real realise realised realize
+    realized really reason reasonable recently recommend regarding remembered remark reply rest result right road
+    room round run running rush said sat saw saying second see seeing seem seemed seems seen send sense sent series
+    several share she'd she'll shoes short shortly show shows side silly similar simple simpler simply since sit
+    sitting situation slightly slipped slow slowly small somebody somehow someone something sometimes somewhat
+    somewhere soon sorry sort sorted sound sounds speak special specific spend spinning stand standing start started
+    starting starts state stay step steps still stop stopped story straight strange stuff stupid suggest suggestion
+    suggestions super suppose supposed sure surely surprise take taken takes taking talk talked talking tea telling
+    ten tend terms terrible thankful that'd that'll they'd they'll thing things think thinking thinks third thorough
+    though thought thoughts thousand till time times tip tips tired today together tomorrow tonight took topic
+    totally touch toward towards train tried tries trouble true truly truth try trying turn turned twice two type
+    understand understanding understood unfortunately unless update upset use used useful uses using usual usually
+    various via view wait waiting walk want wanted wanting wants way ways we'd weather week weekend weeks weird
+    welcome well went whenever whole wish within without wonder wondered wonderful wondering word words work working
+    works world worried worries worry worse worst worth write writing written wrong wrote yeah year years yep
+    yesterday yet you'd based create created creating exploring explore focus improve include including incorporate
+    information learning level light planning potential prepare recommendations resources responses strategies
+    techniques assist assistance document provided style article essay generate prompt continue summary sentence
+    paragraph
     """
 )
 
@@ -311,13 +302,6 @@ SIGNALS = (
         r"|responsible for|majoring|degree in)",
     ),
     signal(
-        "proposal",
-        FactCategory.DECISION,
-        0.45,
-        r"^let's (?!see|say|hope|talk|start|face|be honest|get back|continue|move on|go on|not forget|hear"
-        r"|think|look)\w+",
-    ),
-    signal(
         "copula",
         FactCategory.GENERAL,
         0.3,
@@ -425,33 +409,12 @@ SIGNALS = (
         rf"|exactly|roughly|about|around) (?:{_NUMBER_WORD})\b",
     ),
     signal(
-        "reason",
-        FactCategory.GENERAL,
-        0.25,
-        r"\b(?:because|due to|on account of|that's why|so that|the reason|owing to|thanks to|since (?:the"
-        r"|my|our|it|he|she|they|i|we))\b",
-    ),
-    signal(
         "appearance",
         FactCategory.GENERAL,
         0.3,
         r"\b(?:red|blue|green|yellow|orange|purple|violet|lilac|pink|black|white|grey|gray|brown|beige"
         r"|navy|teal|turquoise|maroon|ivory|cream|gold|silver|oak|walnut|pine|leather|cotton|wool|size"
         r"|small|medium|large|xl|wide|narrow|tall|diameter|height|width)\b",
-    ),
-    signal(
-        "place",
-        FactCategory.ENTITY,
-        0.5,
-        r"\b(?:I'm|I am|[Ww]e're|[Ww]e are|[Ii]t was|[Ss]peaks?) (?:in |at |from )?[A-Z](?!')\w",
-        cased=True,
-    ),
-    signal(
-        "contact",
-        FactCategory.ENTITY,
-        0.3,
-        r"\b(?:e-?mail|phone|mobile|landline|cell|address|reach (?:me|him|her|us|them)|write (?:back )?to"
-        r"|number is|text (?:me|him|her)|whatsapp|postcode|zip code)\b",
     ),
     signal(
         "label",
@@ -818,6 +781,36 @@ ENGLISH = Language(
     general_nouns=GENERAL_NOUNS,
     thesaurus="english_thesaurus",
     answers=ANSWERS,
+    follow_up=Pattern(
+        r"""(?x)\s*(?:(?:ok(?:ay)?|well|hmm+|thanks|right|great|yes|no)[,.!]*\s+)*
+        (?:and|or|but|also|then|so|plus|what\ about|how\ about|what\ if|why\ not|why\ so|how\ so|which\ ones?
+        |(?:what|who|where)\ else|any\ (?:others?|more)|anything\ else|another\ one|like\ what|such\ as|go\ on
+        |tell\ me\ more|more\ (?:details?|about)|for\ (?:example|instance)|in\ (?:which|what)\ case
+        |(?:the\ )?same\ (?:for|with|in))\b"""
+    ),
+    pointer=Pattern(
+        r"""(?x)\b(?:it|its|they|them|their|theirs|those|these|this|he|him|his|she|her|hers
+        |the\ (?:former|latter|others?)
+        |(?:the\ )?(?:first|second|third|last|next|previous|other|same|cheaper|bigger|smaller|better|newer|older)\ ones?
+        |(?:that|which|other|another)\ (?:one|case|part|option|time|day|place|person|point)
+        |(?:about|of|for|with|from|to|in|on|like|after|before|than|by|is|was|does|did|do|can|could|will|would|should|has
+          |why|how)\ that(?!\ (?:i|you|we|he|she|they|it|is|are|was|were|has|have|can|will)\b)
+        |(?:from|in|over|to|get|go|going|lives?|lived|stay|up|down|out)\ there)\b
+        |\b(?:that|there)\s*[?.!]*\s*$"""
+    ),
+    personal=word_set("he him his she her hers they them their theirs its"),
+    expletive=Pattern(
+        r"\b(?:(?:is|was|isn['’]t|would|will) (?:be )?it (?:be )?|it (?:is|was|would be|will be) )(?:true|possible"
+        r"|impossible|legal|illegal|necessary|safe|ok|okay|worth|better|best|hard|easy|common|normal|important)\b"
+        r"|\b(?:does|did|will|would) it (?:(?:take|cost) to|rain|snow)\b|\bit (?:takes?|costs?) (?:\w+ )?to\b"
+        r"|\bwhat (?:time|day|date|year) is it\b"
+    ),
+    defining=Pattern(r"\b(?:what(?:['’]s| is| are)|who(?:['’]s| is| are| was)|define|meaning of|explain)\b"),
+    definite=Pattern(r"\bthe\s+\w+"),
+    asking_words=word_set(
+        "want need know think show explain find help look question answer mean thing things wonder wondering see "
+        "recommend suggest compare describe list details detail example curious try sure okay ok also still"
+    ),
     forget=Pattern(
         rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|unlearn\b"
         r"|(?:don['’]t|do not|stop|never) (?:remember(?:ing)?|stor(?:e|ing)|sav(?:e|ing)|memori[sz](?:e|ing)"

@@ -222,6 +222,23 @@ class Language:
     """The places where a long clause may be divided: before "because"."""
     answers: Mapping[str, AnswerForms] = field(default_factory=dict)
 
+    follow_up: Pattern = NEVER
+    """The beginning of a question that continues another: "And what about …"."""
+    pointer: Pattern = NEVER
+    """Words that refer to something said before: "that one"."""
+    personal: frozenset[str] = frozenset()
+    """Pointers that mostly refer to a name, if one precedes them in the question: "her"."""
+    expletive: Pattern = NEVER
+    """A pronoun that refers to nothing: "is it possible"."""
+    ellipsis: Pattern = NEVER
+    """A whole question that names its topic and asks nothing: "부산은요?"."""
+    defining: Pattern = NEVER
+    """A question that needs only one topic word of its own: "What is …"."""
+    definite: Pattern = NEVER
+    """A reference to something as known: "the harbour"."""
+    asking_words: frozenset[str] = frozenset()
+    """Words of questions that say nothing about the topic: "explain"."""
+
     forget: Pattern = NEVER
     """A request to forget the content of its sentence: "Forget that …"."""
     said_instead: Pattern = NEVER

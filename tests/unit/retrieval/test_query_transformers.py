@@ -13,10 +13,12 @@ from arc_common.retrieval.query_transformers import (
     ConversationAwareQueryTransformer,
     HyDEQueryTransformer,
     RuleBasedConversationTransformer,
+    is_standalone,
+    last_turns,
+    topic_words,
 )
 from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel
 from arc_common.text import analyze
-from arc_common.text.languages.coreference import is_standalone, last_turns, topic_words
 
 ONCE = ArcSettings(model_calls={"attempts": 1})
 HISTORY = [
