@@ -92,16 +92,14 @@ class Chunk:
 class Chunker:
     """Cuts texts into chunks for models, embedders and readers.
 
-    - No chunk has more than `size` tokens, counted as it stands.
-    - Each chunk is a verbatim part of the text; together they cover all of it except the whitespace around them.
-    - A chunk ends with a sentence (a line of a list, a table or code counts as one), or with a paragraph if that leaves
-      it at least two thirds full. If a long sentence follows and the chunk would be emptier than that, it ends within
-      that sentence, at whitespace.
-    - A sentence of more than `size` tokens is cut at whitespace; a run without whitespace is cut between characters.
-    - A fenced code block that fits a chunk is not divided.
-    - The next chunk begins about `overlap` tokens before the end of the last one: at a sentence, if one begins within
-      0.6 to 1.2 times that, else within a sentence. A code block is never repeated.
-    - The same text always gives the same chunks. Time is linear in the length, whatever the text.
+    - Each chunk is a verbatim part of the text with at most `size` tokens; together they cover all of it except the
+      whitespace around them.
+    - A chunk ends with a sentence (or a line of a list, a table or code), or with a paragraph if that leaves it at
+      least two thirds full; it ends within a sentence, at whitespace, only if it would be emptier than that. A fenced
+      code block that fits a chunk is not divided.
+    - The next chunk begins about `overlap` tokens before the end of the last one, at a sentence if one begins within
+      0.6 to 1.2 times that. A code block is never repeated.
+    - The same text always gives the same chunks, in time linear in its length.
 
     Args:
         token_counter: Counts tokens.

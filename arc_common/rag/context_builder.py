@@ -203,13 +203,12 @@ _DOUBT = 4
 class RagContext:
     """The documents found for a question, as a model sees them.
 
-    Two contexts are equal if they show the same, whatever failed on the way: `RagContext.EMPTY` is one that shows
-    nothing.
+    Contexts are equal if they show the same; `RagContext.EMPTY` shows nothing.
 
     Args:
         context: The text: each document under its source, with a separator between two of them.
-        documents: The documents shown, in order (a citation's number is the place here, from 1); a shortened document
-            has the text shown, and `truncated` in its metadata.
+        documents: The documents shown, in order (a citation's number is the place here, from 1); a shortened one has
+            the text shown, and `truncated` in its metadata.
         total_tokens: The tokens of `context`, under the counter that built it.
         omissions: Documents that were found but are not shown, or not in full.
         notes: Failures that did not stop the retrieval.
@@ -235,15 +234,12 @@ RagContext.EMPTY = RagContext()
 class ContextBuilder:
     """Packs documents into a token budget, best first.
 
-    - The context never exceeds its limit; separators, sources and numbers are counted too. If the counter states an
-      error (`relative_error`), that share is kept free.
-    - Documents are chosen by score (equal ones in the order given, those without a score last), and shown in the
-      requested order.
-    - A document that says the same as a better one is left out: a copy, or a near copy (see `SeenTexts`).
-    - A document that does not fit is skipped, or cut at the end of a sentence, or ends the context, as the settings
-      say.
-    - Text and sources are data: markers, separators and source lines in them are escaped (see `render_passage`).
-    - The same documents give the same bytes; the documents given are not changed.
+    - The context never exceeds its limit, sources and separators included; if the counter states an error
+      (`relative_error`), that share is kept free.
+    - Documents are chosen by score (equal ones in the order given, those without a score last). A copy or near copy of
+      a better document is left out. A document that does not fit is skipped, cut at the end of a sentence, or ends the
+      context, as the settings say.
+    - Markers, separators and source lines in texts and sources are escaped. The documents given are not changed.
 
     Args:
         token_counter: Counts tokens.
@@ -273,7 +269,7 @@ class ContextBuilder:
             raise InvalidInputError("order", order, f"one of {', '.join(get_args(DocumentOrder))}")
         SeenTexts(threshold=near_duplicates)
         self._counter = token_counter
-        self._max_tokens = _check_tokens(max_tokens)
+        self._max_tokens = check_max_tokens(max_tokens)
         self._order: DocumentOrder = order
         self._citations = citations
         self._skip = skip_oversized
@@ -305,7 +301,7 @@ class ContextBuilder:
         Raises:
             InvalidInputError: A document is of the wrong kind, or `max_tokens` is not a number of tokens.
         """
-        most = usable_tokens(self._max_tokens if max_tokens is None else _check_tokens(max_tokens), self._counter)
+        most = usable_tokens(self._max_tokens if max_tokens is None else check_max_tokens(max_tokens), self._counter)
         ranked = _ranked(documents)
         packing = _Packing(self._counter, most, self._order, citations=self._citations)
         seen = SeenTexts(threshold=self._near_duplicates)
@@ -423,7 +419,8 @@ def _omission(found: ScoredDocument, tokens: int, reason: str) -> Omission:
     return Omission("document", found.document.id or found.document.source, tokens, reason, found.score_parts)
 
 
-def _check_tokens(value: int) -> int:
+def check_max_tokens(value: int) -> int:
+    """Return `value` if it is a number of tokens."""
     if type(value) is not int or value < 0:
         raise InvalidInputError("max_tokens", value, "0 tokens or more")
     return value

@@ -20,6 +20,7 @@ from arc_common.rag.context_builder import (
     ContextBuilder,
     NotingRetriever,
     RagContext,
+    check_max_tokens,
     checked_queries,
     found_by,
     in_order,
@@ -68,19 +69,15 @@ class RagQuery:
 class RagPipeline:
     """Transforms a question, retrieves documents for it, re-ranks them, and builds the context.
 
-    - Documents are in the order of the reranker, or else of the fusion; if their scores contradict that order, they get
-      scores from their places.
     - Every query that the transformers make is sent to every source. One source's results for several queries are
-      merged by document, each with its best score; the results of several sources are fused.
+      merged by document, each with its best score; the results of several sources are fused. Documents are re-ranked
+      by the first query, and keep the order of the reranker, or else of the fusion.
     - No stage stops the turn: a transformer that fails leaves the queries unchanged, a source that fails finds nothing,
-      a reranker that fails leaves the retrieved order, and a context that can't be built is empty. Answers of a source
-      that are not documents are left out, and so are documents that a reranker was not given. In each case the
-      context's `notes` say so, a warning is logged, and `rag.<stage>.errors` is counted (transform, retrieve, fuse,
-      rerank, build).
-    - Documents are re-ranked by the first query: the question, or a transformer's version of a follow-up.
+      a reranker that fails leaves the retrieved order, and a context that can't be built is empty. Answers that are not
+      documents, or that a reranker was not given, are left out. The context's `notes` say so, a warning is logged, and
+      `rag.<stage>.errors` is counted (transform, retrieve, fuse, rerank, build).
     - Filters are applied by the sources and never dropped: a source that can't apply them finds nothing.
-    - The time of each stage is reported to the observer as `rag.<stage>`.
-    - Safe to share between threads, if its parts are.
+    - The observer gets the time of each stage as `rag.<stage>`. Safe to share between threads, if its parts are.
 
     Args:
         sources: A retriever, or several under their names.
@@ -89,10 +86,9 @@ class RagPipeline:
         reranker: Ranks the retrieved documents; with `None`, they stay in the order of their scores.
         rerank_top_k: The most documents that the reranker keeps if the query doesn't say.
         fusion: Merges the rankings of several sources; by default by their normalised scores.
-        similarity_threshold: The lowest cosine at which a document is shown. The cosine is the score part "vector", or
-            the score of a document without parts. Documents without a cosine (from a source that searches by words, or
-            never embedded) pass.
-        timeout_seconds: The longest wait, in seconds, for a source other than arc's own, which runs on its own thread.
+        similarity_threshold: The lowest cosine (score part "vector", or the score of a document without parts) at which
+            a document is shown; documents without a cosine pass.
+        timeout_seconds: The longest wait, in seconds, for a source other than arc's own.
         observer: Receives counts and times.
         workers: Threads for `aretrieve`; by default the pipeline's own.
     """
@@ -152,8 +148,8 @@ class RagPipeline:
             InvalidInputError: `query` or `max_tokens` is invalid. Nothing else is raised.
         """
         asked = query if isinstance(query, RagQuery) else RagQuery(query)
-        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 0):
-            raise InvalidInputError("max_tokens", max_tokens, "0 tokens or more")
+        if max_tokens is not None:
+            check_max_tokens(max_tokens)
         if not asked.query.strip():
             return RagContext.EMPTY
         run = _Run(self._observer)
@@ -164,7 +160,10 @@ class RagPipeline:
             documents = self._reranked(self._reranker, queries[0], documents, most, run)
         context = RagContext.EMPTY
         with run.stage("build"):
-            context = _checked_context(self._builder.build(documents, max_tokens=max_tokens))
+            built: object = self._builder.build(documents, max_tokens=max_tokens)
+            if not isinstance(built, RagContext):
+                raise InvalidInputError("built", built, "a RagContext")
+            context = built
         return replace(context, notes=tuple(run.notes)) if run.notes else context
 
     aretrieve = async_form(retrieve)
@@ -206,7 +205,8 @@ class RagPipeline:
         documents = next(iter(rankings.values()), [])
         if len(rankings) > 1:
             with run.stage("fuse"):
-                documents = in_order(checked_documents("fused", self._fusion(_copied(rankings))))
+                copies = {name: list(found) for name, found in rankings.items()}  # a user's fusion may change them
+                documents = in_order(checked_documents("fused", self._fusion(copies)))
         return documents[: asked.top_k]
 
     def _reranked(
@@ -231,17 +231,6 @@ def _within(seconds: float, ask: Callable[[], SearchResult]) -> SearchResult:
     if not wait([answer], seconds).done:
         raise TimeoutError(f"the source did not answer within {seconds:.3g} s")
     return answer.result()
-
-
-def _copied(rankings: Mapping[str, Sequence[ScoredDocument]]) -> dict[str, list[ScoredDocument]]:
-    """Copy the rankings for a fusion, which may be a user's and may change them before it fails."""
-    return {name: list(documents) for name, documents in rankings.items()}
-
-
-def _checked_context(built: object) -> RagContext:
-    if not isinstance(built, RagContext):
-        raise InvalidInputError("built", built, "a RagContext")
-    return built
 
 
 class _Run:
