@@ -1,4 +1,4 @@
-"""The analyzer for all lexical matching: turns text into terms, identically on every backend."""
+"""The analyzer for all lexical matching: turns text into terms, identically on every backend, and finds its words."""
 
 import re
 import unicodedata

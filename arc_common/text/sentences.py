@@ -1,4 +1,4 @@
-"""Splits English, Korean, Japanese and Chinese text into sentences and clauses, by punctuation and endings alone."""
+"""Splits text into sentences and clauses, and finds the parts that are stated as opposed to asked or supposed."""
 
 import re
 import unicodedata

@@ -20,18 +20,14 @@ _QUOTATION = re.compile(
 )
 """A long quotation is somebody else's text (titles are short), unless a verb of saying introduces it."""
 
-_ONESELF = r"(?=(?:I|I['’](?:m|ve|d|ll)|My|We|Our)\s[a-z]|(?:저|제|나|내|난|전|우리|저희)(?:[는가도의]|\s))"
+_ONESELF = f"(?={'|'.join(language.oneself for language in LANGUAGES)})"
 _QUOTED = re.compile(
     rf"(?<!\w)(?:[“\"]{_ONESELF}[^\"“”\n]{{3,400}}[”\"]|「{_ONESELF}[^「」\n]{{3,400}}」|『{_ONESELF}[^『』\n]{{3,400}}』"
     rf"|['‘]{_ONESELF}[^\n]{{3,300}}?['’](?=[\s.,!?;:)]|[가-힣]|$))"
 )
-"""A quoted sentence in which the speaker talks about themselves; titles are capitalised ("I Will Survive")."""
+"""A quoted sentence in which the speaker talks about themselves."""
 
 _QUOTE_PAIRS = {'"': '"', "“": "”", "‘": "’", "'": "'", "「": "」", "『": "』"}
-_MAY_FORGET = re.compile(
-    r"forget|unlearn|remember|memor|notes|records|delete|erase|remove|discard|stor|sav|잊|까먹|지워|없애|삭제|기억|빼",
-    re.IGNORECASE,
-)
 
 
 def own_words(text: str) -> str:
@@ -47,8 +43,6 @@ def without_quoted(text: str) -> str:
 
 def without_forgotten(text: str) -> str:
     """Return a text without requests to forget something and the content to be forgotten."""
-    if not _MAY_FORGET.search(text):
-        return text
     kept, rest = [], 0
     for start, end in sentence_spans(text):
         sentence = text[start:end]
@@ -116,18 +110,6 @@ _MAY_ANCHOR = re.compile(r"[\d@/“\"「『《‘]|www", re.IGNORECASE)
 _QUOTES = str.maketrans("’‘＇", "'''")
 _NAME = Signal("name", FactCategory.ENTITY, 0.35, NEVER, anchor=True)
 """The signal for a name in any language."""
-_SUBORDINATE = re.compile(
-    r"^(?:if|when|whenever|once|unless|provided|as long as|in case|after|before|even if|should (?:the"
-    r"|my|our|he|she|it|they|we|any\w*)|whatever happens|whatever you do|under no circumstances"
-    r"|on no account)\b",
-    re.IGNORECASE,
-)
-_CONTINUES = re.compile(
-    r"^(?:which|who|whose|because|since|unless|only|provided|until|but not|not|nor|or|and (?:not|no"
-    r"|only|nothing|the|a|then)|so no|no|never|for|in|on|at|with|without|from|to|by|before|after|even"
-    r"|including|except|mostly|especially|always|like|as)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,13 +227,13 @@ def _units(sentence: str, language: Language) -> list[tuple[int, int]]:
     for start, end in clauses_of(sentence):
         piece = sentence[start:end]
         short = len(piece.split()) <= 3 if language.script == "latin" else rough_tokens(piece) <= 4
-        joins = bool(units) and (open_ended or (short and language.joins_short) or _CONTINUES.match(piece))
+        joins = bool(units) and (open_ended or (short and language.joins_short) or language.continues.match(piece))
         if joins and rough_tokens(sentence[units[-1][0] : end]) <= MAX_VALUE_TOKENS + 6:
             units[-1] = (units[-1][0], end)
         else:
             units.append((start, end))
         alone = units[-1] == (start, end)
-        open_ended = short or (alone and _SUBORDINATE.match(piece) is not None)
+        open_ended = short or (alone and language.subordinate.match(piece) is not None)
     return units
 
 

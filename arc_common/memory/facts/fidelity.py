@@ -12,7 +12,7 @@ from arc_common.memory.long_term.contradictions import contradicts, is_changed, 
 from arc_common.text import analyze_query
 from arc_common.text.analyzer import is_common, words_of
 from arc_common.text.languages.korean import stem_of_verb, strip_particles
-from arc_common.text.languages.language import word_set
+from arc_common.text.languages.registry import LANGUAGES
 from arc_common.text.sentences import sentences_of
 
 GROUNDED_WORDS = 0.6
@@ -24,59 +24,8 @@ COVERED_WORDS = 0.8
 _MAX_WORDS = 64
 """The most words of a value that are compared; a fact is a line, not a page."""
 
-_LABELS = word_set(
-    """
-    user users customer client person people speaker says said states stated mentions mentioned reports reported
-    asks asked wants wanted needs prefers preference prefer likes like dislikes hates loves enjoys allergic allergy
-    allergies intolerant intolerance lives living works working employed employer job occupation profession owns
-    owned named called name names number numbers id code address email phone contact date time day deadline due
-    budget price cost amount total size colour color agreed agreement decided decision chose chosen choice selected
-    plans planning plan intends going must not never cannot should avoid required requires requirement condition
-    conditions only status currently current located location based scheduled schedule appointment confirmed
-    reservation reserved booked booking order ordered family relationship married age years old reason because
-    resides residing
-    사용자 고객 이름 번호 주소 전화 이메일 연락처 날짜 시간 예산 가격 금액 크기 색상 결정 선호 알레르기 직업 거주
-    상태 현재 계획 예정 조건 이유 요청 필요 선택 확인 좋아함 싫어함 원함 희망 금지 근무 거주함 선호함 결정함 있음
-    없음 합니다 입니다 했음 산다 삽니다 살고 살아요 일한다 일합니다 일하고
-    일해요 다닌다 다닙니다 다니고 다녀요 있다 있어요 있습니다 없다 없어요 없습니다 않는다 않아요 않습니다 싶다
-    싶어한다 한다 했다
-    """
-)
-"""Words that label and rephrase facts; a source need not contain them."""
-
-_NUMBER_WORDS = {
-    word: str(value)
-    for value, words in (
-        (1, ("one", "한", "하나")),
-        (2, ("two", "twice", "pair", "couple", "두", "둘")),
-        (3, ("three", "세", "셋")),
-        (4, ("four", "네", "넷")),
-        (5, ("five", "다섯")),
-        (6, ("six", "여섯")),
-        (7, ("seven", "일곱")),
-        (8, ("eight", "여덟")),
-        (9, ("nine", "아홉")),
-        (10, ("ten", "열")),
-        (11, ("eleven", "열한")),
-        (12, ("twelve", "dozen", "열두")),
-        (13, ("thirteen", "열세")),
-        (14, ("fourteen", "열네")),
-        (15, ("fifteen", "열다섯")),
-        (16, ("sixteen",)),
-        (17, ("seventeen",)),
-        (18, ("eighteen",)),
-        (19, ("nineteen",)),
-        (20, ("twenty", "스무", "스물")),
-        (30, ("thirty", "서른")),
-        (40, ("forty", "마흔")),
-        (50, ("fifty", "쉰")),
-        (60, ("sixty", "예순")),
-        (70, ("seventy", "일흔")),
-        (80, ("eighty", "여든")),
-        (90, ("ninety", "아흔")),
-    )
-    for word in words
-}
+_LABELS = frozenset().union(*(language.labels for language in LANGUAGES))
+_NUMBER_WORDS = {word: number for language in LANGUAGES for word, number in language.numbers.items()}
 
 _HARD = re.compile(
     r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"
@@ -86,11 +35,6 @@ _HARD = re.compile(
 _ZERO_CENTS = re.compile(r"(?<=\d)\.0{1,2}(?![\d.])")
 _DIGITS = re.compile(r"\d{1,20}(?:\.\d{1,6})?")
 _LONG_NUMBER = 6
-_RULED_OUT = re.compile(
-    r"\b(?:allerg|intoleran|forbid|prohibit|banned|exclud|except|without|free of)|알레르기|금지|제외|불가|사절|빼",
-    re.IGNORECASE,
-)
-"""Words that rule something out without a grammatical negation."""
 _NOT_WORD = re.compile(r"[\W_]+")
 _SUFFIX = re.compile(r"(?:'s|’s|ies|ing|ed|es|s|ly|e|y)$")
 _NAME = re.compile(r"(?<=[^\s.!?:;] )[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’&-]{1,30}")
@@ -259,7 +203,7 @@ def missing_facts(
 
 
 def _is_denied(text: str) -> bool:
-    return is_negated(text) or _RULED_OUT.search(text) is not None
+    return is_negated(text) or any(language.rules_out.search(text) for language in LANGUAGES)
 
 
 def _covers(text: _Text, value: str) -> bool:

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from arc_common.text.analyzer import is_common
 from arc_common.text.languages.english import BASE_FORMS
 from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.language import word_set
+from arc_common.text.languages.registry import LANGUAGES, detect
 
 _MOST_SIMILAR = 5
 _MOST_ASKED = 32
@@ -31,11 +32,6 @@ _NAME = re.compile(r"(?<=[^\s.!?:;] )(?!I['’])[A-ZÀ-ÖØ-ÞĀ-Ž][\w&-]+")
 _FIRST_NAME = re.compile(r"\W{0,8}([A-ZÀ-ÖØ-ÞĀ-Ž][\w&-]+)")
 _OTHER_SCRIPT = re.compile(r"[^\W\d_A-Za-z\u00aa-\u024f]")
 _SPELLINGS = ((re.compile("(?<=[a-z]{2})our"), "or"), (re.compile("(?<=[a-z]{2})is(?=e|ing|ation)"), "iz"))
-_DAYS = word_set(
-    """
-    monday tuesday wednesday thursday friday saturday sunday 월요일 화요일 수요일 목요일 금요일 토요일 일요일 평일 주말
-    """
-)
 _LIGHT = word_set("the a an also really very")
 _SUBJECT = word_set("user i i'm i've 사용자 저 제 나 내")
 """Words for the user, whom memories are about."""
@@ -45,18 +41,7 @@ _LEADS_ON = word_set("of in at for by to")
 _DIRECTED = word_set("to from than over under before after until instead against without 보다 대신")
 """Words whose two sides cannot be swapped."""
 
-_SYNONYMS = {
-    word: group.split()[0]
-    for group in (
-        "like love enjoy adore prefer fond 좋아한다 좋아합니다 좋아해요 선호한다",
-        "live living reside residing based 산다 삽니다 살아요 거주한다",
-        "work working employed 일한다 일합니다 일해요 근무한다",
-        "allergy allergic",
-        "있다 있습니다 있어요 있음",
-    )
-    for word in group.split()
-}
-"""Synonyms in memories: the words of one line mean the same."""
+_SYNONYMS = {word: first for language in LANGUAGES for word, first in language.phrasings.items()}
 
 _SAME_FRAME = 1 / 3
 """Two statements that share at least this part of their words in order must also pass the word comparison: with
@@ -74,7 +59,10 @@ def may_be_the_same(one: str, other: str, *, by_meaning: bool = False) -> bool:
         return False
     names = _names(one) | _names(other) | _opening_names(one, other)
     ours, theirs = _tokens(one), _tokens(other)
-    if [word for word in ours if _is_value(word, names)] != [word for word in theirs if _is_value(word, names)]:
+    kinds = detect(one).statements.kinds
+    if [word for word in ours if _is_value(word, names, kinds)] != [
+        word for word in theirs if _is_value(word, names, kinds)
+    ]:
         return False
     if by_meaning:
         ours, theirs = _phrased(ours), _phrased(theirs)
@@ -98,8 +86,8 @@ def _stem(word: str) -> str:
     return word if word.endswith("ed") or word in BASE_FORMS or not word.isalpha() else "".join(analyze(word))
 
 
-def _is_value(word: str, names: frozenset[str]) -> bool:
-    return word in names or word in _DAYS or any(map(str.isdigit, word))
+def _is_value(word: str, names: frozenset[str], kinds: Mapping[str, str]) -> bool:
+    return word in names or kinds.get(word, "").startswith("weekday") or any(map(str.isdigit, word))
 
 
 def _phrased(words: Sequence[str]) -> tuple[str, ...]:

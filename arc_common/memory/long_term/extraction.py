@@ -23,38 +23,13 @@ from arc_common.prompts.memories import (
     render_extraction_request,
     without_memories,
 )
-from arc_common.text.languages.language import word_set
-from arc_common.text.languages.registry import detect
+from arc_common.text.languages.registry import detect, with_other_scripts
 from arc_common.text.sentences import Mood, clauses_of
 
 _log = logging.getLogger("arc.memory")
 
-_PREFERENCE = re.compile(
-    r"\b(?:i|we)(?:'d| would)?\s(?:(?:really|always|usually|also|still|much|now|absolutely|generally|actually"
-    r"|do not|don't|no longer|never"
-    r"|can't|cannot)\s){0,3}(?:like|love|enjoy|prefer|hate|dislike|avoid|adore|stand"
-    r"|can't stand)\b(?!\sto (?:know|ask|book|order|get|see|buy|have a|bother you"
-    r"|say (?:it|this|that|so)\b|admit|interrupt))"
-    r"|\bmy favou?rite\b|\bi(?:'m| am) (?:not )?(?:a (?:big |huge )?fan of|fond of|keen on|allergic to"
-    r"|(?:a )?(?:vegan|vegetarian)\b)"
-    r"|\b(?:please )?(?:always|never) (?:answer|reply|write|use|call|speak|send|give)\b",
-    re.IGNORECASE,
-)
-_PREFERENCE_KOREAN = re.compile(
-    r"(?:좋아(?:해|하|합|함|한)|싫어(?:해|하|합|함|한)?|싫(?:다|습)|선호|즐겨|즐기|즐긴|취향|별로예요|별로야"
-    r"|못 먹|안 먹|알레르기|채식|비건"
-    r"|(?:항상|언제나|절대|앞으로)\s.{0,60}(?:답|대답|말|써|알려|불러|보내)(?:해|하|줘|주|지))"
-)
 _JOINT = re.compile(r",?\s(?:and|but)\s(?=(?:i|i'm|i've|i'd|my|we)\s)", re.IGNORECASE)
 _SECOND_SUBJECT = re.compile(r"^\S+\s\S+\s.{0,120}\s(?:i|we|you|he|she|they|it|then|please|never|do)\s", re.IGNORECASE)
-_ATTITUDES = word_set(
-    """
-    like likes love loves enjoy prefer hate dislike avoid adore stand fond keen fan favourite favorite really always
-    usually also still much now absolutely generally actually never would must let's go went do say said hear heard
-    mention sound sounds good well
-    """
-)
-"""Words that express an attitude but not its object."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _PREFERENCE_IMPORTANCE = 0.6
 _LONGEST = 300
@@ -238,8 +213,9 @@ def _names_something(text: str) -> bool:
     """Return whether a statement names its subject: by any specific word, or by a name ("Go", "The Who")."""
     words = _WORD.findall(text.replace("’", "'"))
     is_named = any(word[0].isupper() and not word.startswith(("I'", "I’")) and word != "I" for word in words[1:])
-    stop_words = detect(text).stop_words
-    return is_named or any(word not in stop_words and word not in _ATTITUDES for word in map(str.casefold, words))
+    language = detect(text)
+    empty = language.stop_words | language.attitudes
+    return is_named or any(word not in empty for word in map(str.casefold, words))
 
 
 def _is_condition(text: str) -> bool:
@@ -268,7 +244,7 @@ def _preferences(messages: Sequence[Message]) -> dict[str, tuple[str, ...]]:
 
 def _is_preference(text: str) -> bool:
     plain = text.replace("’", "'")
-    return _PREFERENCE.search(plain) is not None or _PREFERENCE_KOREAN.search(plain) is not None
+    return any(language.preference.search(plain) for language in with_other_scripts(detect(text)))
 
 
 def _text(messages: Sequence[Message]) -> str:

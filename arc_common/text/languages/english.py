@@ -8,7 +8,7 @@ from arc_common.text.languages.language import (
     Relation,
     Statements,
     kinds_of_words,
-    signal,
+    signals,
     synonyms,
     word_set,
 )
@@ -161,339 +161,241 @@ _NOT_PROHIBITED = (
     r"|have to|need to|want to|really|feel|even|quite)"
 )
 
-SIGNALS = (
-    signal(
-        "prohibition",
-        FactCategory.CONDITION,
-        0.7,
-        r"\b(?:never|under no circumstances|on no account|by no means)\b|(?:^|\b(?:please|just|so|and|but|kindly"
-        r"|whatever you do,?)\s|[,;:—]\s)(?:do not|don't|avoid|stop|no more)\s" + _NOT_PROHIBITED + r"\w"
-        r"|\b(?:must not|mustn't|may not|shall not|(?:is|are|'s|'re) not (?:to|allowed|permitted)|not (?:allowed"
-        r"|permitted|supposed) to|no-go|taboo|(?:is|are) (?:forbidden|prohibited|banned|off[- ]limits"
-        r"|out of the question))\b|^no (?!one\b|idea\b|problem|need\b|doubt\b|wonder\b|rush\b|way\b|matter\b|thanks\b"
-        r"|worries\b|clue\b)(?:\w+ ){1,3}(?:in|on|at|near|after|before|for|during|inside|around|until|with|from)\b"
-        r"|\b(?:out of the loop|off the table|out of bounds|keep (?:\w+ ){1,3}(?:away|out|off))\b|\b(?:nobody|no one"
-        r"|nothing|none of \w{1,12}) (?:should|can|may|must|is|gets|goes|else)\b|\b(?:should not|shouldn't|can't"
-        r"|cannot|can not|won't|will not|doesn't|does not|don't|do not) (?:be |ever |have |eat|drink|take |use|touch"
-        r"|share|tell|call|go |stand|tolerate|handle|work |fit|drive|fly|swim|climb|lift|park|accept|allow|do )",
-    ),
-    signal(
-        "exclusion",
-        FactCategory.CONDITION,
-        0.4,
-        r"\b(?:without|except(?: for)?|other than|instead of|rather than|nothing but|no \w{3,15} (?:allowed|please"
-        r"|at all|either|whatsoever)|not (?:the|a|an|before|after|until|on|in|at|more than|less than|under|over)"
-        r"|neither)\b|^no (?!one|idea|problem|need|doubt|wonder|rush|way|matter|thanks|worries|clue)\w",
-    ),
-    signal(
-        "limit",
-        FactCategory.CONDITION,
-        0.5,
-        r"\b(?:at (?:most|least)|no (?:more|less|later|earlier|longer|bigger|larger|fewer) than|(?:more"
-        r"|less|fewer|later|earlier) than|up to|maximum|minimum|max|min|tops|the most (?:i|we)"
-        r"|under (?:\w+ ){0,2}(?:minutes|hours|words|pages|days)|only|strictly|exclusively)\b",
-    ),
-    signal(
-        "requirement",
-        FactCategory.CONDITION,
-        0.45,
-        r"\b(?:must|(?:has|have|had|needs?|ought) to be|(?:i|we|he|she|they) (?:really "
-        r"|absolutely )?(?:need|require|insist)s?|(?:has|have) to (?:be|have|go|get|stay|arrive|leave"
-        r"|finish|include|fit|take)|required|mandatory|essential|make sure|be sure to|ensure|always"
-        r"|insists?|wants? (?:it|the|them|everything|us|me)|(?:is|are) (?:supposed|meant|due) (?:to)?)\b",
-    ),
-    signal(
-        "instruction",
-        FactCategory.CONDITION,
-        0.4,
-        r"^(?:please |always |kindly |just |only |then |fine, )?(?:use|send|ship|call|ring|text|email"
-        r"|write|reply|answer|keep|put|leave|book|cancel|order|add|remove|change|set|move|deliver|charge"
-        r"|bill|pay|transfer|include|skip|drop|replace|return|refund|ask|speak|address|contact|get me"
-        r"|give me|find me|look in|look for|reserve|schedule|remind|switch|pick|go with)\b",
-    ),
-    signal(
-        "allergy or diet",
-        FactCategory.CONDITION,
-        0.75,
-        r"\b(?:allerg\w{1,6}|rash|itch\w{1,3}|swell\w{0,3}|swollen|nausea\w{0,2}|intoleran\w{1,3}|hives"
-        r"|anaphyla\w{1,6}|epipen|celiac|coeliac|vegans?|vegetarians?|pescatarian|halal|kosher|(?:gluten|lactose"
-        r"|dairy|nut|sugar|alcohol)[- ]free|diabet\w{1,3}|reacts? (?:badly )?to|breaks? out in|makes? (?:me|him|her"
-        r"|them|us) (?:sick|ill|sneeze|dizzy))\b",
-    ),
-    signal(
-        "health",
-        FactCategory.STATE,
-        0.6,
-        r"\b(?:diagnosed|pregnan\w{1,3}|asthma|migraines?|epilep\w{2,4}|arthritis|blood pressure"
-        r"|prescri\w{2,7}|medication|dos(?:e|age)|surgery|operat(?:ed|ion)|hospital|injur\w{1,4}|chronic"
-        r"|disab\w{2,6}|wheelchair|insulin|pacemaker|(?:takes?|on) (?!the |a |an |it|that|this|my|your|out"
-        r"|up|off|time|care|place|part|some|turns|all|and)[a-z]{4,16}(?:in|ol|ine|ide|ate|il|am|one|um|xen"
-        r"|cin|lin|rin)\b)",
-    ),
-    signal(
-        "condition",
-        FactCategory.CONDITION,
-        0.5,
-        r"\b(?:only (?:if|when|once|after|on|with|for)|unless|provided(?: that)?|providing|as long as|so long as"
-        r"|as soon as (?!possible|you)|on condition|in (?:the )?case (?:of|it|the|he|she|they|we|i|anything"
-        r"|something)|once the|not (?:until|before|unless)|until)\b|^(?:if|when|whenever|in case"
-        r"|should) (?!you (?:want|like|have|need|could|can|know|don't mind|were|ask|get a)|i (?:may|understand"
-        r"|remember|recall|were|knew)|possible|not\b|so\b|anything\b).{3,200}",
-    ),
-    signal(
-        "decision",
-        FactCategory.DECISION,
-        0.65,
-        r"\b(?:(?:have |'ve |has |finally |just |all )?(?:decided|settled (?:on|for)|agreed (?:to|on|that)"
-        r"|opted (?:for|to)|chosen|chose|went (?:with|for)|going with|go (?:with|for(?! it\b)|ahead with)"
-        r"|stick(?:ing)? (?:with|to)|ended up \w+ing|made up (?:my|our) mind|signed up for|ruled out|pulled out"
-        r"|picked (?!up)|confirmed|committed to)|in the end|(?:i'll|we'll|i will|we will|i'd like to"
-        r"|we'd like to) (?:take|have|go|book|order|buy|pay|cancel|keep|call (?:\w+ ){1,3}off|pick up|choose|switch"
-        r"|use|need|stay|meet|bring)|(?:cancel|drop|postpone|reschedule)(?:led|ped|d)? (?:the|my|our|it|that))\b",
-    ),
-    signal(
-        "preference",
-        FactCategory.GENERAL,
-        0.5,
-        r"\b(?:prefer(?:s|red)?|(?:i|we|he|she|they)(?:'d| would) (?:\w+ ){0,2}(?:rather|sooner)|favou?rites?"
-        r"|(?:can't|cannot) (?:stand|bear)|(?:i|we|he|she|they|\w+) (?:really |absolutely |also |both |all )?(?:hates"
-        r"|loathes?|dislikes?|adores?|loves|enjoys|prefers)|(?:i|we|they) (?:really |absolutely |also |both "
-        r"|all )?(?:hate|love|enjoy)|(?:give me|i'll take) (?:\w+ ){1,6}(?:over|any (?:time|day))|don't get (?:along"
-        r"|on)|not a fan of|big fan of|fond of|(?:isn't|not) keen on|(?:more|not) my thing|allergic to|more of an? "
-        r"|kind of person|\w+ person\b|works? (?:best|better) for (?:me|us)|(?:i|we) (?:really )?like (?!to know"
-        r"|the (?:idea|sound)|that|those|it|this|your|how))\b",
-    ),
-    signal(
-        "change",
-        FactCategory.STATE,
-        0.5,
-        r"\b(?:no longer|not any ?more|anymore|used to|moved (?:to|in|out|from|house|back)|switched"
-        r"|changed (?:to|from|my|our|jobs?|the)|replaced|stopped \w+ing|quit|gave up|given up|retired"
-        r"|resigned|laid off|got (?:married|divorced|promoted|engaged|a new)|just (?:got|bought|started"
-        r"|moved|joined|adopted|finished|had)|has (?:left|moved|gone|closed|stopped|dropped|changed)"
-        r"|have (?:left|moved|stopped|changed)|was (?:moved|changed|cancelled|canceled|postponed|delayed"
-        r"|replaced|upgraded|promoted)|(?:were|been) (?:moved|changed|living|working)|took (?:it|them"
-        r"|\$?\d\S*) (?:back|off)|these days|as of|from now on|since the|so far|for now)\b",
-    ),
-    signal(
-        "state",
-        FactCategory.STATE,
-        0.5,
-        r"\b(?:broken|broke|failing|fails|failed|stuck|out of order|on the blink|playing up|faulty|damaged"
-        r"|cracked|torn|leak(?:s|ing|ed)?|crash(?:es|ed|ing)?|missing|stolen|expired|overdue|pending"
-        r"|won't (?:start|turn|open|close|charge|load|work|boot)|(?:doesn't|isn't|not|stopped) (?:working"
-        r"|draining|charging|heating|work|responding)|currently|still (?:\w+ing|not|on|in|at|up|open|has"
-        r"|have|waiting|broken)|is (?:down|full|empty|closed|open|late|sold out|back|gone|ready|off|out)"
-        r"|are (?:out|off|closed|gone|down)|stuck on|(?:runs?|running) (?:on|low|out)|lost (?:my|our|the"
-        r"|his|her))\b",
-    ),
-    signal(
-        "identity",
-        FactCategory.ENTITY,
-        0.55,
-        r"\b(?:my name(?:'s| is)|(?:lives?|based|born|works) (?:in|at|near|for|as|with) |to (?:be|become) an? (?!bit"
-        r"|lot|little|good|great)|(?:is|are|was|'s|named|called|him|her|it) (?:called|named)|(?:we|i|they|he"
-        r"|she) (?:call|named|call(?:ed)?) (?:him|her|it|them)|goes by|i(?:'m| am) (?:an? |the )(?!bit|little|lot"
-        r"|mess|huge|big|newbie|total|complete|fan)[a-z]|i work (?:as|for|at|in|with|on)|working (?:as|for) |(?:i|we"
-        r"|he|she|they) (?:head up|run|manage|own|teach|study|studies|runs|owns|manages|teaches)\b|i do the|by (?:day"
-        r"|trade|profession)|(?:i|we|he|she|they)(?:'ve| have|'m|'re)? (?:live|lives|lived|living|been living|grew up"
-        r"|born|based|from|staying|stay) ?(?:in|at|near|on|with|from)?\b|belongs? to|speaks? (?:nothing|only|no"
-        r"|fluent)|(?:is|was|'s) the (?:one|person|guy|woman|man) who|married to|engaged to|in charge of"
-        r"|responsible for|majoring|degree in)",
-    ),
-    signal(
-        "copula",
-        FactCategory.GENERAL,
-        0.3,
-        r"^(?!(?:i|you|it|that|this|there|these|those|he|she|they|we|what|who|how|when|why|where|which|if|so|let|some"
-        r"|everyone|everything|people|nothing|none|one|all|here)\b)(?:[\w'-]+ ){1,5}(?:is|are|was|were) (?!what|why"
-        r"|how|that)\w|\bit(?:'s| is| was) (?:the|my|our|his|her) (?!first|only|best|same"
-        r"|thought)\w+ (?:\w+ ){0,3}(?:that|who)\b",
-    ),
-    signal(
-        "necessity",
-        FactCategory.GENERAL,
-        0.3,
-        r"\b(?:i|we|he|she|they) (?:had|have|has) to (?!say|admit|think|wait|ask|laugh|be honest|agree|explain|find"
-        r"|figure)\w|\b(?:i|we|he|she|they)(?:'ll| will) (?!be (?:happy|glad|fine|ok)|see|find|think|let|try"
-        r"|come back|have|look|ask|keep|do|get|tell|know)\w",
-    ),
-    signal(
-        "event",
-        FactCategory.STATE,
-        0.3,
-        r"\b(?:i|we|he|she|they)(?:'ve| have|'d| had)? (?:\w{2,10}ly |just |also |even )?(?:went|took|got|bought|made"
-        r"|met|saw|found|gave|sent|left|lost|won|came|ate|began|built|chose|drove|flew|grew|hid|paid|ran|sold|sang"
-        r"|spent|taught|wrote|wore|broke|been to|driven|known|worn|written|seen|done|lived|worked|(?!want|need|like"
-        r"|love|mention|talk|remember|wonder|notice|expect|ask|tri|us|laugh|appreciat|enjoy|learn|explain|seem|hop"
-        r"|figur|realiz|realis|look|decid|happen)[a-z]{2,12}ed)\b",
-    ),
-    signal(
-        "activity",
-        FactCategory.GENERAL,
-        0.3,
-        r"\b(?:i|we)(?:'m|'re| am| are|'ve been| have been) (?:\w{2,10}ly |also |still )?(?!think|wonder"
-        r"|hop|try|feel|writ|ask|say|tell|go|be\b|do|rambl|look(?!ing (?:for|to)))[a-z]{2,12}ing\b"
-        r"|\bin the mood for\b",
-    ),
-    signal(
-        "relation",
-        FactCategory.ENTITY,
-        0.4,
-        rf"\b(?:my|our|his|her|their)\s(?:\w+['’]?s?\s){{0,2}}(?:{_KIN})\b|^(?:dad|mum|mom|grandpa|grandad"
-        rf"|grandma|granny)\b|,\s(?:my|our|his|her|their)\s(?:[\w'-]+\s){{0,2}}[\w'-]+,",
-    ),
-    signal(
-        "habit",
-        FactCategory.GENERAL,
-        0.3,
-        r"\b(?:i|we) (?:always |usually |mostly |often |normally )?(?!know|think|guess|have|had|hope|mean"
-        r"|see|get|feel|need|want|just|could|would|should|can|will|was|were|might|may|must|did|and|read"
-        r"|had|saw|find|understand|appreciate|wonder|remember|forgot|write|said|like|love|left|took|made"
-        r"|went)[a-z]{3,10} (?:the|my|our|a|an|it|them|him|her|with|for|at|on|in)\b",
-    ),
-    signal(
-        "possession",
-        FactCategory.GENERAL,
-        0.38,
-        rf"\b(?:my|our|his|her|their)\s(?:[\w'’-]+\s){{1,4}}?(?:{_BE}|has|have|had|runs?|takes?|gets?"
-        rf"|starts?|moved|measures?|costs?|comes?|needs?|wants?|lives?|works?|ended|broke|keeps?|can't|can"
-        rf"|won't|will|speaks?|only)\b",
-    ),
-    signal(
-        "holding",
-        FactCategory.GENERAL,
-        0.28,
-        r"\b(?:i|we|he|she|they)(?:'ve| have|'s| has)? (?:got|have|has|own|owns|bought|ordered|booked|paid"
-        r"|pay|drive|drives|wear|wears|take|takes|use|uses|shoot|play|plays|keep|keeps|need|needs|adopted"
-        r"|picked|received|sold|sent|returned|signed|rented|rent|spend|spent|speak|speaks|grow|eat|drink"
-        r"|read|graduated|visited|attended|fly|leave|arrive|land|dropped|fed|come|came|go|get|make|makes"
-        r"|pulled|do) (?!a (?:question|look|lot|point|feeling|problem|chance|bit|good|great)|an idea"
-        r"|no idea|to\b|been|the feeling|some (?:questions|ideas)|any|it\b|that\b|you\b|your\b)\w",
-    ),
-    signal(
-        "plan",
-        FactCategory.GENERAL,
-        0.38,
-        r"\b(?:(?:i|we|he|she|they)(?:'m|'re|'s| am| are| is| was| were)? (?:planning|hoping|going|aiming"
-        r"|intend(?:ing|s)?|about|plan|hope|want|wants|flying|leaving|travel(?:l)?ing|moving|visiting|starting"
-        r"|getting) (?:on|for|to|out|in|from|off|married|back|through)\b|(?:is|are|it's|'re) going to (?:be|have|get"
-        r"|need|cost|take)|the (?:idea|plan|goal|aim) is|(?:i|we)(?:'d| would) (?:also )?(?:like|love) (?:to|a|an|the"
-        r"|it)|i want (?:a|an|the|it)|want to try|(?:he|she|they)(?:'d| would) (?:like|love)|looking (?:for|at) (?:a"
-        r"|an|the|something)|need(?:s)? (?:a|an|the|to) )",
-    ),
-    signal(
-        "deadline",
-        FactCategory.NUMERIC,
-        0.5,
-        rf"\b(?:due|deadline|by (?:the end|noon|midnight|tomorrow|tonight|then|next|{_DAY}|{_MONTH}|close)"
-        rf"|before (?:the|noon|midnight|close|next|{_DAY}|{_MONTH}|christmas|easter)|no later than|expires?"
-        rf"|at the latest|end of (?:the )?(?:day|week|month|year|business|{_MONTH}))\b",
-    ),
-    signal(
-        "time",
-        FactCategory.NUMERIC,
-        0.42,
-        rf"\b(?:{_DAY}|(?:half|quarter) (?:past|to) \w+|noon|midnight|every (?:\w+ )?(?:day|morning|evening"
-        rf"|week|month|night|{_DAY})|(?:next|last|this) (?:week|weekend|month|year|spring|summer|autumn"
-        rf"|fall|winter|{_DAY}|{_MONTH})|(?:in|since|until|from|of|during|next|last) (?:{_MONTH}|spring"
-        rf"|summer|autumn|winter)|weekdays|weekends|(?:a|per|each|every) (?:day|week|month|year)|tomorrow"
-        rf"|yesterday|alternate)\b",
-    ),
-    signal(
-        "quantity",
-        FactCategory.NUMERIC,
-        0.4,
-        rf"\b(?:{_NUMBER_WORD})\s(?!of us\b|or three|weeks? ago|times?\b|more\b|things?\b|ways?\b"
-        rf"|different\b|people i\b|sides?\b)\w|\b(?:{_NUMBER_WORD}) of (?:us|them|you)\b|\b(?:strict"
-        rf"|exactly|roughly|about|around) (?:{_NUMBER_WORD})\b",
-    ),
-    signal(
-        "appearance",
-        FactCategory.GENERAL,
-        0.3,
-        r"\b(?:red|blue|green|yellow|orange|purple|violet|lilac|pink|black|white|grey|gray|brown|beige"
-        r"|navy|teal|turquoise|maroon|ivory|cream|gold|silver|oak|walnut|pine|leather|cotton|wool|size"
-        r"|small|medium|large|xl|wide|narrow|tall|diameter|height|width)\b",
-    ),
-    signal(
-        "label",
-        FactCategory.NUMERIC,
-        0.3,
-        r"\b(?:order|booking|reservation|confirmation|reference|ref|ticket|case|invoice|account|policy"
-        r"|tracking|serial|membership|student|employee|customer|licen[cs]e|passport|flight|model|version"
-        r"|pin|code|budget|deposit|price|cost|fee|rent|salary|mortgage|balance|rate)\b",
-    ),
-    signal(
-        "subject",
-        FactCategory.GENERAL,
-        0.3,
-        r"^(?:the|my|our|his|her|their|(?!i|you|it|that|this|there|these|those|he|she|they|we|what|who|how"
-        r"|when|if|so|let|some|people|every|any|no|and|but)[a-z][\w'-]{2,20}) (?:[\w'’-]+\s){0,4}?(?!this"
-        r"|always|as\b|is\b|was\b|has\b|us\b)\w{2,12}(?:s|ed|make|put|cause)\s(?:\w+\s?){1,3}",
-    ),
-    signal(
-        "statement",
-        FactCategory.GENERAL,
-        0.25,
-        rf"^(?:the|this|these|those|all|everything|every|each|both|most"
-        rf"|half)\s(?:[\w'’-]+\s){{0,6}}?(?:{_BE}|has|have|runs?|live[s]?|takes?|measures?|costs?|came"
-        rf"|comes|goes|moved|belongs|wants?|needs?|starts?|ends?|kicks|works)\b",
-    ),
-    signal(
-        "address",
-        FactCategory.ENTITY,
-        0.75,
-        r"\b\d{1,5}[a-z]?,?\s(?:[A-Z][\w'’.-]{1,20}\s){1,3}(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive"
-        r"|Dr|Crescent|Court|Ct|Place|Pl|Square|Sq|Way|Boulevard|Blvd|Terrace|Close|Row|Hill|Park)\b",
-        cased=True,
-    ),
+SIGNALS = signals(
+    {
+        ("prohibition", FactCategory.CONDITION, 0.7): (
+            r"\b(?:never|under no circumstances|on no account|by no means)\b|(?:^|\b(?:please|just|so|and|but|kindly"
+            r"|whatever you do,?)\s|[,;:—]\s)(?:do not|don't|avoid|stop|no more)\s" + _NOT_PROHIBITED + r"\w"
+            r"|\b(?:must not|mustn't|may not|shall not|(?:is|are|'s|'re) not (?:to|allowed|permitted)|not (?:allowed"
+            r"|permitted|supposed) to|no-go|taboo|(?:is|are) (?:forbidden|prohibited|banned|off[- ]limits"
+            r"|out of the question))\b|^no (?!one\b|idea\b|problem|need\b|doubt\b|wonder\b|rush\b|way\b|matter\b"
+            r"|thanks\b|worries\b|clue\b)(?:\w+ ){1,3}(?:in|on|at|near|after|before|for|during|inside|around|until"
+            r"|with|from)\b|\b(?:out of the loop|off the table|out of bounds|keep (?:\w+ ){1,3}(?:away|out|off))\b"
+            r"|\b(?:nobody|no one|nothing|none of \w{1,12}) (?:should|can|may|must|is|gets|goes|else)\b"
+            r"|\b(?:should not|shouldn't|can't|cannot|can not|won't|will not|doesn't|does not|don't|do not) (?:be "
+            r"|ever |have |eat|drink|take |use|touch|share|tell|call|go |stand|tolerate|handle|work |fit|drive|fly"
+            r"|swim|climb|lift|park|accept|allow|do )"
+        ),
+        ("exclusion", FactCategory.CONDITION, 0.4): (
+            r"\b(?:without|except(?: for)?|other than|instead of|rather than|nothing but|no \w{3,15} (?:allowed|please"
+            r"|at all|either|whatsoever)|not (?:the|a|an|before|after|until|on|in|at|more than|less than|under|over)"
+            r"|neither)\b|^no (?!one|idea|problem|need|doubt|wonder|rush|way|matter|thanks|worries|clue)\w"
+        ),
+        ("limit", FactCategory.CONDITION, 0.5): (
+            r"\b(?:at (?:most|least)|no (?:more|less|later|earlier|longer|bigger|larger|fewer) than|(?:more"
+            r"|less|fewer|later|earlier) than|up to|maximum|minimum|max|min|tops|the most (?:i|we)"
+            r"|under (?:\w+ ){0,2}(?:minutes|hours|words|pages|days)|only|strictly|exclusively)\b"
+        ),
+        ("requirement", FactCategory.CONDITION, 0.45): (
+            r"\b(?:must|(?:has|have|had|needs?|ought) to be|(?:i|we|he|she|they) (?:really "
+            r"|absolutely )?(?:need|require|insist)s?|(?:has|have) to (?:be|have|go|get|stay|arrive|leave"
+            r"|finish|include|fit|take)|required|mandatory|essential|make sure|be sure to|ensure|always"
+            r"|insists?|wants? (?:it|the|them|everything|us|me)|(?:is|are) (?:supposed|meant|due) (?:to)?)\b"
+        ),
+        ("instruction", FactCategory.CONDITION, 0.4): (
+            r"^(?:please |always |kindly |just |only |then |fine, )?(?:use|send|ship|call|ring|text|email"
+            r"|write|reply|answer|keep|put|leave|book|cancel|order|add|remove|change|set|move|deliver|charge"
+            r"|bill|pay|transfer|include|skip|drop|replace|return|refund|ask|speak|address|contact|get me"
+            r"|give me|find me|look in|look for|reserve|schedule|remind|switch|pick|go with)\b"
+        ),
+        ("allergy or diet", FactCategory.CONDITION, 0.75): (
+            r"\b(?:allerg\w{1,6}|rash|itch\w{1,3}|swell\w{0,3}|swollen|nausea\w{0,2}|intoleran\w{1,3}|hives"
+            r"|anaphyla\w{1,6}|epipen|celiac|coeliac|vegans?|vegetarians?|pescatarian|halal|kosher|(?:gluten|lactose"
+            r"|dairy|nut|sugar|alcohol)[- ]free|diabet\w{1,3}|reacts? (?:badly )?to|breaks? out in|makes? (?:me|him|her"
+            r"|them|us) (?:sick|ill|sneeze|dizzy))\b"
+        ),
+        ("health", FactCategory.STATE, 0.6): (
+            r"\b(?:diagnosed|pregnan\w{1,3}|asthma|migraines?|epilep\w{2,4}|arthritis|blood pressure"
+            r"|prescri\w{2,7}|medication|dos(?:e|age)|surgery|operat(?:ed|ion)|hospital|injur\w{1,4}|chronic"
+            r"|disab\w{2,6}|wheelchair|insulin|pacemaker|(?:takes?|on) (?!the |a |an |it|that|this|my|your|out"
+            r"|up|off|time|care|place|part|some|turns|all|and)[a-z]{4,16}(?:in|ol|ine|ide|ate|il|am|one|um|xen"
+            r"|cin|lin|rin)\b)"
+        ),
+        ("condition", FactCategory.CONDITION, 0.5): (
+            r"\b(?:only (?:if|when|once|after|on|with|for)|unless|provided(?: that)?|providing|as long as|so long as"
+            r"|as soon as (?!possible|you)|on condition|in (?:the )?case (?:of|it|the|he|she|they|we|i|anything"
+            r"|something)|once the|not (?:until|before|unless)|until)\b|^(?:if|when|whenever|in case"
+            r"|should) (?!you (?:want|like|have|need|could|can|know|don't mind|were|ask|get a)|i (?:may|understand"
+            r"|remember|recall|were|knew)|possible|not\b|so\b|anything\b).{3,200}"
+        ),
+        ("decision", FactCategory.DECISION, 0.65): (
+            r"\b(?:(?:have |'ve |has |finally |just |all )?(?:decided|settled (?:on|for)|agreed (?:to|on|that)"
+            r"|opted (?:for|to)|chosen|chose|went (?:with|for)|going with|go (?:with|for(?! it\b)|ahead with)"
+            r"|stick(?:ing)? (?:with|to)|ended up \w+ing|made up (?:my|our) mind|signed up for|ruled out|pulled out"
+            r"|picked (?!up)|confirmed|committed to)|in the end|(?:i'll|we'll|i will|we will|i'd like to"
+            r"|we'd like to) (?:take|have|go|book|order|buy|pay|cancel|keep|call (?:\w+ ){1,3}off|pick up|choose|switch"
+            r"|use|need|stay|meet|bring)|(?:cancel|drop|postpone|reschedule)(?:led|ped|d)? (?:the|my|our|it|that))\b"
+        ),
+        ("preference", FactCategory.GENERAL, 0.5): (
+            r"\b(?:prefer(?:s|red)?|(?:i|we|he|she|they)(?:'d| would) (?:\w+ ){0,2}(?:rather|sooner)|favou?rites?"
+            r"|(?:can't|cannot) (?:stand|bear)|(?:i|we|he|she|they|\w+) (?:really |absolutely |also |both "
+            r"|all )?(?:hates|loathes?|dislikes?|adores?|loves|enjoys|prefers)|(?:i|we|they) (?:really |absolutely "
+            r"|also |both |all )?(?:hate|love|enjoy)|(?:give me|i'll take) (?:\w+ ){1,6}(?:over|any (?:time|day))"
+            r"|don't get (?:along|on)|not a fan of|big fan of|fond of|(?:isn't|not) keen on|(?:more|not) my thing"
+            r"|allergic to|more of an? |kind of person|\w+ person\b|works? (?:best|better) for (?:me|us)|(?:i"
+            r"|we) (?:really )?like (?!to know|the (?:idea|sound)|that|those|it|this|your|how))\b"
+        ),
+        ("change", FactCategory.STATE, 0.5): (
+            r"\b(?:no longer|not any ?more|anymore|used to|moved (?:to|in|out|from|house|back)|switched"
+            r"|changed (?:to|from|my|our|jobs?|the)|replaced|stopped \w+ing|quit|gave up|given up|retired"
+            r"|resigned|laid off|got (?:married|divorced|promoted|engaged|a new)|just (?:got|bought|started"
+            r"|moved|joined|adopted|finished|had)|has (?:left|moved|gone|closed|stopped|dropped|changed)"
+            r"|have (?:left|moved|stopped|changed)|was (?:moved|changed|cancelled|canceled|postponed|delayed"
+            r"|replaced|upgraded|promoted)|(?:were|been) (?:moved|changed|living|working)|took (?:it|them"
+            r"|\$?\d\S*) (?:back|off)|these days|as of|from now on|since the|so far|for now)\b"
+        ),
+        ("state", FactCategory.STATE, 0.5): (
+            r"\b(?:broken|broke|failing|fails|failed|stuck|out of order|on the blink|playing up|faulty|damaged"
+            r"|cracked|torn|leak(?:s|ing|ed)?|crash(?:es|ed|ing)?|missing|stolen|expired|overdue|pending"
+            r"|won't (?:start|turn|open|close|charge|load|work|boot)|(?:doesn't|isn't|not|stopped) (?:working"
+            r"|draining|charging|heating|work|responding)|currently|still (?:\w+ing|not|on|in|at|up|open|has"
+            r"|have|waiting|broken)|is (?:down|full|empty|closed|open|late|sold out|back|gone|ready|off|out)"
+            r"|are (?:out|off|closed|gone|down)|stuck on|(?:runs?|running) (?:on|low|out)|lost (?:my|our|the"
+            r"|his|her))\b"
+        ),
+        ("identity", FactCategory.ENTITY, 0.55): (
+            r"\b(?:my name(?:'s| is)|(?:lives?|based|born|works) (?:in|at|near|for|as|with) |to (?:be"
+            r"|become) an? (?!bit|lot|little|good|great)|(?:is|are|was|'s|named|called|him|her|it) (?:called|named)"
+            r"|(?:we|i|they|he|she) (?:call|named|call(?:ed)?) (?:him|her|it|them)|goes by|i(?:'m| am) (?:an? "
+            r"|the )(?!bit|little|lot|mess|huge|big|newbie|total|complete|fan)[a-z]|i work (?:as|for|at|in|with|on)"
+            r"|working (?:as|for) |(?:i|we|he|she|they) (?:head up|run|manage|own|teach|study|studies|runs|owns"
+            r"|manages|teaches)\b|i do the|by (?:day|trade|profession)|(?:i|we|he|she|they)(?:'ve| have|'m"
+            r"|'re)? (?:live|lives|lived|living|been living|grew up|born|based|from|staying|stay) ?(?:in|at|near|on"
+            r"|with|from)?\b|belongs? to|speaks? (?:nothing|only|no|fluent)|(?:is|was|'s) the (?:one|person|guy|woman"
+            r"|man) who|married to|engaged to|in charge of|responsible for|majoring|degree in)"
+        ),
+        ("copula", FactCategory.GENERAL, 0.3): (
+            r"^(?!(?:i|you|it|that|this|there|these|those|he|she|they|we|what|who|how|when|why|where|which|if|so|let"
+            r"|some|everyone|everything|people|nothing|none|one|all|here)\b)(?:[\w'-]+ ){1,5}(?:is|are|was"
+            r"|were) (?!what|why|how|that)\w|\bit(?:'s| is| was) (?:the|my|our|his|her) (?!first|only|best|same"
+            r"|thought)\w+ (?:\w+ ){0,3}(?:that|who)\b"
+        ),
+        ("necessity", FactCategory.GENERAL, 0.3): (
+            r"\b(?:i|we|he|she|they) (?:had|have|has) to (?!say|admit|think|wait|ask|laugh|be honest|agree|explain|find"
+            r"|figure)\w|\b(?:i|we|he|she|they)(?:'ll| will) (?!be (?:happy|glad|fine|ok)|see|find|think|let|try"
+            r"|come back|have|look|ask|keep|do|get|tell|know)\w"
+        ),
+        ("event", FactCategory.STATE, 0.3): (
+            r"\b(?:i|we|he|she|they)(?:'ve| have|'d| had)? (?:\w{2,10}ly |just |also |even )?(?:went|took|got|bought"
+            r"|made|met|saw|found|gave|sent|left|lost|won|came|ate|began|built|chose|drove|flew|grew|hid|paid|ran"
+            r"|sold|sang|spent|taught|wrote|wore|broke|been to|driven|known|worn|written|seen|done|lived|worked"
+            r"|(?!want|need|like|love|mention|talk|remember|wonder|notice|expect|ask|tri|us|laugh|appreciat|enjoy"
+            r"|learn|explain|seem|hop|figur|realiz|realis|look|decid|happen)[a-z]{2,12}ed)\b"
+        ),
+        ("activity", FactCategory.GENERAL, 0.3): (
+            r"\b(?:i|we)(?:'m|'re| am| are|'ve been| have been) (?:\w{2,10}ly |also |still )?(?!think|wonder"
+            r"|hop|try|feel|writ|ask|say|tell|go|be\b|do|rambl|look(?!ing (?:for|to)))[a-z]{2,12}ing\b"
+            r"|\bin the mood for\b"
+        ),
+        ("relation", FactCategory.ENTITY, 0.4): (
+            rf"\b(?:my|our|his|her|their)\s(?:\w+['’]?s?\s){{0,2}}(?:{_KIN})\b|^(?:dad|mum|mom|grandpa|grandad"
+            rf"|grandma|granny)\b|,\s(?:my|our|his|her|their)\s(?:[\w'-]+\s){{0,2}}[\w'-]+,"
+        ),
+        ("habit", FactCategory.GENERAL, 0.3): (
+            r"\b(?:i|we) (?:always |usually |mostly |often |normally )?(?!know|think|guess|have|had|hope|mean"
+            r"|see|get|feel|need|want|just|could|would|should|can|will|was|were|might|may|must|did|and|read"
+            r"|had|saw|find|understand|appreciate|wonder|remember|forgot|write|said|like|love|left|took|made"
+            r"|went)[a-z]{3,10} (?:the|my|our|a|an|it|them|him|her|with|for|at|on|in)\b"
+        ),
+        ("possession", FactCategory.GENERAL, 0.38): (
+            rf"\b(?:my|our|his|her|their)\s(?:[\w'’-]+\s){{1,4}}?(?:{_BE}|has|have|had|runs?|takes?|gets?"
+            rf"|starts?|moved|measures?|costs?|comes?|needs?|wants?|lives?|works?|ended|broke|keeps?|can't|can"
+            rf"|won't|will|speaks?|only)\b"
+        ),
+        ("holding", FactCategory.GENERAL, 0.28): (
+            r"\b(?:i|we|he|she|they)(?:'ve| have|'s| has)? (?:got|have|has|own|owns|bought|ordered|booked|paid"
+            r"|pay|drive|drives|wear|wears|take|takes|use|uses|shoot|play|plays|keep|keeps|need|needs|adopted"
+            r"|picked|received|sold|sent|returned|signed|rented|rent|spend|spent|speak|speaks|grow|eat|drink"
+            r"|read|graduated|visited|attended|fly|leave|arrive|land|dropped|fed|come|came|go|get|make|makes"
+            r"|pulled|do) (?!a (?:question|look|lot|point|feeling|problem|chance|bit|good|great)|an idea"
+            r"|no idea|to\b|been|the feeling|some (?:questions|ideas)|any|it\b|that\b|you\b|your\b)\w"
+        ),
+        ("plan", FactCategory.GENERAL, 0.38): (
+            r"\b(?:(?:i|we|he|she|they)(?:'m|'re|'s| am| are| is| was| were)? (?:planning|hoping|going|aiming"
+            r"|intend(?:ing|s)?|about|plan|hope|want|wants|flying|leaving|travel(?:l)?ing|moving|visiting|starting"
+            r"|getting) (?:on|for|to|out|in|from|off|married|back|through)\b|(?:is|are|it's|'re) going to (?:be|have"
+            r"|get|need|cost|take)|the (?:idea|plan|goal|aim) is|(?:i|we)(?:'d| would) (?:also )?(?:like|love) (?:to"
+            r"|a|an|the|it)|i want (?:a|an|the|it)|want to try|(?:he|she|they)(?:'d| would) (?:like|love)"
+            r"|looking (?:for|at) (?:a|an|the|something)|need(?:s)? (?:a|an|the|to) )"
+        ),
+        ("deadline", FactCategory.NUMERIC, 0.5): (
+            rf"\b(?:due|deadline|by (?:the end|noon|midnight|tomorrow|tonight|then|next|{_DAY}|{_MONTH}|close)"
+            rf"|before (?:the|noon|midnight|close|next|{_DAY}|{_MONTH}|christmas|easter)|no later than|expires?"
+            rf"|at the latest|end of (?:the )?(?:day|week|month|year|business|{_MONTH}))\b"
+        ),
+        ("time", FactCategory.NUMERIC, 0.42): (
+            rf"\b(?:{_DAY}|(?:half|quarter) (?:past|to) \w+|noon|midnight|every (?:\w+ )?(?:day|morning|evening"
+            rf"|week|month|night|{_DAY})|(?:next|last|this) (?:week|weekend|month|year|spring|summer|autumn"
+            rf"|fall|winter|{_DAY}|{_MONTH})|(?:in|since|until|from|of|during|next|last) (?:{_MONTH}|spring"
+            rf"|summer|autumn|winter)|weekdays|weekends|(?:a|per|each|every) (?:day|week|month|year)|tomorrow"
+            rf"|yesterday|alternate)\b"
+        ),
+        ("quantity", FactCategory.NUMERIC, 0.4): (
+            rf"\b(?:{_NUMBER_WORD})\s(?!of us\b|or three|weeks? ago|times?\b|more\b|things?\b|ways?\b"
+            rf"|different\b|people i\b|sides?\b)\w|\b(?:{_NUMBER_WORD}) of (?:us|them|you)\b|\b(?:strict"
+            rf"|exactly|roughly|about|around) (?:{_NUMBER_WORD})\b"
+        ),
+        ("appearance", FactCategory.GENERAL, 0.3): (
+            r"\b(?:red|blue|green|yellow|orange|purple|violet|lilac|pink|black|white|grey|gray|brown|beige"
+            r"|navy|teal|turquoise|maroon|ivory|cream|gold|silver|oak|walnut|pine|leather|cotton|wool|size"
+            r"|small|medium|large|xl|wide|narrow|tall|diameter|height|width)\b"
+        ),
+        ("label", FactCategory.NUMERIC, 0.3): (
+            r"\b(?:order|booking|reservation|confirmation|reference|ref|ticket|case|invoice|account|policy"
+            r"|tracking|serial|membership|student|employee|customer|licen[cs]e|passport|flight|model|version"
+            r"|pin|code|budget|deposit|price|cost|fee|rent|salary|mortgage|balance|rate)\b"
+        ),
+        ("subject", FactCategory.GENERAL, 0.3): (
+            r"^(?:the|my|our|his|her|their|(?!i|you|it|that|this|there|these|those|he|she|they|we|what|who|how"
+            r"|when|if|so|let|some|people|every|any|no|and|but)[a-z][\w'-]{2,20}) (?:[\w'’-]+\s){0,4}?(?!this"
+            r"|always|as\b|is\b|was\b|has\b|us\b)\w{2,12}(?:s|ed|make|put|cause)\s(?:\w+\s?){1,3}"
+        ),
+        ("statement", FactCategory.GENERAL, 0.25): (
+            rf"^(?:the|this|these|those|all|everything|every|each|both|most"
+            rf"|half)\s(?:[\w'’-]+\s){{0,6}}?(?:{_BE}|has|have|runs?|live[s]?|takes?|measures?|costs?|came"
+            rf"|comes|goes|moved|belongs|wants?|needs?|starts?|ends?|kicks|works)\b"
+        ),
+        ("address", FactCategory.ENTITY, 0.75): (
+            r"\b\d{1,5}[a-z]?,?\s(?:[A-Z][\w'’.-]{1,20}\s){1,3}(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive"
+            r"|Dr|Crescent|Court|Ct|Place|Pl|Square|Sq|Way|Boulevard|Blvd|Terrace|Close|Row|Hill|Park)\b"
+        ),
+    }
 )
 """Signals of statements in a user's clause. Weights below 0.33 need another signal, or specific words."""
 
 _DONE = r"(?:\w{2,}ed|put|set|made|sent|left|kept|held|paid|bought|drawn|chosen|written|taken|given|found|got|lost|cut)"
 """A participle: of any regular verb, or of one of the commonest others."""
 
-ASSISTANT = (
-    signal(
-        "commitment",
-        FactCategory.DECISION,
-        0.6,
-        r"\b(?:i've|i have|i|we've|we have) (?:just |now |already |also )?(?:booked|reserved|scheduled"
-        r"|cancelled|canceled|ordered|registered|opened|issued|refunded|sent|shipped|updated|arranged"
-        r"|set up|changed|moved|extended|applied|waived|confirmed|noted)\b|\b(?:i'll|i will|we'll"
-        r"|we will) (?:send|call|ship|refund|deliver|remind|email|book|arrange|replace|credit|return"
-        r"|contact|ring|escalate|waive|collect|deduct|pick (?:it|them) up)\b"
-        rf"|\byour (?:[\w'-]+ ){{0,5}}?[\w-]+(?: (?:is|are|was|were|has been|have been)|'s been)"
-        rf" (?:now |already |still |just )?{_DONE}\b"
-        r"|\b(?:we agreed|as agreed|you(?:'re| are) (?:booked|confirmed|all set for)|appointment is)\b",
-    ),
-    signal(
-        "reference",
-        FactCategory.NUMERIC,
-        0.7,
-        r"\b(?:confirmation|reference|ticket|case|order|booking|reservation|tracking|receipt|invoice|claim"
-        r"|transaction|request|registration|ref|appointment|policy|account|pnr"
-        r"|rma)\b[\s\w#'’.-]{0,30}(?:is|:|#|no\.?|number|code)",
-    ),
-    signal(
-        "told",
-        FactCategory.GENERAL,
-        0.4,
-        r"(?<!if )(?<!when )(?<!whether )\b(?:your (?:[\w'-]+ ){1,6}?(?:is|are|was|were|will|has|have|had|must|can't"
-        r"|doesn't|comes?|came|costs?|got|starts?|ends?|expires?|runs?|leaves?|arrives?|takes?|needs?)\b|you(?:'re"
-        r"| are|'ve| have|'ll| will| got| scored| need| must| owe| paid| pay| leave| arrive)\b(?! (?:like|love|find"
-        r"|want|see)\b))",
-    ),
+ASSISTANT = signals(
+    {
+        ("commitment", FactCategory.DECISION, 0.6): (
+            r"\b(?:i've|i have|i|we've|we have) (?:just |now |already |also )?(?:booked|reserved|scheduled"
+            r"|cancelled|canceled|ordered|registered|opened|issued|refunded|sent|shipped|updated|arranged"
+            r"|set up|changed|moved|extended|applied|waived|confirmed|noted)\b|\b(?:i'll|i will|we'll"
+            r"|we will) (?:send|call|ship|refund|deliver|remind|email|book|arrange|replace|credit|return"
+            r"|contact|ring|escalate|waive|collect|deduct|pick (?:it|them) up)\b"
+            rf"|\byour (?:[\w'-]+ ){{0,5}}?[\w-]+(?: (?:is|are|was|were|has been|have been)|'s been)"
+            rf" (?:now |already |still |just )?{_DONE}\b"
+            r"|\b(?:we agreed|as agreed|you(?:'re| are) (?:booked|confirmed|all set for)|appointment is)\b"
+        ),
+        ("reference", FactCategory.NUMERIC, 0.7): (
+            r"\b(?:confirmation|reference|ticket|case|order|booking|reservation|tracking|receipt|invoice|claim"
+            r"|transaction|request|registration|ref|appointment|policy|account|pnr"
+            r"|rma)\b[\s\w#'’.-]{0,30}(?:is|:|#|no\.?|number|code)"
+        ),
+        ("told", FactCategory.GENERAL, 0.4): (
+            r"(?<!if )(?<!when )(?<!whether )\b(?:your (?:[\w'-]+ ){1,6}?(?:is|are|was|were|will|has|have|had|must"
+            r"|can't|doesn't|comes?|came|costs?|got|starts?|ends?|expires?|runs?|leaves?|arrives?|takes?|needs?)\b"
+            r"|you(?:'re| are|'ve| have|'ll| will| got| scored| need| must| owe| paid| pay| leave"
+            r"| arrive)\b(?! (?:like|love|find|want|see)\b))"
+        ),
+    }
 )
 """What an assistant's clause may state: commitments and what became of the listener's things; the labels of ids; and
 about the listener's affairs in general what has something definite in it."""
 
 
-_MONTHS = (
-    "january|february|march|april|may|june|july|august|september|october|november|december"
-    "|jan|feb|mar|apr|jun|jul|aug|sept|oct|nov|dec"
-)
+_MONTHS = rf"{_MONTH}|may|jan|feb|mar|apr|jun|jul|aug|sept|oct|nov|dec"
 _NUMBERS = (
     "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
     "|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen|couple|pair|half|twice"
@@ -811,6 +713,50 @@ ENGLISH = Language(
         "want need know think show explain find help look question answer mean thing things wonder wondering see "
         "recommend suggest compare describe list details detail example curious try sure okay ok also still"
     ),
+    labels=word_set(
+        "user users customer client person people speaker says said states stated mentions mentioned reports "
+        "reported asks asked wants wanted needs prefers preference prefer likes like dislikes hates loves enjoys "
+        "allergic allergy allergies intolerant intolerance lives living works working employed employer job "
+        "occupation profession owns owned named called name names number numbers id code address email phone contact "
+        "date time day deadline due budget price cost amount total size colour color agreed agreement decided "
+        "decision chose chosen choice selected plans planning plan intends going must not never cannot should avoid "
+        "required requires requirement condition conditions only status currently current located location based "
+        "scheduled schedule appointment confirmed reservation reserved booked booking order ordered family "
+        "relationship married age years old reason because resides residing"
+    ),
+    numbers=synonyms(
+        "1 one|2 two twice pair couple|3 three|4 four|5 five|6 six|7 seven|8 eight|9 nine|10 ten|11 eleven|"
+        "12 twelve dozen|13 thirteen|14 fourteen|15 fifteen|16 sixteen|17 seventeen|18 eighteen|19 nineteen|"
+        "20 twenty|30 thirty|40 forty|50 fifty|60 sixty|70 seventy|80 eighty|90 ninety"
+    ),
+    rules_out=Pattern(r"\b(?:allerg|intoleran|forbid|prohibit|banned|exclud|except|without|free of)"),
+    preference=Pattern(
+        r"\b(?:i|we)(?:'d| would)?\s(?:(?:really|always|usually|also|still|much|now|absolutely|generally|actually"
+        r"|do not|don't|no longer|never|can't|cannot)\s){0,3}(?:like|love|enjoy|prefer|hate|dislike|avoid|adore|stand"
+        r"|can't stand)\b(?!\sto (?:know|ask|book|order|get|see|buy|have a|bother you|say (?:it|this|that|so)\b|admit"
+        r"|interrupt))|\bmy favou?rite\b|\bi(?:'m| am) (?:not )?(?:a (?:big |huge )?fan of|fond of|keen on"
+        r"|allergic to|(?:a )?(?:vegan|vegetarian)\b)|\b(?:please )?(?:always|never) (?:answer|reply|write|use|call"
+        r"|speak|send|give)\b"
+    ),
+    attitudes=word_set(
+        "like likes love loves enjoy prefer hate dislike avoid adore stand fond keen fan favourite favorite really "
+        "always usually also still much now absolutely generally actually never would must let's go went do say said "
+        "hear heard mention sound sounds good well"
+    ),
+    subordinate=Pattern(
+        r"^(?:if|when|whenever|once|unless|provided|as long as|in case|after|before|even if|should (?:the"
+        r"|my|our|he|she|it|they|we|any\w*)|whatever happens|whatever you do|under no circumstances"
+        r"|on no account)\b"
+    ),
+    continues=Pattern(
+        r"^(?:which|who|whose|because|since|unless|only|provided|until|but not|not|nor|or|and (?:not|no"
+        r"|only|nothing|the|a|then)|so no|no|never|for|in|on|at|with|without|from|to|by|before|after|even"
+        r"|including|except|mostly|especially|always|like|as)\b"
+    ),
+    phrasings=synonyms(
+        "like love enjoy adore prefer fond|live living reside residing based|work working employed|allergy allergic"
+    ),
+    oneself=r"(?:I|I['’](?:m|ve|d|ll)|My|We|Our)\s[a-z]",
     forget=Pattern(
         rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|unlearn\b"
         r"|(?:don['’]t|do not|stop|never) (?:remember(?:ing)?|stor(?:e|ing)|sav(?:e|ing)|memori[sz](?:e|ing)"

@@ -8,7 +8,7 @@ from arc_common.text.languages.language import (
     Relation,
     Statements,
     kinds_of_words,
-    signal,
+    signals,
     synonyms,
     word_set,
 )
@@ -58,104 +58,68 @@ _KIN = (
     r"|tante|onkel|cousin(?:e)?|chef(?:in)?|kolleg(?:e|in)|nachbar(?:in)?|arzt|ärztin|hund|katze|vermieter(?:in)?)"
 )
 
-SIGNALS = (
-    signal(
-        "Verbot",
-        FactCategory.CONDITION,
-        0.7,
-        r"\b(?:niemals|auf keinen fall|keinesfalls|darf (?:man |ich |er |sie |wir )?(?:nicht|kein\w{0,2})"
-        r"|dürfen nicht|bloß nicht"
-        r"|verboten|tabu|(?:bitte|aber) (?:nicht|kein\w{0,2}|nie)|kein\w{0,2} \w+ (?:vor|nach|an|im|am|in|bei|mit))\b",
-    ),
-    signal(
-        "Allergie oder Ernährung",
-        FactCategory.CONDITION,
-        0.75,
-        r"allerg|unverträglich|intoleran|\b(?:vegan\w{0,3}|vegetari\w{2,6}|glutenfrei|laktosefrei|halal"
-        r"|koscher|diabet\w{2,5}|vertr(?:age|ägt) kein\w{0,2})\b",
-    ),
-    signal(
-        "Gesundheit",
-        FactCategory.STATE,
-        0.6,
-        r"\b(?:asthma|migräne|schwanger|operier\w{1,3}|operation|medikament\w{0,2}|tabletten|bluthochdruck"
-        r"|krankenhaus|verletzt|rollstuhl)\b",
-    ),
-    signal(
-        "Bedingung",
-        FactCategory.CONDITION,
-        0.5,
-        r"\b(?:nur (?:wenn|mit|am|an|ab|bis|für|nach|vor)|es sei denn|höchstens|mindestens|maximal|spätestens"
-        r"|frühestens|ausschließlich"
-        r"|nicht (?:vor|nach|mehr als|später als)|auf jeden fall|unbedingt|muss|müssen|ohne)\b|^(?:wenn|falls|sobald) ",
-    ),
-    signal(
-        "Entscheidung",
-        FactCategory.DECISION,
-        0.65,
-        r"\b(?:entschieden|beschlossen|vereinbart|ausgemacht|gewählt|gebucht|bestellt|storniert|abgesagt|verschoben"
-        r"|nehme(?:n)? (?:ich|wir)|(?:ich|wir) nehmen?|geeinigt|zugesagt|bestätigt)\b",
-    ),
-    signal(
-        "Vorliebe",
-        FactCategory.GENERAL,
-        0.5,
-        r"\b(?:mag|mögen|liebe|hasse|bevorzug\w{1,3}|am liebsten|lieblings\w{2,20}|lieber|kann \w+ nicht (?:leiden"
-        r"|ausstehen)|(?:trinke|esse|spiele|lese|höre|fahre|koche)\w{0,1} (?:\w+ ){0,2}gerne?)\b",
-    ),
-    signal(
-        "Person",
-        FactCategory.ENTITY,
-        0.6,
-        rf"\b(?:ich hei(?:ß|ss)e|mein name|ich bin (?!mir|nicht|der meinung|froh|gespannt|dankbar|sicher|gerade|so"
-        rf"|sehr)\w|ich wohne|ich arbeite|ich lebe|mein\w{{0,2}} {_KIN}|unser\w{{0,2}} {_KIN}|hei(?:ß|ss)t|geboren)\b",
-    ),
-    signal(
-        "Besitz",
-        FactCategory.ENTITY,
-        0.45,
-        rf"\b{_I} (?:\w+ ){{0,2}}(?:ist|sind|hat|haben|lautet|kostet|beginnt|endet)\b|\b(?:ich|wir) haben? "
-        rf"(?:ein\w{{0,2}}|zwei|drei|vier) ",
-    ),
-    signal(
-        "Zustand",
-        FactCategory.STATE,
-        0.5,
-        r"\b(?:kaputt|defekt|umgezogen|gekündigt|geändert|gewechselt|inzwischen|mittlerweile|nicht mehr"
-        r"|kein\w{0,2} \w+ mehr|seit|neuerdings|verkauft|verloren)\b",
-    ),
-    signal(
-        "Plan",
-        FactCategory.GENERAL,
-        0.35,
-        r"\b(?:ich|wir) (?:möchten?|wollen|will|planen?|brauchen?|suchen?|hoffen?|werden?)\b|\b(?:vor haben"
-        r"|habe vor|haben vor|geplant)\b",
-    ),
-    signal("Grund", FactCategory.GENERAL, 0.3, r"\b(?:weil|denn|deshalb|daher|wegen|damit)\b"),
-    signal(
-        "Menge",
-        FactCategory.NUMERIC,
-        0.4,
-        r"\b(?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|zwanzig|dreißig|hundert|tausend)\b|\b(?:mon"
-        r"|diens|donners|frei|sams|sonn)tags?\b|\bmittwochs?\b|\b(?:januar|februar|märz|april|mai|juni|juli|august"
-        r"|september|oktober|november|dezember)\b",
-    ),
+SIGNALS = signals(
+    {
+        ("Verbot", FactCategory.CONDITION, 0.7): (
+            r"\b(?:niemals|auf keinen fall|keinesfalls|darf (?:man |ich |er |sie |wir )?(?:nicht|kein\w{0,2})"
+            r"|dürfen nicht|bloß nicht|verboten|tabu|(?:bitte|aber) (?:nicht|kein\w{0,2}|nie)|kein\w{0,2} \w+ (?:vor"
+            r"|nach|an|im|am|in|bei|mit))\b"
+        ),
+        ("Allergie oder Ernährung", FactCategory.CONDITION, 0.75): (
+            r"allerg|unverträglich|intoleran|\b(?:vegan\w{0,3}|vegetari\w{2,6}|glutenfrei|laktosefrei|halal"
+            r"|koscher|diabet\w{2,5}|vertr(?:age|ägt) kein\w{0,2})\b"
+        ),
+        ("Gesundheit", FactCategory.STATE, 0.6): (
+            r"\b(?:asthma|migräne|schwanger|operier\w{1,3}|operation|medikament\w{0,2}|tabletten|bluthochdruck"
+            r"|krankenhaus|verletzt|rollstuhl)\b"
+        ),
+        ("Bedingung", FactCategory.CONDITION, 0.5): (
+            r"\b(?:nur (?:wenn|mit|am|an|ab|bis|für|nach|vor)|es sei denn|höchstens|mindestens|maximal|spätestens"
+            r"|frühestens|ausschließlich|nicht (?:vor|nach|mehr als|später als)|auf jeden fall|unbedingt|muss|müssen"
+            r"|ohne)\b|^(?:wenn|falls|sobald) "
+        ),
+        ("Entscheidung", FactCategory.DECISION, 0.65): (
+            r"\b(?:entschieden|beschlossen|vereinbart|ausgemacht|gewählt|gebucht|bestellt|storniert|abgesagt|verschoben"
+            r"|nehme(?:n)? (?:ich|wir)|(?:ich|wir) nehmen?|geeinigt|zugesagt|bestätigt)\b"
+        ),
+        ("Vorliebe", FactCategory.GENERAL, 0.5): (
+            r"\b(?:mag|mögen|liebe|hasse|bevorzug\w{1,3}|am liebsten|lieblings\w{2,20}|lieber|kann \w+ nicht (?:leiden"
+            r"|ausstehen)|(?:trinke|esse|spiele|lese|höre|fahre|koche)\w{0,1} (?:\w+ ){0,2}gerne?)\b"
+        ),
+        ("Person", FactCategory.ENTITY, 0.6): (
+            rf"\b(?:ich hei(?:ß|ss)e|mein name|ich bin (?!mir|nicht|der meinung|froh|gespannt|dankbar|sicher|gerade"
+            rf"|so|sehr)\w|ich wohne|ich arbeite|ich lebe|mein\w{{0,2}} {_KIN}|unser\w{{0,2}} {_KIN}|hei(?:ß|ss)t"
+            rf"|geboren)\b"
+        ),
+        ("Besitz", FactCategory.ENTITY, 0.45): (
+            rf"\b{_I} (?:\w+ ){{0,2}}(?:ist|sind|hat|haben|lautet|kostet|beginnt|endet)\b|\b(?:ich|wir) haben? "
+            rf"(?:ein\w{{0,2}}|zwei|drei|vier) "
+        ),
+        ("Zustand", FactCategory.STATE, 0.5): (
+            r"\b(?:kaputt|defekt|umgezogen|gekündigt|geändert|gewechselt|inzwischen|mittlerweile|nicht mehr"
+            r"|kein\w{0,2} \w+ mehr|seit|neuerdings|verkauft|verloren)\b"
+        ),
+        ("Plan", FactCategory.GENERAL, 0.35): (
+            r"\b(?:ich|wir) (?:möchten?|wollen|will|planen?|brauchen?|suchen?|hoffen?|werden?)\b|\b(?:vor haben"
+            r"|habe vor|haben vor|geplant)\b"
+        ),
+        ("Grund", FactCategory.GENERAL, 0.3): (r"\b(?:weil|denn|deshalb|daher|wegen|damit)\b"),
+        ("Menge", FactCategory.NUMERIC, 0.4): (
+            r"\b(?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|zwanzig|dreißig|hundert|tausend)\b"
+            r"|\b(?:mon|diens|donners|frei|sams|sonn)tags?\b|\bmittwochs?\b|\b(?:januar|februar|märz|april|mai|juni"
+            r"|juli|august|september|oktober|november|dezember)\b"
+        ),
+    }
 )
 
-ASSISTANT = (
-    signal(
-        "Zusage",
-        FactCategory.DECISION,
-        0.6,
-        r"\b(?:(?:ich )?habe? (?:ich )?(?:\w+ ){0,6}(?:gebucht|reserviert|storniert|bestätigt|geändert|eingetragen)"
-        r"|(?:wurde|ist) (?:\w+ ){0,4}(?:gebucht|reserviert|storniert|bestätigt))\b",
-    ),
-    signal(
-        "Nummer",
-        FactCategory.NUMERIC,
-        0.7,
-        r"\b\w{0,20}(?:nummer|code|kennung)\b[^.]{0,20}?(?:ist|lautet|:)",
-    ),
+ASSISTANT = signals(
+    {
+        ("Zusage", FactCategory.DECISION, 0.6): (
+            r"\b(?:(?:ich )?habe? (?:ich )?(?:\w+ ){0,6}(?:gebucht|reserviert|storniert|bestätigt|geändert|eingetragen)"
+            r"|(?:wurde|ist) (?:\w+ ){0,4}(?:gebucht|reserviert|storniert|bestätigt))\b"
+        ),
+        ("Nummer", FactCategory.NUMERIC, 0.7): (r"\b\w{0,20}(?:nummer|code|kennung)\b[^.]{0,20}?(?:ist|lautet|:)"),
+    }
 )
 
 ANSWERS = {

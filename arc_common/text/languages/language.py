@@ -67,11 +67,15 @@ class Signal:
     cased: bool = False
 
 
-def signal(
-    name: str, category: FactCategory, weight: float, *patterns: str, anchor: bool = False, cased: bool = False
-) -> Signal:
-    """Return a signal for any of some patterns, which are written in lower case unless `cased`."""
-    return Signal(name, category, weight, Pattern("|".join(patterns), cased=True), anchor, cased)
+def signals(table: Mapping[tuple[str, FactCategory, float], str], *, anchor: bool = False) -> tuple[Signal, ...]:
+    """Return the signals of a table; patterns with a capital are matched as they stand, others in lower case."""
+    return tuple(
+        Signal(name, category, weight, Pattern(text, cased=True), anchor, _CAPITAL.search(text) is not None)
+        for (name, category, weight), text in table.items()
+    )
+
+
+_CAPITAL = re.compile(r"(?<!\\)[A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,12 @@ class Found:
     end: int
 
 
-def find(signals: Sequence[Signal], clause: str) -> list[Found]:
+def find(sought: Sequence[Signal], clause: str) -> list[Found]:
     """Return the first match of each signal in a clause, in the signals' order."""
     small = clause.lower()  # takes less than half as long as ignoring case
     if len(small) != len(clause):  # a few capitals (İ) become two characters
         small = clause.translate(_SMALL)
-    matches = [(signal, signal.pattern.search(clause if signal.cased else small)) for signal in signals]
+    matches = [(signal, signal.pattern.search(clause if signal.cased else small)) for signal in sought]
     return [Found(signal, match.start(), match.end()) for signal, match in matches if match]
 
 
@@ -239,6 +243,25 @@ class Language:
     asking_words: frozenset[str] = frozenset()
     """Words of questions that say nothing about the topic: "explain"."""
 
+    labels: frozenset[str] = frozenset()
+    """Words that label and rephrase facts, which their source need not contain: "allergy", "works"."""
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    """Words for numbers: "twelve" and "dozen" are "12"."""
+    rules_out: Pattern = NEVER
+    """Words that rule something out without a negation: "forbidden"."""
+    preference: Pattern = NEVER
+    """A statement of what the user likes, or how they want to be answered: "I love …"."""
+    attitudes: frozenset[str] = frozenset()
+    """Words that express an attitude but not its object: "like", "really"."""
+    phrasings: Mapping[str, str] = field(default_factory=dict)
+    """Words of memories that mean the same: "adore" is "like"."""
+    subordinate: Pattern = NEVER
+    """The beginning of a clause that the next one completes: "when"."""
+    continues: Pattern = NEVER
+    """The beginning of a clause that completes the one before: "which"."""
+
+    oneself: str = "(?!)"
+    """The beginning of a sentence about its speaker: "I am"; titles are capitalised ("I Will Survive")."""
     forget: Pattern = NEVER
     """A request to forget the content of its sentence: "Forget that …"."""
     said_instead: Pattern = NEVER

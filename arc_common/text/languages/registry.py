@@ -1,14 +1,13 @@
-"""The languages that arc knows, and the detector of a text's language."""
+"""The languages that arc knows, the detector of a text's language, and patterns for texts in any language."""
 
 import re
-from functools import partial
 
 from arc_common.facts import FactCategory
 from arc_common.text.languages.chinese_japanese import CHINESE_JAPANESE
 from arc_common.text.languages.english import ENGLISH
 from arc_common.text.languages.german import GERMAN
 from arc_common.text.languages.korean import KOREAN
-from arc_common.text.languages.language import Language, Pattern, signal, word_set
+from arc_common.text.languages.language import Language, Pattern, signals, word_set
 
 LANGUAGES = (ENGLISH, GERMAN, KOREAN, CHINESE_JAPANESE)
 """The first of each script is the default if nothing distinguishes the others."""
@@ -64,103 +63,73 @@ _UNITS = (
     r"|bottles|cups|tablets|pills|users?|seats|licen[cs]es|floors?|bedrooms?|stars?|percent|[gwvlm]"
 )
 
-_anchor = partial(signal, anchor=True)
 
-ANCHORS = (
-    _anchor("email", FactCategory.ENTITY, 0.95, r"(?a)(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"),
-    _anchor(
-        "link",
-        FactCategory.ENTITY,
-        0.75,
-        r"(?a)(?:https?://|www\.)[^\s<>\"'）」]{3,300}"
-        r"|(?<![\w@.-])(?:[a-z0-9-]{1,40}\.){1,4}[a-z]{2,12}/[\w./#?=&%-]{1,200}",
-    ),
-    _anchor(
-        "phone",
-        FactCategory.ENTITY,
-        0.9,
-        r"(?<![\w-])(?:\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4}|\(?0\d{1,4}\)?[\s.-]\d{3,4}[\s.-]\d{3,4}"
-        r"|\d{3}[\s.-]\d{3}[\s.-]\d{4}|\d{3}-\d{4})(?![\w-])",
-    ),
-    _anchor(
-        "number",
-        FactCategory.NUMERIC,
-        0.9,
-        r"(?<![\w@./-])(?=[\w-]{0,24}\d)(?:[A-Z]{1,6}-?\d[\w-]{1,20}|[A-Z0-9]{2,10}(?:-[A-Z0-9]{1,12}){1,5}"
-        r"|\d[\dA-Z]{0,12}[A-Z][\dA-Z-]{1,12}|[A-Z][A-Z0-9]{4,15}|[a-z]{1,3}\d{4,16}|\d{7,20}|#\d{2,15})(?![\w@])",
-        cased=True,
-    ),
-    _anchor(
-        "amount",
-        FactCategory.NUMERIC,
-        0.8,
-        r"[$€£¥₩₹₽]\s?\d[\d,.]{0,18}\s?(?:k|m|bn|million|thousand)?|(?<![\w.,])\d[\d,.]{0,18}\s?(?:k\s)?(?:[$€£¥₩₹]"
-        r"|(?:euros?|dollars?|bucks|pounds sterling|quid|yen|won|usd|eur|gbp|krw|jpy|chf|cents|francs|rupees)\b)"
-        r"|\d[\d,.]{0,12}\s?(?:[천백십]?[만억천백]\s?){1,3}(?:\d{1,4}\s?[천백만]\s?){0,2}원?|\d[\d,.]{0,15}\s?(?:원"
-        r"|元|円|块|万|萬|美元|欧元)",
-    ),
-    _anchor(
-        "rate",
-        FactCategory.NUMERIC,
-        0.75,
-        r"(?<![\w.,])\d{1,4}(?:[.,]\d{1,4})?\s?(?:%|％|percent\b|퍼센트|프로(?![가-힣]))",
-    ),
-    _anchor(
-        "date",
-        FactCategory.NUMERIC,
-        0.75,
-        r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-        r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?\s(?:the\s)?\d{1,2}(?:st|nd|rd|th)?\b(?:,?\s\d{4})?"
-        r"|\b\d{1,2}(?:st|nd|rd|th)?\s(?:of\s)?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?"
-        r"|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\b(?:the\s)\d{1,2}(?:st|nd|rd"
-        r"|th)\b|\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b|\b\d{1,2}[/.]\d{1,2}[/.]\d{2,4}\b|\d{1,2}\s?월(?:\s?\d{1,2}\s?일)?"
-        r"|\d{4}\s?년|\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号號])?|\d{1,2}\s?[日号號]",
-    ),
-    _anchor(
-        "time",
-        FactCategory.NUMERIC,
-        0.7,
-        r"(?<![\d:.])(?:[01]?\d|2[0-4])(?::[0-5]\d(?:\s?[ap]\.?m\b\.?)?|\s?[ap]\.?m\b\.?|\s?o'?clock)"
-        r"|(?<!\d)\d{1,2}\s?시(?![간작도절]\b)(?:\s?(?:\d{1,2}\s?분|반))?|(?<!\d)\d{1,2}\s?[点點時](?:半|\d{1,2}分?)?",
-    ),
-    _anchor(
-        "size",
-        FactCategory.NUMERIC,
-        0.75,
-        r"(?<![\w.,])\d[\d.,]{0,8}\s?[x×*]\s?\d[\d.,]{0,8}(?:\s?[x×*]\s?\d[\d.,]{0,8})?",
-    ),
-    _anchor(
-        "quantity",
-        FactCategory.NUMERIC,
-        0.65,
-        rf"(?<![\w.,])\d[\d,.]{{0,15}}[\s-]?(?:{_UNITS})\b"
-        r"|\d[\d,.]{0,12}\s?(?:킬로|그램|리터|미터|센티|인치|평|개|명|분|살|세|대|마리|번|잔|병|장|권|켤레|채|층|호|동|박|일|주|달|개월|년|시간|인분"
-        r"|인|사이즈|호선|학년)"
-        r"|\d[\d,.]{0,12}\s?(?:公里|公斤|厘米|米|分钟|小时|天|周|个月|岁|歳|人|位|个|間|分|名|階|層|層|次|回|本|枚|冊|匹|台)",
-    ),
-    _anchor(
-        "figure",
-        FactCategory.NUMERIC,
-        0.45,
-        r"(?<![\w.,])\d{1,3}(?:[,.\u202f]\d{3}){1,5}(?:[.,]\d{1,2})?|(?<![\w.,])\d{1,15}(?:[.,:]\d{1,6})?",
-    ),
-    _anchor("name", FactCategory.ENTITY, 0.4, r"[“\"「『《‘][^“”\"」』》’\n]{2,50}[”\"」』》’]"),
+ANCHORS = signals(
+    {
+        ("email", FactCategory.ENTITY, 0.95): (r"(?a)(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"),
+        ("link", FactCategory.ENTITY, 0.75): (
+            r"(?a)(?:https?://|www\.)[^\s<>\"'）」]{3,300}"
+            r"|(?<![\w@.-])(?:[a-z0-9-]{1,40}\.){1,4}[a-z]{2,12}/[\w./#?=&%-]{1,200}"
+        ),
+        ("phone", FactCategory.ENTITY, 0.9): (
+            r"(?<![\w-])(?:\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4}"
+            r"|\(?0\d{1,4}\)?[\s.-]\d{3,4}[\s.-]\d{3,4}|\d{3}[\s.-]\d{3}[\s.-]\d{4}|\d{3}-\d{4})(?![\w-])"
+        ),
+        ("number", FactCategory.NUMERIC, 0.9): (
+            r"(?<![\w@./-])(?=[\w-]{0,24}\d)(?:[A-Z]{1,6}-?\d[\w-]{1,20}|[A-Z0-9]{2,10}(?:-[A-Z0-9]{1,12}){1,5}"
+            r"|\d[\dA-Z]{0,12}[A-Z][\dA-Z-]{1,12}|[A-Z][A-Z0-9]{4,15}|[a-z]{1,3}\d{4,16}|\d{7,20}|#\d{2,15})(?![\w@])"
+        ),
+        ("amount", FactCategory.NUMERIC, 0.8): (
+            r"[$€£¥₩₹₽]\s?\d[\d,.]{0,18}\s?(?:k|m|bn|million|thousand)?|(?<![\w.,])\d[\d,.]{0,18}\s?(?:k\s)?(?:[$€£¥₩₹]"
+            r"|(?:euros?|dollars?|bucks|pounds sterling|quid|yen|won|usd|eur|gbp|krw|jpy|chf|cents|francs|rupees)\b)"
+            r"|\d[\d,.]{0,12}\s?(?:[천백십]?[만억천백]\s?){1,3}(?:\d{1,4}\s?[천백만]\s?){0,2}원?|\d[\d,.]{0,15}\s?(?:원"
+            r"|元|円|块|万|萬|美元|欧元)"
+        ),
+        ("rate", FactCategory.NUMERIC, 0.75): (
+            r"(?<![\w.,])\d{1,4}(?:[.,]\d{1,4})?\s?(?:%|％|percent\b|퍼센트|프로(?![가-힣]))"
+        ),
+        ("date", FactCategory.NUMERIC, 0.75): (
+            r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+            r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?\s(?:the\s)?\d{1,2}(?:st|nd|rd|th)?\b(?:,?\s\d{4})?"
+            r"|\b\d{1,2}(?:st|nd|rd|th)?\s(?:of\s)?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?"
+            r"|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\b(?:the\s)\d{1,2}(?:st"
+            r"|nd|rd|th)\b|\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b|\b\d{1,2}[/.]\d{1,2}[/.]\d{2,4}\b"
+            r"|\d{1,2}\s?월(?:\s?\d{1,2}\s?일)?|\d{4}\s?년|\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号號])?|\d{1,2}\s?[日号號]"
+        ),
+        ("time", FactCategory.NUMERIC, 0.7): (
+            r"(?<![\d:.])(?:[01]?\d|2[0-4])(?::[0-5]\d(?:\s?[ap]\.?m\b\.?)?|\s?[ap]\.?m\b\.?|\s?o'?clock)"
+            r"|(?<!\d)\d{1,2}\s?시(?![간작도절]\b)(?:\s?(?:\d{1,2}\s?분|반))?|(?<!\d)\d{1,2}\s?[点點時](?:半"
+            r"|\d{1,2}分?)?"
+        ),
+        ("size", FactCategory.NUMERIC, 0.75): (
+            r"(?<![\w.,])\d[\d.,]{0,8}\s?[x×*]\s?\d[\d.,]{0,8}(?:\s?[x×*]\s?\d[\d.,]{0,8})?"
+        ),
+        ("quantity", FactCategory.NUMERIC, 0.65): (
+            rf"(?<![\w.,])\d[\d,.]{{0,15}}[\s-]?(?:{_UNITS})\b"
+            r"|\d[\d,.]{0,12}\s?(?:킬로|그램|리터|미터|센티|인치|평|개|명|분|살|세|대|마리|번|잔|병|장|권|켤레|채|층"
+            r"|호|동|박|일|주|달|개월|년|시간|인분|인|사이즈|호선|학년)|\d[\d,.]{0,12}\s?(?:公里|公斤|厘米|米|分钟"
+            r"|小时|天|周|个月|岁|歳|人|位|个|間|分|名|階|層|層|次|回|本|枚|冊|匹|台)"
+        ),
+        ("figure", FactCategory.NUMERIC, 0.45): (
+            r"(?<![\w.,])\d{1,3}(?:[,.\u202f]\d{3}){1,5}(?:[.,]\d{1,2})?|(?<![\w.,])\d{1,15}(?:[.,:]\d{1,6})?"
+        ),
+        ("name", FactCategory.ENTITY, 0.4): (r"[“\"「『《‘][^“”\"」』》’\n]{2,50}[”\"」』》’]"),
+    },
+    anchor=True,
 )
 """What counts as a fact in any language: addresses, codes, amounts, dates, times, sizes and quotations."""
 
 SEEKING_LATIN = Pattern(
-    # words that ask, requests, and what was forgotten: Spanish, Portuguese, French, German, Italian, Dutch and others
+    # words that ask, requests, and what was forgotten: Spanish, Portuguese, French, Italian, Dutch and others
     r"(?<!\w)(?:¿|qué|quién(?:es)?|cuál(?:es)?|cuándo|dónde|cómo|cuánt[oa]s?|d[ai]me|deme|recu[eé]rdame|mu[eé]strame"
     r"|ay[uú]dame|olvid(?:é|ado)|no\s(?:recuerdo|me\sacuerdo)|por\sfavor|qual|quais|quem|quando|onde|quant[oaie]s?"
     r"|diga|lembre|esqueci|(?:le|la)?quel(?:le)?s?|qui|où|combien|pourquoi|quoi|est-ce|qu['’]est|dis[-\s]moi|rappelle"
-    r"|\w{2,20}-(?:moi|nous)|\w{1,20}-(?:t-)?(?:je|tu|il|elle|on|vous|ils|elles)|oublié|me\ssouviens|s['’]il\s(?:te|vous)"
-    r"|svp|stp|wer|wen|wem|wie|wo|woher|wohin|wann|warum|wieso|weshalb|welche[rsnm]?|wieviel|wessen|(?:sag|gib|zeig|nenn)e?"
-    r"\smir|hilf|erinner\w{1,3}|vergessen|weiß\s(?:ich\s)?nicht|bitte|chi|dove|perché|quale|quali|dimmi|ricordami"
-    r"|dimenticato|per\sfavore|wanneer|waar|welke|hoeveel|nerede|kimin|kaç|siapa|berapa|kapan|mana)(?!\w)"
+    r"|\w{2,20}-(?:moi|nous)|\w{1,20}-(?:t-)?(?:je|tu|il|elle|on|vous|ils|elles)|oublié|me\ssouviens|s['’]il\s(?:te"
+    r"|vous)|svp|stp|chi|dove|perché|quale|quali|dimmi|ricordami|dimenticato|per\sfavore|wie|wanneer|waar|welke"
+    r"|hoeveel|nerede|kimin|kaç|siapa|berapa|kapan|mana)(?!\w)"
     # at the beginning also without accents, and verbs before their subjects
-    r"|^(?:y\s|e\s|et\s|und\s)?(?:que|cual(?:es)?|cuando|donde|como|quien(?:es)?|cuant[oa]s?|por\sque|comment|quand"
-    r"|(?:me\s)?(?:puede|podría)s?|sabes|recuerdas|te\sacuerdas|(?:tu\s)?peux|(?:vous\s)?pouvez|ist|sind|war|hat|hast"
-    r"|habe?|haben|kann|kannst|können|könntest|könnten|weißt|kennst|gibt)\s\w",
+    r"|^(?:y\s|e\s|et\s)?(?:que|cual(?:es)?|cuando|donde|como|quien(?:es)?|cuant[oa]s?|por\sque|comment|quand"
+    r"|(?:me\s)?(?:puede|podría)s?|sabes|recuerdas|te\sacuerdas|(?:tu\s)?peux|(?:vous\s)?pouvez)\s\w"
 )
 SEEKING_CYRILLIC = Pattern(
     r"(?<!\w)(?:кто|ко(?:го|му)|кем|что|ч(?:его|ему|ем|ём)|ч(?:ей|ья|ье|ьё|ьи|ью)|где|куда|откуда|когда|как"
