@@ -1,7 +1,6 @@
 """DiversityReranker: maximal marginal relevance (Carbonell & Goldstein 1998), in time linear in the candidates."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Sized
-from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from arc_common.documents import ScoredDocument
@@ -65,27 +64,18 @@ def jaccard_mmr(
     """Select documents as `vector_mmr` does, but by the Jaccard similarity of their sets of terms."""
     import numpy as np  # noqa: PLC0415 - a tenth of a second that importing arc must not cost
 
-    numbers: dict[str, int] = {}
     try:
-        sizes = np.array([len(terms) for terms in term_sets], dtype=np.int64)
-        columns = np.fromiter(
-            (numbers.setdefault(term, len(numbers)) for term in chain.from_iterable(term_sets)), dtype=np.int64
-        )
+        texts = [frozenset(terms) for terms in term_sets]
     except TypeError as error:
         raise InvalidInputError("term_sets", term_sets, "the terms of each document") from error
-    if len(columns) != sizes.sum():
-        raise InvalidInputError("term_sets", term_sets, "the terms of each document, to be read twice")
-    rows = np.repeat(np.arange(len(sizes)), sizes)
-    starts = np.concatenate(([0], np.cumsum(sizes)))
 
     def similarities(place: int) -> "NDArray[np.floating]":
-        is_own = np.zeros(len(numbers), dtype=bool)
-        is_own[columns[starts[place] : starts[place + 1]]] = True
-        shared = np.bincount(rows[is_own[columns]], minlength=len(sizes))
-        jaccard: NDArray[np.floating] = shared / np.maximum(sizes + sizes[place] - shared, 1)
+        shared = np.array([len(texts[place] & terms) for terms in texts], dtype=np.float64)
+        sizes = np.array([len(terms) for terms in texts]) + len(texts[place]) - shared
+        jaccard: NDArray[np.floating] = shared / np.maximum(sizes, 1)
         return jaccard
 
-    return _taken(_gains(relevance, len(sizes), top_k, trade_off), similarities, top_k, 1 - trade_off)
+    return _taken(_gains(relevance, len(texts), top_k, trade_off), similarities, top_k, 1 - trade_off)
 
 
 def _gains(relevance: "ArrayLike", count: int, top_k: int, trade_off: float) -> "NDArray[np.float64]":

@@ -198,7 +198,7 @@ def test_bad_numbers_are_refused_by_name():
     for query in ([1.0], [float("nan"), 1.0], ["x", "y"]):
         with pytest.raises(InvalidInputError, match="query_vector"):
             query_mmr(query, [[1.0, 0.0]], top_k=1)
-    for terms in (None, 5, [None], [5], ({one} for one in "a")):
+    for terms in (None, 5, [None], [5]):
         with pytest.raises(InvalidInputError, match="term_sets"):
             jaccard_mmr([1.0], terms, top_k=1)
 
