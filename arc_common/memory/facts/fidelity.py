@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,7 +11,7 @@ from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.long_term.contradictions import contradicts, is_changed, is_negated
 from arc_common.text import analyze_query
 from arc_common.text.analyzer import is_common, words_of
-from arc_common.text.languages.korean import stem_of_verb, strip_particles
+from arc_common.text.languages.korean import noun_of, stem_of_verb, strip_particles
 from arc_common.text.languages.registry import LANGUAGES
 from arc_common.text.sentences import sentences_of
 
@@ -38,8 +38,6 @@ _LONG_NUMBER = 6
 _NOT_WORD = re.compile(r"[\W_]+")
 _SUFFIX = re.compile(r"(?:'s|’s|ies|ing|ed|es|s|ly|e|y)$")
 _NAME = re.compile(r"(?<=[^\s.!?:;] )[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’&-]{1,30}")
-_COPULA = re.compile(r"(?<=[가-힣])(?:이다|이고|임|입니다|이에요|예요|이었다|였다|다)$")
-_VERBAL_NOUN = re.compile(r"^([가-힣]{2,})(?:하|해|했|한|할|합|함|되|돼|됐|된|될|됩|됨)[가-힣]{0,4}$")
 _VERB = re.compile(r"^[가-힣]{1,10}(?:다|요|고|음|까|죠)$")
 
 
@@ -113,28 +111,12 @@ def _essentials(text: str) -> tuple[list[str], list[str], list[str]]:
     names = [name for name in names if not any(character.isdigit() for character in name)]
     inside = "\x00".join(values)
     words = []
-    for word in _without_verb(words_of(_folded(text))[:_MAX_WORDS]):
+    for word in map(noun_of, words_of(_folded(text))[:_MAX_WORDS]):
         if any(character.isdigit() for character in word) or word in inside or is_common(word):
             continue
         if word not in _LABELS and strip_particles(word) not in _LABELS:
             words.append(word)
     return values, names, words
-
-
-def _without_verb(words: Sequence[str]) -> Iterator[str]:
-    """Yield the words, with Korean nouns stripped of their verb ending or copula ("결혼했다", "의사입니다")."""
-    for word in words:
-        noun = _COPULA.sub("", word) if _is_copula(word) else word
-        verbal = _VERBAL_NOUN.match(noun)
-        yield verbal[1] if verbal else noun
-
-
-def _is_copula(word: str) -> bool:
-    """Return whether a Korean word is a noun with a copula; a bare "-다" is one only after a vowel."""
-    if not (match := _COPULA.search(word)):
-        return False
-    before = ord(word[match.start() - 1]) - ord("가")
-    return match[0] != "다" or (before % 28 == 0 and not word.endswith(("하다", "되다", "가다", "오다")))
 
 
 def _has_values(text: _Text, values: Sequence[str], names: Sequence[str]) -> bool:

@@ -33,13 +33,10 @@ _FIRST_NAME = re.compile(r"\W{0,8}([A-ZÀ-ÖØ-ÞĀ-Ž][\w&-]+)")
 _OTHER_SCRIPT = re.compile(r"[^\W\d_A-Za-z\u00aa-\u024f]")
 _SPELLINGS = ((re.compile("(?<=[a-z]{2})our"), "or"), (re.compile("(?<=[a-z]{2})is(?=e|ing|ation)"), "iz"))
 _LIGHT = word_set("the a an also really very")
-_SUBJECT = word_set("user i i'm i've 사용자 저 제 나 내")
-"""Words for the user, whom memories are about."""
-
+_SUBJECT = frozenset().union(*(language.speaker for language in LANGUAGES))
 _BE = word_set("is are am be")
 _LEADS_ON = word_set("of in at for by to")
-_DIRECTED = word_set("to from than over under before after until instead against without 보다 대신")
-"""Words whose two sides cannot be swapped."""
+_DIRECTED = frozenset().union(*(language.directed for language in LANGUAGES))
 
 _SYNONYMS = {word: first for language in LANGUAGES for word, first in language.phrasings.items()}
 

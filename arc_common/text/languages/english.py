@@ -756,6 +756,8 @@ ENGLISH = Language(
     phrasings=synonyms(
         "like love enjoy adore prefer fond|live living reside residing based|work working employed|allergy allergic"
     ),
+    speaker=word_set("user i i'm i've"),
+    directed=word_set("to from than over under before after until instead against without"),
     oneself=r"(?:I|I['’](?:m|ve|d|ll)|My|We|Our)\s[a-z]",
     forget=Pattern(
         rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|unlearn\b"

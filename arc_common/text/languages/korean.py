@@ -74,6 +74,20 @@ _NATIVE = (
 _COUNTER = "명|분|개|대|마리|살|번|시|잔|병|장|권|켤레|채|송이|그루|벌|통|팩|박스|상자|봉지|자루|포대|판|끼"
 "|달|군데|가지|곳|칸|층|자리|사람|쌍|모금|알"
 
+_COPULA = Pattern(r"(?<=[가-힣])(?:이다|이고|임|입니다|이에요|예요|이었다|였다|다)$")
+_VERBAL_NOUN = Pattern(r"^([가-힣]{2,})(?:하|해|했|한|할|합|함|되|돼|됐|된|될|됩|됨)[가-힣]{0,4}$")
+
+
+def noun_of(word: str) -> str:
+    """Return a word without its copula or verb ending ("의사입니다", "결혼했다"); a bare "-다" follows a vowel."""
+    if copula := _COPULA.search(word):
+        is_after_vowel = (ord(word[copula.start() - 1]) - ord("가")) % 28 == 0
+        if copula[0] != "다" or (is_after_vowel and not word.endswith(("하다", "되다", "가다", "오다"))):
+            word = word[: copula.start()]
+    verbal = _VERBAL_NOUN.match(word)
+    return str(verbal[1]) if verbal else word
+
+
 SIGNALS = signals(
     {
         ("금지", FactCategory.CONDITION, 0.7): (
@@ -476,6 +490,8 @@ KOREAN = Language(
         "like 좋아한다 좋아합니다 좋아해요 선호한다|live 산다 삽니다 살아요 거주한다"
         "|work 일한다 일합니다 일해요 근무한다|있다 있습니다 있어요 있음"
     ),
+    speaker=word_set("사용자 저 제 나 내"),
+    directed=word_set("보다 대신"),
     oneself=r"(?:저|제|나|내|난|전|우리|저희)(?:[는가도의]|\s)",
     forget=Pattern(
         r"(?:잊어\s?버려|잊어|까먹어)\s?(?:줘|줄래|주세요|주십|주시|주고|라(?![가-힣]))|잊으(?:세요|십)|기억(?:은"

@@ -260,6 +260,10 @@ class Language:
     continues: Pattern = NEVER
     """The beginning of a clause that completes the one before: "which"."""
 
+    speaker: frozenset[str] = frozenset()
+    """Words for the user, whom memories are about: "user", "i"."""
+    directed: frozenset[str] = frozenset()
+    """Words whose two sides can't be swapped: "than"."""
     oneself: str = "(?!)"
     """The beginning of a sentence about its speaker: "I am"; titles are capitalised ("I Will Survive")."""
     forget: Pattern = NEVER
