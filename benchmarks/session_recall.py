@@ -22,8 +22,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.recall.ranking import rank, recall
 from arc_common.messages import Message, Role
+from tests.support.message_recall import rank, recall
 from tests.support.planted_facts import FACT_SETS, build_conversation, load_facts
 
 OTHER_SETS = (

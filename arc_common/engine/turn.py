@@ -24,6 +24,7 @@ from arc_common.engine.documents import documents_of_turn
 from arc_common.memories import ScoredMemory
 from arc_common.memory.artifacts import excerpts_of
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
+from arc_common.memory.summaries.trigger import is_summarised
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
 from arc_common.prompts.context import render_idle_note
@@ -69,18 +70,10 @@ def with_recollections(
     notes: tuple[str, ...] = ()
     others = settings.recall.scope == "user" and key.user_id is not None
     if settings.recall.enabled and (others or hidden != 0):
-        top_k, diversity = settings.recall.top_k, settings.recall.diversity
+        top_k = settings.recall.top_k
         if hidden is not None and not others:
             top_k = min(top_k, max(hidden // 4, 1))
-        found, notes = runtime.recall.for_turn(
-            key,
-            query,
-            shown=shown,
-            top_k=top_k,
-            diversity=diversity,
-            boundary=layers.boundary,
-            turn=layers.turn,
-        )
+        found, notes = runtime.recall.for_turn(key, query, layers=layers, shown=shown, top_k=top_k)
     chosen = tuple(fact for fact in layers.recalled if fact.id in facts)
     count = runtime.context_counter.count
     recollected = replace(
@@ -320,8 +313,7 @@ class Reader:
             return None, ()
         remembered = memory.read(self._key, room)
         state = remembered.state
-        trigger = self._runtime.settings.summary.trigger_message_count
-        if state is None or (state.view is None and state.message_count <= trigger):
+        if state is None or not is_summarised(state, self._runtime.settings.summary):
             return None, remembered.notes
         read = self._with_question(state.messages)
         messages = tuple(stored.message for stored in read)

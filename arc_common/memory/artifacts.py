@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from heapq import merge
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,8 @@ def choose(
         replace(one, excerpts=excerpts_of(one.artifact.text, question, longest=_longest(one.artifact.text)))
         for one in _admitted(question, _reranked(question, tools, terms), settings)
     ]
-    ranked = _merged(stated, _distinct(looked_up)[: settings.max_tool_snippets])
+    snippets = _distinct(looked_up)[: settings.max_tool_snippets]
+    ranked = list(merge(stated, snippets, key=lambda one: -one.score))  # keeps the order within each
     return ranked[: min(settings.top_k, settings.final_top_k)]
 
 
@@ -151,15 +153,6 @@ def _distinct(snippets: Sequence[ScoredArtifact]) -> list[ScoredArtifact]:
     for one in snippets:
         first.setdefault(one.excerpts, one)
     return list(first.values())
-
-
-def _merged(facts: Sequence[ScoredArtifact], tools: Sequence[ScoredArtifact]) -> list[ScoredArtifact]:
-    """Merge both lists by score; the order within each list is kept."""
-    merged: list[ScoredArtifact] = []
-    left, right = list(facts), list(tools)
-    while left and right:
-        merged.append((left if left[0].score >= right[0].score else right).pop(0))
-    return [*merged, *left, *right]
 
 
 class SessionArtifacts:

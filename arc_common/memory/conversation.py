@@ -109,6 +109,33 @@ class LoadedHistory:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The most turns, messages and tokens that a request can show; `None` for no limit."""
+
+    turns: int | None
+    messages: int | None
+    tokens: int | None
+
+    def are_passed(self, shown: Sequence[StoredMessage], tokens: int) -> bool:
+        """Return whether any further message would be left out; the newest turn's user message never is."""
+        turns = sum(map(opens_a_turn, shown))
+        return turns > 0 and (
+            (self.turns is not None and turns > self.turns)
+            or (self.messages is not None and len(shown) > self.messages)
+            or (self.tokens is not None and tokens > self.tokens)
+        )
+
+    def leave_room(self, shown: Sequence[StoredMessage], tokens: int) -> bool:
+        """Return whether only tokens exclude the preceding turn, and more than a tenth of them is left."""
+        return (
+            self.tokens is not None
+            and tokens < self.tokens * _USED
+            and (self.turns is None or sum(map(opens_a_turn, shown)) < self.turns)
+            and (self.messages is None or len(shown) < self.messages)
+        )
+
+
 class ConversationLog:
     """Reads and writes the messages of one conversation in a store."""
 
@@ -153,8 +180,14 @@ class ConversationLog:
         count: Callable[[Message], int] | None = None,
     ) -> LoadedHistory:
         """Load the newest messages until a limit is exceeded and one is the user's, or load all."""
+        limits = _Limits(max_turns, max_messages, max_tokens)
         loaded: list[StoredMessage] = []
         tokens: dict[int, int] = {}
+
+        def total(shown: Sequence[StoredMessage]) -> int:
+            raw = sum(tokens[id(kept.message)] for kept in shown)
+            return raw if count else corrected(self._counter, raw)
+
         size = _FIRST_CHUNK
         while True:
             before = loaded[0].seq if loaded else None
@@ -162,18 +195,14 @@ class ConversationLog:
             loaded[:0] = chunk
             tokens.update(self.raw_tokens(chunk, count))
             shown = _showable(loaded)
-            total = sum(tokens[id(kept.message)] for kept in shown)
-            total = total if count else corrected(self._counter, total)
-            if len(chunk) < size or _enough(shown, total, max_turns, max_messages, max_tokens):
+            if len(chunk) < size or limits.are_passed(shown, total(shown)):
                 break
             size *= 2
         exhausted = len(chunk) < size
         if not exhausted:
             whole = _whole_turns(loaded)
             shown = _showable(whole)
-            used = sum(tokens[id(kept.message)] for kept in shown)
-            used = used if count else corrected(self._counter, used)
-            if len(whole) < len(loaded) and _has_room(shown, used, max_turns, max_messages, max_tokens):
+            if len(whole) < len(loaded) and limits.leave_room(shown, total(shown)):
                 question = self.newest_question(before=loaded[0].seq)
                 if question is not None:
                     whole = [question, *loaded]
@@ -256,38 +285,6 @@ def _showable(loaded: Sequence[StoredMessage]) -> list[StoredMessage]:
     exchanges, _ = exchanges_of([stored.message for stored in loaded if says_something(stored.message)])
     shown = {id(message) for exchange in exchanges if exchange.complete for message in exchange.messages}
     return [stored for stored in loaded if id(stored.message) in shown]
-
-
-def _enough(
-    shown: Sequence[StoredMessage],
-    tokens: int,
-    max_turns: int | None,
-    max_messages: int | None,
-    max_tokens: int | None,
-) -> bool:
-    """Return whether any further message would be left out; the newest turn's user message never is."""
-    turns = sum(map(opens_a_turn, shown))
-    return turns > 0 and (
-        (max_turns is not None and turns > max_turns)
-        or (max_messages is not None and len(shown) > max_messages)
-        or (max_tokens is not None and tokens > max_tokens)
-    )
-
-
-def _has_room(
-    shown: Sequence[StoredMessage],
-    tokens: int,
-    max_turns: int | None,
-    max_messages: int | None,
-    max_tokens: int | None,
-) -> bool:
-    """Return whether only tokens exclude the preceding turn, and more than a tenth of them is left."""
-    return (
-        max_tokens is not None
-        and tokens < max_tokens * _USED
-        and (max_turns is None or sum(map(opens_a_turn, shown)) < max_turns)
-        and (max_messages is None or len(shown) < max_messages)
-    )
 
 
 def opens_a_turn(stored: StoredMessage) -> bool:

@@ -66,11 +66,9 @@ class FactIndex:
 
     def shares(self, query: str) -> list[tuple[Fact, float]]:
         """Return all facts, the most important first, each with its share of a perfect match (0 for none)."""
-        found = self._index.ranked(query)
-        ids = list(self._index.ids)
         best: dict[str, float] = {}
-        for place, score in zip(found.places, found.scores, strict=True):
-            best.setdefault(ids[place], score / found.ideal)
+        for place, share in self._index.ranked(query).shares.items():
+            best.setdefault(self._index.ids[place], share)
         return [(fact, best.get(fact_id, 0.0)) for fact_id, fact in self.facts.items()]
 
     def search(

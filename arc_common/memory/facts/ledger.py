@@ -49,45 +49,48 @@ def merged(
             grounded=grounded,
         )
 
-    others = [fact for fact in known if fact.segment != segment.start and fact.holds]
-    earlier: dict[str, list[tuple[str, Fact]]] = {}
-    later: dict[str, list[tuple[str, Fact]]] = {}
-    for other in others:
-        side = earlier if other.segment < segment.start else later
-        side.setdefault(folded(other.key), []).append((folded(other.value), other))
-    facts: dict[tuple[str, str], Fact] = {}
-    for proposal, maker in giving_way(proposed):
-        key, value = folded(proposal.key), folded(proposal.value)
-        fact = stored(proposal, maker)
-        facts.pop((key, value), None)  # so that the last one also comes last
-        for place, before in facts.items():
-            if place[0] == key and maker == before.made_by == "rules" and contradicts(fact.value, before.value):
-                facts[place] = replace(before, superseded_by=fact.id)
-        facts[key, value] = fact
-    for place, fact in giving_way(list(facts.items())):
-        if taker := next(
-            (one.id for said, one in later.get(place[0], ()) if _ends(one, fact, said == place[1], contradicts)), None
-        ):
-            facts[place] = replace(fact, superseded_by=taker)
-    superseded: dict[str, str] = {}
+    facts = _of_one_leaf([stored(proposal, maker) for proposal, maker in giving_way(proposed)], contradicts)
+    earlier = _by_key(fact for fact in known if fact.holds and fact.segment < segment.start)
+    later = _by_key(fact for fact in known if fact.holds and fact.segment > segment.start)
     for (key, value), fact in giving_way(list(facts.items())):
-        for said, other in earlier.get(key, ()):
-            if _ends(fact, other, said == value, contradicts):
-                superseded[other.id] = fact.id
+        taker = next((one.id for one in later.get(key, ()) if _ends(one, fact, contradicts)), None)
+        facts[key, value] = replace(fact, superseded_by=taker) if taker else fact
+    superseded = {
+        other.id: fact.id
+        for (key, _), fact in giving_way(list(facts.items()))
+        for other in earlier.get(key, ())
+        if _ends(fact, other, contradicts)
+    }
     gone = {folded(key) for key in removed_keys} - {key for key, _ in facts}
-    removed = tuple(
-        other.id
-        for key, others_of_key in earlier.items()
-        for _, other in others_of_key
-        if key in gone and other.id not in superseded
-    )
+    removed = tuple(other.id for key in earlier if key in gone for other in earlier[key] if other.id not in superseded)
     invented = (stored(proposal, "model", grounded=False) for proposal in ungrounded)
     return Commit(segment, (*facts.values(), *invented), superseded, removed)
 
 
-def _ends(later: Fact, earlier: Fact, is_same: bool, contradicts: Callable[[str, str], bool]) -> bool:
+def _of_one_leaf(proposed: Iterable[Fact], contradicts: Callable[[str, str], bool]) -> dict[tuple[str, str], Fact]:
+    """Return facts by folded key and value: the last of equal ones, each superseded by a later one that ends it."""
+    facts: dict[tuple[str, str], Fact] = {}
+    for fact in proposed:
+        key, value = folded(fact.key), folded(fact.value)
+        facts.pop((key, value), None)  # so that the last one also comes last
+        for place, before in facts.items():
+            by_rules = fact.made_by == before.made_by == "rules"
+            if place[0] == key and by_rules and contradicts(fact.value, before.value):
+                facts[place] = replace(before, superseded_by=fact.id)
+        facts[key, value] = fact
+    return facts
+
+
+def _by_key(facts: Iterable[Fact]) -> dict[str, list[Fact]]:
+    found: dict[str, list[Fact]] = {}
+    for fact in facts:
+        found.setdefault(folded(fact.key), []).append(fact)
+    return found
+
+
+def _ends(later: Fact, earlier: Fact, contradicts: Callable[[str, str], bool]) -> bool:
     """Return whether a later fact replaces an earlier one with the same key."""
-    if later.made_by == "model" or is_same:
+    if later.made_by == "model" or folded(later.value) == folded(earlier.value):
         return True
     return earlier.made_by == "rules" and contradicts(later.value, earlier.value)
 

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -150,9 +150,6 @@ class Holdings:
 
     def __len__(self) -> int:
         return len(self._outlines)
-
-    def __iter__(self) -> Iterator[MemoryOutline]:
-        return iter(list(self._outlines.values()))
 
     def __getitem__(self, memory_id: str) -> MemoryOutline:
         return self._outlines[memory_id]

@@ -77,6 +77,11 @@ def decide(
     def joins(status: MemoryStatus) -> bool:
         return status is proposed.status or (not by_hand and (is_active or status is MemoryStatus.REJECTED))
 
+    def new() -> Decision:
+        said = proposed.valid_from or now
+        replaces = proposed.replaces
+        return placed(proposed.text, holdings, said=said, replaces=replaces, outranked=outranked, overruled=overruled)
+
     def joined(outcome: Outcome, twin: str) -> Decision:
         status = holdings[twin].status
         if status is MemoryStatus.REJECTED:
@@ -86,17 +91,6 @@ def decide(
         place = new()
         others = () if place.superseded_by else (name for name in place.superseded if name != twin)
         return Decision(outcome, twin, superseded=tuple(others))
-
-    def new() -> Decision:
-        said = proposed.valid_from or now
-        return placed(
-            proposed.text,
-            holdings,
-            said=said,
-            replaces=proposed.replaces,
-            outranked=outranked,
-            overruled=overruled,
-        )
 
     exact = holdings.same_text(proposed.text)
     if exact is not None:

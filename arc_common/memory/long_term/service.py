@@ -217,7 +217,7 @@ def _scopes_of(key: SessionKey) -> Iterator[Scope]:
 
 
 _PAGE = 64
-"""The most places read at once, and so the most messages in one request to the model."""
+"""The most messages in one request to the model."""
 
 MOST_WITHOUT_ANSWER = 8
 """The number of unanswered user messages at which they are read without an answer."""
@@ -225,18 +225,8 @@ MOST_WITHOUT_ANSWER = 8
 
 def unread(conversations: ConversationStore, key: SessionKey, *, after: int) -> tuple[list[StoredMessage], bool]:
     """Return the messages after a place, at most 64, oldest first; and whether more follow."""
-    newest = conversations.read(key, limit=1)
-    end = newest[0].seq if newest else 0
-    if end <= after:
-        return [], False
-    oldest = conversations.read(key, after=0, limit=1)  # a message limit may have removed those before it
-    first = max(after + 1, oldest[0].seq if oldest else 0)
-    while first <= end:
-        found = conversations.read(key, after=first - 1, before=first + _PAGE)
-        if found:
-            return found, found[-1].seq < end
-        first += _PAGE
-    return [], False
+    found = conversations.read(key, after=after, limit=_PAGE + 1)
+    return found[:_PAGE], len(found) > _PAGE
 
 
 def due(messages: Sequence[StoredMessage], *, more: bool) -> Sequence[StoredMessage]:

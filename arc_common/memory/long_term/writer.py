@@ -77,16 +77,9 @@ class MemoryWriter:
             if not holdings.version:
                 self._refresh(scope, holdings)
             for one in proposed:
-                try:
-                    new = one.stored_as(self._new_id(), self._clock())
-                    entry = self._index.entry(new)
-                except InvalidInputError as error:
-                    results += [*self._added_together(scope, holdings, together, follows=follows), error]
-                    together = []
-                    continue
-                if self._touches_no_other(scope, holdings, one, new, entry):
-                    holdings.expect(new)
-                    together.append((one, new, entry))
+                if (new := self._independent(scope, holdings, one)) is not None:
+                    holdings.expect(new[1])
+                    together.append(new)
                     continue
                 results += self._added_together(scope, holdings, together, follows=follows)
                 results += self._added_alone(scope, holdings, [one], follows=follows)
@@ -94,15 +87,20 @@ class MemoryWriter:
             results += self._added_together(scope, holdings, together, follows=follows)
         return results
 
-    def _touches_no_other(
-        self, scope: Scope, holdings: Holdings, proposed: ProposedMemory, new: Memory, entry: IndexEntry
-    ) -> bool:
-        """Return whether a memory is new, replaces no other and is replaced by none."""
+    def _independent(
+        self, scope: Scope, holdings: Holdings, proposed: ProposedMemory
+    ) -> tuple[ProposedMemory, Memory, IndexEntry] | None:
+        """Return a memory with its entry if it is new, replaces no other and is replaced by none; else `None`."""
+        try:
+            new = proposed.stored_as(self._new_id(), self._clock())
+            entry = self._index.entry(new)
+        except InvalidInputError:  # adding it alone raises this again
+            return None
         if entry.vector is not None or self._opposed(scope, holdings, proposed, said=new.valid_from):
-            return False
+            return None
         known = replace(proposed, valid_from=new.valid_from)
         decision = decide(known, holdings, now=new.valid_from, merge_similarity=self._settings.merge_similarity)
-        return decision == Decision(Outcome.NEW)
+        return (proposed, new, entry) if decision == Decision(Outcome.NEW) else None
 
     def _added_together(
         self,

@@ -15,7 +15,7 @@ from cachetools import LRUCache
 
 from arc_common.concurrency import give_way
 from arc_common.documents import best_places
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.exceptions import SessionNotFoundError
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.protocols import SessionKey, StoredMessage
@@ -57,25 +57,22 @@ class Ranked:
     scores: Sequence[float]
     ideal: float
 
+    @property
+    def shares(self) -> dict[int, float]:
+        """Each score as a share of a perfect match's, by place."""
+        return {place: score / self.ideal for place, score in zip(self.places, self.scores, strict=True)}
+
 
 class SessionIndex:
     """Indexes the texts of a session, oldest first, for repeated searches."""
 
-    def __init__(self, items: Iterable[tuple[str, str]] = (), *, window_terms: int = 60) -> None:
-        if window_terms < 0:
-            raise InvalidInputError("window_terms", window_terms, "0 or more")
+    def __init__(self, items: Iterable[tuple[str, str]] = (), *, window_terms: int) -> None:
         self._window_terms = window_terms
         self._lock = Lock()
         self._ids: list[str] = []
         self._lengths = array("d")
-        self._window_lengths = array("d")
-        # the weight of a text's neighbour in its window, by distance from -NEIGHBOURS on
-        self._weights = tuple(array("d") for _ in range(2 * NEIGHBOURS + 1))
         self._postings: dict[str, tuple[array[int], array[float]]] = {}
         self.extend(items)
-
-    def __len__(self) -> int:
-        return len(self._ids)
 
     @property
     def ids(self) -> Sequence[str]:
@@ -86,7 +83,6 @@ class SessionIndex:
         """Append texts."""
         analysed = [(item_id, Counter(analyze(text))) for item_id, text in items]
         with self._lock:
-            first = len(self._ids)
             for item_id, frequencies in analysed:
                 for term, frequency in frequencies.items():
                     texts, counts = self._postings.setdefault(term, (array("q"), array("d")))
@@ -94,17 +90,6 @@ class SessionIndex:
                     counts.append(frequency)
                 self._ids.append(item_id)
                 self._lengths.append(frequencies.total())
-                for column in (*self._weights, self._window_lengths):
-                    column.append(0.0)
-            for i in range(max(0, first - NEIGHBOURS), len(self._ids)):
-                self._open_window(i)
-
-    def search(self, query: str, *, top_k: int = 5) -> list[tuple[str, float]]:
-        """Return the id and score of at most `top_k` texts that match, best first."""
-        if top_k < 1:
-            raise InvalidInputError("top_k", top_k, "1 or more")
-        found = self.ranked(query, top_k=top_k)
-        return [(self._ids[place], score) for place, score in zip(found.places, found.scores, strict=True)]
 
     def ranked(self, query: str, *, top_k: int | None = None) -> Ranked:
         """Return the places of the texts that match; all of them without `top_k`."""
@@ -124,7 +109,7 @@ class SessionIndex:
         import numpy as np  # noqa: PLC0415 - see above
 
         size = len(self._ids)
-        weights = np.array(self._weights)
+        weights, lengths = self._windows()
         terms = [term for term in asked if term in self._postings]
         frequencies = np.zeros((len(terms), size))
         reach = NEIGHBOURS if self._window_terms else 0
@@ -137,23 +122,21 @@ class SessionIndex:
                 inside = (window_of >= 0) & (window_of < size)
                 window_of = window_of[inside]
                 frequency[window_of] += column[window_of] * counts[inside]
-        lengths = np.array(self._window_lengths)
         held = np.array([len(self._postings[term][0]) for term in terms], dtype=np.int64)
         found = LexicalCandidates(tuple(self._ids), frequencies.T, lengths, held, size, float(lengths.sum()))
         return found, terms
 
-    def _open_window(self, index: int) -> None:
-        near = range(max(index - NEIGHBOURS, 0), min(index + NEIGHBOURS + 1, len(self._ids)))
-        lengths = [self._lengths[place] for place in near]
-        weights = neighbour_weights(lengths, index - near.start, window_terms=self._window_terms)
-        for column in self._weights:
-            column[index] = 0.0
-        self._weights[NEIGHBOURS][index] = 1.0
-        length = self._lengths[index]
-        for place, weight in weights.items():
-            self._weights[NEIGHBOURS + near[place] - index][index] = weight
-            length += weight * lengths[place]
-        self._window_lengths[index] = length
+    def _windows(self) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+        """Return the weights of each text's neighbours, by distance from -NEIGHBOURS on, and the windows' lengths."""
+        import numpy as np  # noqa: PLC0415 - see above
+
+        weights, lengths = np.zeros((2 * NEIGHBOURS + 1, len(self._ids))), np.array(self._lengths)
+        weights[NEIGHBOURS] = 1.0
+        for place in range(len(self._ids)) if self._window_terms else ():
+            for near, weight in neighbour_weights(self._lengths, place, window_terms=self._window_terms).items():
+                weights[NEIGHBOURS + near - place, place] = weight
+                lengths[place] += weight * self._lengths[near]
+        return weights, lengths
 
 
 _log = logging.getLogger("arc.recall")

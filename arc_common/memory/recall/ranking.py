@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, TypeVar
 
-from arc_common.exceptions import InvalidInputError
 from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.recall.index import Ranked, SessionIndex
-from arc_common.messages import Message, Role
+from arc_common.memory.recall.index import SessionIndex
+from arc_common.messages import Message
 from arc_common.retrieval.fusion import Ranking, credibility, fused_scores
 from arc_common.text.languages.language import Language
 from arc_common.text.languages.registry import detect, with_other_scripts
@@ -84,28 +83,6 @@ class AnswerType:
     answers: re.Pattern[str]
 
 
-def recall(
-    question: str,
-    messages: Sequence[str],
-    facts: Sequence[tuple[str, Sequence[int]]] = (),
-    *,
-    top_k: int = 5,
-    window_terms: int = 60,
-) -> list[Recalled[int]]:
-    """Return the messages relevant to a question, best first; a matching fact also finds the messages that state it."""
-    if top_k < 1:
-        raise InvalidInputError("top_k", top_k, "1 or more")
-    known = max((place for _, sources in facts for place in sources), default=-1)
-    unread = range(max(known + 1, len(messages) - MOST_READ_ANEW), len(messages))
-    facts = [*facts, *_read({place: Message(Role.USER, messages[place]) for place in unread})]
-    lines = SessionIndex((("", text) for text, _ in facts), window_terms=0)
-    shares = _shares(lines.ranked(question))
-    stated = [Stated(text, places, shares.get(i, 0.0)) for i, (text, places) in enumerate(facts)]
-    said = said_by_words(question, messages, window_terms=window_terms)
-    found = rank_found(question, said, texts=dict(enumerate(messages)), stated=stated)
-    return sorted(found, key=lambda one: (-one.score, -one.place))[:top_k]
-
-
 def rank_found(
     question: str,
     said: Mapping[P, float],
@@ -153,33 +130,18 @@ def _fused(words: Mapping[P, float], near: Mapping[P, float]) -> dict[P, float]:
 
 def said_by_words(question: str, messages: Sequence[str], *, window_terms: int) -> dict[int, float]:
     """Return the matching messages' shares of a perfect match, neighbours included, by place."""
-    return _shares(SessionIndex((("", text) for text in messages), window_terms=window_terms).ranked(question))
+    return SessionIndex((("", text) for text in messages), window_terms=window_terms).ranked(question).shares
 
 
 def stated_anew(question: str, messages: Sequence[Message]) -> list[Stated[int]]:
     """Extract and score the facts of messages not extracted yet; otherwise the newest messages would rank too low."""
-    facts = _read(dict(enumerate(messages)))
-    shares = _shares(SessionIndex((("", text) for text, _ in facts), window_terms=0).ranked(question))
-    return [Stated(text, places, shares.get(i, 0.0)) for i, (text, places) in enumerate(facts)]
-
-
-def _read(messages: Mapping[int, Message]) -> list[tuple[str, tuple[int]]]:
-    return [
-        (f"{fact.key} {fact.value}", (place,))
-        for place, message in messages.items()
+    read = [
+        (f"{fact.key} {fact.value}", place)
+        for place, message in enumerate(messages)
         for fact in extract_facts([message])
     ]
-
-
-def rank(query: str, texts: Sequence[str], *, top_k: int = 5, window_terms: int = 60) -> list[tuple[int, float]]:
-    """Return the place and score of the texts that match a query best, best first."""
-    index = SessionIndex(((str(place), text) for place, text in enumerate(texts)), window_terms=window_terms)
-    return [(int(place), score) for place, score in index.search(query, top_k=top_k)]
-
-
-def _shares(ranked: Ranked) -> dict[int, float]:
-    """Return each score as a share of a perfect match's score, by place."""
-    return {place: score / ranked.ideal for place, score in zip(ranked.places, ranked.scores, strict=True)}
+    shares = SessionIndex((("", text) for text, _ in read), window_terms=0).ranked(question).shares
+    return [Stated(text, (place,), shares.get(i, 0.0)) for i, (text, place) in enumerate(read)]
 
 
 def _add_types(scores: dict[P, float], kinds: Sequence[AnswerType], texts: Mapping[P, str], *, weight: float) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from arc_common.concurrency import BackgroundQueue, replying
+from arc_common.context import Layers
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import SessionNotFoundError, StoreError
 from arc_common.facts import Fact
@@ -59,6 +60,7 @@ class SessionRecall:
         self._conversations = services.store
         self._facts = facts
         self._observer = services.observer
+        self._settings = services.settings.recall
         self._patience = services.settings.summary.synchronous_timeout_seconds
         self._lock = Lock()
         self._new: dict[SessionKey, set[str]] = {}
@@ -107,22 +109,12 @@ class SessionRecall:
         ]
 
     def for_turn(
-        self,
-        key: SessionKey,
-        question: str,
-        *,
-        shown: Collection[str],
-        top_k: int,
-        diversity: float = 0.0,
-        boundary: int = 0,
-        turn: int = 0,
+        self, key: SessionKey, question: str, *, layers: Layers, shown: Collection[str], top_k: int
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         """Return up to `top_k` messages for a turn, best first, then their neighbours; and notes on failures."""
         try:
             with replying():
-                return self._for_turn(
-                    key, question, shown=shown, top_k=top_k, diversity=diversity, boundary=boundary, turn=turn
-                )
+                return self._for_turn(key, question, layers=layers, shown=shown, top_k=top_k)
         except Exception as error:  # noqa: BLE001 - a reply must not depend on recall
             _log.warning("messages of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._count_error(error)
@@ -202,29 +194,21 @@ class SessionRecall:
         return stated, newest
 
     def _for_turn(
-        self,
-        key: SessionKey,
-        question: str,
-        *,
-        shown: Collection[str],
-        top_k: int,
-        diversity: float,
-        boundary: int,
-        turn: int,
+        self, key: SessionKey, question: str, *, layers: Layers, shown: Collection[str], top_k: int
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         found = self._index.search(key, question, limit=max(_OF_A_TURN, 2 * top_k), kin=False)
         near = found.near if self._index.embedder else None
         first = [Recalled(place, share) for place, share in found.said.items()]
         if near is not None:
             first = rank_found(question, found.said, texts={}, near=near)
-        places = [one.place for one in _best(first, key)]
+        places, boundary = [one.place for one in _best(first, key)], layers.boundary
         if boundary:  # messages already shown need no reading: with 500 of them it took most of a turn
             places = [place for place in places if place.session_id != key.session_id or place.seq <= boundary]
         known = self._not_shown(key, places[: (0 if boundary else len(shown)) + 2 * top_k], shown)
         texts = {place: stored.message.text for place, stored in known.items()}
         said = found.said if near is not None else {place: found.said[place] for place in known}
         ranked = _best(rank_found(question, said, texts=texts, near=near), key)
-        in_sight = [one.place for one in first if _is_in_sight(one.place, key, boundary=boundary, turn=turn)]
+        in_sight = [one.place for one in first if _is_in_sight(one.place, key, layers)]
         in_sight = self._not_asked_there(key, question, in_sight, found.said)
         chosen = _about(
             [one for one in ranked if one.place in known],
@@ -232,15 +216,25 @@ class SessionRecall:
             near_in_sight=max((found.near.get(place, 0.0) for place in in_sight), default=0.0),
             seeking=seeks(question),
         )
-        chosen = _diverse(chosen, texts, question, diversity)[:top_k] if diversity else chosen[:top_k]
+        if self._settings.diversity:
+            chosen = _diverse(chosen, texts, question, self._settings.diversity)
+        return self._with_neighbours(key, chosen[:top_k], known, shown), found.notes
+
+    def _with_neighbours(
+        self,
+        key: SessionKey,
+        chosen: Sequence[Recalled[MessagePlace]],
+        known: Mapping[MessagePlace, StoredMessage],
+        shown: Collection[str],
+    ) -> list[RecalledMessage]:
+        """Return the messages, then each one's answer or question: one is of little use without the other."""
         recalled = {one.place: RecalledMessage(one.place, known[one.place], one.score, one.parts) for one in chosen}
-        # a question is of little use without its answer, and an answer without its question
         beside = [_beside(one.place, known[one.place]) for one in chosen]
-        known |= self._not_shown(key, [place for place in beside if place not in known], shown)
+        both = {**known, **self._not_shown(key, [place for place in beside if place not in known], shown)}
         for place in beside:
-            if place in known and place not in recalled and known[place].message.text.strip():
-                recalled[place] = RecalledMessage(place, known[place], None, {})
-        return list(recalled.values()), found.notes
+            if place in both and place not in recalled and both[place].message.text.strip():
+                recalled[place] = RecalledMessage(place, both[place], None, {})
+        return list(recalled.values())
 
     def _not_asked_there(
         self, key: SessionKey, question: str, places: Sequence[MessagePlace], said: Mapping[MessagePlace, float]
@@ -295,9 +289,9 @@ def _needed(ranked: Sequence[Recalled[MessagePlace]]) -> int:
     return _FEW_COME if plain else _MANY_COME
 
 
-def _is_in_sight(place: MessagePlace, key: SessionKey, *, boundary: int, turn: int) -> bool:
+def _is_in_sight(place: MessagePlace, key: SessionKey, layers: Layers) -> bool:
     """Return whether a message is shown already, and lies too far from the question to have it in its window."""
-    return place.session_id == key.session_id and 0 < boundary < place.seq < turn - NEIGHBOURS
+    return place.session_id == key.session_id and 0 < layers.boundary < place.seq < layers.turn - NEIGHBOURS
 
 
 def _about(

@@ -11,7 +11,7 @@ from threading import Lock
 
 from cachetools import LRUCache
 
-from arc_common.concurrency import BackgroundQueue, give_way, replying, waiting_for_background
+from arc_common.concurrency import give_way, replying, waiting_for_background
 from arc_common.context import NO_LAYERS, HistoryRoom, Layers, LeftOut
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
@@ -234,11 +234,6 @@ class HierarchicalMemory:
         self._materials: LRUCache[SessionKey, tuple[int, Material]] = LRUCache(_SESSIONS)
         self._limits: LRUCache[SessionKey, tuple[int, int]] = LRUCache(_SESSIONS)
 
-    @property
-    def queue(self) -> BackgroundQueue[SessionKey]:
-        """The queue of sessions whose summaries are being written or are scheduled."""
-        return self._queues.queue
-
     def schedule(self, key: SessionKey) -> None:
         """Schedule due summaries; write leaves by rules even while a model is at work, so that no turn has to."""
         self._queues.schedule(key)
@@ -379,13 +374,13 @@ class HierarchicalMemory:
         is_stale = state.view is not None and state.view.stale
         if least is None and not is_stale:
             return Remembered(state)
-        if not is_stale and tail.complete and (found := self._by_what_is_prepared(turn, least=least or 0)) is not None:
+        if not is_stale and tail.complete and (found := self._read_prepared(turn, least=least or 0)) is not None:
             return found
         if not self._views.save(key):
             turn = replace(turn, tail=self._tail(key, room=whole_room))
-        return self._by_itself(turn)
+        return self._read_unprepared(turn)
 
-    def _by_what_is_prepared(self, turn: _Turn, *, least: int) -> Remembered | None:
+    def _read_prepared(self, turn: _Turn, *, least: int) -> Remembered | None:
         """Serve the turn from the material that the background prepared; `None` if that is not enough."""
         key, state = turn.key, turn.state
         material = self._material(key)
@@ -407,17 +402,17 @@ class HierarchicalMemory:
         if reach == turn.boundary or (turn.fits and freed < least):
             return Remembered(state) if turn.fits else None
         if not self._views.is_stored(key, epoch=state.epoch):
-            return self._bridged(turn) if turn.fits else None
+            return self._read_unchanged(turn) if turn.fits else None
         notes = (BY_RULES,) if by_rules and material.by_rules(behind=turn.boundary, up_to=reach) else ()
         return Remembered(self._adopt(turn, material, reach, state.messages, at_once=cold), notes)
 
-    def _bridged(self, turn: _Turn) -> Remembered:
+    def _read_unchanged(self, turn: _Turn) -> Remembered:
         """Return the turn without adopting anything, but under a view that another turn adopted meanwhile."""
         known = self._views.newest(turn.key)
         ahead = known is not None and known.is_ahead_of(turn.state)
         return Remembered((turn.tail.behind(known.view) if known and ahead else turn.tail).state)
 
-    def _by_itself(self, turn: _Turn) -> Remembered:
+    def _read_unprepared(self, turn: _Turn) -> Remembered:
         """Write one leaf if the turn needs it, adopt the finished summaries, and leave the rest to the background."""
         key, state = turn.key, turn.state
         verbatim: Sequence[Line] = state.messages
@@ -430,7 +425,7 @@ class HierarchicalMemory:
         reach = self._reach(material, turn, verbatim, any_maker=False)
         notes: list[str] = []
         if not turn.fits and not fits(verbatim, limit=turn.limit, behind=reach):
-            material, reach, notes = self._caught_up(turn, verbatim, material, reach, may_write=not is_stale)
+            material, reach, notes = self._catch_up(turn, verbatim, material, reach, may_write=not is_stale)
             if not fits(verbatim, limit=turn.limit, behind=reach):
                 self._queues.schedule(key)
                 notes.append(BEHIND)
@@ -438,7 +433,7 @@ class HierarchicalMemory:
             return Remembered(state, tuple(notes))
         return Remembered(self._adopt(turn, material, reach, verbatim, at_once=True), tuple(notes))
 
-    def _caught_up(
+    def _catch_up(
         self, turn: _Turn, verbatim: Sequence[Line], material: Material, reach: int, *, may_write: bool
     ) -> tuple[Material, int, list[str]]:
         """Write one leaf by rules, wait for the model if the backlog is small, and find how far to adopt."""

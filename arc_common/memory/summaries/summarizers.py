@@ -15,7 +15,6 @@ from rapidfuzz import fuzz
 from arc_common.concurrency import give_way
 from arc_common.exceptions import InvalidInputError, ModelCallError, SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
@@ -54,14 +53,6 @@ _SHORTEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class RuleBasedSummary:
-    """A summary by rules: facts in the order said, and a narrative of whole sentences."""
-
-    facts: list[ProposedFact]
-    narrative: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Sentence:
     role: Role | None
     text: str
@@ -73,10 +64,6 @@ class RuleBasedSummarizer:
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
-
-    def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> RuleBasedSummary:
-        """Return the facts and the narrative of messages; `max_tokens` bounds the narrative."""
-        return RuleBasedSummary(extract_facts(messages), self.narrative(messages, max_tokens=max_tokens))
 
     def narrative(self, messages: Sequence[Message], *, max_tokens: int) -> str:
         """Return the most central sentences in conversation order, labelled "User:" or "Assistant:"."""

@@ -4,11 +4,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
+from typing import TYPE_CHECKING
 
 from arc_common.messages import Role
 from arc_common.protocols import StoredMessage
 from arc_common.protocols.summaries import Outline, Segment, SessionState
-from arc_common.settings.groups import SummarySettings
+
+if TYPE_CHECKING:
+    from arc_common.settings.groups import SummarySettings
 
 ERA = 2
 """The lowest level of an era."""
@@ -38,12 +41,12 @@ Line = StoredMessage | Outline
 """A message that is not summarised yet."""
 
 
-def is_summarised(state: SessionState, settings: SummarySettings) -> bool:
+def is_summarised(state: SessionState, settings: "SummarySettings") -> bool:
     """Return whether a session is long enough for summaries, or has adopted one."""
     return state.view is not None or state.message_count > settings.trigger_message_count
 
 
-def token_limit(settings: SummarySettings, room: int) -> int:
+def token_limit(settings: "SummarySettings", room: int) -> int:
     """Return the most tokens that verbatim messages may take."""
     return room if settings.trigger_tokens is None else min(room, settings.trigger_tokens)
 
@@ -54,7 +57,7 @@ def fits(verbatim: Sequence[Line], *, limit: int, behind: int = 0) -> bool:
     return len(costs) <= MOST_VERBATIM and sum(costs) <= limit
 
 
-def least_to_free(state: SessionState, settings: SummarySettings, *, tokens: int, soft: int) -> int | None:
+def least_to_free(state: SessionState, settings: "SummarySettings", *, tokens: int, soft: int) -> int | None:
     """Return the tokens that an adoption must free while all messages fit; `None` if no adoption is due."""
     view, count = state.view, len(state.messages)
     if view is None:
@@ -67,7 +70,7 @@ def least_to_free(state: SessionState, settings: SummarySettings, *, tokens: int
     return int(_WORTH_A_PREFIX * tokens) if tokens > soft else None
 
 
-def leaf_size(settings: SummarySettings, *, room: int, is_first: bool) -> tuple[int, int]:
+def leaf_size(settings: "SummarySettings", *, room: int, is_first: bool) -> tuple[int, int]:
     """Return the tokens at which a leaf starts, and the most messages in it, for messages with so much room."""
     by_number = settings.high_water_tokens < settings.leaf_tokens
     most = min(settings.leaf_messages, _BY_NUMBER) if by_number else settings.leaf_messages

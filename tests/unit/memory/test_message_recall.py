@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
-from arc_common.exceptions import InvalidInputError
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.recall.index import SessionIndex
-from arc_common.memory.recall.ranking import answer_types, rank, rank_found, recall, stated_anew
+from arc_common.memory.recall.ranking import answer_types, rank_found, stated_anew
 from arc_common.messages import Message
 from arc_common.text import analyze
+from tests.support.message_recall import rank, recall
 from tests.support.planted_facts import FACT_SETS, build_conversation, load_facts
 
 VOCABULARY = ["harbour", "lantern", "quartz", "주문번호", "마름모", "东京", "x-1", "the"]
@@ -34,8 +34,7 @@ def test_an_index_that_grew_answers_like_one_built_at_once(first, second, query,
     items = [(str(i), text) for i, text in enumerate(first + second)]
     grown = SessionIndex(items[: len(first)], window_terms=window)
     grown.extend(items[len(first) :])
-    assert len(grown) == len(items)
-    assert grown.search(query, top_k=50) == SessionIndex(items, window_terms=window).search(query, top_k=50)
+    assert grown.ranked(query) == SessionIndex(items, window_terms=window).ranked(query)
 
 
 @given(texts, st.integers(1, 5))
@@ -76,9 +75,9 @@ def test_a_long_neighbour_does_not_bury_a_short_text():
 
 
 def test_every_text_may_share_an_id():
-    """The index returns ids as they were given."""
+    """The index keeps ids as they were given."""
     index = SessionIndex([("m1", "the harbour"), ("m1", "a lantern in the harbour"), ("m2", "quartz")], window_terms=0)
-    assert [item_id for item_id, _ in index.search("harbour")] == ["m1", "m1"]
+    assert [index.ids[place] for place in index.ranked("harbour").places] == ["m1", "m1"]
 
 
 def test_who_spoke_is_no_search_term():
@@ -200,20 +199,6 @@ def test_messages_that_nobody_has_read_yet_are_read_as_their_speaker_s():
     (fact,) = stated_anew("How much do I take?", [Message("assistant", advice), Message("user", told)])
     assert fact.places == (1,)
     assert fact.share > 0
-
-
-@pytest.mark.parametrize("top_k", [0, -1])
-def test_a_useless_top_k_is_refused(top_k):
-    """By the field's name."""
-    for ask in (rank, recall):
-        with pytest.raises(InvalidInputError, match="top_k"):
-            ask("harbour", ["harbour"], top_k=top_k)
-
-
-def test_a_negative_window_is_refused():
-    """By the field's name."""
-    with pytest.raises(InvalidInputError, match="window_terms"):
-        SessionIndex(window_terms=-1)
 
 
 def lost(name, seed):
