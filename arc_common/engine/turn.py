@@ -96,15 +96,15 @@ def with_recollections(
 
 def _memories(runtime: "Runtime", key: SessionKey, query: str) -> list[ScoredMemory]:
     """Return the memories that match the question, best first; empty if memories are off. Never raises."""
-    settings = runtime.settings.memory
-    if not settings.enabled:
+    memory = runtime.settings.memory
+    if not memory.enabled:
         return []
     try:
         service = runtime.long_term
         scope = service.scope_of(key)
         if runtime.gathers(key):
             service.catch_up(key)
-        return service.keeper.search(scope, query, limit=settings.top_k) if service.keeper.has_any(scope) else []
+        return service.keeper.search(scope, query, limit=memory.top_k) if service.keeper.has_any(scope) else []
     except Exception as error:  # noqa: BLE001 - the turn goes on without memories; the counter says so
         _log.warning("a turn goes on without memories: %s", error, exc_info=error)
         runtime.observer.count("memory.errors")
