@@ -376,11 +376,11 @@ def with_arc_memory(
             The chain's own prompt is not counted: leave room for a long one here.
         max_turns: The most turns of history.
         max_messages: The most messages of history. Without any limit, the settings' limits apply.
-        include_summary: Whether facts and summary precede the messages.
-        on_error: What is kept of a turn when the chain raises (the error itself is always raised): "keep_user" keeps
+        include_summary: Show facts and summary before the messages.
+        on_error: The part of a turn that stays when the chain raises (the error is always raised): "keep_user" keeps
             the user's messages, "drop_turn" keeps nothing.
-        on_store_error: What happens when the store fails before the chain runs: "raise" stops the turn, "continue" runs
-            it without history, or unsaved; the failure is logged and counted (`context.errors`, `save.errors`).
+        on_store_error: The reaction to a store that fails before the chain runs: "raise" stops the turn, "continue"
+            runs it without history, or unsaved; the failure is logged and counted (`context.errors`, `save.errors`).
 
     Raises:
         BudgetExceededError: In a run: the input alone exceeds the engine's budget. The chain is not run.

@@ -43,7 +43,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         max_tokens: The most tokens in the view.
         max_turns: The most turns in the view.
         max_messages: The most messages in the view. Without any limit, the settings' limits apply.
-        include_summary: Whether facts and summary precede the messages.
+        include_summary: Show facts and summary before the messages.
 
     Raises:
         InvalidInputError: An id or a limit is invalid, or `include_summary` is not a bool.

@@ -44,7 +44,7 @@ class ArcRetriever(BaseRetriever):
     - Creating one does no I/O. `ainvoke` never blocks the event loop.
 
     Args:
-        source: What is searched.
+        source: The index, pipeline or retriever to search.
         engine: The engine whose documents are searched, in place of a source: those of `caller_id`, or of one
             `user_id`.
         caller_id: As in `ContextEngine.documents_of`.

@@ -36,14 +36,14 @@ _MEMORY_TYPE = {"enum": [kind.value for kind in MemoryType], "title": "Type", "t
 
 
 class SearchMemory(BaseModel):
-    """What the model says to search."""
+    """The arguments of `search_memory`."""
 
     query: str = Field(min_length=1, max_length=_LONGEST_QUERY, description="What to look for, in a few words.")
     limit: int = Field(default=5, ge=1, le=_MOST_FOUND, description="How many memories at most.")
 
 
 class SaveMemory(BaseModel):
-    """What the model says to save."""
+    """The arguments of `save_memory`."""
 
     content: str = Field(
         min_length=1,
@@ -57,7 +57,7 @@ class SaveMemory(BaseModel):
 
 
 class ForgetMemory(BaseModel):
-    """What the model says to forget."""
+    """The arguments of `forget_memory`."""
 
     memory_id: str = Field(
         min_length=1, max_length=_LONGEST_ID, description="The id that search_memory gave, without the brackets."

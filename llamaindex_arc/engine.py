@@ -11,7 +11,7 @@ from arc_common.engine.context_engine import ContextEngine, EngineOptions
 from arc_common.exceptions import ConfigurationError, MissingDependencyError
 from arc_common.messages import Message
 from arc_common.protocols import ChatModel, Embedder
-from llamaindex_arc.models import LlamaIndexChatModel, LlamaIndexEmbedder
+from llamaindex_arc.models import LlamaIndexChatModel, LlamaIndexEmbedder, chat_model_of
 
 try:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -63,8 +63,8 @@ def open_engine(
         summary_llm = _NamedChatModel(settings.summary.llm_model)
     return ContextEngine.open(
         url,
-        chat_model=None if llm is None else _chat_model(llm),
-        summary_model=None if summary_llm is None else _chat_model(summary_llm),
+        chat_model=None if llm is None else chat_model_of(llm),
+        summary_model=None if summary_llm is None else chat_model_of(summary_llm),
         embedder=None if embed_model is None else _embedder(embed_model),
         settings=settings,
         **options,
@@ -89,11 +89,6 @@ class _NamedChatModel:
     @cached_property
     def _model(self) -> LlamaIndexChatModel:
         return LlamaIndexChatModel(resolve_llm(self._name))
-
-
-def _chat_model(llm: BaseLLM | ChatModel) -> ChatModel:
-    """Wrap a LlamaIndex LLM; the protocol alone can't tell, since these have a `complete` too."""
-    return LlamaIndexChatModel(llm) if isinstance(llm, BaseLLM) or not isinstance(llm, ChatModel) else llm
 
 
 def _embedder(embed_model: BaseEmbedding | Embedder) -> Embedder:

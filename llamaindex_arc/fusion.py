@@ -15,7 +15,7 @@ from arc_common.prompts.retrieval import parse_queries
 from arc_common.protocols import ChatModel, QueryTransformer
 from arc_common.rag.context_builder import checked_queries
 from arc_common.retrieval.fusion import Ranking, fused_scores, reciprocal_ranks
-from llamaindex_arc.transforms import chat_model_of
+from llamaindex_arc.models import chat_model_of
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -64,7 +64,7 @@ class ArcFusionRetriever(BaseRetriever):
         callback_manager: As in LlamaIndex, like the next three.
         object_map: The objects that index nodes refer to, by `index_id`.
         objects: Index nodes with their objects, in place of the map.
-        verbose: Whether LlamaIndex prints the objects that it enters.
+        verbose: Let LlamaIndex print the objects that it enters.
 
     Raises:
         InvalidInputError: An argument is invalid; the error names it.

@@ -66,9 +66,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     """
 
     chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
-    include_summary: bool = Field(
-        default=True, description="Whether `get` returns facts and summary before the messages."
-    )
+    include_summary: bool = Field(default=True, description="Return facts and summary before the messages.")
     facts_role: FactsRole | None = Field(
         default=None, description="Where facts and summary stand: system or user. None: as the engine's settings say."
     )
@@ -137,7 +135,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             session_id: The session's id. This and the next two are as in `ContextEngine.session`.
             user_id: Its user.
             caller_id: Its caller.
-            include_summary: Whether facts and summary precede the messages.
+            include_summary: Show facts and summary before the messages.
             facts_role: "system" puts facts and summary in a system message, "user" before the words of the first user
                 message; by default as the engine's `context.facts_role` says.
             **kwargs: Refused.

@@ -74,7 +74,7 @@ class SessionBlock(BaseMemoryBlock[str]):
     _closing: ClassVar[int] = 1
     """Number of lines after the content: the marker."""
     _oldest_first: ClassVar[bool] = True
-    """Whether shortening drops lines from the start of the content; else from its end."""
+    """Shortening drops lines from the start of the content; without it, from the end."""
 
     caller_id: str = Field(default="default", description="Whose sessions.")
     user_id: str | None = Field(default=None, description="Which user's sessions.")
@@ -214,7 +214,7 @@ class ArcFactsBlock(SessionBlock):
         name: The block's name in the prompt.
         description: The block's purpose.
         priority: 0 keeps the block whole; otherwise, `Memory` shortens lower numbers first when there is no room.
-        accept_short_term_memory: Whether messages that leave the `Memory`'s queue are stored.
+        accept_short_term_memory: Store the messages that leave the `Memory`'s queue.
         caller_id: As in `ContextEngine.session`.
         user_id: As in `ContextEngine.session`.
     """

@@ -58,6 +58,11 @@ class LlamaIndexChatModel:
         return self._llm.chat([from_arc(message) for message in messages]).message.content or ""
 
 
+def chat_model_of(llm: BaseLLM | ChatModel) -> ChatModel:
+    """Return arc's chat model for a LlamaIndex LLM, which the protocol alone can't tell from arc's own kind."""
+    return LlamaIndexChatModel(llm) if isinstance(llm, BaseLLM) or not isinstance(llm, ChatModel) else llm
+
+
 class LlamaIndexEmbedder:
     """A LlamaIndex embedding model as arc's `QueryEmbedder`.
 

@@ -46,11 +46,11 @@ class ArcRetriever(BaseRetriever):
             arc's.
         mode: "hybrid", or only one of its parts: "lexical", "dense".
         similarity_threshold: The least cosine similarity at which a node counts as found by its vector.
-        use_embedding: Whether a bundle's embedding is used; set it only if the index's model made the embedding.
+        use_embedding: Use a bundle's embedding; set it only if the index's model made the embedding.
         callback_manager: As in LlamaIndex, like the next three.
         object_map: The objects that index nodes refer to, by `index_id`.
         objects: Index nodes with their objects, in place of the map.
-        verbose: Whether LlamaIndex prints the objects that it enters.
+        verbose: Let LlamaIndex print the objects that it enters.
 
     Raises:
         InvalidInputError: There is not exactly one source, an argument is of the wrong kind, or the filters can't be

@@ -18,7 +18,7 @@ from arc_common.retrieval.query_transformers import (
     RuleBasedConversationTransformer,
 )
 from llamaindex_arc.messages import to_arc
-from llamaindex_arc.models import LlamaIndexChatModel
+from llamaindex_arc.models import chat_model_of
 
 try:
     from llama_index.core.base.llms.base import BaseLLM
@@ -168,11 +168,6 @@ class ArcConversationTransform(_ArcTransform):
             return query_bundle
         others = [text for text in query_bundle.embedding_strs if text != asked]
         return replace(query_bundle, query_str=rewritten, custom_embedding_strs=[rewritten, *others], embedding=None)
-
-
-def chat_model_of(llm: BaseLLM | ChatModel) -> ChatModel:
-    """Return arc's chat model for a LlamaIndex LLM, which the protocol alone can't tell from arc's own kind."""
-    return LlamaIndexChatModel(llm) if isinstance(llm, BaseLLM) or not isinstance(llm, ChatModel) else llm
 
 
 def _history(said: object, asked: str) -> list[Message]:

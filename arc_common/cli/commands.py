@@ -63,10 +63,10 @@ _arc.__doc__ = _HELP
 @app.command()
 def demo(
     *,
-    file: Annotated[Path, typer.Option(help="The SQLite file that the conversation is kept in.")] = Path("arc-demo.db"),
-    restart: Annotated[bool, typer.Option("--restart", help="Begin anew instead of going on.")] = False,
+    file: Annotated[Path, typer.Option(help="The SQLite file of the conversation.")] = Path("arc-demo.db"),
+    restart: Annotated[bool, typer.Option("--restart", help="Start over.")] = False,
     turns: Annotated[int | None, typer.Option(min=1, help="Stop after this many turns; the next run goes on.")] = None,
-    local: Annotated[bool, typer.Option("--local", help="Use the local model, although a key is set.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="Use the local model even if a key is set.")] = False,
     model: Annotated[
         str | None,
         typer.Option(metavar="PROVIDER:NAME", help="A real model; its provider's key must be in the environment."),
@@ -91,7 +91,7 @@ def demo(
 
 @app.command()
 def settings() -> None:
-    """List every setting: its name, its environment variables, its value, and what it is for."""
+    """List every setting: its name, environment variables, value and meaning."""
     from arc_common.settings import ArcSettings, describe_settings  # noqa: PLC0415 - `arc --help` comes at once
 
     current = ArcSettings()
@@ -121,19 +121,19 @@ def _word(value: object) -> str:
 def inspect(
     session: Annotated[str, typer.Argument(help="The session's id.", show_default=False)],
     *,
-    turn: Annotated[int | None, typer.Option(help="Which user message, from 1; without it the newest.")] = None,
-    url: Annotated[str | None, typer.Option(help="A SQLAlchemy address. Without it, ARC_DATABASE_URL.")] = None,
-    caller: Annotated[str, typer.Option(help="Whose session it is.")] = "default",
+    turn: Annotated[
+        int | None, typer.Option(help="The number of the user message, from 1; by default the newest.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.")] = None,
+    caller: Annotated[str, typer.Option(help="The caller that owns the session.")] = "default",
     user: Annotated[str | None, typer.Option(help="The user that the session is bound to.")] = None,
     tokens: Annotated[
-        int | None, typer.Option(min=1, help="What the request may cost; without it, the settings' budget.")
+        int | None, typer.Option(min=1, help="The most tokens of the request; by default the settings' budget.")
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Show every text, and not only the first words of some.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show every text in full.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; with --full also the messages.")] = False,
 ) -> None:
-    """Show what the model would be shown for a turn of a stored session, and what was left out."""
+    """Show the context window of a turn of a stored session, and what was left out."""
     inspect_session(
         Console(),
         session,
@@ -150,10 +150,10 @@ def inspect(
 @db.command()
 def upgrade(
     url: Annotated[
-        str | None, typer.Argument(help="A SQLAlchemy address. Without it, ARC_DATABASE_URL.", show_default=False)
+        str | None, typer.Argument(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.", show_default=False)
     ] = None,
 ) -> None:
-    """Make the database's tables, or bring them up to date."""
+    """Create the database's tables, or bring them up to date."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
     from arc_common.stores import migrate  # noqa: PLC0415 - the same
     from arc_common.stores.connection import connect  # noqa: PLC0415 - the same

@@ -104,6 +104,7 @@ class ContextEngine:
             ConfigurationError: The URL or a setting is wrong.
             InvalidInputError: An argument is of the wrong type.
         """
+        # Database, settings and memory take half a second to import, which only an open engine pays.
         from arc_common.engine.runtime import (  # noqa: PLC0415
             Runtime,
             clock_of,
@@ -263,7 +264,7 @@ class ContextEngine:
             sources: A retriever, or several by name; by default `engine.documents`.
             transformers: Turn the question into queries; by default rules complete follow-up questions.
             reranker: Reorders the retrieved documents; by default the reranker named by `settings.rag.reranker`.
-            citations: Whether to number the documents in the context.
+            citations: Number the documents in the context.
         """
         from arc_common.engine.documents import rag_pipeline  # noqa: PLC0415 - the index takes a while to import
 

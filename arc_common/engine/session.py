@@ -157,13 +157,13 @@ class Session:
             max_turns: The most turns.
             max_messages: The most messages.
             reserved: Tokens of `max_tokens` used by something else; may exceed `max_tokens`.
-            keep_opening: Whether to keep messages before the first user message (a greeting) if the whole conversation
+            keep_opening: Keep messages before the first user message (a greeting) if the whole conversation
                 fits; with `keep_newest`, only until the user speaks.
-            keep_newest: Whether to treat the newest turn as running: its user message is kept whole, and its newest
+            keep_newest: Treat the newest turn as running: its user message is kept whole, and its newest
                 exchange is kept, shortened if necessary, even if `reserved` leaves no room for them.
             following: Messages that follow the stored ones but aren't stored themselves.
             count: Counts the tokens of a message; by default the engine's counter, whose counts are stored.
-            include_summary: Whether facts and summary replace the messages they cover.
+            include_summary: Replace the messages that facts and summary cover by these.
             query: The user's question; by default the newest user message if it is unanswered. Items recalled for it
                 follow the summary, within the budget for recalled items and a quarter of the limit.
 

@@ -29,7 +29,7 @@ class StorageSettings(Group):
     mode: Annotated[_Mode, EnvironmentAlias("CONVERSATION_STORAGE_MODE")] = Field(
         default=None, description='The store ("memory" is "in-memory"). None: sql with a database_url, else in-memory.'
     )
-    auto_migrate: bool = Field(default=True, description="Whether the tables are created and migrated on first use.")
+    auto_migrate: bool = Field(default=True, description="Create and migrate the tables on first use.")
     pool_size: int = Field(default=16, ge=1, description="Connections: to PostgreSQL, and threads for async calls.")
     pool_timeout_seconds: float = Field(
         default=30.0, gt=0, description="Seconds: the longest wait for a PostgreSQL connection."
@@ -41,7 +41,7 @@ class StorageSettings(Group):
     synchronous: Literal["full", "normal"] = Field(
         default="full", description="SQLite's synchronous mode: normal may lose the last commits when the power fails."
     )
-    secure_delete: bool = Field(default=True, description="Whether SQLite overwrites deleted data with zeros.")
+    secure_delete: bool = Field(default=True, description="Let SQLite overwrite deleted data with zeros.")
     index_cache_bytes: int = Field(
         default=2**30, ge=0, description="Bytes: of vectors that the index over SQLite keeps in memory."
     )
@@ -125,7 +125,7 @@ class ConversationSettings(Group):
 
     window: Literal["turns", "messages", "tokens"] | None = Field(
         default=None,
-        description="What bounds the history besides the budget: max_turns, rolling_window_size, or nothing more. "
+        description="The limit of the history besides the budget: max_turns, rolling_window_size, or none. "
         "None: messages if rolling_window_size is set, else turns.",
     )
     max_turns: int = Field(
@@ -217,7 +217,7 @@ class ContextSettings(Group):
 class SummarySettings(Group):
     """When and how a conversation is summarised, and how much of the summary is shown."""
 
-    enabled: bool = Field(default=True, description="Whether older messages are summarised. Off: the last turns alone.")
+    enabled: bool = Field(default=True, description="Summarise older messages. Off: show the last turns alone.")
     trigger_message_count: int = Field(
         default=20, ge=1, description="Messages: a session with more gets a summary in place of the older ones."
     )
@@ -255,9 +255,9 @@ class SummarySettings(Group):
     era_narrative_tokens: int = Field(default=120, ge=1, description="Tokens: at most for an era's line, from blocks.")
     reread_for_blocks: bool = Field(
         default=False,
-        description="Whether a model reads four leaves' messages again for their block. Off: it has their sentences.",
+        description="Let a model read four leaves' messages again for their block. Off: reuse their sentences.",
     )
-    eras_enabled: bool = Field(default=True, description="Whether eras, the only text made from narratives, are made.")
+    eras_enabled: bool = Field(default=True, description="Write eras, the only text made from narratives.")
     llm_model: str | None = Field(
         default=None,
         min_length=1,
@@ -281,7 +281,7 @@ class FactSettings(Group):
 class MemorySettings(Group):
     """Long-term memories, across sessions."""
 
-    enabled: bool = Field(default=True, description="Whether memories are extracted and shown.")
+    enabled: bool = Field(default=True, description="Extract and show memories.")
     scope: Literal["session", "user", "caller"] = Field(default="user", description="Whose memories a session reads.")
     top_k: int = Field(default=5, ge=1, description="Memories: shown in a request at most.")
     min_importance: float = Field(default=0.3, ge=0, le=1, description="Share: importance below which nothing is kept.")
@@ -298,7 +298,7 @@ class MemorySettings(Group):
 class RecallSettings(Group):
     """Past messages recalled for a question."""
 
-    enabled: bool = Field(default=True, description="Whether past messages are recalled into the context window.")
+    enabled: bool = Field(default=True, description="Recall past messages into the context window.")
     scope: Literal["session", "user"] = Field(
         default="session",
         description="Search this session, or all of the user's; those from before a change of it once they are used.",
@@ -314,7 +314,7 @@ class ArtifactSettings(Group):
     """Summaries, facts and tool snippets of a session, retrieved for a question."""
 
     # Services set the RAG_ names below for this layer: 5 found, 20 re-ranked, 3 shown, 800 tokens.
-    enabled: bool = Field(default=True, description="Whether artifacts are shown.")
+    enabled: bool = Field(default=True, description="Show artifacts.")
     top_k: Annotated[int, EnvironmentAlias("RAG_TOP_K_MAX")] = Field(
         default=5, ge=1, description="Artifacts: found for one question at most."
     )
@@ -338,7 +338,7 @@ class ArtifactSettings(Group):
 class RagSettings(Group):
     """Retrieval of documents."""
 
-    enabled: bool | None = Field(default=None, description="Whether documents are retrieved. None: once there are any.")
+    enabled: bool | None = Field(default=None, description="Retrieve documents. None: once there are any.")
     # The RAG_ names without a prefix limit both artifacts and documents.
     top_k: Annotated[int, EnvironmentAlias("RAG_TOP_K_MAX")] = Field(
         default=10, ge=1, description="Documents: retrieved for a query."
@@ -347,7 +347,7 @@ class RagSettings(Group):
     similarity_threshold: Annotated[float | None, EnvironmentAlias("RAG_SIMILARITY_THRESHOLD")] = Field(
         default=None, ge=-1, le=1, description="Cosine: the least of a document. None: any."
     )
-    rerank_enabled: bool = Field(default=True, description="Whether retrieved documents are re-ranked.")
+    rerank_enabled: bool = Field(default=True, description="Re-rank the retrieved documents.")
     reranker: Literal["score", "keyword", "bm25", "diversity"] = Field(
         default="score", description="The default reranker."
     )
@@ -362,7 +362,7 @@ class RagSettings(Group):
         default=50, ge=0, validate_default=True, description="Tokens: shared by neighbours; fewer than chunk_size."
     )
     max_history_turns: int = Field(default=5, ge=0, description="Turns: read to make a question stand alone.")
-    drop_stop_words: bool = Field(default=True, description="Whether lexical queries drop stop and question words.")
+    drop_stop_words: bool = Field(default=True, description="Drop stop words and question words from lexical queries.")
     fusion: Literal["scores", "rrf"] = Field(
         default="scores",
         description="How the rankings of a pipeline's sources become one: by normalised scores or by places.",
@@ -377,12 +377,8 @@ class RagSettings(Group):
     document_order: Literal["score", "source", "lost-in-the-middle"] = Field(
         default="score", description="The documents' order."
     )
-    skip_oversized: bool = Field(
-        default=True, description="Whether a document that does not fit is skipped. Off: stop."
-    )
-    truncate_documents: bool = Field(
-        default=False, description="Whether a document that does not fit is cut at a sentence."
-    )
+    skip_oversized: bool = Field(default=True, description="Skip a document that does not fit. Off: stop there.")
+    truncate_documents: bool = Field(default=False, description="Cut a document that does not fit at a sentence's end.")
 
     @field_validator("chunk_overlap")
     @classmethod

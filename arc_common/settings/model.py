@@ -136,7 +136,7 @@ class ArcSettings(Immutable, BaseSettings):
         description="Any SQLAlchemy URL. None: conversations are kept in memory only.",
     )
     require_scope: bool = Field(
-        default=False, description="Whether the default caller is refused: every call names its own."
+        default=False, description="Refuse the default caller, so that every call names its own."
     )
     storage: StorageSettings = StorageSettings()
     conversation: ConversationSettings = ConversationSettings()
