@@ -74,30 +74,12 @@ class ScoredDocument:
 
 
 def checked_documents(name: str, given: object) -> list[ScoredDocument]:
-    """Return an iterable's scored documents as a list, after checking their type.
-
-    Args:
-        name: The argument's name in errors.
-        given: The value from a caller or from third-party code.
-
-    Raises:
-        InvalidInputError: `given` is not an iterable of scored documents.
-    """
+    """Return an iterable's scored documents as a list; raise `InvalidInputError` for anything else."""
     return checked_items(name, given, ScoredDocument, expected="documents with scores")
 
 
 def checked_items(name: str, given: object, kind: type[_T] | tuple[type[_T], ...], *, expected: str) -> list[_T]:
-    """Return an iterable's items as a list, after checking their type.
-
-    Args:
-        name: The argument's name in errors.
-        given: The value from a caller or from third-party code.
-        kind: The type of the items, or the allowed types.
-        expected: The expectation stated in errors.
-
-    Raises:
-        InvalidInputError: `given` is not an iterable of such items.
-    """
+    """Return an iterable's items as a list; raise `InvalidInputError` for an item of another kind."""
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise InvalidInputError(name, given, expected)
     items = []
@@ -116,13 +98,7 @@ def usable_documents(name: str, given: object, *, on_bad: Callable[[str], None] 
 def usable_items(
     name: str, given: object, kind: type[_T], *, expected: str, on_bad: Callable[[str], None] = _log.warning
 ) -> list[_T]:
-    """Return third-party code's items of the expected kind; report and omit the rest.
-
-    An exception while iterating ends the items and is reported; it is raised if there was no usable item before it.
-
-    Raises:
-        InvalidInputError: `given` is not iterable, or has no item of this kind.
-    """
+    """Return third-party code's items of a kind; report and omit the rest. Raises only if none is usable."""
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise InvalidInputError(name, given, expected)
     items: list[_T] = []
@@ -156,13 +132,7 @@ def finite_score(value: Any) -> float | None:
 
 
 def best_places(ids: Sequence[str], scores: "NDArray[Any]", limit: int) -> list[int]:
-    """Return the positions of the best scores, best first; at equal scores the smaller id (by code points) first.
-
-    Args:
-        ids: The ids of the n scored items.
-        scores: Of shape (n,), without NaN.
-        limit: The most positions to return.
-    """
+    """Return the positions of the best scores, best first; at equal scores the smaller id (by code points) first."""
     import numpy as np  # noqa: PLC0415 - see above
 
     if limit < 1 or not len(scores):
@@ -179,14 +149,7 @@ def best_places(ids: Sequence[str], scores: "NDArray[Any]", limit: int) -> list[
 
 
 def cosines(vectors: "NDArray[np.float32]", vector: "NDArray[np.float32]") -> "NDArray[np.float64]":
-    """Return the cosine of each row with the vector: float64 of shape (n,).
-
-    Unlike in a matrix product, each row's result depends on that row alone, so equal vectors get equal cosines.
-
-    Args:
-        vectors: Of shape (n, dimension), each of length 1.
-        vector: Of shape (dimension,) and length 1.
-    """
+    """Return each unit row's cosine with a unit vector; equal rows get equal cosines, unlike in a matrix product."""
     import numpy as np  # noqa: PLC0415 - see above
 
     products: NDArray[np.float64] = vectors.astype(np.float64) * vector.astype(np.float64)

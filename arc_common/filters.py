@@ -227,12 +227,7 @@ def _all_of(parts: list[Filter]) -> Filter:
 
 
 def _count(filters: Filter) -> int:
-    match filters:
-        case AllOf(parts) | AnyOf(parts):
-            return sum(map(_count, parts))
-        case Not(part):
-            return _count(part)
-    return 1
+    return sum(map(_count, _parts_of(filters))) if isinstance(filters, AllOf | AnyOf | Not) else 1
 
 
 def _check_key(key: object) -> None:

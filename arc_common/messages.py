@@ -258,14 +258,11 @@ class Turn:
 
 
 def exchanges_of(messages: Sequence[Message]) -> tuple[list[Exchange], list[Message]]:
-    """Group messages into exchanges, in conversation order.
+    """Group messages into exchanges, in conversation order; return them and the tool results that answer no open call.
 
     - Each tool result follows the assistant message with its call, even if it arrived later, between other writers'
       messages.
     - A repeated call id refers to the latest call that has no result yet; calls without ids are answered in order.
-
-    Returns:
-        The exchanges, and the tool results that answer no call or an already answered one.
     """
     groups: list[list[Message]] = []
     open_calls: dict[str | None, deque[int]] = {}
@@ -300,10 +297,9 @@ def turns_of(exchanges: Sequence[Exchange]) -> list[Turn]:
 
 
 def same_content(one: Message, other: Message) -> bool:
-    """Return whether two messages have the same content, whichever framework they came through.
+    """Return whether role, text, other parts, calls and names are equal, whichever framework the messages came through.
 
-    Compares role, text, other parts, tool calls, tool call id and name; `None` and `""` are equal here,
-    because not every framework can tell them apart.
+    `None` and `""` are equal here, because not every framework can tell them apart.
     """
     return content_of(one) == content_of(other)
 

@@ -38,11 +38,9 @@ of this kind), and the function back."""
 
 
 def dumps(value: Any, *, field: str, extensions: tuple[Extension, ...] = ()) -> str:
-    """Return JSON text from which `loads` restores an equal value of the same types.
+    """Return JSON text (valid UTF-8 without NUL) from which `loads` restores an equal value of the same types.
 
-    - The result is valid UTF-8 without NUL, whatever text the value contains.
-    - Subclasses of text and numbers (enumerations, numpy's float64) are written as the plain values they equal.
-    - The value is not changed.
+    Subclasses of text and numbers (enumerations, numpy's float64) are written as the plain values they equal.
 
     Raises:
         InvalidInputError: The value contains something without a reversible form; the message names its path.
