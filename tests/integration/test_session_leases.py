@@ -66,15 +66,16 @@ def test_a_lease_holds_while_a_model_answers(database: str) -> None:
     """A call that takes several times as long as a lease loses it to nobody, and its summary is stored."""
     model = SlowChatModel(ReplyingChatModel([_SUMMARY]))
     rival = SqlStore(database)
-    settings = settings_with(background={"lease_seconds": 0.5})
+    settings = settings_with(background={"lease_seconds": 0.3})
     with ContextEngine.open(database, chat_model=model, settings=settings) as engine:
         session = engine.session("shared", user_id="user")
         at_work = Thread(target=session.summarize)
         at_work.start()
         assert model.asked.wait(LONG)
-        until = time.monotonic() + 2
+        until = time.monotonic() + 0.9
         while time.monotonic() < until:
-            assert rival.summaries.claim(KEY, owner="rival", seconds=0.5) is None
+            assert rival.summaries.claim(KEY, owner="rival", seconds=0.3) is None
+            time.sleep(0.05)
         model.may_answer.set()
         at_work.join(LONG)
         assert rival.summaries.claim(KEY, owner="rival", seconds=0.5) is not None

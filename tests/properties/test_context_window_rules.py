@@ -134,7 +134,6 @@ def test_documents_stand_behind_the_users_text():
 
 
 def test_a_document_too_large_is_passed_over_for_the_next():
-    """And the receipt says so, with its score parts."""
     large = ScoredDocument(Document("word " * 3000, id="large"), 0.9, {"bm25": 0.9})
     request = Request(
         query=Message("user", "q"),
@@ -164,7 +163,6 @@ def test_without_a_query_the_newest_user_message_is_the_current_one():
 
 
 def test_a_request_needs_a_user_message():
-    """Providers refuse one without; arc does before."""
     for history in ([], [Message("assistant", "Welcome!")], [Message("user", " \n")]):
         with pytest.raises(InvalidInputError, match="query"):
             build(Request(system_prompt="Be kind."), history, HeuristicTokenCounter())
@@ -188,7 +186,6 @@ def test_a_running_turn_too_large_keeps_its_question_and_its_newest_steps():
 
 
 def test_a_giant_message_of_the_history_is_shown_in_part():
-    """Rather than leaving the budget unused."""
     history = [Message("user", "word " * 5_000, id="giant"), Message("assistant", "fine", id="a")]
     request = Request(query=Message("user", "and now?"), budget=TokenBudget(1_000, 0))
     window = build(request, history, HeuristicTokenCounter())
@@ -201,14 +198,12 @@ def test_a_giant_message_of_the_history_is_shown_in_part():
 
 
 def test_given_system_messages_at_the_start_are_as_fixed_as_the_prompt():
-    """They may not leave in silence."""
     history = [Message("system", "rule " * 100), Message("user", "hi")]
     with pytest.raises(BudgetExceededError, match="system prompt and user message"):
         build(Request(budget=TokenBudget(100, 0)), history, HeuristicTokenCounter())
 
 
 def test_the_receipt_accounts_for_all_that_was_left_out():
-    """Twenty by name, the rest by reason."""
     history = [Message("user", f"message {n}", id=f"m{n}") for n in range(100)]
     request = Request(query=Message("user", "q", id="q"), max_turns=10)
     receipt = build(request, history, HeuristicTokenCounter()).receipt
@@ -217,31 +212,13 @@ def test_the_receipt_accounts_for_all_that_was_left_out():
     assert receipt.rest["older than the window"].count == 70
 
 
-def test_wrong_budgets_are_refused():
-    """Before anything is built."""
-    cases = [
-        {"context_window": 0},
-        {"context_window": -5},
-        {"output_reserve": -1},
-        {"context_window": 10, "output_reserve": 10},
-        {"sections": {"documents": -1}},
-        {"sections": {"docs": 1}},
-        {"context_window": True},
-    ]
-    for wrong in cases:
-        with pytest.raises(InvalidInputError):
-            TokenBudget(**wrong)
-
-
 def test_the_default_reserve_is_4096_or_a_quarter():
-    """Whichever is less."""
     assert TokenBudget().input_tokens == 128_000 - 4_096
     assert TokenBudget(8_000).input_tokens == 6_000
     assert TokenBudget(8_000, 0).input_tokens == 8_000
 
 
 def test_wrong_documents_are_refused():
-    """A single document is not a sequence of them."""
     for wrong in ["text", Document("d"), [7], [None]]:
         with pytest.raises(InvalidInputError, match="documents"):
             as_documents(wrong)
@@ -255,7 +232,6 @@ def pinned(count):
 
 
 def shown(window, name):
-    """The ids of a section's items."""
     return [item.id for section in window.sections if section.name == name for item in section.items]
 
 
@@ -295,7 +271,6 @@ def test_facts_beyond_their_share_take_what_the_memory_section_lends_them():
 
 
 def test_a_pinned_fact_that_is_shown_does_not_come_back_beside_itself():
-    """It is in the prompt once."""
     line = RecalledLine("f4", "- key 4: the value of number 4", 12)
     request = Request(query=Message("user", "What of number 4?"), budget=TokenBudget(4_000, 0))
 

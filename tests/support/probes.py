@@ -7,8 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
+from sqlalchemy import create_engine, event
 
 
 class _Methods(ctypes.Structure):
@@ -166,3 +168,34 @@ def wire(server_port: int) -> Iterator[Wire]:
         listener.shutdown(socket.SHUT_RDWR)
         proxy.close()
         accepting.join(5)
+
+
+SET_UP = ("--", "PRAGMA", "CREATE VIRTUAL TABLE IF NOT EXISTS temp.")
+"""What a connection runs once."""
+
+
+class OwnThread:
+    """What this thread runs on a database's connections: statements, and steps of SQLite's machine."""
+
+    def __init__(self, url: str) -> None:
+        self.statements: list[str] = []
+        self.steps = 0
+        self.database = create_engine(url)
+        me = threading.get_ident()
+
+        def note(sql: str) -> None:
+            if threading.get_ident() == me and sql not in ("BEGIN", "ROLLBACK") and not sql.startswith(SET_UP):
+                self.statements.append(sql)
+
+        def step() -> None:
+            self.steps += threading.get_ident() == me
+
+        @event.listens_for(self.database, "connect")
+        def watch(connection: Any, _: object) -> None:
+            connection.set_trace_callback(note)
+            connection.set_progress_handler(step, 10)
+
+    def connect(self, connections: int) -> None:
+        """Have so many connections at hand: a turn opens one where the background has all that there are."""
+        for connection in [self.database.connect() for _ in range(connections)]:
+            connection.close()

@@ -10,7 +10,7 @@ from arc_common.engine.session import Session
 from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
 
-LONG = 20.0
+LONG = 60.0
 """Seconds that nothing here takes."""
 
 

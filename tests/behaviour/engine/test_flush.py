@@ -14,7 +14,6 @@ def talk(count):
 
 
 def test_all_background_work_has_ended_after_it():
-    """What was saved is summarised, found by recall, and read for memories."""
     observer = CountingObserver()
     with ContextEngine.open(observer=observer) as engine:
         session = engine.session("s", user_id="ann")
@@ -40,7 +39,6 @@ def test_it_tells_when_the_time_was_too_short():
 
 
 def test_times_of_access_are_written(tmp_path):
-    """Another engine on the same file reads them."""
     url = f"sqlite:///{tmp_path}/arc.db"
     with ContextEngine.open(url) as engine, ContextEngine.open(url) as other:
         engine.memories(user_id="ann").add("I live in Lisbon.")
@@ -51,7 +49,6 @@ def test_times_of_access_are_written(tmp_path):
 
 
 async def test_an_engine_without_work_returns_at_once():
-    """Before its first use, in its async form, and after it was closed."""
     engine = ContextEngine.open()
     assert await engine.aflush(0)
     await engine.aclose()

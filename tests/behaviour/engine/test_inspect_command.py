@@ -30,7 +30,7 @@ def fill(url):
     """Two sessions: one of many turns, with summaries adopted; one of a named user, with a tool and hostile texts."""
     with ContextEngine.open(url) as engine:
         session = engine.session("support-1")
-        for n in range(1, 41):
+        for n in range(1, 25):
             question = f"Question {n}: my order ORD-{n:04} has {n} lamps."
             session.context(question)
             session.save_turn(question, f"Answer {n}: noted.")
@@ -67,7 +67,6 @@ def url(request):
 
 
 def run(*words):
-    """What it prints."""
     result = CliRunner().invoke(app, ["inspect", *words], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
@@ -76,40 +75,36 @@ def run(*words):
 def test_it_shows_the_newest_turn_with_the_sessions_state(url):
     """On either database: budget, sections, what is in them, what was left out."""
     out = run("support-1", "--url", url)
-    assert "session support-1\n80 messages, " in out
+    assert "session support-1\n48 messages, " in out
     assert re.search(r"summary of \d+ messages, \d+ facts, \d+ messages not summarised", out)
-    assert "turn 40 of 40: what the model is shown before it answers" in out
+    assert "turn 24 of 24: what the model is shown before it answers" in out
     assert re.search(r"[\d,]+ of 123,904 tokens  (under 1|\d)% used", out)
     assert re.search(r"f facts +\d+  of [\d,]+, \d+ items\n", out)
-    assert "  user  Question 40: my order ORD-0040 has 40 lamps.\n" in out
-    assert "Answer 40" not in out
+    assert "  user  Question 24: my order ORD-0024 has 24 lamps.\n" in out
+    assert "Answer 24" not in out
     assert "note  replayed from what is stored" in out
 
 
 def test_an_older_turn_is_shown_without_what_came_after_it(url):
-    """It says what it can't know any more."""
     out = run("support-1", "--turn", "5", "--url", url, "--full")
-    assert "turn 5 of 40" in out
+    assert "turn 5 of 24" in out
     assert "Answer 4: noted." in out
     assert "ORD-0006" not in out
     assert "facts and summary reach beyond this turn" in " ".join(out.split())
 
 
 def test_the_address_may_come_from_the_environment(file, monkeypatch):
-    """As for every other command."""
     monkeypatch.setenv("ARC_DATABASE_URL", file)
     assert run("support-1") == run("support-1", "--url", file)
 
 
 def test_a_budget_may_be_tried(file):
-    """What would be left out of a smaller window."""
     out = run("support-1", "--url", file, "--tokens", "300")
     assert re.search(r"\d+ of 300 tokens", out)
     assert re.search(r"left out or shortened  \d+ items", out)
 
 
 def test_a_session_of_a_callers_user_is_found_by_both(file):
-    """Tool calls are shown, and hostile text is text."""
     out = run("support-2", "--url", file, "--caller", "shop", "--user", "ann", "--full")
     assert "session support-2  caller shop, user ann\n" in out
     assert '→ look_up({"id": 7})' in out
@@ -125,7 +120,7 @@ def test_json_is_for_programs(file):
     """The receipt and the session's state; what anybody said only with --full."""
     brief = json.loads(run("support-1", "--url", file, "--json"))
     assert brief.keys() == {"session", "turn", "turns", "receipt"}
-    assert (brief["turn"], brief["turns"], brief["session"]["message_count"]) == (40, 40, 80)
+    assert (brief["turn"], brief["turns"], brief["session"]["message_count"]) == (24, 24, 48)
     assert "Question" not in json.dumps(brief)
     full = run("support-2", "--url", file, "--caller", "shop", "--user", "ann", "--json", "--full")
     assert full.isascii()
@@ -138,7 +133,6 @@ def test_json_is_for_programs(file):
 
 
 def test_it_changes_nothing(file, tmp_path):
-    """Not a byte of the file, and no file beside it."""
     database = tmp_path / "arc.db"
     before = hashlib.sha256(database.read_bytes()).hexdigest()
     run("support-1", "--url", file)
@@ -148,7 +142,6 @@ def test_it_changes_nothing(file, tmp_path):
 
 
 def refused(monkeypatch, capsys, *words):
-    """The error that it ends with."""
     monkeypatch.setattr(sys, "argv", ["arc", "inspect", *words])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -163,7 +156,7 @@ def refused(monkeypatch, capsys, *words):
     [
         (["nobody"], "arc: no session 'nobody' for this caller and user"),
         (["support-2", "--caller", "shop"], "arc: no session 'support-2' for this caller and user"),
-        (["support-1", "--turn", "41"], "arc: turn: got 41, expected a whole number from 1 to 40"),
+        (["support-1", "--turn", "25"], "arc: turn: got 25, expected a whole number from 1 to 24"),
         (["support-1", "--turn", "0"], "arc: turn: got 0"),
         (["support-1", "--tokens", "5"], "4 available"),
         ([""], "session_id"),
@@ -171,7 +164,6 @@ def refused(monkeypatch, capsys, *words):
     ids=["session", "user", "turn", "turn 0", "budget", "empty id"],
 )
 def test_what_is_not_there_is_said_in_one_line(file, monkeypatch, capsys, words, told):
-    """Exit code 1, nothing on the output."""
     err = refused(monkeypatch, capsys, *words, "--url", file)
     assert told in err
     assert err.startswith("arc: ")
@@ -179,7 +171,6 @@ def test_what_is_not_there_is_said_in_one_line(file, monkeypatch, capsys, words,
 
 
 def test_without_a_database_it_says_how_to_name_one(monkeypatch, capsys):
-    """In the words of `arc db upgrade`."""
     told = refused(monkeypatch, capsys, "s")
     monkeypatch.setattr(sys, "argv", ["arc", "db", "upgrade"])
     with pytest.raises(SystemExit):
@@ -189,7 +180,6 @@ def test_without_a_database_it_says_how_to_name_one(monkeypatch, capsys):
 
 
 def test_a_mistyped_file_is_not_made(monkeypatch, capsys, tmp_path):
-    """Nor are tables in an empty one."""
     assert "no file 'typo.db'" in refused(monkeypatch, capsys, "s", "--url", "sqlite:///typo.db")
     assert not (tmp_path / "typo.db").exists()
     (tmp_path / "empty.db").touch()
@@ -198,7 +188,6 @@ def test_a_mistyped_file_is_not_made(monkeypatch, capsys, tmp_path):
 
 
 def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres):
-    """An operator who looks must not migrate a fleet's database."""
     url = new_database(postgres, tables=False)
     assert "arc db upgrade" in refused(monkeypatch, capsys, "s", "--url", url)
     from arc_common.stores.connection import connect
@@ -211,7 +200,6 @@ def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres):
 
 
 def test_on_a_colour_terminal_it_has_colours(file, tmp_path):
-    """In a process of its own, as people start it."""
     words = ["inspect", "support-1", "--url", file]
     program = "from arc_common.cli.commands import main; main()"
     colour = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "60", "PATH": ""}

@@ -15,7 +15,6 @@ def opened(**rag):
 
 
 def shown(engine, question, session_id="s"):
-    """The ids of the documents in a turn."""
     window = engine.session(session_id).context(question)
     return [item.id for section in window.sections if section.name == "documents" for item in section.items]
 
@@ -32,14 +31,12 @@ class Recorder:
         self.asked = []
 
     def retrieve(self, query, *, top_k, filters=None):
-        """None."""
         self.asked.append((query, top_k))
         return []
 
 
 @pytest.mark.parametrize("top_k", [1, 3, 10])
 def test_top_k_is_how_many_are_retrieved(top_k):
-    """In a turn, by a search, and of any source."""
     with opened(top_k=top_k, rerank_enabled=False) as engine:
         engine.documents.add(BERTHS)
         assert len(shown(engine, "harbour")) == top_k
@@ -52,7 +49,6 @@ def test_top_k_is_how_many_are_retrieved(top_k):
 
 @pytest.mark.parametrize(("enabled", "count"), [(True, 2), (False, 10)])
 def test_reranking_may_be_off(enabled, count):
-    """Then all that was retrieved is shown."""
     with opened(rerank_enabled=enabled, rerank_top_k=2) as engine:
         engine.documents.add(BERTHS)
         assert len(shown(engine, "harbour")) == count
@@ -60,7 +56,6 @@ def test_reranking_may_be_off(enabled, count):
 
 @pytest.mark.parametrize(("turns", "is_found"), [(0, False), (1, False), (2, True)])
 def test_history_is_read_as_far_as_it_says(turns, is_found):
-    """A follow-up is completed by what was said in so many turns before it."""
     with opened(max_history_turns=turns) as engine:
         engine.documents.add([Document("The Nova X2 camera costs nine hundred euros.", id="camera"), *BERTHS])
         session = engine.session("s")
@@ -101,7 +96,6 @@ def test_a_pipeline_of_ones_own_is_asked_by_the_settings(turns):
 
 
 def test_documents_stand_in_the_order_that_it_names():
-    """Those of one source together, or the best at both ends."""
     documents = [
         Document("harbour harbour harbour", id="first", source="A"),
         Document("harbour harbour and one more", id="second", source="B"),
@@ -122,7 +116,6 @@ def test_documents_stand_in_the_order_that_it_names():
 
 @pytest.mark.parametrize("truncates", [True, False])
 def test_a_document_is_cut_where_it_says_so(truncates):
-    """At the end of a sentence; else it is left out."""
     text = " ".join(f"Sentence {n} tells of the harbour." for n in range(40))
     with opened(truncate_documents=truncates, max_context_tokens=60) as engine:
         engine.documents.add(Document(text, id="long"))
@@ -132,7 +125,6 @@ def test_a_document_is_cut_where_it_says_so(truncates):
 
 @pytest.mark.parametrize(("skips", "expected"), [(True, ["short"]), (False, [])])
 def test_what_does_not_fit_is_passed_over_where_it_says_so(skips, expected):
-    """Or nothing behind it is shown."""
     with opened(skip_oversized=skips, max_context_tokens=40) as engine:
         engine.documents.add(Document(" ".join(["harbour"] * 80), id="long"))
         engine.documents.add(Document("A short text of a harbour, with many other words in it.", id="short"))
@@ -147,25 +139,7 @@ def test_stop_words_are_dropped_where_it_says_so(drops):
         assert ("small" in shown(engine, "What is the fee of a berth?")) is not drops
 
 
-@pytest.mark.parametrize(("threshold", "expected"), [(None, {"near", "far"}), (0.7, {"near"}), (1.0, set())])
-def test_the_similarity_threshold_is_a_cosine(threshold, expected):
-    """Below it, nothing is shown, not what words have found either."""
-
-    class Letters:
-        name = "letters"
-
-        def embed(self, texts):
-            return [[text.count("w") + 0.01, text.count("z") + 0.01] for text in texts]
-
-    settings = ArcSettings(rag={"similarity_threshold": threshold})
-    with ContextEngine.open(settings=settings, embedder=Letters()) as engine:
-        engine.documents.add([Document("warranty zzz", id="far"), Document("warranty ww z", id="near")])
-        assert set(shown(engine, "warranty")) == expected
-
-
 def test_a_pipeline_that_fails_costs_a_turn_its_documents():
-    """Counted and noted, whatever it raises; the turn goes on."""
-
     class Failing(RagPipeline):
         def retrieve(self, query, *, max_tokens=None):
             raise LookupError("nothing here")

@@ -1,5 +1,6 @@
-"""Whatever is given for an argument: it is taken, or refused by an error of arc's tree, and then nothing is written."""
+"""Whatever is given for an argument is taken, or refused by an error of arc's tree, and then nothing is written."""
 
+import copy
 import dataclasses
 import inspect
 import math
@@ -12,21 +13,108 @@ import pytest
 from arc_common import (
     ArcError,
     ArcSettings,
+    ConfigurationError,
     ContentPart,
     ContextEngine,
     Document,
+    InvalidInputError,
     Message,
     Origin,
     ScoredDocument,
+    StoreUnavailableError,
     ToolCall,
 )
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not
 from arc_common.tokens.budget import SectionBudget, TokenBudget
+from langchain_arc import ArcChatMessageHistory
+from llamaindex_arc import ArcTokenBudgetPostprocessor
 from tests.support.databases import sqlite_url
+
+SECRET = "SEC@RETPW"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://user:{SECRET}@127.0.0.1:1/db",
+        "postgresql://user@127.0.0.1:1/db?password=RETPW",
+        "postgresql://user@127.0.0.1:1/db?passwrd=RETPW",
+        f"mysql://user:{SECRET}@127.0.0.1/db",
+        f"postgresql://user:{SECRET}@127.0.0.1:port/db",
+    ],
+    ids=["unescaped", "parameter", "misspelt", "unsupported", "no port"],
+)
+def test_no_password_is_in_an_error(url):
+    """Neither in the address shown, nor in what the driver says of it, nor in the errors behind it that are shown."""
+    with pytest.raises((ConfigurationError, StoreUnavailableError)) as caught, ContextEngine.open(url) as engine:
+        engine.session("s").messages()
+    assert "RETPW" not in str(caught.value)
+
+
+def test_a_context_of_wrong_things_is_refused():
+    cases = [
+        {"documents": 5},
+        {"tools": 5},
+        {"tools": "text"},
+        {"system_prompt": 5},
+        {"budget": 5},
+        {"response_format": 5},
+    ]
+    for wrong in cases:
+        with ContextEngine.open() as engine, pytest.raises(InvalidInputError, match=next(iter(wrong))):
+            engine.session("s").context("hi", **wrong)
+
+
+def test_an_engine_of_wrong_parts_is_refused():
+    cases = [
+        {"token_counter": 5},
+        {"settings": 5},
+        {"chat_model": 5},
+        {"embedder": 5},
+        {"on_save_error": 5},
+        {"clock": 5},
+        {"new_id": 5},
+        {"summary_model": 5},
+    ]
+    for wrong in cases:
+        with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+            ContextEngine.open(**wrong)
+
+
+def test_sql_storage_needs_a_database():
+    """Nobody should believe that conversations are kept while they are in this process's memory."""
+    settings = ArcSettings(storage={"mode": "sql"})
+    with pytest.raises(ConfigurationError, match="database_url"):
+        ContextEngine.open(settings=settings)
+
+
+def test_recall_of_nothing_is_refused():
+    for top_k in [0, -1, True, 1.5]:
+        with ContextEngine.open() as engine, pytest.raises(InvalidInputError, match="top_k"):
+            engine.session("s").recall("what?", top_k=top_k)
+
+
+def test_a_stored_system_message_can_not_block_a_session():
+    with ContextEngine.open() as engine:
+        session = engine.session("s")
+        session.append([Message("system", "word " * 2_000), Message("system", "Be kind."), Message("user", "one")])
+        window = session.context("hi", budget=TokenBudget(1_000, 100))
+    assert window.messages[0].text == "Be kind."
+    assert window.messages[-1].text == "hi"
+    assert "a stored system message was left out: no room for it" in window.receipt.notes
+
+
+def test_adapters_refuse_what_is_no_engine():
+    for make in (lambda: ArcChatMessageHistory("a", engine=None), lambda: ArcChatMessageHistory.factory(5)):
+        with pytest.raises(InvalidInputError, match="engine"):
+            make()
+
+
+def test_a_postprocessor_can_be_copied():
+    assert copy.deepcopy(ArcTokenBudgetPostprocessor(max_tokens=5)).max_tokens == 5
 
 
 def nested(depth: int) -> list[Any]:
-    """Lists within lists."""
     made: list[Any] = []
     for _ in range(depth):
         made = [made]
@@ -166,7 +254,6 @@ def methods(face: object) -> set[str]:
 
 
 def held(engine: ContextEngine) -> tuple[Any, ...]:
-    """All that the engine holds."""
     return (
         engine.session("s").messages(),
         engine.documents.count(),
@@ -188,7 +275,6 @@ def engine(tmp_path) -> Iterator[ContextEngine]:
 
 @pytest.mark.parametrize("face", FACES)
 def test_every_public_method_is_tried(engine: ContextEngine, face: str) -> None:
-    """A method or an argument that comes is tried with the others."""
     made, calls = FACES[face]
     found = {name: list(inspect.signature(getattr(made(engine), name)).parameters) for name in methods(made(engine))}
     assert found == {name: list(given) for name, given in calls.items()}
@@ -196,7 +282,6 @@ def test_every_public_method_is_tried(engine: ContextEngine, face: str) -> None:
 
 @pytest.mark.parametrize(("face", "name"), [(face, name) for face, (_, calls) in FACES.items() for name in calls])
 def test_a_wrong_argument_is_taken_or_refused_by_an_error_of_arc(engine: ContextEngine, face: str, name: str) -> None:
-    """Never a bare error; and what is refused leaves everything as it was."""
     make, calls = FACES[face]
     bare = []
     for argument in calls[name]:
@@ -227,7 +312,6 @@ VALUES: dict[type, dict[str, Any]] = {
 
 
 def use(engine: ContextEngine, value: Any) -> None:
-    """Store and show a value."""
     session = engine.session("s")
     if isinstance(value, ContentPart):
         value = Message("user", (value,))
@@ -251,7 +335,6 @@ def use(engine: ContextEngine, value: Any) -> None:
 
 @pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.__name__)
 def test_a_value_of_wrong_parts_is_taken_or_refused_by_an_error_of_arc(engine: ContextEngine, kind: type) -> None:
-    """When it is made, or when it is stored or shown."""
     bare = []
     for field in dataclasses.fields(kind):
         for label, value in WRONG.items():
@@ -266,7 +349,6 @@ def test_a_value_of_wrong_parts_is_taken_or_refused_by_an_error_of_arc(engine: C
 
 @pytest.mark.parametrize("wrong", [datetime(2026, 1, 1), None, 5], ids=["no zone", "None", "number"])  # noqa: DTZ001
 def test_a_clock_without_a_zone_is_refused(tmp_path, wrong: Any) -> None:
-    """At the first write, and nothing is written."""
     url = sqlite_url(tmp_path)
     with ContextEngine.open(url, clock=lambda: wrong) as engine, pytest.raises(ArcError, match="clock: got"):
         engine.session("s").append([Message("user", "hi")])
@@ -276,7 +358,6 @@ def test_a_clock_without_a_zone_is_refused(tmp_path, wrong: Any) -> None:
 
 @pytest.mark.parametrize("around", [Not, lambda inner: AllOf((inner,)), lambda inner: AnyOf((inner,))])
 def test_filters_are_refused_beyond_sixteen_levels(around: Callable[[Filter], Filter]) -> None:
-    """When they are made; with sixteen they filter."""
     made: Filter = Condition("a", "eq", 1)
     for _ in range(16):
         made = around(made)

@@ -1,21 +1,17 @@
 """Memories gathered in the background from what sessions save."""
 
 import json
-import os
 import re
 import sqlite3
-import time
-from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
 
-from arc_common import ContextEngine, Message
+from arc_common import Message
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
-from arc_common.settings import ArcSettings
-from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel, SlowChatModel
-from tests.support.databases import indexed, observed, rows
+from arc_common.testing import CountingObserver, ReplyingChatModel, SlowChatModel
+from tests.support.databases import indexed, observed
 
 LONG = 20.0
 """Seconds that nothing here takes."""
@@ -23,32 +19,6 @@ LONG = 20.0
 KEY = SessionKey("s", user_id="ann")
 MEMORY = re.compile(r"^- \[[A-Z]+\] (.+) \(importance: ", re.MULTILINE)
 SEOUL = '[{"content": "The user lives in Seoul.", "importance": 0.9}]'
-
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/arc.db"
-
-
-@pytest.fixture
-def opened(url):
-    """Opens engines; summaries are off, so that only memories ask the model."""
-    engines = []
-
-    def open_engine(model=None, observer=None, embedder=None, database=None, **settings):
-        settings = ArcSettings(
-            memory=settings, summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1}
-        )
-        engines.append(
-            ContextEngine.open(
-                database or url, chat_model=model, embedder=embedder, observer=observer, settings=settings
-            )
-        )
-        return engines[-1]
-
-    yield open_engine
-    for engine in engines:
-        engine.close()
 
 
 def saved(engine, *texts, key=KEY):
@@ -61,7 +31,6 @@ def saved(engine, *texts, key=KEY):
 
 
 def shown(engine, query, key=KEY):
-    """The memories that a turn shows."""
     session = engine.session(key and key.session_id, user_id=key and key.user_id)
     return MEMORY.findall(session.context(query).messages[-1].text)
 
@@ -70,19 +39,10 @@ def texts(engine, **whose):
     return [memory.text for memory in engine.memories(**whose).list()]
 
 
-def test_what_was_added_by_hand_stays_when_who_said_it_too_is_deleted(opened):
-    engine = opened()
-    engine.memories(user_id="ann").add("I live in Seoul.")
-    saved(engine, "I live in Seoul.", "Noted.")
-    engine.session("s", user_id="ann").delete()
-    assert texts(engine, user_id="ann") == ["I live in Seoul."]
-
-
 X = "works in the largest university hospital of the city of Busan"
 
 
-@pytest.mark.parametrize("by_model", [True, False], ids=["model", "rules"])
-@pytest.mark.parametrize("how", ["delete", "remove", "edit"])
+@pytest.mark.parametrize(("how", "by_model"), [("delete", True), ("remove", False), ("edit", True), ("edit", False)])
 def test_words_leave_with_the_message_that_said_them(opened, url, by_model, how):
     """Of two that say the same the one that is left says it in its own words, and is found by these alone."""
     short, long = f"The user {X}.", f"The user {X} as a nurse."
@@ -111,7 +71,6 @@ def test_words_leave_with_the_message_that_said_them(opened, url, by_model, how)
 
 
 def test_what_was_added_by_hand_in_other_words_stays(opened):
-    """In these words, whatever a session said of the same before or after."""
     for name, first in enumerate((True, False)):
         engine = opened()
         user = f"user{name}"
@@ -128,7 +87,6 @@ def test_what_was_added_by_hand_in_other_words_stays(opened):
 
 
 def test_an_exchange_is_read_in_the_background(opened):
-    """Its memory names the message that says it."""
     engine = opened(ReplyingChatModel([SEOUL]))
     stored = saved(engine, "I live in Seoul.", "Nice!")
     (memory,) = engine.memories(user_id="ann").list()
@@ -138,7 +96,6 @@ def test_an_exchange_is_read_in_the_background(opened):
 
 
 def test_a_message_is_read_once_and_with_its_answer(opened):
-    """However often it is saved, and also when its answer comes later."""
     model = ReplyingChatModel(["[]"])
     engine = opened(model)
     stored = saved(engine, "I live in Seoul.")
@@ -154,7 +111,6 @@ def test_a_message_is_read_once_and_with_its_answer(opened):
 
 
 def test_user_messages_without_answers_are_read_in_the_end(opened):
-    """When several wait."""
     model = ReplyingChatModel(["[]"])
     engine = opened(model)
     session = engine.session("s", user_id="ann")
@@ -165,7 +121,6 @@ def test_user_messages_without_answers_are_read_in_the_end(opened):
 
 
 def test_what_comes_meanwhile_is_one_request(opened):
-    """Coalesced per session."""
     inner = ReplyingChatModel(["[]"])
     model = SlowChatModel(inner)
     engine = opened(model)
@@ -180,9 +135,8 @@ def test_what_comes_meanwhile_is_one_request(opened):
     assert all(f"then {number}" in inner.requests[1][1].text for number in range(5))
 
 
-@pytest.mark.parametrize("end", ["delete", "clear", "remove"])
+@pytest.mark.parametrize("end", ["delete", "remove"])
 def test_what_was_removed_meanwhile_does_not_come_back(opened, url, end):
-    """The session, or the message, went while the model was at work."""
     model, observer = SlowChatModel(ReplyingChatModel([SEOUL])), CountingObserver()
     engine = opened(model, observer)
     session = engine.session("s", user_id="ann")
@@ -199,17 +153,7 @@ def test_what_was_removed_meanwhile_does_not_come_back(opened, url, end):
     assert not observer.counts["memory.saved.count"]
 
 
-def test_a_message_that_was_edited_is_read_anew(opened):
-    """What rested on its old words alone goes; its new words are remembered."""
-    engine = opened()
-    stored = saved(engine, "I love hiking in the mountains.", "Great!")
-    engine.session("s", user_id="ann").append(Message("user", "I love sailing on lakes.", id=stored[0].id))
-    assert engine.flush(LONG)
-    assert texts(engine, user_id="ann") == ["I love sailing on lakes."]
-
-
 def test_what_waits_of_a_session_that_is_removed_is_not_read(opened):
-    """Its messages are dropped."""
     model = ReplyingChatModel([SEOUL])
     engine = opened(model)
     session = engine.session("s", user_id="ann")
@@ -218,32 +162,6 @@ def test_what_waits_of_a_session_that_is_removed_is_not_read(opened):
     session.append(Message("assistant", "Nice!"))
     assert engine.flush(LONG)
     assert texts(engine, user_id="ann") == []
-
-
-def test_a_model_that_fails_costs_nothing_but_its_memories(opened):
-    """The rules serve; the failure is counted."""
-    observer = CountingObserver()
-    engine = opened(FailingChatModel(ConnectionError("down")), observer)
-    saved(engine, "I love hiking in the mountains.", "Great!")
-    assert texts(engine, user_id="ann") == ["I love hiking in the mountains."]
-    assert observer.counts["memory.extraction.errors"] == 1
-    assert observer.counts["memory.saved.count"] == 1
-
-
-class BrokenEmbedder:
-    """Fails."""
-
-    name = "broken"
-
-    def embed(self, texts):
-        raise ConnectionError("down")
-
-
-def test_an_embedder_that_fails_costs_vectors(opened):
-    """Memories are stored and found by words."""
-    engine = opened(embedder=BrokenEmbedder())
-    saved(engine, "I love hiking in the mountains.", "Great!")
-    assert shown(engine, "mountains")
 
 
 @pytest.fixture
@@ -269,16 +187,6 @@ def watched(opened, url):
         database.dispose()
 
 
-def test_a_store_that_fails_is_counted(watched):
-    """And logged; nothing is raised."""
-    observer = CountingObserver()
-    engine, state = watched(observer)
-    engine.memories(user_id="ann").list()
-    state.broken = True
-    saved(engine, "I love hiking in the mountains.", "Great!")
-    assert observer.counts["memory.extraction.errors"] >= 1
-
-
 def test_what_was_removed_at_the_last_moment_does_not_come_back(watched, opened, url):
     """By another process, after its message had been looked for and before its memory was stored."""
     engine, state = watched()
@@ -301,21 +209,6 @@ def test_what_was_removed_at_the_last_moment_does_not_come_back(watched, opened,
     assert indexed(url, "memory", user_id="ann") == []
 
 
-def test_closing_while_a_model_is_at_work(opened, url):
-    """What it says then is not stored, and nobody waits for it long."""
-    model = SlowChatModel(ReplyingChatModel([SEOUL]))
-    engine = opened(model)
-    engine.session("s", user_id="ann").append([Message("user", "I live in Seoul."), Message("assistant", "k")])
-    assert model.asked.wait(LONG)
-    begin = time.monotonic()
-    engine.close()
-    assert time.monotonic() - begin < LONG / 2
-    model.may_answer.set()
-    assert model.answered.wait(LONG)
-    time.sleep(0.05)
-    assert rows(url, "SELECT * FROM arc_records") == []
-
-
 @pytest.mark.parametrize(
     ("scope", "user", "expected"),
     [
@@ -328,7 +221,6 @@ def test_closing_while_a_model_is_at_work(opened, url):
     ],
 )
 def test_whose_memories_a_session_has(opened, scope, user, expected):
-    """As the setting says; without a user, its own rather than everybody's."""
     key = SessionKey("s", user_id=user)
     engine = opened(scope=scope)
     saved(engine, "I love hiking in the mountains.", "Great!", key=key)
@@ -339,61 +231,10 @@ def test_whose_memories_a_session_has(opened, scope, user, expected):
     assert texts(engine, **whose) == ["I love hiking in the mountains."]
 
 
-def test_memories_of_a_turn_are_cheap_where_there_are_none(watched, opened):
-    """One count a turn; off, not even that."""
-    engine, state = watched()
-    assert shown(engine, "hiking") == []
-    assert engine.flush(LONG)
-    state.statements.clear()
-    for _ in range(5):
-        assert shown(engine, "hiking") == []
-    assert len(state.statements) == 5
-    assert shown(engine, "hiking", None) == []
-    assert engine.flush(LONG)
-    assert len(state.statements) == 5
-    engine.memories(user_id="ann").add("User likes hiking")
-    assert shown(engine, "hiking") == ["User likes hiking"]
-    off = opened(enabled=False)
-    assert shown(off, "hiking") == []
-
-
 def test_memories_of_a_turn_never_raise(watched):
-    """The turn goes on without them, counted."""
     observer = CountingObserver()
     engine, state = watched(observer)
     engine.memories(user_id="ann").add("User likes hiking")
     state.broken = True
     assert shown(engine, "hiking") == []
     assert observer.counts["memory.errors"] == 1
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_gathers_too(opened):
-    """Also when another thread of the parent is at work on memories."""
-    engine = opened()
-    ann = engine.memories(user_id="ann")
-    ann.add("User keeps bees")
-    ended = Event()
-
-    def work():
-        while not ended.is_set():
-            ann.search("bees")
-
-    thread = Thread(target=work)
-    thread.start()
-    try:
-        for number in range(3):
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    key = SessionKey(f"s{number}", user_id=f"user{number}")
-                    saved(engine, "I love hiking in the mountains.", "Great!", key=key)
-                    code = 0 if len(shown(engine, "hiking", key)) == 1 else 2
-                finally:
-                    os._exit(code)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    finally:
-        ended.set()
-        thread.join()

@@ -1,12 +1,10 @@
 """Long-term memories as their users see them."""
 
 import asyncio
-import inspect
 
 import pytest
 
 from arc_common import ContextEngine, InvalidInputError, MemoryNotFoundError, Message
-from arc_common.engine.memories import Memories
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
@@ -24,19 +22,7 @@ def memories(engine):
     return engine.memories(user_id="ann")
 
 
-def test_every_method_has_an_async_form_of_the_same_signature():
-    """The whole public face, both ways."""
-    public = {name for name, one in vars(Memories).items() if inspect.isfunction(one) and not name.startswith("_")}
-    twins = {name for name in public if inspect.iscoroutinefunction(getattr(Memories, name))}
-    assert {name[1:] for name in twins} == public - twins
-    for name in twins:
-        sync, twin = getattr(Memories, name[1:]), getattr(Memories, name)
-        assert inspect.signature(sync).parameters == inspect.signature(twin).parameters, name
-        assert twin.__doc__.startswith(f"Async form of `{name[1:]}`"), name
-
-
 def test_a_round_through_all_of_it(memories):
-    """Add, get, list, search, show, delete."""
     bees = memories.add("User keeps bees", type="fact", importance=0.9, metadata={"from": "me"})
     memories.add("User prefers short answers", type="preference")
     assert memories.get(bees.id) == bees
@@ -59,26 +45,7 @@ def test_a_round_through_all_of_it(memories):
     assert memories.context("bees") == ""
 
 
-def test_the_async_forms_do_the_same(engine):
-    """One after the other."""
-
-    async def everything(memories):
-        bees = await memories.aadd("User keeps bees")
-        assert await memories.aget(bees.id) == bees
-        assert [memory.id for memory in await memories.alist()] == [bees.id]
-        assert [one.memory.id for one in await memories.asearch("bees", 3)] == [bees.id]
-        assert "bees" in await memories.acontext("bees")
-        assert len(await memories.aextract("I love hiking in the mountains.", "Great!")) == 1
-        assert await memories.acount() == 2
-        await memories.adelete(bees.id)
-        with pytest.raises(MemoryNotFoundError):
-            await memories.aget(bees.id)
-
-    asyncio.run(everything(engine.memories(user_id="bob")))
-
-
 def test_extracting(memories):
-    """By rules without a model; said again, it is the same memory."""
     (found,) = memories.extract("I love hiking in the mountains.", "Great!")
     (again,) = memories.extract(Message("user", "I love hiking in the mountains."))
     assert again.id == found.id
@@ -147,14 +114,12 @@ def test_each_scope_is_a_place_of_its_own(engine):
     ],
 )
 def test_bad_input(memories, call):
-    """Refused by name; nothing was written."""
     with pytest.raises(InvalidInputError):
         call(memories)
     assert memories.count() == 0
 
 
 def test_a_caller_must_be_named_where_settings_say_so():
-    """As for sessions."""
     with ContextEngine.open(settings=ArcSettings(require_scope=True)) as engine:
         with pytest.raises(InvalidInputError, match="caller_id"):
             engine.memories(user_id="ann")
@@ -162,7 +127,6 @@ def test_a_caller_must_be_named_where_settings_say_so():
 
 
 def test_memories_outlast_the_process(tmp_path):
-    """What one engine stored, the next one finds."""
     url = sqlite_url(tmp_path)
     with ContextEngine.open(url, settings=ArcSettings()) as engine:
         engine.memories(user_id="ann").add("User keeps bees")
@@ -189,7 +153,6 @@ CALLS = {
 
 @pytest.mark.parametrize("user_id", ["eve", None])
 def test_a_session_of_another_user_has_no_memories(engine, user_id):
-    """It is not found, as everywhere; nothing is written."""
     engine.session("s", user_id="ann").append(Message("user", "hello"))
     theirs = engine.memories(user_id=user_id, session_id="s")
     for name, given in CALLS.items():
@@ -203,7 +166,6 @@ def test_a_session_of_another_user_has_no_memories(engine, user_id):
 
 
 def test_a_session_without_messages_may_have_memories(engine):
-    """As it may get messages: its first write makes it."""
     memories = engine.memories(session_id="new")
     assert memories.list() == []
     with pytest.raises(MemoryNotFoundError):

@@ -5,18 +5,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from arc_common import ContextEngine, InvalidInputError, MemoryNotFoundError, Message
+from arc_common import InvalidInputError, MemoryNotFoundError, Message
 from arc_common.memories import MemoryStatus, ProposedMemory
 from arc_common.memory.long_term.policy import Outcome
+from arc_common.memory.long_term.service import MemoryKeeper
 from arc_common.settings import ArcSettings
+from arc_common.stores import SqlStore
 from arc_common.testing import ReplyingChatModel
+from tests.support.services import services
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
 
 class Clock:
-    """Shows what it is set to."""
-
     def __init__(self):
         self.now = NOW
 
@@ -29,30 +30,19 @@ def clock():
     return Clock()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def opened(request, clock):
-    """Opens engines on one of each kind of database."""
-    engines = []
-
-    def open_engine(model=None, **settings):
-        url = "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
-        settings = ArcSettings(memory=settings, summary={"enabled": False}, recall={"enabled": False})
-        engines.append(ContextEngine.open(url, chat_model=model, settings=settings, clock=clock))
-        return engines[-1]
-
-    yield open_engine
-    for engine in engines:
-        engine.close()
+@pytest.fixture
+def memories(opened, clock):
+    return opened(max_per_scope=2, clock=clock).memories(user_id="ann")
 
 
 @pytest.fixture
-def memories(opened):
-    return opened(max_per_scope=2).memories(user_id="ann")
-
-
-def gathered(memories, text, **values):
-    """Add as gathering does."""
-    return memories._service().keeper.add(memories.scope, ProposedMemory(text, **values))
+def gathered(url, clock, memories):
+    """Add as gathering does, from another process."""
+    store = SqlStore(url)
+    keeper = MemoryKeeper(services(store, settings=ArcSettings(memory={"max_per_scope": 2}), clock=clock))
+    yield lambda text, **values: keeper.add(memories.scope, ProposedMemory(text, **values))
+    keeper.close()
+    store.close()
 
 
 def texts(memories, status="ACTIVE"):
@@ -73,7 +63,6 @@ def test_what_waits_changes_nothing_that_holds(memories):
 
 
 def test_adding_by_hand_approves_what_waits(memories):
-    """In the same words."""
     waits = memories.add("The user keeps bees", status="PENDING")
     assert memories.search("bees") == []
     added = memories.add("The user keeps bees")
@@ -94,13 +83,12 @@ def test_what_is_approved_by_hand_holds_as_it_was_entered(memories, clock):
     assert memories.get(seoul.id).superseded_by == waits.id
 
 
-def test_gathering_goes_round_no_review(memories):
-    """What waits, and what was rejected, stays so however often it is said."""
+def test_gathering_goes_round_no_review(memories, gathered):
     waits = memories.add("The user keeps bees", status="PENDING")
-    assert gathered(memories, "The user keeps bees").memory.id == waits.id
-    assert gathered(memories, "The user keeps the bees").memory.status is MemoryStatus.PENDING
+    assert gathered("The user keeps bees").memory.id == waits.id
+    assert gathered("The user keeps the bees").memory.status is MemoryStatus.PENDING
     memories.set_status(waits.id, "REJECTED")
-    assert gathered(memories, "The user keeps bees").outcome is Outcome.REJECTED
+    assert gathered("The user keeps bees").outcome is Outcome.REJECTED
     assert texts(memories) == texts(memories, "PENDING") == []
 
 
@@ -123,7 +111,6 @@ def test_approving_and_rejecting(memories):
 
 
 def test_what_was_said_before_takes_no_place_when_it_is_approved(memories, clock):
-    """It becomes history."""
     busan = memories.add("The user lives in Busan", status="PENDING")
     clock.now += timedelta(days=1)
     seoul = memories.add("The user lives in Seoul")
@@ -132,7 +119,6 @@ def test_what_was_said_before_takes_no_place_when_it_is_approved(memories, clock
 
 
 def test_what_waits_takes_no_place_of_what_holds(memories):
-    """Two may hold and two may wait; the weakest of either leave."""
     for text in ("The user keeps bees", "The user plays the harp"):
         memories.add(text, importance=0.9)
     for number, text in enumerate(["The user drives a van", "The user fears heights", "The user reads Proust"]):
@@ -141,29 +127,27 @@ def test_what_waits_takes_no_place_of_what_holds(memories):
     assert texts(memories, "PENDING") == ["The user fears heights", "The user reads Proust"]
 
 
-def test_the_weakest_leaves_also_if_it_is_the_new_one(memories):
+def test_the_weakest_leaves_also_if_it_is_the_new_one(memories, gathered):
     """What is gathered pushes out nothing stronger; what somebody adds by hand stays."""
     for text, importance in (("The user keeps bees", 0.9), ("The user plays the harp", 0.8)):
         memories.add(text, importance=importance)
-    assert gathered(memories, "The user saw a film", importance=0.0).outcome is Outcome.FULL
+    assert gathered("The user saw a film", importance=0.0).outcome is Outcome.FULL
     assert texts(memories) == ["The user keeps bees", "The user plays the harp"]
-    assert gathered(memories, "The user is allergic to nuts", importance=1.0).outcome is Outcome.NEW
+    assert gathered("The user is allergic to nuts", importance=1.0).outcome is Outcome.NEW
     assert texts(memories) == ["The user is allergic to nuts", "The user keeps bees"]
     film = memories.add("The user saw a film", importance=0.0)
     assert memories.get(film.id) == film
     assert texts(memories) == ["The user is allergic to nuts", "The user saw a film"]
 
 
-def test_what_takes_a_place_needs_no_other(memories):
-    """A full scope takes what contradicts one that it holds, however weak."""
+def test_what_takes_a_place_needs_no_other(memories, gathered):
     memories.add("The user lives in Seoul", importance=0.9)
     memories.add("The user keeps bees", importance=0.9)
-    assert gathered(memories, "The user lives in Busan", importance=0.1).outcome is Outcome.NEW
+    assert gathered("The user lives in Busan", importance=0.1).outcome is Outcome.NEW
     assert texts(memories) == ["The user keeps bees", "The user lives in Busan"]
 
 
 def test_a_clock_that_was_set_back(memories, clock):
-    """What somebody adds now holds now, unless they say when it was said."""
     seoul = memories.add("The user lives in Seoul")
     clock.now -= timedelta(hours=2)
     busan = memories.add("The user lives in Busan")
@@ -179,7 +163,7 @@ def test_a_clock_that_was_set_back_within_a_session(opened, clock, *, at_once):
     """The order of the messages says what holds, in one reading and over two, in whatever order a model names them."""
     first, last = (f'{{"content": "The user lives in {city}.", "importance": 0.9}}' for city in ("Seoul", "Busan"))
     model = ReplyingChatModel([f"[{last}, {first}]"] if at_once else [f"[{first}]", f"[{last}]"])
-    engine = opened(model)
+    engine = opened(model, clock=clock)
     session = engine.session("s", user_id="ann")
     one = Message("user", "I live in Seoul.", created_at=NOW)
     other = Message("user", "I live in Busan.", created_at=NOW - timedelta(hours=2))

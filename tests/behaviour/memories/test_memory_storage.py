@@ -11,15 +11,14 @@ from arc_common import InvalidInputError
 from arc_common.memories import ProposedMemory
 from arc_common.memory.long_term.policy import Outcome
 from arc_common.memory.long_term.service import MemoryKeeper
-from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
 from arc_common.settings import ArcSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing import CountingObserver
 from tests.support.services import services
 
+on_both_databases = pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
 SCOPE = Scope("caller", "ann")
-KEY = SessionKey("s", "caller", "ann")
 
 
 class WordEmbedder:
@@ -31,25 +30,23 @@ class WordEmbedder:
         self.vectors, self.asked, self.broken = vectors, [], False
 
     def embed(self, texts):
-        """By the first word that is known."""
         self.asked += texts
         if self.broken:
             raise ConnectionError("down")
         return [next((vector for word, vector in self.vectors.items() if word in text), [1, 0, 0]) for text in texts]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture
 def store(request):
-    """One of each kind."""
-    url = "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
+    """A store in memory, or on PostgreSQL where a test asks for it."""
+    is_postgres = getattr(request, "param", "") == "postgres"
+    url = request.getfixturevalue("postgres_database")() if is_postgres else "sqlite://"
     sql = SqlStore(url)
     yield sql
     sql.close()
 
 
 class With:
-    """A store with other memories."""
-
     def __init__(self, store, memories):
         self._store, self.memories = store, memories
 
@@ -59,7 +56,6 @@ class With:
 
 @pytest.fixture
 def make(store):
-    """Makes keepers on the store."""
     numbers, made, time = count(1), [], [datetime(2026, 1, 1, tzinfo=UTC)]
 
     def clock():
@@ -87,40 +83,22 @@ def make(store):
 
 
 def said(text, *sources, **values):
-    """A proposal."""
     return ProposedMemory(text, sources=sources, **values)
 
 
 def texts(keeper, scope=SCOPE, **asked):
-    """What it holds, by text."""
     return sorted(memory.text for memory in keeper.store.find(scope, **asked))
 
 
 def found(keeper, query, scope=SCOPE):
-    """The texts that a question finds."""
     return [one.memory.text for one in keeper.search(scope, query, limit=5)]
 
 
 def indexed(store, scope=SCOPE):
-    """The ids in the index."""
     return sorted(entry.id for entry in store.index.scan(scope, "memory", limit=100))
 
 
-def test_what_is_added_is_found_at_once(make, store):
-    """In its scope, and nowhere else."""
-    keeper = make()
-    added = keeper.add(SCOPE, said("User has a cottage in Gangneung", importance=0.9))
-    assert added.outcome is Outcome.NEW
-    keeper.add(SCOPE, said("User collects stamps"))
-    assert found(keeper, "the cottage") == ["User has a cottage in Gangneung"]
-    assert found(keeper, "the cottage", Scope("caller")) == []
-    assert found(keeper, "the cottage", Scope("caller", "bob")) == []
-    assert keeper.search(SCOPE, "", limit=5) == []
-    assert indexed(store) == ["m1", "m2"]
-
-
 def test_the_same_again_is_one_memory(make, store):
-    """Word for word it gains a source; nearly so, importance too."""
     keeper = make()
     first = keeper.add(SCOPE, said("User collects old stamps", ("s", "1"))).memory
     again = keeper.add(SCOPE, said("user collects old stamps.", ("s", "2")))
@@ -136,6 +114,7 @@ def test_the_same_again_is_one_memory(make, store):
     assert store.index.fetch(SCOPE, "memory", [first.id])[0].text == "The user collects old stamps"
 
 
+@on_both_databases
 def test_a_contradiction_supersedes(make, store):
     """History stays, and is neither found nor in the index; what was said before what holds is history at once."""
     keeper = make()
@@ -153,18 +132,7 @@ def test_a_contradiction_supersedes(make, store):
     assert texts(keeper) == ["User lives in Seoul"]
 
 
-def test_no_more_than_the_bound(make, store):
-    """The weakest leaves, from the index too; what somebody enters never does."""
-    keeper = make(max_per_scope=3)
-    for number, importance in enumerate((0.9, 0.2, 0.8)):
-        keeper.add(SCOPE, said(f"Thing number {number} is {'abcdef'[number] * 9}", importance=importance))
-    keeper.add(SCOPE, said("Quite another statement", importance=0.0), by_hand=True)
-    assert texts(keeper) == ["Quite another statement", "Thing number 0 is aaaaaaaaa", "Thing number 2 is ccccccccc"]
-    assert len(indexed(store)) == 3
-
-
 def test_meaning(make, store):
-    """What is near enough by its vector is merged; a text is embedded once."""
     embedder = WordEmbedder(walks=[0, 1, 0], hiking=[0, 0.99, 0.14], tea=[0, 0, 1])
     keeper = make(embedder)
     first = keeper.add(SCOPE, said("User enjoys long walks")).memory
@@ -174,24 +142,7 @@ def test_meaning(make, store):
     assert found(keeper, "hiking")[0] == "User enjoys long walks"
 
 
-def test_an_embedder_that_knows_no_difference(make, store):
-    """Loses nothing: of small ones all Korean is alike."""
-    keeper = make(WordEmbedder())
-    said_so = [
-        "사용자는 땅콩 알레르기가 있다",
-        "사용자는 새우 알레르기가 있다",
-        "팀 회의는 매주 월요일이다",
-        "팀 회식은 매주 금요일이다",
-        "The user flies from ICN to GMP",
-        "The user flies from GMP to ICN",
-    ]
-    for text in said_so:
-        assert keeper.add(SCOPE, said(text)).outcome is Outcome.NEW
-    assert sorted(texts(keeper)) == sorted(said_so)
-
-
 def test_an_embedder_that_fails_and_another_one(make, store):
-    """Memories are stored and found by their words."""
     embedder = WordEmbedder()
     keeper = make(embedder)
     keeper.add(SCOPE, said("User keeps bees"))
@@ -207,7 +158,6 @@ def test_an_embedder_that_fails_and_another_one(make, store):
 
 
 def test_a_search_notes_what_it_returned(make, store):
-    """Only that; who reads sees it."""
     observer = CountingObserver()
     keeper = make(observer=observer)
     bees = keeper.add(SCOPE, said("User keeps bees")).memory
@@ -220,7 +170,6 @@ def test_a_search_notes_what_it_returned(make, store):
 
 
 def test_deleting(make, store):
-    """From store and index; what is not there is not counted."""
     keeper = make()
     keeper.add(SCOPE, said("User keeps bees"))
     other = keeper.add(SCOPE, said("User keeps goats")).memory
@@ -231,31 +180,8 @@ def test_deleting(make, store):
     assert keeper.add(SCOPE, said("User keeps bees")).outcome is Outcome.NEW
 
 
-def test_forgetting_a_session(make, store):
-    """What rests on it alone goes, and what it had taken the place of is found again."""
-    keeper = make()
-    keeper.add(SCOPE, said("User lives in Seoul", ("t", "1")))
-    keeper.add(SCOPE, said("User lives in Busan", ("s", "1")))
-    keeper.add(SCOPE, said("User keeps bees", ("s", "1"), ("t", "1")))
-    keeper.add(Scope("caller", "ann", "s"), said("Something of its own"))
-    assert keeper.forget(KEY) == 2
-    assert texts(keeper) == ["User keeps bees", "User lives in Seoul"]
-    assert found(keeper, "Seoul Busan") == ["User lives in Seoul"]
-    assert indexed(store, Scope("caller", "ann", "s")) == []
-    assert keeper.add(SCOPE, said("User lives in Busan", ("t", "2"))).outcome is Outcome.NEW
-
-
-def test_forgetting_messages(make, store):
-    """The same for some of them."""
-    keeper = make()
-    keeper.add(SCOPE, said("User keeps bees", ("s", "1")))
-    keeper.add(SCOPE, said("User keeps goats", ("s", "2")))
-    assert keeper.forget(KEY, ["1"]) == 1
-    assert (texts(keeper), len(indexed(store))) == (["User keeps goats"], 1)
-
-
+@on_both_databases
 def test_erasing(make, store):
-    """A user with all sessions; the rest of the caller stays."""
     keeper = make()
     for scope in (SCOPE, Scope("caller", "ann", "s"), Scope("caller", "bob")):
         keeper.add(scope, said("User keeps bees"))
@@ -266,6 +192,7 @@ def test_erasing(make, store):
     assert texts(keeper) == ["User keeps goats"]
 
 
+@on_both_databases
 def test_keepers_at_once_lose_and_double_nothing(make, store):
     """Two of them, as in two processes, on one scope: each decides by what is really there."""
     keepers = [make(max_per_scope=500), make(max_per_scope=500)]
@@ -281,7 +208,6 @@ def test_keepers_at_once_lose_and_double_nothing(make, store):
 
 
 def test_each_sees_what_the_other_did(make, store):
-    """Additions, contradictions and removals."""
     one, other = make(), make()
     first = one.add(SCOPE, said("User lives in Seoul")).memory
     assert other.add(SCOPE, said("User lives in Seoul")).memory.id == first.id
@@ -298,13 +224,11 @@ class Reading:
         self._memories, self.outlines, self.whole = memories, 0, 0
 
     def changes(self, scope, *, after=0):
-        """Count the outlines."""
         updates = self._memories.changes(scope, after=after)
         self.outlines += len(updates.outlines)
         return updates
 
     def find(self, scope, ids=None, **more):
-        """Count the memories."""
         found = self._memories.find(scope, ids, **more)
         self.whole += len(found)
         return found
@@ -335,7 +259,6 @@ def test_neither_adding_nor_searching_loads_what_it_does_not_need(make, store):
 
 
 def test_whether_there_are_any(make, store):
-    """At once, also when another process adds the first."""
     keeper = make()
     assert not keeper.has_any(SCOPE)
     make().add(SCOPE, said("User keeps bees"))
@@ -343,15 +266,7 @@ def test_whether_there_are_any(make, store):
     assert not keeper.has_any(Scope("caller"))
 
 
-@pytest.mark.parametrize(("query", "limit"), [(7, 5), ("q", 0), ("q", True), ("q", 1.5)])
-def test_bad_input(make, query, limit):
-    """Refused by name."""
-    with pytest.raises(InvalidInputError):
-        make().search(SCOPE, query, limit=limit)
-
-
 def test_nothing_is_written_of_what_can_t_be_stored(make, store):
-    """Neither in the store nor in the index."""
     with pytest.raises(InvalidInputError):
         make().add(SCOPE, said("text", metadata={"x": object()}))
     assert store.memories.changes(SCOPE).version == 0

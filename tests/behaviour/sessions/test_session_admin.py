@@ -14,7 +14,6 @@ def engine():
 
 
 def test_debug_shows_record_summary_and_the_newest_receipt(engine):
-    """Whatever the user said stays out of its JSON."""
     session = engine.session("s", user_id="ann")
     for n in range(15):
         session.save_turn(f"secret {n}: my order is ORD-{n:04}.", "noted")
@@ -34,7 +33,6 @@ def test_debug_shows_record_summary_and_the_newest_receipt(engine):
 
 @pytest.mark.parametrize("how", ["clear", "delete"])
 def test_no_receipt_outlives_its_session(engine, how):
-    """It refers to what was said."""
     session = engine.session("s")
     session.save_turn("hello", "hi")
     session.context("a secret")
@@ -49,7 +47,6 @@ def test_no_receipt_outlives_its_session(engine, how):
     ids=["unknown", "another caller's", "another user's"],
 )
 def test_another_session_is_not_found(engine, session_id, scope):
-    """Whether it exists for somebody else can't be told."""
     session = engine.session("s", user_id="ann")
     session.save_turn("hello", "hi")
     session.context("now")

@@ -48,7 +48,6 @@ def of_turn(session, query):
 
 
 def test_what_was_looked_up_comes_back_when_it_is_asked_for(engine, url):
-    """As excerpts with their source and day; not for another question."""
     session = engine.session("s", user_id="ann")
     artifact_id = session.add_artifact(WEATHER, source="weather.example", metadata={"tool": "web_search"})
     (found,) = of_turn(session, "How sunny is Seoul, how many degrees?")
@@ -67,7 +66,6 @@ def test_what_was_looked_up_comes_back_when_it_is_asked_for(engine, url):
 
 
 def test_the_same_again_is_the_same(engine, url):
-    """With a new time; another text or source is another artifact."""
     session = engine.session("s")
     first = session.add_artifact(WEATHER, source="a")
     ((before,),) = rows(url, METADATA)
@@ -79,7 +77,6 @@ def test_the_same_again_is_the_same(engine, url):
 
 
 def test_long_content_is_cut_and_each_part_is_found(engine, url):
-    """With its place; no part larger than the settings say."""
     text = " ".join(f"Room {n} of the hotel is painted in colour c{n}." for n in range(400))
     session = engine.session("s")
     session.add_artifact(text, source="hotel.example")
@@ -91,20 +88,7 @@ def test_long_content_is_cut_and_each_part_is_found(engine, url):
     assert " ".join(parts) == text  # none says what another says
 
 
-def test_no_session_sees_another_ones(engine):
-    """Of another name, user or caller."""
-    keys = [("s", "ann", "one"), ("s", "ann", "two"), ("t", "ann", "one"), ("u", "eve", "one"), ("v", None, "one")]
-    for name, user, caller in keys:
-        session = engine.session(name, user_id=user, caller_id=caller)
-        session.add_artifact(f"The secret of {name} {user} {caller}.", source="web")
-    for name, user, caller in keys:
-        session = engine.session(name, user_id=user, caller_id=caller)
-        (line,) = of_turn(session, "the secret")
-        assert line.endswith(f"The secret of {name} {user} {caller}.")
-
-
 def test_another_users_session_takes_nothing(engine):
-    """As for messages."""
     engine.session("s", user_id="ann").save_turn("hi", "hello")
     with pytest.raises(SessionNotFoundError):
         engine.session("s", user_id="eve").add_artifact("text", source="web")
@@ -113,7 +97,6 @@ def test_another_users_session_takes_nothing(engine):
 @pytest.mark.parametrize("how", ["delete", "clear"])
 @pytest.mark.parametrize("said", [True, False], ids=["with messages", "nothing said"])
 def test_they_go_with_the_session(engine, how, said):
-    """Also where nothing was ever said in it."""
     session, other = engine.session("s"), engine.session("t")
     for one in (session, other):
         one.add_artifact(WEATHER, source="web")
@@ -125,7 +108,6 @@ def test_they_go_with_the_session(engine, how, said):
 
 
 def test_nothing_of_it_is_left_in_the_file(tmp_path):
-    """A deleted artifact is gone from the database's pages."""
     path = tmp_path / "arc.db"
     with ContextEngine.open(f"sqlite:///{path}", settings=ArcSettings()) as engine:
         session = engine.session("s")
@@ -138,7 +120,6 @@ def test_nothing_of_it_is_left_in_the_file(tmp_path):
 
 
 def test_settings_switch_them_off_and_bound_them(clock):
-    """Off shows none; zero shows none; each number is a ceiling."""
     for artifacts, expected in (
         ({"enabled": False}, 0),
         ({"final_top_k": 0}, 0),
@@ -179,7 +160,6 @@ def test_settings_switch_them_off_and_bound_them(clock):
     ids=str,
 )
 def test_what_can_not_be_kept_is_refused(engine, url, given, field):
-    """And nothing is written."""
     session = engine.session("s")
     arguments = {"content": "Long text. " * 2_000, "source": "web", **given}
     with pytest.raises(InvalidInputError, match=field):
@@ -188,16 +168,7 @@ def test_what_can_not_be_kept_is_refused(engine, url, given, field):
     assert indexed(url, "artifact", session_id="s") == []
 
 
-def test_a_session_without_an_id_keeps_nothing(engine):
-    """And says so; a turn of it shows the facts alone."""
-    session = engine.session(None)
-    with pytest.raises(InvalidInputError, match="session_id"):
-        session.add_artifact("text", source="web")
-    assert of_turn(session, "text") == []
-
-
 def test_an_index_that_fails_leaves_the_turn_without_them(url):
-    """Counted, never raised."""
     observer = CountingObserver()
     with ContextEngine.open(url, settings=ArcSettings(), observer=observer) as engine:
         session = engine.session("s")
@@ -208,7 +179,6 @@ def test_an_index_that_fails_leaves_the_turn_without_them(url):
 
 
 def test_a_session_without_artifacts_is_looked_up_once(url):
-    """Later turns don't ask the index; adding one is seen at once."""
     statements = []
     database = create_engine(url)
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
@@ -220,9 +190,3 @@ def test_a_session_without_artifacts_is_looked_up_once(url):
         session.add_artifact(WEATHER, source="web")
         assert len(of_turn(session, "degrees in Seoul")) == 1
     database.dispose()
-
-
-async def test_the_async_form_does_the_same(engine):
-    """One artifact, whichever form kept it."""
-    session = engine.session("s")
-    assert await session.aadd_artifact(WEATHER, source="web") == session.add_artifact(WEATHER, source="web")

@@ -28,7 +28,6 @@ def opened(strategies=(), **arguments):
 
 
 def looked_up(n):
-    """A turn in which a tool said a lot."""
     return [
         Message("user", f"question {n}", id=f"q{n}"),
         Message("assistant", None, tool_calls=(ToolCall("look_up", {}, id=f"c{n}"),), id=f"c{n}"),
@@ -54,7 +53,6 @@ def test_a_strategy_is_tried_before_turns_leave():
 
 
 def test_below_the_threshold_nothing_is_compressed():
-    """What fits is shown as it was said."""
     with opened(("clear_tool_results", "truncate")) as engine:
         session = engine.session("s")
         session.append(said := looked_up(1))
@@ -64,7 +62,6 @@ def test_below_the_threshold_nothing_is_compressed():
 
 
 def test_strategies_begin_at_the_threshold():
-    """At 80 % of the input, where all would fit yet."""
     totals = {}
     for strategies in ((), ("clear_tool_results",)):
         with opened(strategies) as engine:
@@ -76,7 +73,6 @@ def test_strategies_begin_at_the_threshold():
 
 
 def test_a_strategy_of_ones_own_takes_the_place_of_the_settings():
-    """Any object that compresses will do."""
     with opened(("clear_tool_results",), compression=ScorePruning()) as engine:
         session = engine.session("s")
         for n in range(8):
@@ -88,7 +84,6 @@ def test_a_strategy_of_ones_own_takes_the_place_of_the_settings():
 
 
 def test_near_the_limit_there_is_one_warning_for_each_session(caplog):
-    """It names the tokens; beyond it nothing more is said."""
     caplog.set_level(logging.WARNING, "arc.context")
     with opened() as engine:
         for name in ("one", "two"):
@@ -119,7 +114,6 @@ def test_the_warning_comes_at_the_threshold_and_below_the_limit(caplog):
 
 
 def test_each_window_is_logged_at_debug_without_what_was_said(caplog):
-    """The receipt's JSON, on the logger `arc.context`."""
     caplog.set_level(logging.DEBUG, "arc.context")
     with opened() as engine:
         engine.session("s").context("a secret question")

@@ -36,13 +36,11 @@ async def astream(session, *pieces, fail=None):
 
 
 def test_a_finished_stream_is_saved(session):
-    """Its pieces are one answer."""
     assert "".join(stream(session, "to", "get", "her")) == "together"
     assert saved(session) == [("question", False), ("together", False)]
 
 
 def test_only_the_last_iteration_is_saved(session):
-    """What led to tool calls is not the answer."""
     with session.stream_turn("question") as turn:
         turn.write("let me look that up")
         turn.next_iteration()
@@ -53,7 +51,6 @@ def test_only_the_last_iteration_is_saved(session):
 
 
 def test_a_closed_stream_is_saved_as_far_as_it_came(session):
-    """The user saw that much."""
     pieces = stream(session, "one ", "two ", "three")
     next(pieces)
     next(pieces)
@@ -62,27 +59,18 @@ def test_a_closed_stream_is_saved_as_far_as_it_came(session):
 
 
 def test_a_stream_closed_before_its_first_piece_is_not_saved(session):
-    """Nothing came, so there is no turn."""
     with pytest.raises(GeneratorExit), session.stream_turn("question"):
         raise GeneratorExit
     assert saved(session) == []
 
 
 def test_a_failed_stream_is_not_saved_and_the_error_goes_on(session):
-    """A failed turn is no turn."""
     with pytest.raises(RuntimeError, match="model"):
         list(stream(session, "one", fail=RuntimeError("model")))
     assert saved(session) == []
 
 
-async def test_an_async_stream_is_saved(session):
-    """The same, from a coroutine."""
-    assert [piece async for piece in astream(session, "a", "b")] == ["a", "b"]
-    assert saved(session) == [("question", False), ("ab", False)]
-
-
 async def test_a_cancelled_async_stream_is_saved_as_far_as_it_came(session):
-    """Cancelling the task still saves."""
     started = asyncio.Event()
 
     async def consume():
@@ -100,7 +88,6 @@ async def test_a_cancelled_async_stream_is_saved_as_far_as_it_came(session):
 
 
 async def test_a_closed_async_stream_is_saved_as_far_as_it_came(session):
-    """A client that hangs up closes the generator."""
     pieces = astream(session, "one", "two")
     await anext(pieces)
     await pieces.aclose()

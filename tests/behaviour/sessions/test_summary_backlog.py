@@ -1,8 +1,9 @@
-"""A conversation that was imported whole: no read waits for its summaries, and they are written at a linear cost."""
+"""Turns where a model is far behind, makes things up, or says more than there is room for."""
 
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, event
@@ -10,14 +11,208 @@ from sqlalchemy import create_engine, event
 from arc_common.context import ContextWindow
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.session import Session
+from arc_common.messages import Message, Role
 from arc_common.protocols import SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.selection import OLDER
-from tests.integration.test_turn_costs import OwnThread
-from tests.support.databases import sqlite_url
-from tests.support.summaries import turn
+from tests.support.databases import rows, sqlite_url
+from tests.support.probes import OwnThread
+from tests.support.summaries import LONG, Model, ids, settings_with, turn
+
+TITANIC = [{"key": "ship", "value": "Titanic", "category": "ENTITY"}]
+"""A fact that nobody stated."""
+
+
+@pytest.fixture
+def open_session(opened: Callable[..., ContextEngine], tmp_path: Path) -> Callable[..., Session]:
+    def open_it(model: Model | None, *, conversation: dict[str, Any] | None = None, **summary: Any) -> Session:
+        settings = settings_with(summary=summary, conversation=conversation or {})
+        return opened(sqlite_url(tmp_path), model, settings=settings).session("s")
+
+    return open_it
+
+
+def talk(session: Session, first: int, last: int) -> None:
+    for number in range(first, last + 1):
+        session.append(
+            [
+                Message(Role.USER, f"My order {number} is ORD-{1000 + number}.", id=f"q{number}"),
+                Message(Role.ASSISTANT, "Noted.", id=f"a{number}"),
+            ]
+        )
+
+
+def shown(session: Session, **more: Any) -> list[str | None]:
+    """The ids of the stored messages that a turn shows."""
+    return [message.id for message in session.context("And now?", **more).messages if message.id]
+
+
+def test_a_gap_is_bridged_as_far_as_there_is_room(open_session: Callable[..., Session]) -> None:
+    """Hundreds of messages that the model has not seen yet are shown while they fit, and are not when they don't."""
+    model = Model(held=True)
+    session = open_session(model)
+    talk(session, 1, 12)
+    session.context("And now?")
+    assert model.asked.wait(LONG)
+    for number in range(13, 201, 4):
+        talk(session, number, number + 3)
+        assert shown(session) == ids(1, number + 3)
+    window = session.context("And now?", budget=TokenBudget(4_000, 0))
+    assert window.total_tokens <= 4_000
+    assert any("summarised by rules" in note for note in window.receipt.notes)
+    assert any("ORD-1001" in fact.value for fact in session.facts())
+    assert len(model.requests) == 1
+    model.may_answer.set()
+
+
+def test_a_model_that_is_too_far_behind(open_session: Callable[..., Session]) -> None:
+    """Above some hundred messages the rules take its place, in one step, and the receipt says so."""
+    model = Model(held=True)
+    session = open_session(model)
+    talk(session, 1, 12)
+    counts = []
+    notes: set[str] = set()
+    for number in range(13, 301):
+        talk(session, number, number)
+        if number % 4:
+            continue
+        window = session.context("And now?")
+        counts.append(len([message for message in window.messages if message.id]))
+        notes.update(window.receipt.notes)
+    assert 256 < max(counts) <= 512
+    assert counts[-1] < 512
+    assert notes <= {"summarised by rules: the model's summary is not there"}
+    model.may_answer.set()
+
+
+def test_inventions_are_shown_to_nobody(open_session: Callable[..., Session]) -> None:
+    """Neither to the model that answers nor to the one that summarises; on request they can be seen."""
+    model = Model(facts=TITANIC)
+    session = open_session(model)
+    talk(session, 1, 40)
+    session.summarize()
+    window = session.context("What is the ship called, is it the Titanic?")
+    answered = [message.text for message in window.messages[:-1]]
+    assert not [text for text in answered if "Titanic" in text]
+    assert window.messages[-1].text.count("Titanic") == 1
+    assert not [request for request in model.requests if "Titanic" in request]
+    assert not [fact for fact in session.facts(include_superseded=True) if fact.value == "Titanic"]
+    marked = [fact for fact in session.facts(include_ungrounded=True) if fact.value == "Titanic"]
+    assert len(marked) == 5
+    assert not any(fact.grounded or fact.holds for fact in marked)
+    assert all(session.find(fact.sources) for fact in marked)
+
+
+def test_a_summary_longer_than_its_limit(open_session: Callable[..., Session], tmp_path: Path) -> None:
+    """It is known how many of its parts are left out, the oldest, and how long they are."""
+    session = open_session(Model(), max_tokens=25, eras_enabled=False)
+    talk(session, 1, 40)
+    session.summarize()
+    window = session.context("And now?")
+    (narrative,) = [section for section in window.sections if section.name == "summary"]
+    left_out = window.receipt.rest["summary beyond its limit"]
+    first = session.messages().index(next(message for message in session.messages() if message in window.messages))
+    written = rows(
+        f"sqlite:///{tmp_path / 'arc.db'}", "SELECT * FROM arc_segments WHERE end_seq <= :first", first=first
+    )
+    assert left_out.count == len(written) - len(narrative.items) > 0
+    assert left_out.tokens > 0
+
+
+def test_what_is_written_is_adopted_before_the_room_runs_out(open_session: Callable[..., Session]) -> None:
+    """Near the limit as many as free two thirds of it leave at once; fewer wait."""
+    session = open_session(None, high_water_tokens=100_000)
+    tight = TokenBudget(3_000, 0)
+    talk(session, 1, 12)
+    session.summarize()
+    first = shown(session)
+    talk(session, 13, 22)  # of these messages 16 could leave
+    session.summarize()
+    assert shown(session)[0] == first[0]
+    talk(session, 23, 60)
+    session.summarize()
+    assert shown(session)[0] == first[0]
+    assert int(shown(session, budget=tight)[0][1:]) > 1
+    assert len(shown(session)) == len(shown(session, budget=tight))  # what left stays away
+
+
+def test_recent_messages_that_there_is_no_room_for_are_summarised(open_session: Callable[..., Session]) -> None:
+    """Ten of 400 tokens don't fit 4,000: each message is in the request or in a summary, and each turn has some."""
+    session = open_session(None)
+    said: list[str] = []
+    for number in range(1, 31):
+        turn = [
+            Message(role, f"Number {number} of them. " * 80, id=f"{role}{number}") for role in ("user", "assistant")
+        ]
+        said += [message.id or "" for message in session.append(turn)]
+        session.summarize()
+        seen = shown(session, budget=TokenBudget(4_000, 0))
+        summary = session.summary()
+        if number > 10:  # with fewer than trigger_message_count no summary takes their place
+            assert summary is not None
+            assert seen == said[-len(seen) :]
+            assert len(said) - len(seen) <= summary.summarized_up_to
+            assert len(seen) >= 2
+
+
+@pytest.mark.parametrize("tokens", [1_000, 2_000])
+def test_in_a_small_window_no_message_is_left_without_a_summary(
+    open_session: Callable[..., Session], tokens: int
+) -> None:
+    """Rules summarise what there is no room for, however few messages that are: they cost no call."""
+    session = open_session(None)
+    said: list[str] = []
+    for number in range(1, 61):
+        turn = [
+            Message(role, f"Number {number} of them. " * 12, id=f"{role}{number}") for role in ("user", "assistant")
+        ]
+        said += [message.id or "" for message in session.append(turn)]
+        session.summarize()
+        seen = shown(session, budget=TokenBudget(tokens, 0))
+        summary = session.summary()
+        if number > 15:  # with fewer messages than trigger_message_count no summary takes their place
+            assert summary is not None
+            assert seen == said[-len(seen) :]
+            assert len(said) - len(seen) <= summary.summarized_up_to
+            assert seen
+
+
+def test_the_threshold_is_a_share_of_the_room_or_a_number_of_tokens(open_session: Callable[..., Session]) -> None:
+    """At the first turn that passes it, while all that is verbatim still fits; and nobody waits."""
+    adopting = {}
+    for threshold in (0.2, 0.8, 3_000):
+        session = open_session(None, conversation={"compression_threshold": threshold})
+        session.delete()
+        longest = 0
+        for number in range(1, 60):
+            session.append(
+                turn(number, f"my order is ORD-{1000 + number}, {'as I told you before, ' * 3}so where is it")
+            )
+            session.summarize()
+            window = session.context("And now?", budget=TokenBudget(4_000, 0))
+            assert not window.receipt.notes
+            longest = max(longest, sum(section.tokens for section in window.sections if section.name == "history"))
+        adopting[threshold] = longest
+    room = 2_950  # 4,000 without the question and what memory may take; no view takes anything yet
+    assert adopting[0.2] < adopting[3_000] < adopting[0.8] <= 0.8 * room + 100, adopting
+
+
+def test_short_messages_stay_verbatim_above_the_high_water_mark(open_session: Callable[..., Session]) -> None:
+    seen = {}
+    for tokens in (0, 600):
+        session = open_session(None, high_water_tokens=tokens)
+        session.delete()
+        counts = []
+        for number in range(1, 81):
+            talk(session, number, number)
+            session.summarize()
+            counts.append(len(shown(session)))
+        seen[tokens] = max(counts[20:])
+    assert seen[0] == 34
+    assert 60 < seen[600] < 80
+
 
 KEY = SessionKey("s")
 
@@ -34,7 +229,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def imported(filled: Path, tmp_path: Path) -> str:
-    """The address of a copy of it."""
     return f"sqlite:///{shutil.copy(filled, tmp_path)}"
 
 

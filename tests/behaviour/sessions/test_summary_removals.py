@@ -53,7 +53,6 @@ def test_what_was_removed_is_nowhere(how: str, adopted: bool, opened: Any) -> No
 
 @pytest.mark.parametrize("how", ["edit", "remove", "clear", "delete"])
 def test_what_was_removed_while_a_summary_is_made(how: str, opened: Any) -> None:
-    """What the model read before is not stored; it reads what is there now."""
     model = Model(held=True, facts=[{"key": "vault code", "value": "VC-4711", "category": "NUMERIC"}])
     session = opened(model=model).session("s")
     session.append(turn(1, "the vault code is VC-4711"))

@@ -30,7 +30,6 @@ class Work:
         self._lock = Lock()
 
     def __call__(self, key: str) -> None:
-        """Work on a key."""
         assert current_thread() is not main_thread()
         with self._lock:
             self.calls[key] += 1
@@ -45,13 +44,11 @@ class Work:
             raise ValueError(key)
 
     def queue(self, threads: int = 2) -> BackgroundQueue[str]:
-        """A queue for it."""
         return BackgroundQueue(self, threads=threads, on_error=self.errors.append)
 
 
 @pytest.fixture
 def closing() -> Iterator[Callable[[BackgroundQueue[str]], BackgroundQueue[str]]]:
-    """Closes what it was shown."""
     queues: list[BackgroundQueue[str]] = []
 
     def keep(queue: BackgroundQueue[str]) -> BackgroundQueue[str]:
@@ -64,7 +61,6 @@ def closing() -> Iterator[Callable[[BackgroundQueue[str]], BackgroundQueue[str]]
 
 
 def test_work_is_done_on_another_thread(closing: Any) -> None:
-    """With no event loop and no waiting."""
     work = Work()
     queue = closing(work.queue())
     queue.schedule("a")
@@ -103,7 +99,6 @@ def test_scheduled_while_it_works_is_worked_on_once_more(closing: Any) -> None:
 
 
 def test_keys_are_worked_on_side_by_side(closing: Any) -> None:
-    """Two keys meet at a barrier that needs both."""
     barrier = Barrier(2, timeout=LONG)
     met: list[int] = []
     queue = closing(BackgroundQueue(lambda _: met.append(barrier.wait()), threads=2, on_error=lambda _: None))
@@ -114,7 +109,6 @@ def test_keys_are_worked_on_side_by_side(closing: Any) -> None:
 
 
 def test_waiting_for_one_key(closing: Any) -> None:
-    """It does not wait for others, and ends in time."""
     work = Work("slow")
     queue = closing(work.queue())
     queue.schedule("slow")
@@ -126,7 +120,6 @@ def test_waiting_for_one_key(closing: Any) -> None:
 
 
 def test_errors_are_reported_and_end_nothing(closing: Any) -> None:
-    """A key whose work failed can be worked on again."""
     work = Work()
     queue = closing(work.queue())
     for key in ("bad", "a", "bad"):
@@ -155,7 +148,6 @@ def test_closing_drops_what_waits() -> None:
 
 
 def test_closing_waits_for_what_runs() -> None:
-    """Work that ends when it is asked to is over when `close` returns."""
     began, ended = Event(), Event()
 
     def work(_: str) -> None:
@@ -235,7 +227,6 @@ def test_a_forked_child_begins_anew() -> None:
 
 
 def _run(script: str) -> str:
-    """What a process of its own prints."""
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script]
     ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
@@ -243,7 +234,6 @@ def _run(script: str) -> str:
 
 
 def test_a_burst_is_one_piece_of_work(closing: Any) -> None:
-    """What is scheduled within the time to settle is worked on together."""
     work = Work()
     queue = closing(BackgroundQueue(work, threads=1, on_error=work.errors.append, settle=0.5))
     for _ in range(10):
@@ -255,7 +245,6 @@ def test_a_burst_is_one_piece_of_work(closing: Any) -> None:
 
 
 def test_whoever_waits_does_not_wait_for_it_to_settle(closing: Any) -> None:
-    """Neither does closing."""
     work = Work()
     queue = closing(BackgroundQueue(work, threads=1, on_error=work.errors.append, settle=LONG))
     begin = monotonic()

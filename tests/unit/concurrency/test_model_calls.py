@@ -10,7 +10,6 @@ import pytest
 from arc_common import ArcSettings, Message
 from arc_common.exceptions import ModelCallError
 from arc_common.model_calls import GuardedChatModel
-from arc_common.protocols import ChatModel
 from arc_common.testing import CountingObserver
 from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel, SlowChatModel
 
@@ -24,14 +23,7 @@ def guarded(model, *, observer=None, **settings):
     )
 
 
-def test_the_fakes_are_chat_models():
-    """By the protocol."""
-    for model in (ReplyingChatModel(["a"]), FailingChatModel(OSError()), SlowChatModel(ReplyingChatModel(["a"]))):
-        assert isinstance(model, ChatModel)
-
-
 def test_an_answer_comes_back():
-    """Counted and timed."""
     observer, model = CountingObserver(), ReplyingChatModel(["hi"])
     assert guarded(model, observer=observer).complete(ASK) == "hi"
     assert model.requests == [tuple(ASK)]
@@ -40,7 +32,6 @@ def test_an_answer_comes_back():
 
 
 def test_what_fails_is_tried_again():
-    """Until it succeeds, up to the number of attempts."""
     observer, model = CountingObserver(), ReplyingChatModel([OSError("one"), OSError("two"), "hi"])
     assert guarded(model, observer=observer, attempts=3).complete(ASK) == "hi"
     assert observer.counts == {"test.calls": 3, "test.errors": 2}
@@ -48,7 +39,6 @@ def test_what_fails_is_tried_again():
 
 @pytest.mark.parametrize("error", [OSError("no route"), KeyError("x"), TimeoutError("the client's own")])
 def test_what_fails_each_time_is_one_kind_of_error(error):
-    """The client's error is the cause, and is named."""
     model = FailingChatModel(error)
     with pytest.raises(ModelCallError, match=type(error).__name__) as caught:
         guarded(model, attempts=2).complete(ASK)
@@ -58,13 +48,11 @@ def test_what_fails_each_time_is_one_kind_of_error(error):
 
 @pytest.mark.parametrize("answer", [None, 3, ["text"]])
 def test_an_answer_that_is_no_text_is_a_failure(answer):
-    """A client that answers with something else."""
     with pytest.raises(ModelCallError, match=type(answer).__name__):
         guarded(ReplyingChatModel([answer])).complete(ASK)
 
 
 def test_a_call_that_hangs_is_given_up_and_its_late_answer_ignored():
-    """Neither the waiting thread nor a later call sees it."""
     inner = ReplyingChatModel(["late", "in time"])
     slow = SlowChatModel(inner)
     model = guarded(slow, timeout_seconds=0.05)
@@ -89,7 +77,6 @@ def test_a_model_that_is_down_is_left_alone():
 
 
 def test_a_success_in_between_keeps_the_breaker_closed():
-    """Only failures in a row count."""
     model = ReplyingChatModel([OSError(), OSError(), "hi", OSError(), OSError(), "ho"])
     calls = guarded(model, breaker_failures=3)
     outcomes = []
@@ -102,7 +89,6 @@ def test_a_success_in_between_keeps_the_breaker_closed():
 
 
 def test_after_a_while_the_model_is_tried_again():
-    """One success closes the breaker, one failure opens it again."""
     model = ReplyingChatModel([OSError(), OSError(), OSError(), "hi", OSError(), "ho"])
     calls = guarded(model, breaker_failures=2, breaker_reset_seconds=1e-6)
     for _ in range(3):
@@ -115,7 +101,6 @@ def test_after_a_while_the_model_is_tried_again():
 
 
 def test_calls_run_side_by_side():
-    """None waits for another: they meet at a barrier inside the model."""
     barrier = Barrier(4, timeout=20)
 
     class Meeting:
@@ -146,7 +131,6 @@ def test_failures_of_many_threads_open_the_breaker_once():
 
 
 def test_the_model_sees_the_caller_s_context_variables():
-    """Tracing survives the thread."""
     trace = contextvars.ContextVar("trace", default="none")
 
     class Tracing:
@@ -158,8 +142,6 @@ def test_the_model_sees_the_caller_s_context_variables():
 
 
 def test_a_client_that_is_cancelled_is_a_failure():
-    """Errors outside `Exception` must not end the thread that waits."""
-
     class Cancelled:
         def complete(self, messages):
             raise SystemExit

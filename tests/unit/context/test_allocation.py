@@ -25,7 +25,6 @@ def sharing(tokens: int, wanted: dict[str, int]) -> Sharing:
 
 
 def test_what_a_section_leaves_is_lent_to_the_next():
-    """And what it took is gone."""
     share = sharing(1_000, {"documents": 600, "history": 5_000})
     left = share.left
     assert share.room("documents") == 600
@@ -54,7 +53,6 @@ def test_a_draft_is_filled_with_what_fits_as_it_stands_there():
 
 
 def test_nothing_that_fits_leaves_the_draft_as_it_is():
-    """Not even the best."""
     share = sharing(4_000, {})
     assert share.filled([Document("word " * 400)], lambda _: share.draft, size=lambda _: 400, room=100) is share.draft
 
@@ -69,13 +67,11 @@ def test_nothing_that_fits_leaves_the_draft_as_it_is():
     ids=["facts", "summary", "a note"],
 )
 def test_what_sections_could_use(layers, name):
-    """That alone."""
     wanted = wishes(Request(query=QUERY), layers, before=[], running=[], costs=Costs(HeuristicTokenCounter(), {}))
     assert [section for section, tokens in wanted.items() if tokens] == [name]
 
 
 def test_all_that_is_left_at_first_is_the_input_without_what_is_fixed():
-    """Framing included."""
     costs = Costs(HeuristicTokenCounter(), {})
     assert sharing(1_000, {}).left == 1_000 - REQUEST_OVERHEAD - costs.message(QUERY)
 

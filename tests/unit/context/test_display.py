@@ -1,10 +1,13 @@
-"""What is shown of a window: safe, short, and by those who said it."""
+"""A context window's values, and what is shown of them: safe, short, and by those who said it."""
+
+import json
+from copy import deepcopy
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.context import Item, Section
+from arc_common.context import ContextWindow, Item, MessageItems, Omission, Receipt, Section
 from arc_common.context.display import (
     about,
     counted,
@@ -15,7 +18,7 @@ from arc_common.context.display import (
     shown_items,
     visible,
 )
-from arc_common.messages import Message, ToolCall
+from arc_common.messages import Message, Role, ToolCall
 from tests.support.context_windows import SCRIPTS, window_of, window_saying
 
 every_character = st.text(st.characters())
@@ -46,13 +49,11 @@ def test_nothing_visible_acts(text):
     ids=["escape", "controls", "line ends", "C1", "override", "tags", "half a pair", "scripts"],
 )
 def test_what_acts_is_seen(text, shown):
-    """Its picture where there is one."""
     assert visible(text) == shown
 
 
 @given(every_character, st.integers(1, 50))
 def test_an_excerpt_keeps_within_its_length(text, most):
-    """And is the whole text where that fits."""
     shown = excerpt(text, most)
     assert len(shown) <= most
     assert len(text) > most or shown == visible(text)
@@ -69,14 +70,12 @@ def test_shares_are_even_and_none_is_wasted(lengths, total):
 
 @pytest.mark.parametrize(("name", "expected"), [("documents", ("a", "b")), ("history", ("c", "d"))])
 def test_what_matters_most_is_shown(name, expected):
-    """The best documents, and the newest messages."""
     shown, others = shown_items(Section(name, 1, 1, tuple(Item("x", text) for text in "abcd")), 2)
     assert tuple(item.text for item in shown) == expected
     assert others == 2
 
 
 def test_messages_are_found_for_their_items():
-    """Who speaks, and the calls that an item's text does not say."""
     window = window_saying("look")
     found = messages_by_item(window)
     items = {section.name: section.items for section in window.sections}
@@ -89,7 +88,6 @@ def test_messages_are_found_for_their_items():
 
 
 def test_a_window_made_by_others_has_items_alone():
-    """Where messages and items don't match, nothing is guessed."""
     window = window_of(["a", "b"], input_tokens=100)
     strange = type(window)(window.messages[1:], window.sections, window.total_tokens, window.receipt)
     assert messages_by_item(strange) == {}
@@ -97,12 +95,74 @@ def test_a_window_made_by_others_has_items_alone():
 
 
 def test_a_calls_arguments_may_hold_anything():
-    """What JSON can't say is shown as Python says it."""
     call = Message("assistant", None, tool_calls=(ToolCall("f", {"n": {1}}),))
     assert said(Item("message", ""), call) == '→ f({"n": "{1}"})'
 
 
 @pytest.mark.parametrize(("number", "words"), [(0, "0 items"), (1, "1 item"), (1_200, "1,200 items")])
 def test_numbers_are_said_in_words(number, words):
-    """One is one."""
     assert counted(number, "item") == words
+
+
+SAID = (Message(Role.USER, "hello", id="m0"), Message(Role.ASSISTANT, "hi", id="m1"))
+ITEMS = (Item("message", "hello", "m0", 3), Item("message", "hi", "m1", 2))
+
+
+def test_messages_as_items_are_like_a_tuple_of_items():
+    items = MessageItems(SAID, [3, 2])
+
+    assert (len(items), items[1], items[-2:], tuple(items)) == (2, ITEMS[1], ITEMS, ITEMS)
+    assert items == ITEMS
+    assert items == MessageItems(SAID, [3, 2])
+    assert items != MessageItems(SAID, [3, 1])
+    assert repr(items) == repr(ITEMS)
+    assert deepcopy(items) == items
+    assert Section("history", 5, 9, items) == Section("history", 5, 9, ITEMS)
+    assert Section("history", 5, 9, ITEMS) == Section("history", 5, 9, items)
+
+
+def test_the_items_of_messages_are_the_same_objects_each_time():
+    items = MessageItems(SAID, [3, 2])
+
+    assert items[0] is items[0] is next(iter(items))
+
+
+@pytest.mark.parametrize(
+    ("messages", "sections", "shown"),
+    [
+        (
+            SAID,
+            (Section("system", 0, 9), Section("history", 1_500, 9)),
+            "1,500 of 4,000 tokens, 2 messages: history 1,500",
+        ),
+        (
+            SAID[:1],
+            (Section("user_message", 3, 9), Section("facts", 7, 9)),
+            "10 of 4,000 tokens, 1 message: user_message 3, facts 7",
+        ),
+        ((), (), "0 of 4,000 tokens, 0 messages: nothing"),
+    ],
+    ids=["two", "one", "none"],
+)
+def test_a_window_says_on_one_line_what_it_takes(messages, sections, shown):
+    total = sum(section.tokens for section in sections)
+
+    window = ContextWindow(messages, sections, total, Receipt((), input_tokens=4_000))
+
+    assert repr(window) == f"<ContextWindow {shown}>"
+
+
+def test_a_receipts_lines_tell_documents_from_what_was_recalled():
+    kinds = ("message", "document", "fact", "memory", "artifact", "recalled")
+    sections = (
+        Section("documents", 9, 9),
+        Section("recalled", 7, 8, (Item("recalled", "secret", "m", 5, {"bm25": 0.5}),)),
+    )
+    receipt = Receipt((), tuple(Omission(kind, kind, 3, "no room for it") for kind in kinds), sections=sections)
+
+    documents, recalled = (json.loads(line.split(maxsplit=2)[2]) for line in receipt.sse_lines()[1:])
+
+    whole = receipt.to_dict()
+    assert documents == {"sections": whole["sections"][:1], "nearest": whole["nearest"][1:2]}
+    assert recalled == {"sections": whole["sections"][1:], "nearest": whole["nearest"][2:]}
+    assert [item["id"] for item in recalled["sections"][0]["items"]] == ["m"]

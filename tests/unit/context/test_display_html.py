@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from arc_common import ContextEngine, TokenBudget
 from arc_common.context import ContextWindow, Receipt, Section
-from arc_common.context.display import LOOKS, render_html, visible
+from arc_common.context.display import render_html, visible
 from tests.support.context_windows import CONTROLS, MARKUP, SCRIPTS, TITLES, window_of, window_saying
 
 VOID = {"br", "img", "input", "link", "meta", "hr"}
@@ -112,7 +112,6 @@ def test_every_section_is_there_with_its_tokens():
 
 
 def test_every_omission_is_there_with_its_reason():
-    """The nearest by name, the others by reason, and all of them together."""
     window = window_saying("no room")
     rows = [row for row in render_html(window).partition("<tbody>")[2].partition("</tbody>")[0].split("<tr>") if row]
     assert [Page(f"<tr>{row}").texts[:3] for row in rows] == [
@@ -124,14 +123,12 @@ def test_every_omission_is_there_with_its_reason():
 
 
 def test_a_window_that_left_nothing_out_says_so():
-    """Without an empty list to unfold."""
     html = render_html(window_of(["a", "b"], input_tokens=100))
     assert "nothing left out" in html
     assert "<table" not in html
 
 
 def test_an_empty_window_is_shown():
-    """And so is one whose sections nobody knows."""
     empty = ContextWindow((), (), 0, Receipt(()))
     assert "0 of 0 tokens" in render_html(empty)
     unknown = ContextWindow((), (Section('"><script>', 1, 1),), 1, Receipt((), total_tokens=1, input_tokens=1))
@@ -142,13 +139,11 @@ def test_an_empty_window_is_shown():
 
 @pytest.mark.parametrize("used", [1, 900], ids=["nearly empty", "nearly full"])
 def test_a_budget_that_is_mostly_free_is_shown_enlarged_too(used):
-    """Otherwise a hundred tokens of a hundred thousand were a line."""
     html = render_html(window_of(["a"] * (used // 5), input_tokens=1_000))
     assert html.count('role="img"') == (1 if used > 500 else 2)
 
 
 def test_of_ten_thousand_messages_the_newest_are_shown():
-    """Soon, within a bound, and the others are counted."""
     window = window_of([f"message {n} says <b> & more " * 40 for n in range(10_000)], input_tokens=100_000)
     began = time.process_time()
     html = render_html(window)
@@ -162,33 +157,24 @@ def test_of_ten_thousand_messages_the_newest_are_shown():
 
 @pytest.mark.parametrize("text", ["&" * 1_000_000, "</details>" * 100_000, "안" * 1_000_000])
 def test_enormous_texts_are_cut(text):
-    """Wherever they stand; escaping makes them six times as long at most."""
     html = render_html(window_saying(text))
     assert len(html) < 400_000
     assert shape(html) == PLAIN
 
 
 def test_short_texts_leave_their_share_to_long_ones():
-    """A section's characters are shared out, not cut off at its end."""
     html = render_html(window_of(["short"] * 100 + ["long " * 1_000], input_tokens=10_000))
     assert html.count("<pre") == 102
     assert max(map(len, Page(html).texts)) == 4_000
 
 
 def test_the_same_window_gives_the_same_page():
-    """To the byte, and the notebook's hook is the same."""
     with ContextEngine.open() as engine:
         window = engine.session("s").context("안녕?", documents=["one"], budget=TokenBudget(500))
     assert render_html(window) == window._repr_html_() == render_html(window)
 
 
 def test_what_terminals_and_readers_obey_is_made_visible():
-    """Also in a page that somebody copies from."""
     text = Page(render_html(window_saying(CONTROLS))).text
     assert visible(CONTROLS) in text
     assert not {*text} & {"\x1b", "\x00", "\u202e", "\r"}
-
-
-def test_every_section_has_its_colour():
-    """Their contrast is tested in a browser."""
-    assert len({look.color for look in LOOKS.values()}) == len(TITLES)

@@ -18,8 +18,6 @@ SENT_BY_RICH = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def printed(window, *, width=100, full=False, color_system=None, encoding="utf-8"):
-    """What a terminal of that kind is sent."""
-
     class File(StringIO):
         @property
         def encoding(self):
@@ -46,14 +44,12 @@ def test_nothing_is_obeyed_and_nothing_is_too_wide(full, text, width):
 
 
 def test_markup_is_shown_and_not_read():
-    """A user's `[bold]` stays one."""
     out = printed(window_saying("[bold red]hi[/bold red] [link=file:x]y[/link] :smile:"), full=True)
     assert out.count("[bold red]hi[/bold red] [link=file:x]y[/link] :smile:") >= len(TITLES)
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["overview", "full"])
 def test_every_section_and_omission_is_there(full):
-    """With tokens, what it could have had, items, reasons and notes."""
     out = printed(window_saying("said"), full=full)
     for name in TITLES.values():
         assert re.search(rf"{name} +10  of 20, \d items?\n", out)
@@ -65,14 +61,12 @@ def test_every_section_and_omission_is_there(full):
 
 
 def test_the_overview_shows_the_first_words_of_what_matters_most():
-    """One line each, with who says it."""
     out = printed(window_of([f"question {n}\nsecond line" for n in range(50)], input_tokens=1_000))
     assert "  47 more, then\n  assistant  question 47 second line\n" in out
     assert "question 46" not in out
 
 
 def test_the_overview_names_a_few_of_what_was_left_out():
-    """And sums up the others by reason; together they are all."""
     window = window_of([], input_tokens=1_000)
     omissions = [Omission("message", f"m{n}", 10, "older" if n % 2 else "shortened") for n in range(12)]
     receipt = receipt_of([], omissions, rest={"older": LeftOut(100, 1_000)}, total_tokens=9, input_tokens=1_000)
@@ -86,7 +80,6 @@ def test_the_overview_names_a_few_of_what_was_left_out():
 
 
 def test_what_is_used_is_not_rounded_up():
-    """Full is only what is full, and empty what is empty."""
     cases = [(0, 0, "0%"), (0, 9, "0%"), (1, 1_000, "under 1%"), (999, 1_000, "99%"), (5, 5, "100%")]
     for used, limit, said in cases:
         window = ContextWindow((), (), used, Receipt((), total_tokens=used, input_tokens=limit))
@@ -94,14 +87,12 @@ def test_what_is_used_is_not_rounded_up():
 
 
 def test_full_shows_everything():
-    """All messages, with their lines, ids and tokens."""
     out = printed(window_of([f"question {n}\nsecond line" for n in range(50)], input_tokens=1_000), full=True)
     assert all(re.search(rf"question {n} *\n +second line", out) for n in range(50))
     assert "  user · m0 · 5 tokens" in out
 
 
 def test_without_colour_letters_tell_sections_apart():
-    """In the bar and beside the names."""
     bar = printed(window_saying("x"), width=100).split("\n")[1]
     assert re.fullmatch("s+t+f+n+h+q+r+d+a+░+", bar)
     assert len(bar) == 100
@@ -109,7 +100,6 @@ def test_without_colour_letters_tell_sections_apart():
 
 
 def test_without_unicode_ascii_draws_it():
-    """As old consoles want it."""
     out = printed(window_saying("x"), encoding="ascii", color_system="standard")
     assert "█" not in out
     assert "■" not in out
@@ -117,7 +107,6 @@ def test_without_unicode_ascii_draws_it():
 
 
 def test_the_bar_is_as_wide_as_the_screen_or_a_hundred_columns():
-    """However the shares are rounded; what costs anything is seen."""
     for width in [12, 40, 100, 300]:
         for count in [0, 1, 100, 19_000]:
             out = printed(window_of(["x"] * count, input_tokens=100_000), width=width)
@@ -126,19 +115,16 @@ def test_the_bar_is_as_wide_as_the_screen_or_a_hundred_columns():
 
 
 def test_each_section_has_its_own_style_and_letter():
-    """No two look alike."""
     assert len({look.style for look in LOOKS.values()}) == len(TITLES)
 
 
 def test_an_empty_window_and_unknown_sections_are_shown():
-    """They are nobody's fault."""
     assert "0 of 0 tokens" in printed(ContextWindow((), (), 0, Receipt(())))
     odd = ContextWindow((), (Section("\x1b[2Jodd", 1, 1),), 1, Receipt((), total_tokens=1, input_tokens=1))
     assert visible("\x1b[2Jodd") in printed(odd)
 
 
 def test_rich_prints_a_window_by_itself():
-    """`rich.print(window)`."""
     window = window_saying("x")
     file = StringIO()
     Console(file=file, width=100).print(window)

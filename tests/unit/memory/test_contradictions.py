@@ -28,7 +28,6 @@ def test_precision():
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_some_are_found(language):
-    """Of all contradictions in the sets, some fifth."""
     asked = [pair for path in SETS for pair in pairs(path) if pair[0] == language and pair[1]]
     assert len(asked) >= 200
     assert sum(contradicts(new, old) for _, _, old, new in asked) / len(asked) >= 0.15
@@ -42,7 +41,6 @@ def test_near_misses_are_none():
 
 
 def test_no_text_contradicts_itself_and_the_order_makes_no_difference():
-    """Which of two came first is not for the texts to say."""
     for path in SETS:
         for _, _, old, new in pairs(path):
             assert not contradicts(old, old)
@@ -112,7 +110,6 @@ def test_what_is_one():
 
 
 def test_negation():
-    """In each language."""
     assert is_negated("User no longer smokes")
     assert is_negated("User hates coffee")
     assert is_negated("User gave up coffee")
@@ -136,7 +133,6 @@ class Entailment:
 
 
 def test_a_detector_decides_in_place_of_the_rules():
-    """Once for each pair of texts."""
     detector = Entailment()
     decision = Contradictions(detector)
     for _ in range(2):
@@ -148,7 +144,6 @@ def test_a_detector_decides_in_place_of_the_rules():
 
 @pytest.mark.parametrize("answers", [[], [True, True]], ids=["too few", "too many"])
 def test_a_detector_that_fails_breaks_nothing(answers):
-    """The rules decide, and the failure is counted."""
     detector, observer = Entailment(), CountingObserver()
     detector.answers = answers
     decision = Contradictions(detector, observer=observer)
@@ -158,7 +153,6 @@ def test_a_detector_that_fails_breaks_nothing(answers):
 
 @given(st.text(alphabet=st.sampled_from("abc 을를은는이가에서로산다지않 's is in to 12.,안못"), max_size=300))
 def test_any_text_is_read(text):
-    """Without an error, the same each time, each slot once."""
     claims = claims_of(text)
     assert claims == claims_of(text)
     assert len({claim.slot for claim in claims}) == len(claims)

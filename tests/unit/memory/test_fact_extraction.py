@@ -1,13 +1,11 @@
-"""Facts by rules: what is found, what is not, and what it costs."""
-
-import time
+"""Facts by rules: what a writer states in their own name, and what is found in it."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.facts import FactCategory
-from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.facts.extraction import extract_facts, own_words, without_forgotten, without_quoted
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from arc_common.text.languages.english import ENGLISH
 from arc_common.text.languages.language import find
@@ -86,7 +84,6 @@ def test_the_facts_of_a_conversation_fit_their_share() -> None:
     ],
 )
 def test_a_statement_is_a_fact(text: str, value: str, category: FactCategory | None) -> None:
-    """Each kind of statement gives one fact with the user's own words."""
     facts = extract_facts([Message(Role.USER, text, id="m1")])
     assert len(facts) == 1
     assert value in facts[0].value
@@ -95,7 +92,6 @@ def test_a_statement_is_a_fact(text: str, value: str, category: FactCategory | N
 
 
 def test_courtesies_and_questions_give_nothing() -> None:
-    """Thanks, greetings, plain questions and interjections are no facts."""
     cases = [
         "Thank you so much for your help!",
         "Hi, how are you doing today?",
@@ -135,7 +131,6 @@ def test_courtesies_and_questions_give_nothing() -> None:
     ],
 )
 def test_what_is_asked_or_supposed_is_not_stated(text: str) -> None:
-    """Whatever values it has."""
     assert values(text) == []
 
 
@@ -160,7 +155,6 @@ def test_what_is_stated_beside_a_question_is_kept() -> None:
 
 
 def test_long_quotations_are_not_what_the_speaker_states() -> None:
-    """A pasted text; what somebody is told to have said, and a title, are."""
     pasted = "The Westbourne Terrace appraisal of 1912 values the property at 4,200 pounds."
     assert values(f'Please make this shorter: "{pasted}"') == []
     assert values(f'My lawyer wrote: "{pasted}"')
@@ -183,7 +177,6 @@ def test_assistants_give_what_concerns_the_listener() -> None:
 
 
 def test_assistants_give_no_knowledge_and_no_advice() -> None:
-    """However definite it is."""
     cases = [
         "The museum has 240 rooms and opened in 1890. I will keep it in mind.",
         "If your car recommends oil changes every 5,000 miles, follow that.",
@@ -203,18 +196,15 @@ def test_tools_and_systems_give_nothing(role: str) -> None:
 
 
 def test_what_arc_wrote_is_not_read_again() -> None:
-    """Messages that arc itself made give no facts."""
     assert extract_facts([Message(Role.USER, "Order number PX-20418-B", metadata={ARC_MARK: True})]) == []
 
 
 def test_code_is_not_prose() -> None:
-    """Fenced code in a message is skipped; the words around it are read."""
     found = values("My deadline is Friday.\n```\nprice = 4200\nnever_call('Hana')\n```\nThe budget is 900 euros.")
     assert found == ["My deadline is Friday", "The budget is 900 euros"]
 
 
 def test_parts_without_text_are_passed_over() -> None:
-    """Only the text parts of a message are read."""
     parts = (ContentPart("image", url="https://x.example/1.png"), ContentPart("text", text="My badge is K-2210."))
     assert [fact.value for fact in extract_facts([Message(Role.USER, parts)])] == ["My badge is K-2210"]
 
@@ -242,14 +232,12 @@ def test_matches_are_where_they_stand() -> None:
 
 
 def test_the_same_statement_is_one_fact_with_both_sources() -> None:
-    """Said twice, a fact is there once and points at both messages."""
     said = "My badge number is K-2210."
     facts = extract_facts([Message(Role.USER, said, id="a"), Message(Role.USER, said.upper().title(), id="b")])
     assert [fact.sources for fact in facts] == [("a", "b")]
 
 
 def test_a_later_value_has_the_key_of_the_earlier() -> None:
-    """A new value of the same attribute supersedes by its key."""
     old, new = extract_facts(
         [Message(Role.USER, "My budget is 900 euros."), Message(Role.USER, "My budget is 1,200 euros now.")]
     )
@@ -289,49 +277,104 @@ def test_values_are_verbatim_and_repeatable(pieces: list[str]) -> None:
     assert extract_facts(messages) == facts
 
 
+def test_facts_of_an_endless_text_are_few_and_short() -> None:
+    for piece in ("한두 ", "my x ", "never, ", "Aa "):
+        assert all(len(fact.value) < 400 for fact in extract_facts([Message(Role.USER, piece * 4_000)]))
+
+
+def test_requests_to_forget_are_not_read():
+    cases = [
+        "Please forget that I live in Seoul",
+        "Could you please forget that I live in Seoul?",
+        "I'd like you to forget about my allergy.",
+        "You can forget I like tea.",
+        "Don't remember that I live in Seoul.",
+        "Stop remembering what I eat.",
+        "Delete the memory that I live in Seoul.",
+        "Remove from your notes that I live in Seoul.",
+        "잊어줘: 나는 서울에 산다",
+        "나는 서울에 산다는 걸 잊어줘",
+        "제가 서울에 산다는 건 잊어 주세요.",
+        "서울에 산다는 기억 지워줘",
+        "저에 대한 기억을 모두 삭제해 주세요",
+        "서울에 산다는 건 기억하지 마세요",
+    ]
+    for text in cases:
+        assert without_forgotten(text) == ""
+        assert (
+            " ".join(without_forgotten(f"I keep bees. {text}\nI keep goats.").split()) == "I keep bees. I keep goats."
+        )
+
+
 @pytest.mark.parametrize(
-    "piece",
+    ("text", "stated"),
     [
-        "1",
-        "1,",
-        "A",
-        "a@",
-        "A-",
-        "If ",
-        "“",
-        "한",
-        "한두 ",
-        "my x ",
-        "www.",
-        "漢",
-        "never, ",
-        "해요 ",
-        ". ",
-        "Aa ",
-        "```",
-        "(",
-        "1x",
+        ("Forget what I said, I live in Busan now.", "I live in Busan now."),
+        ("Please forget that I live in Seoul because I moved.", "I moved."),
+        ("서울 얘기는 잊어 주세요, 지금은 부산에 살아요.", "지금은 부산에 살아요."),
     ],
 )
-def test_hostile_text_costs_linear_time(piece: str) -> None:
-    """A quarter of a megabyte of anything is read in bounded time, and gives a few bounded facts."""
-    text = (piece * (250_000 // len(piece)))[:250_000]
-    start = time.thread_time()
-    facts = extract_facts([Message(Role.USER, text)])
-    assert time.thread_time() - start < 2
-    assert all(len(fact.value) < 400 for fact in facts)
+def test_what_is_stated_instead_stays(text, stated):
+    assert without_forgotten(text) == stated
 
 
-def test_cost_grows_with_the_text() -> None:
-    """Eight times the text costs about eight times the time, not sixty-four."""
+def test_other_words_stay():
+    cases = [
+        "Don't forget that I live in Seoul.",
+        "I forget names easily.",
+        "I forgot my keys in Rome.",
+        "Forget it.",
+        "Remember that I live in Seoul.",
+        "Delete the meeting on Friday.",
+        "Remove the contact from the website.",
+        "서울에 산다는 거 잊지 마세요.",
+        "저는 자꾸 약을 잊어버려요.",
+        "고객 정보를 삭제했어요.",
+        "",
+    ]
+    for text in cases:
+        assert without_forgotten(text) == text
+        assert own_words(text) == text
 
-    def seconds(text: str) -> float:
-        return min(_timed(f"{text}{run}") for run in range(3))  # a text that was just read is not read again
 
-    def _timed(text: str) -> float:
-        start = time.thread_time()
-        extract_facts([Message(Role.USER, text)])
-        return time.thread_time() - start
+def test_a_text_to_be_worked_on_is_not_its_writer_s():
+    """In quotation marks, behind a colon, or on the next lines up to an empty one."""
+    cases = [
+        ('Translate: "I live in Seoul." I keep bees.', "Translate:  I keep bees."),
+        ('Please translate "I live in Seoul" into French', "Please translate into French"),
+        ("Translate the following into Korean: I live in Seoul.", "Translate the following into Korean:"),
+        ("Hi! Could you fix the grammar: I lives in Seoul", "Hi! Could you fix the grammar:"),
+        ("Summarize this:\nI live in Seoul.\nI like it.\n\nI keep bees.", "Summarize this: I keep bees."),
+        ("Translate the text below.\n\nI live in Seoul.", "Translate the text below."),
+        ("Here is my letter, please correct it:\n\nI live in Seoul.", "Here is my letter, please correct it:"),
+        ("Example: I live in Seoul.", "Example:"),
+        ("Check this out: I live in Seoul now!", "Check this out: I live in Seoul now!"),
+        ("번역해줘: 나는 서울에 살아", "번역해줘:"),
+        ("이 문장을 교정해줘 - 나는 서울에 살아", "이 문장을 교정해줘 -"),
+        ("다음 글을 번역해 주세요.\n나는 서울에 살아.", "다음 글을 번역해 주세요."),
+        ('"나는 서울에 산다"를 번역해줘', "를 번역해줘"),
+        ("See ```I live in Seoul``` I keep bees.", "See I keep bees."),
+        ("I translate books. I live in Seoul.", "I translate books. I live in Seoul."),
+        ("Write on the card: Happy birthday Hana", "Write on the card: Happy birthday Hana"),
+    ]
+    for text, own in cases:
+        assert own_words(text).split() == own.split()
 
-    for piece in ("Aa ", "1,", "한"):
-        assert seconds(piece * (20_000 // len(piece))) < 30 * seconds(piece * (2_500 // len(piece)))
+
+def test_somebody_s_words_on_themselves_in_quotation_marks():
+    cases = [
+        ('He said "I live in Seoul."', "He said"),
+        ("My friend says 'I'm allergic to nuts', poor him", "My friend says , poor him"),
+        ("친구가 「나는 서울에 산다」라고 했어요", "친구가 라고 했어요"),
+        ('My favourite song is "I Will Survive"', 'My favourite song is "I Will Survive"'),
+        ('I call my boat "Hana"', 'I call my boat "Hana"'),
+        ("I don't like my sister's 'gift'", "I don't like my sister's 'gift'"),
+    ]
+    for text, own in cases:
+        assert without_quoted(text).split() == own.split()
+
+
+@given(st.text(st.sampled_from("fix forget: \"'Translate\n.I 나는잊어줘번역 ,"), max_size=80) | st.text(max_size=80))
+def test_nothing_is_added(text):
+    letters = iter(text)
+    assert all(letter in letters for letter in own_words(text) if not letter.isspace())

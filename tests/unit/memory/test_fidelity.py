@@ -1,6 +1,5 @@
 """Whether a text says what a fact says."""
 
-import time
 from datetime import UTC, datetime
 
 from hypothesis import example, given
@@ -81,7 +80,6 @@ def test_inventions_are_not_grounded() -> None:
 
 
 def test_a_conclusion_invents_what_nobody_named() -> None:
-    """Its words are its own; its names, numbers and codes are not."""
     cases = [
         ("The user is health-conscious", False),
         ("The user prefers concise replies", False),
@@ -120,7 +118,6 @@ def test_missing_are_those_nobody_says() -> None:
 
 
 def test_words_of_different_facts_don_t_add_up() -> None:
-    """Half a fact here and half of it there is not the fact."""
     found = [fact("the blue kiln costs 900 euros"), fact("a green kiln cracked inside the cellar")]
     assert missing_facts(found, facts=[fact("the blue kiln"), fact("900 euros"), fact("green kiln")]) == found
 
@@ -174,12 +171,3 @@ def test_a_narrative_keeps_the_sentences_that_invent_nothing() -> None:
         without_inventions("둘은 의자 12개를 이야기했다. 가격은 500만 원이다.", "의자 12개요.")
         == "둘은 의자 12개를 이야기했다."
     )
-
-
-def test_long_sources_cost_linear_time() -> None:
-    """A hundred kilobytes of source are searched in bounded time."""
-    for piece in ("1,", "a.", "A-", "한 ", "x@"):
-        start = time.thread_time()
-        assert not is_grounded("Hana pays 12 for the kiln", piece * 50_000)
-        assert not is_grounded("사용자는 부산에서 올라온다", piece * 50_000)
-        assert time.thread_time() - start < 2

@@ -31,7 +31,6 @@ def assistant(text, message_id="a1"):
 
 
 def test_by_a_model():
-    """With the messages that say it, and when that was."""
     answer = '[{"type": "fact", "content": "The user lives in Seoul.", "importance": 0.9}]'
     observer = CountingObserver()
     found = extractor(ReplyingChatModel([answer]), observer).extract(
@@ -43,7 +42,6 @@ def test_by_a_model():
 
 
 def test_what_was_not_said_is_left_out():
-    """And counted."""
     answer = '[{"content": "The user lives in Tokyo and has 3 cats."}, {"content": "The user lives in Seoul."}]'
     observer = CountingObserver()
     found = extractor(ReplyingChatModel([answer]), observer).extract([user("I live in Seoul.")])
@@ -79,7 +77,6 @@ def test_what_is_concluded_from_nothing_is_left_out():
 
 
 def test_a_model_that_makes_everything_up_leaves_it_to_the_rules():
-    """It has failed."""
     observer = CountingObserver()
     answer = '[{"content": "The user lives in Tokyo."}]'
     found = extractor(ReplyingChatModel([answer]), observer).extract([user("I love hiking in the mountains.")])
@@ -90,7 +87,6 @@ def test_a_model_that_makes_everything_up_leaves_it_to_the_rules():
 
 
 def test_what_is_not_important_enough_is_left_out():
-    """Below the setting; at it, not."""
     answer = '[{"content": "likes tea", "importance": 0.29}, {"content": "likes jam", "importance": 0.3}]'
     said = [user("I like tea. I like jam.")]
     found = extractor(ReplyingChatModel([answer])).extract(said)
@@ -99,7 +95,6 @@ def test_what_is_not_important_enough_is_left_out():
 
 
 def test_what_only_the_assistant_says_makes_nothing_more_important():
-    """It may only repeat what it was told."""
     answer = '[{"content": "The meeting room is booked for Friday."}]'
     said = [user("Book a room, please."), assistant("The meeting room is booked for Friday.")]
     (memory,) = extractor(ReplyingChatModel([answer])).extract(said, session_id="s").memories
@@ -109,7 +104,6 @@ def test_what_only_the_assistant_says_makes_nothing_more_important():
 
 @pytest.mark.parametrize("model", [FailingChatModel(ConnectionError("down")), ReplyingChatModel(["I refuse."])])
 def test_a_model_that_fails_leaves_it_to_the_rules(model):
-    """Counted."""
     observer = CountingObserver()
     found = extractor(model, observer).extract([user("I love hiking in the mountains.")])
     assert [memory.text for memory in found.memories] == ["I love hiking in the mountains."]
@@ -118,18 +112,7 @@ def test_a_model_that_fails_leaves_it_to_the_rules(model):
     assert observer.counts["memory.extraction.success"] == 0
 
 
-def test_a_model_that_is_down_is_left_alone():
-    """After so many failures it is not asked for a while."""
-    model = FailingChatModel(ConnectionError("down"))
-    settings = ArcSettings(model_calls={"attempts": 1, "breaker_failures": 2})
-    one = Extractor(services(settings=settings, observer=CountingObserver(), chat_model=model))
-    for _ in range(5):
-        one.extract([user("I love hiking.")])
-    assert len(model.requests) == 2
-
-
 def test_nothing_is_asked_about_nothing():
-    """Without a user's words there is nothing to remember."""
     model, observer = ReplyingChatModel(["[]"]), CountingObserver()
     one = extractor(model, observer)
     for said in ([], [assistant("hello")], [user("  ")], [Message("tool", "42", tool_call_id="c")]):
@@ -145,7 +128,6 @@ BLOCK = (
 
 
 def test_what_arc_put_there_is_not_read():
-    """Its fences, its messages, and memories that somebody repeats."""
     said = [
         user(f"I keep bees.\n\n{render_fence('memories', BLOCK)}"),
         Message("user", f"I keep goats.\n\n{render_fence('memory', 'Facts: x')}", metadata={ARC_MARK: "context"}),
@@ -162,7 +144,6 @@ def test_what_arc_put_there_is_not_read():
 
 
 def test_what_is_to_be_forgotten_is_not_read():
-    """Nor is what the assistant answers: it would be remembered again."""
     said = [
         user("I keep bees. Please forget that I live in Oslo."),
         assistant("I'll forget that you live in Oslo."),
@@ -176,13 +157,11 @@ def test_what_is_to_be_forgotten_is_not_read():
 
 
 def test_a_message_without_fences_stays_as_it_is():
-    """To the letter."""
     assert as_said([user("a [b] <c>\n\n d ")])[0].text == "a [b] <c>\n\n d"
     assert as_said([user("plain ")])[0].text == "plain "
 
 
 def test_preferences_by_rules():
-    """In English and Korean, in the user's own words."""
     cases = [
         "I love hiking in the mountains.",
         "I'd prefer short answers.",
@@ -248,7 +227,6 @@ def test_what_follows_a_routine_phrase():
 
 
 def test_facts_by_rules():
-    """What the user states; what the assistant says is not the user's."""
     said = [user("My sister's birthday is May 4, 1990."), assistant("Your order number is 7731.")]
     (memory,) = memories_by_rules(said)
     assert (memory.type, "May 4, 1990" in memory.text) == (MemoryType.FACT, True)
@@ -256,7 +234,6 @@ def test_facts_by_rules():
 
 
 def test_plain_statements_about_oneself():
-    """Where somebody lives and works, in both languages."""
     cases = [
         "I live in Seoul",
         "I work at Hanjin",
@@ -287,5 +264,4 @@ def test_joined_statements_come_one_by_one():
 
 
 def test_an_enormous_message():
-    """Gives a bounded number of memories."""
-    assert len(memories_by_rules([user("I like tea number one. " * 20_000)])) <= 50
+    assert len(memories_by_rules([user("I like tea number one. " * 4_000)])) <= 50

@@ -30,7 +30,6 @@ class Letters:
         self.fails = False
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """How often each of 26 letters occurs."""
         if self.fails:
             raise ConnectionError("away")
         self.embedded += texts
@@ -55,13 +54,11 @@ def index_of(
     user_wide: bool = False,
     window_terms: int = 6,
 ) -> MessageIndex:
-    """An index with windows of few terms."""
     recall = {"window_terms": window_terms, "scope": "user" if user_wide else "session"}
     return MessageIndex(services(Beside(conversations, store), settings=ArcSettings(recall=recall), embedder=embedder))
 
 
 def entries(index: MessageIndex, key: SessionKey = KEY) -> list[tuple[Any, ...]]:
-    """All that is stored of the messages."""
     found = index.store.scan(index.scope(key), "message", limit=10_000)
     return [(entry.id, entry.text, dict(entry.terms), dict(entry.metadata)) for entry in found]
 
@@ -137,7 +134,6 @@ def test_messages_are_found_with_their_neighbours(stores: tuple[ConversationStor
 
 
 def test_speaker_and_date_take_part(stores: tuple[ConversationStore, IndexStore]) -> None:
-    """Who said it and when is found, though no message says so."""
     conversations, store = stores
     conversations.append(KEY, [counted("a", "gravel", name="Mina"), counted("b", "gravel", name="Jun", minute=1)])
     index = index_of(conversations, store, window_terms=0)
@@ -149,7 +145,6 @@ def test_speaker_and_date_take_part(stores: tuple[ConversationStore, IndexStore]
 
 
 def test_what_is_indexed_is_not_written_again(stores: tuple[ConversationStore, IndexStore]) -> None:
-    """A process that comes later goes on where the last one stopped."""
     conversations, store = stores
     conversations.append(KEY, [counted(f"m{n}", f"word{n} gravel") for n in range(200)])
     assert index_of(conversations, store).catch_up(KEY) >= 200
@@ -160,7 +155,6 @@ def test_what_is_indexed_is_not_written_again(stores: tuple[ConversationStore, I
 
 
 def test_a_stop_loses_nothing(stores: tuple[ConversationStore, IndexStore]) -> None:
-    """What was not reached is done the next time."""
     conversations, store = stores
     conversations.append(KEY, [counted(f"m{n}", f"word{n}") for n in range(150)])
     index = index_of(conversations, store)
@@ -199,34 +193,8 @@ def test_what_is_removed_while_it_is_indexed_does_not_come_back(
     assert not found(index_of(conversations, store), "harbour")
 
 
-def test_sessions_of_a_user_are_searched_together_and_leave_one_by_one(
-    stores: tuple[ConversationStore, IndexStore],
-) -> None:
-    """With one index for a user; another user's is another."""
-    conversations, store = stores
-    other, stranger = SessionKey("t", user_id="u"), SessionKey("x", user_id="v")
-    index = index_of(conversations, store, user_wide=True)
-    for key, text in ((KEY, "harbour gravel"), (other, "harbour velvet"), (stranger, "harbour orchard")):
-        conversations.append(key, [counted("m", text)])
-        index.catch_up(key)
-    assert {session for session, _ in found(index, "harbour")} == {"s", "t"}
-    conversations.delete(other)
-    index.remove_session(other)
-    assert {session for session, _ in found(index, "harbour")} == {"s"}
-    assert [session for session, _ in found(index, "harbour", stranger)] == ["x"]
-
-
-def test_without_a_user_a_session_is_searched_alone() -> None:
-    """A user-wide index of nobody would be everybody's."""
-    index = index_of(SqlStore(), SqlIndexStore.open(), user_wide=True)
-    assert index.scope(SessionKey("s")) != index.scope(SessionKey("t"))
-
-
 class TestVectors:
-    """What an embedder adds."""
-
     def test_each_message_is_embedded_once(self, stores: tuple[ConversationStore, IndexStore]) -> None:
-        """Also where its neighbours' entries are made again."""
         conversations, store = stores
         letters = Letters()
         index = index_of(conversations, store, embedder=letters)
@@ -240,7 +208,6 @@ class TestVectors:
     def test_a_failing_embedder_costs_vectors_and_nothing_else(
         self, stores: tuple[ConversationStore, IndexStore]
     ) -> None:
-        """They are made up for when it works again."""
         conversations, store = stores
         letters = Letters()
         letters.fails = True
@@ -259,7 +226,6 @@ class TestVectors:
         assert searched.notes
 
     def test_another_embedder_makes_all_vectors_anew(self, stores: tuple[ConversationStore, IndexStore]) -> None:
-        """Two embedders are never compared."""
         conversations, store = stores
         index = index_of(conversations, store, embedder=Letters())
         conversations.append(KEY, [counted("a", "harbour"), counted("b", "velvet")])
@@ -275,7 +241,6 @@ class TestVectors:
         assert len(later.search(KEY, "harbour", limit=5).near) == 2
 
     def test_an_edit_changes_the_vector(self, stores: tuple[ConversationStore, IndexStore]) -> None:
-        """A vector of words that are gone is never attached to new ones."""
         conversations, store = stores
         index = index_of(conversations, store, embedder=Letters(), window_terms=0)
         conversations.append(KEY, [counted("a", "aaaa"), counted("b", "bbbb")])
@@ -291,7 +256,6 @@ class TestVectors:
 
 
 def test_entries_hold_no_text(stores: tuple[ConversationStore, IndexStore]) -> None:
-    """What a message says is in the conversation store alone."""
     conversations, store = stores
     conversations.append(KEY, [counted("a", "the harbour is closed")])
     index = index_of(conversations, store)

@@ -13,13 +13,14 @@ from arc_common.protocols.summaries import Segment
 from arc_common.stores import SqlStore
 from arc_common.testing import CountingObserver
 from arc_common.testing.conversation_store_contract import START, counted
-from arc_common.testing.summary_store_contract import Clock, a_view
+from arc_common.testing.summary_store_contract import Clock
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.support.services import services
 from tests.support.summaries import settings_with
 
 KEY = SessionKey("session", user_id="user")
+ROOM = HistoryRoom(TokenBudget(10_000, 0), 10_000, Costs(HeuristicTokenCounter(), {}), 1.0)
 
 
 class Bench:
@@ -38,7 +39,6 @@ class Bench:
 
     @property
     def waited(self) -> float:
-        """Seconds since the beginning."""
         return (self.clock.now - START).total_seconds()
 
     def wait(self, seconds: float) -> None:
@@ -52,7 +52,6 @@ class Bench:
         self.store.append(KEY, [counted(f"m{n}", f"I am {n}.", role=roles[n % 2]) for n in range(1, messages + 1)])
 
     def somebody_takes_the_lease(self) -> Any:
-        """Another process, for the usual time."""
         lease = self.store.summaries.claim(KEY, owner="somebody", seconds=60)
         assert lease is not None
         return lease
@@ -90,8 +89,6 @@ def test_a_process_that_lives_is_not_waited_for_for_ever(bench: Bench) -> None:
 
 
 def test_a_process_that_finishes_is_waited_for_no_longer() -> None:
-    """What it gives back is taken at once."""
-
     def give_back(bench: Bench) -> None:
         if bench.waited >= 2:
             bench.store.summaries.release(KEY, lease)
@@ -107,7 +104,6 @@ def test_a_process_that_finishes_is_waited_for_no_longer() -> None:
 
 @pytest.mark.parametrize("messages", [0, 4, 30], ids=["no session", "nothing due yet", "all done"])
 def test_nothing_due_is_nothing_to_wait_for(bench: Bench, messages: int) -> None:
-    """Whoever holds the lease."""
     if messages:
         bench.say(messages)
         bench.memory.summarize(KEY)
@@ -127,9 +123,7 @@ def test_what_there_is_to_be_seen(bench: Bench) -> None:
         (0, 11, 26, "rules", False),
     ]
     assert (seen.view, seen.message_count, seen.pending, seen.is_busy) == (None, 30, 4, False)
-    state = bench.memory.read(
-        KEY, HistoryRoom(TokenBudget(10_000, 0), 10_000, Costs(HeuristicTokenCounter(), {}), 1.0)
-    ).state
+    state = bench.memory.read(KEY, ROOM).state
     assert state is not None
     assert state.view is not None
     assert bench.memory.inspect(KEY).view == state.view
@@ -143,9 +137,10 @@ def test_what_there_is_to_be_seen(bench: Bench) -> None:
 
 
 def test_what_was_adopted_is_stored_at_the_end(bench: Bench) -> None:
-    """Closing stores it, and does not fail where that fails."""
     bench.say(30)
-    epoch = bench.store.summaries.state(KEY, limit=0).epoch
-    bench.memory._views.adopt(KEY, a_view(1, 10), epoch=epoch)
+    bench.memory.summarize(KEY)
+    state = bench.memory.read(KEY, ROOM).state
     bench.memory.close()
-    assert bench.store.summaries.state(KEY, limit=0).view == a_view(1, 10)
+    assert state is not None
+    assert state.view is not None
+    assert bench.store.summaries.state(KEY, limit=0).view == state.view

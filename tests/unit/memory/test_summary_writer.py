@@ -42,16 +42,13 @@ class Scripted:
         return SegmentSummary(f"{kind} by the model", *said)
 
     def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact]) -> SegmentSummary:
-        """A leaf's summary."""
         self.related.append(related)
         return self._say("leaf", len(messages))
 
     def block(self, messages: Sequence[Message]) -> SegmentSummary:
-        """A block's."""
         return self._say("block", len(messages))
 
     def era(self, narratives: Sequence[str]) -> SegmentSummary:
-        """An era's."""
         return self._say("era", len(narratives))
 
 
@@ -89,13 +86,11 @@ class Bench:
 
     @staticmethod
     def message(number: int, text: str = "", *, tokens: int = 10) -> CountedMessage:
-        """One of them."""
         role = Role.USER if number % 2 else Role.ASSISTANT
         text = text or f"My order {number} is ORD-{number}."
         return CountedMessage(Message(role, text, id=f"m{number}", created_at=NOW), tokens, "x")
 
     def lease(self) -> Lease:
-        """The right to write."""
         lease = self.summaries.claim(KEY, owner="me", seconds=60)
         assert lease is not None
         return lease
@@ -109,14 +104,12 @@ class Bench:
         return steps
 
     def adopt(self, boundary: int) -> None:
-        """Let the summaries stand for messages."""
         state = self.summaries.state(KEY, limit=0)
         version = state.view.version + 1 if state.view else 1
         view = View(version, boundary, boundary, (), (), "", (), 1.0, NOW)
         assert self.summaries.adopt(KEY, view, epoch=state.epoch)
 
     def cover(self) -> list[tuple[int, int, int, str | None]]:
-        """What stands for the conversation."""
         return [(one.level, one.start, one.end, one.made_by) for one in self.summaries.segments(KEY)]
 
 
@@ -144,14 +137,6 @@ def test_leaves_are_made_for_the_room_that_requests_have() -> None:
         bench.store.append(KEY, [bench.message(n, tokens=25) for n in range(1, 101)])
         bench.work()
         assert [end for _, _, end, _ in bench.cover()] == ends
-
-
-def test_leaves_are_of_few_messages_where_those_leave_by_their_number() -> None:
-    """So that one is complete when more than the high-water mark are verbatim."""
-    bench = Bench(None, leaf_messages=500, high_water_tokens=0)
-    bench.say(60)
-    bench.work()
-    assert [end for _, _, end, _ in bench.cover()] == [10, 26, 42, 58]
 
 
 def test_a_block_comes_with_adoption_and_of_its_leaves_sentences() -> None:
@@ -186,7 +171,6 @@ def test_a_block_of_rules_leaves_is_finished_too() -> None:
 
 
 def test_a_block_is_read_from_originals_by_setting() -> None:
-    """It reads its leaves' messages again, by the model."""
     model = Scripted()
     bench = Bench(model, reread_for_blocks=True)
     bench.say(60)
@@ -347,7 +331,6 @@ def test_known_facts_take_an_eighth_of_what_a_leaf_takes_at_most() -> None:
 
 
 def test_known_facts_keep_their_ceiling_in_a_leaf_of_long_messages() -> None:
-    """Half of its tokens would be many times as much."""
     model = Scripted()
     bench = Bench(model, related_tokens=60)
     text = "My order is ORD-7, it goes to Berlin, and the box must not be opened before May."
@@ -385,20 +368,6 @@ def test_what_a_model_names_as_removed_is_history() -> None:
     }
 
 
-def test_inventions_are_not_shown_to_the_model() -> None:
-    """Neither is a fact of the next leaf merged with them, under the same key or not."""
-    model = Scripted()
-    model.facts = (ProposedFact("ship", "Titanic", FactCategory.ENTITY, ("m1",)),)
-    bench = Bench(model)
-    bench.say(30)
-    bench.work()
-    shown = [fact for facts in model.related for fact in facts]
-    assert shown
-    assert all("Titanic" not in fact.value for fact in shown)
-    every = bench.summaries.facts(KEY, include_superseded=True, include_ungrounded=True)
-    assert [fact.superseded_by for fact in every if not fact.grounded] == [None, None]
-
-
 def test_what_is_said_in_each_leaf_is_one_fact() -> None:
     """Also when a leaf is read twice, first by rules and then by the model: the newest evidence stands."""
     bench = Bench(Scripted())
@@ -410,7 +379,6 @@ def test_what_is_said_in_each_leaf_is_one_fact() -> None:
 
 
 def test_nothing_is_stored_after_another_took_the_lease() -> None:
-    """Neither what a model says; the new owner goes on."""
     bench = Bench(Scripted())
     bench.say(12)
     old = bench.lease()
@@ -423,7 +391,6 @@ def test_nothing_is_stored_after_another_took_the_lease() -> None:
 
 @pytest.mark.parametrize("stop", [False, True])
 def test_stopping(stop: bool) -> None:
-    """After it nothing is stored."""
     bench = Bench(None)
     bench.say(12)
     if stop:

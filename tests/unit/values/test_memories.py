@@ -25,7 +25,6 @@ def test_what_is_read_tolerantly():
 
 
 def test_bad_input():
-    """What is not acceptable is refused by name."""
     cases = [
         ({"id": ""}, "memory.id"),
         ({"text": " \n"}, "memory.text"),
@@ -54,7 +53,6 @@ def test_bad_input():
 
 
 def test_what_holds():
-    """What may be used and has no successor."""
     cases = [
         ({}, True),
         ({"status": "PENDING"}, False),
@@ -66,7 +64,6 @@ def test_what_holds():
 
 
 def test_a_proposal_becomes_a_memory():
-    """Said now, unless it says when."""
     said = datetime(2025, 1, 1, tzinfo=UTC)
     assert ProposedMemory("text").stored_as("m", NOW) == a_memory()
     assert ProposedMemory("text", valid_from=said).stored_as("m", NOW).valid_from == said
@@ -75,7 +72,6 @@ def test_a_proposal_becomes_a_memory():
 
 
 def test_metadata_that_no_json_holds():
-    """Is refused where it stands, before anything is stored."""
     cases = [
         ({"a": math.nan}, "memory.metadata['a']"),
         ({"a": [1, {"b": math.inf}]}, "memory.metadata['a'][1]['b']"),
@@ -87,11 +83,3 @@ def test_metadata_that_no_json_holds():
         with pytest.raises(InvalidInputError) as raised:
             ProposedMemory("text", metadata=metadata).stored_as("m", NOW)
         assert raised.value.field == field
-
-
-def test_metadata_in_itself():
-    """Is refused, too: it has no end."""
-    metadata: dict[str, object] = {}
-    metadata.update(a=metadata, b=metadata)
-    with pytest.raises(InvalidInputError, match="levels"):
-        ProposedMemory("text", metadata=metadata).stored_as("m", NOW)

@@ -25,7 +25,6 @@ def test_a_scope_contains_what_lies_within_it() -> None:
 
 @given(st.tuples(parts, parts), st.tuples(parts, parts), st.tuples(parts, parts))
 def test_containing_is_an_order(one: tuple[str, str], two: tuple[str, str], three: tuple[str, str]) -> None:
-    """Transitive, and mutual only between equal scopes."""
     a, b, c = (Scope("c", *part) for part in (one, two, three))
     assert not (a.contains(b) and b.contains(c)) or a.contains(c)
     assert (a.contains(b) and b.contains(a)) is (a == b)
@@ -33,7 +32,6 @@ def test_containing_is_an_order(one: tuple[str, str], two: tuple[str, str], thre
 
 @pytest.mark.parametrize("wrong", ["", " ", "x" * 256, "a\x00b", "\ud800", 7])
 def test_ids_that_no_store_can_hold_are_refused(wrong: object) -> None:
-    """In each place."""
     for make in (
         lambda: Scope(wrong),  # type: ignore[arg-type]
         lambda: Scope("c", wrong),  # type: ignore[arg-type]
@@ -45,7 +43,6 @@ def test_ids_that_no_store_can_hold_are_refused(wrong: object) -> None:
 
 
 def test_what_can_t_be_stored_is_refused() -> None:
-    """With the field's name."""
     cases = [
         ({"text": "a\x00"}, "entry.text"),
         ({"text": None}, "entry.text"),
@@ -84,17 +81,7 @@ def test_what_can_t_be_stored_is_refused() -> None:
             IndexEntry(**({"id": "a", "text": "text"} | fields))  # type: ignore[arg-type]
 
 
-def test_bottomless_metadata_are_refused() -> None:
-    """Before the stack ends."""
-    nested: list[object] = []
-    for _ in range(5_000):
-        nested = [nested]
-    with pytest.raises(InvalidInputError, match="32 levels"):
-        IndexEntry("a", "", metadata={"n": nested})
-
-
 def test_metadata_become_plain_values() -> None:
-    """Copies: tuples become lists, numpy's floats plain ones."""
     given_metadata = {"t": (1, (2,)), "f": np.float64(0.5), "d": {"x": None}}
     entry = IndexEntry("a", "", metadata=given_metadata)
     assert entry.metadata == {"t": [1, [2]], "f": 0.5, "d": {"x": None}}
@@ -113,7 +100,6 @@ def test_any_finite_vector_has_a_direction(values: list[float]) -> None:
 
 
 def test_a_given_vector_stays_as_it_is() -> None:
-    """Normalising makes a new one."""
     values = np.array([3, 4], dtype=np.float32)
     entry = IndexEntry("a", "", vector=values, embedder="e")
     assert values.tolist() == [3, 4]

@@ -87,7 +87,6 @@ def test_every_value_comes_back(value: Any) -> None:
 
 @given(json_values)
 def test_what_json_has_is_written_as_json(value: Any) -> None:
-    """Other programs read such values without knowing of arc."""
     assert same(json.loads(dumps(value, field="value")), value)
 
 
@@ -143,7 +142,6 @@ REFUSED: list[tuple[str, Callable[[], Any], str]] = [
 
 @pytest.mark.parametrize(("make", "path"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_what_has_no_reversible_form_is_refused_by_its_path(make: Callable[[], Any], path: str) -> None:
-    """The error's field leads to the value."""
     with pytest.raises(InvalidInputError, match="a value that can be stored") as refused:
         dumps(make(), field="field")
     assert refused.value.field == path
@@ -151,7 +149,6 @@ def test_what_has_no_reversible_form_is_refused_by_its_path(make: Callable[[], A
 
 @pytest.mark.parametrize("make", [_too_deep, _circular], ids=["deep", "circular"])
 def test_endless_nesting_is_refused(make: Callable[[], Any]) -> None:
-    """It is an error of the tree, not a RecursionError."""
     with pytest.raises(InvalidInputError, match="at most 100 levels of nesting"):
         dumps(make(), field="field")
 
@@ -194,7 +191,6 @@ def test_an_extension_adds_a_kind_of_value() -> None:
 
 
 def test_a_users_text_is_never_taken_for_a_wrapper() -> None:
-    """A dictionary that looks like an extension's value stays a dictionary."""
     forged = {"__arc__": "path", "value": "x"}
     assert loads(dumps(forged, field="value", extensions=PATHS), extensions=PATHS) == forged
 
@@ -209,7 +205,6 @@ def test_the_value_is_left_alone() -> None:
 
 
 def test_the_same_value_gives_the_same_text() -> None:
-    """Sets are written in one order, however they were filled."""
     one, other = {0, 8}, {8, 0}
     assert list(one) != list(other), "these two collide in a small set, so that it keeps the order of filling"
     assert dumps(one, field="value") == dumps(other, field="value")

@@ -1,12 +1,24 @@
-"""A caller's own budget and limits hold, for every section, also beside a summary."""
+"""A caller's own budget, limits and caps hold, for every section, also beside a summary and in a long turn."""
 
 import dataclasses
 from collections.abc import Callable
+from itertools import product
+from pathlib import Path
 
 import pytest
 
-from arc_common import ArcSettings, ConfigurationError, ContextEngine, Message
+from arc_common import (
+    ArcSettings,
+    ConfigurationError,
+    ContextEngine,
+    HeuristicTokenCounter,
+    Message,
+    Role,
+    ToolCall,
+)
+from arc_common.messages import exchanges_of
 from arc_common.tokens.budget import DEFAULT_SECTIONS, SectionBudget, TokenBudget
+from tests.support.databases import sqlite_url
 
 DISHES = ("soup", "rice", "bread", "stew", "salad", "noodle", "curry", "tofu", "bean", "corn")
 MARKS = 48
@@ -50,7 +62,6 @@ def tokens_of() -> Callable[..., dict[str, int]]:
 
 
 def test_facts_get_what_the_callers_budget_gives_them(tokens_of) -> None:
-    """By a budget as by settings."""
     by_settings = tokens_of(budget={"facts": 6_000})
     by_budget = tokens_of(TokenBudget(sections={"facts": SectionBudget(max_tokens=6_000)}))
     assert 1_500 < by_settings["facts"] <= 6_000 + MARKS
@@ -90,7 +101,6 @@ def test_a_section_that_comes_first_is_served_first(tokens_of, field: str) -> No
 
 
 def test_every_field_of_a_budget_is_shown_above() -> None:
-    """A field that comes needs its test."""
     assert {field.name for field in dataclasses.fields(SectionBudget)} == {
         "min_tokens",
         "max_tokens",
@@ -123,16 +133,6 @@ def test_a_window_that_was_chosen_holds_beside_a_summary() -> None:
                 assert len([message for message in replayed.messages if message.id]) <= most + 1
 
 
-def test_as_many_documents_are_shown_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the names that services use."""
-    for name, number in (("RAG_FINAL_TOP_K", 2), ("RAG_TOP_K_MAX", 1)):
-        monkeypatch.setenv(name, str(number))
-        with told(ArcSettings(), 1) as engine:
-            window = engine.session("s").context(QUESTION)
-        documents = next(section for section in window.sections if section.name == "documents")
-        assert len(documents.items) == number
-
-
 def test_a_model_by_name_is_refused_where_nobody_can_make_it() -> None:
     """An engine of the core knows no framework; a model given in its place is taken."""
     settings = ArcSettings(summary={"llm_model": "openai:small"})
@@ -145,3 +145,105 @@ def test_a_model_by_name_is_refused_where_nobody_can_make_it() -> None:
 
     for given in ({"summary_model": Model(), "settings": settings}, {"chat_model": Model()}):
         ContextEngine.open(**given).close()
+
+
+CASES = {
+    "defaults": {},
+    "small": {"leaf_messages": 4, "recent_message_count": 2, "trigger_message_count": 6},
+    "nothing recent": {"leaf_messages": 8, "recent_message_count": 0, "trigger_message_count": 4},
+    "much recent": {"leaf_messages": 8, "recent_message_count": 30, "trigger_message_count": 4},
+    "late": {"leaf_messages": 8, "recent_message_count": 2, "trigger_message_count": 40},
+    "by number": {"high_water_tokens": 0},
+}
+
+
+def smallest(summary: dict[str, int]) -> int:
+    """The smallest cap that is taken beside these settings."""
+    settings = ArcSettings(summary=summary).summary
+    return 2 * settings.leaf_messages + settings.recent_message_count + settings.trigger_message_count
+
+
+def test_a_cap_below_what_summaries_need_is_refused() -> None:
+    for summary in CASES.values():
+        cap = smallest(summary) - 1
+        with pytest.raises(ConfigurationError) as caught:
+            ArcSettings(summary=summary, storage={"max_messages_per_session": cap})
+        assert f"storage.max_messages_per_session: got {cap}, expected at least {cap + 1}" in str(caught.value)
+        assert "before their facts are read" in str(caught.value)
+        assert ArcSettings(summary={**summary, "enabled": False}, storage={"max_messages_per_session": 1})
+
+
+ALL = list(product(CASES, [False, True], [True, False]))
+SHORT = {("small", False, True), ("small", True, False), ("nothing recent", True, True), ("by number", False, False)}
+
+
+@pytest.mark.parametrize(
+    ("case", "long_turns", "with_replies"),
+    [pytest.param(*one, marks=() if one in SHORT else pytest.mark.torture) for one in ALL],
+)
+def test_no_fact_is_lost_at_the_smallest_cap(tmp_path: Path, case: str, long_turns: bool, with_replies: bool) -> None:
+    """What the cap takes was read for facts before, and the next reply shows them, also in turns of many messages."""
+    summary = CASES[case]
+    settings = ArcSettings(
+        summary=summary,
+        storage={"max_messages_per_session": smallest(summary)},
+        budget={"facts": 20_000},
+        conversation={"max_turns": 1_000},
+    )
+    length = settings.summary.leaf_messages // 2 if long_turns else 2
+    turns = 2 * smallest(summary) // length
+    with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as engine:
+        session = engine.session("s")
+        for number in range(turns):
+            said = f"The code of locker {number} is QX-{1000 + number}."
+            if with_replies:
+                window = session.context(said)
+                shown = "\n".join(message.text for message in window.messages)
+                assert [old for old in range(number) if f"QX-{1000 + old}" not in shown] == []
+            session.append([Message("user", said), *(Message("assistant", f"Step {n}.") for n in range(1, length))])
+            session.summarize()
+        shown = "\n".join(message.text for message in session.context("And now?").messages)
+        known = shown + "\n".join(fact.value for fact in session.facts())
+        assert [old for old in range(turns) if f"QX-{1000 + old}" not in known] == []
+        assert len(session.messages()) <= smallest(summary)
+
+
+BEFORE = 30
+
+
+@pytest.fixture(params=[100, 700], ids=["longer than a leaf", "longer than what is read"])
+def session(request):
+    """Sixty messages, then a question and so many steps behind it, summarised as far as can be."""
+    with ContextEngine.open(settings=ArcSettings(), token_counter=HeuristicTokenCounter()) as engine:
+        session = engine.session("s")
+        for n in range(BEFORE):
+            session.save_turn(f"question {n}", f"answer {n}")
+        session.append(Message("user", "find them all", id="question"))
+        for n in range(request.param // 2):
+            call = ToolCall("look_up", {"n": n}, id=f"c{n}")
+            result = Message("tool", "found it here " * 20, tool_call_id=call.id)
+            session.append([Message("assistant", None, tool_calls=(call,)), result])
+        session.summarize()
+        yield session
+
+
+@pytest.mark.parametrize("tokens", [400, 4_000, 20_000])
+def test_a_long_running_turn_keeps_its_question_and_its_newest_step(session, tokens):
+    window = session.context(budget=TokenBudget(tokens, 0))
+    asked = [message.text for message in window.messages if message.role is Role.USER]
+    assert asked[-1].startswith("find them all")
+    assert window.messages[-1].text.startswith("found it here")
+    assert window.total_tokens <= tokens
+    exchanges, orphans = exchanges_of(window.messages)
+    assert not orphans
+    assert all(exchange.complete for exchange in exchanges)
+    left_out = window.receipt.nearest or window.receipt.rest
+    assert window.total_tokens > 0.9 * tokens or not left_out
+
+
+@pytest.mark.parametrize("reserved", [0, 390, 500])
+def test_so_does_the_view_of_an_adapter(session, reserved):
+    view = session.window(max_tokens=400, reserved=reserved, keep_newest=True)
+    asked = [message.text for message in view if message.role is Role.USER]
+    assert asked[-1] == "find them all"
+    assert view[-1].text.startswith("found it here")

@@ -1,6 +1,6 @@
 """Segments: borders on turns, folding into blocks and eras, and how far summaries may take messages' places."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from random import Random
@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.summaries.adoption import boundary_after, shown_narratives
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.memory.summaries.adoption import boundary_after, narrated, shown_narratives
 from arc_common.memory.summaries.trigger import (
     BLOCK_LEAVES,
     ERA_BLOCKS,
@@ -19,8 +20,11 @@ from arc_common.memory.summaries.trigger import (
     next_era,
     next_leaf,
 )
-from arc_common.messages import Role
+from arc_common.messages import Message, Role
+from arc_common.prompts.context import ERA_MARK
 from arc_common.protocols.summaries import Outline, Segment
+from arc_common.settings import ArcSettings
+from arc_common.tokens.counters import HeuristicTokenCounter
 
 SIZE, MOST, RECENT = 16, 2_000, 10
 
@@ -31,7 +35,6 @@ talks = st.lists(st.tuples(roles, st.integers(0, 900)), max_size=120).map(
 
 
 def leaf(start: int, end: int, *, level: int = 0, tokens: int = 10, parts: int = 0, narrative: str = "n") -> Segment:
-    """A finished segment."""
     return Segment(level, start, end, narrative, tokens, "rules", parts=parts)
 
 
@@ -46,7 +49,6 @@ def row(*levels: int, tokens: int = 10) -> list[Segment]:
 def due(
     talk: Sequence[Outline], *, size: int = SIZE, room: int = 10_000, recent: int = RECENT, shown: int = 10_000
 ) -> Plan | None:
-    """The first leaf."""
     return next_leaf(talk, room=room, full=MOST, recent=recent, size=size, shown=shown)
 
 
@@ -61,7 +63,6 @@ def leaves_of(talk: Sequence[Outline], *, size: int = SIZE) -> list[Plan]:
 
 
 def chat(messages: int, *, tokens: int = 40) -> list[Outline]:
-    """User and assistant in turn."""
     speakers = (Role.ASSISTANT, Role.USER)
     return [Outline(place, speakers[place % 2], tokens) for place in range(1, messages + 1)]
 
@@ -113,7 +114,6 @@ def test_a_leaf_is_due_where_there_is_no_room_for_the_recent_messages() -> None:
     ids=["nothing", "fewer", "as many as should", "as many as half holds", "one is too long"],
 )
 def test_the_recent_messages_stay_where_there_is_room_for_them(costs: list[int], shown: int, leave: int) -> None:
-    """Two of them; as many as half of the room holds where that is less."""
     assert first_to_stay([0, *accumulate(costs)], recent=2, shown=shown) == leave
 
 
@@ -121,14 +121,12 @@ def test_the_recent_messages_stay_where_there_is_room_for_them(costs: list[int],
 def test_a_leaf_is_the_same_whenever_it_is_planned(
     talk: list[Outline], further: list[Outline], recent: int, room: int
 ) -> None:
-    """Whatever the room, and however many messages stay."""
     longer = [*talk, *(replace(line, seq=line.seq + len(talk)) for line in further)]
     plan = due(talk, size=64, room=room, recent=recent, shown=room)
     assert plan in (None, due(longer, size=64, room=room, recent=recent, shown=room))
 
 
 def test_nothing_to_plan() -> None:
-    """Neither an empty conversation nor one endless turn has a leaf."""
     assert due([]) is None
     endless = [Outline(1, Role.USER, 5), *(Outline(place, Role.TOOL, 500) for place in range(2, 99))]
     assert due(endless) is None
@@ -136,7 +134,6 @@ def test_nothing_to_plan() -> None:
 
 @given(talks, talks)
 def test_more_messages_change_no_earlier_leaf(talk: list[Outline], further: list[Outline]) -> None:
-    """What was planned stays as it is when messages come behind it."""
     longer = [*talk, *(replace(line, seq=line.seq + len(talk)) for line in further)]
     before = leaves_of(talk)
     assert leaves_of(longer)[: len(before)] == before
@@ -144,10 +141,7 @@ def test_more_messages_change_no_earlier_leaf(talk: list[Outline], further: list
 
 @given(talks)
 def test_leaves_are_whole_turns(talk: list[Outline]) -> None:
-    """They follow each other without a gap, and each begins with a user message but one at the very beginning.
-
-    Each is worth a call of a model.
-    """
+    """They follow each other without a gap, and each begins with a user message but one at the very beginning."""
     by_place = {line.seq: line for line in talk}
     end = 0
     for plan in leaves_of(talk):
@@ -325,8 +319,44 @@ def test_eras_are_shown_before_the_newest() -> None:
 
 @given(st.lists(st.integers(0, 300), max_size=30), st.integers(0, 600), st.integers(0, 300))
 def test_narratives_keep_within_their_ceiling(sizes: list[int], most: int, boundary: int) -> None:
-    """Whatever they cost."""
     cover = [leaf(1 + 10 * n, 10 + 10 * n, tokens=tokens) for n, tokens in enumerate(sizes)]
     shown, left_out = shown_narratives(cover, boundary=boundary, max_tokens=most)
     assert sum(segment.tokens for segment in shown) <= most
     assert sorted([*shown, *left_out], key=lambda s: s.start) == [s for s in cover if s.end <= boundary]
+
+
+COUNT: Callable[[str], int] = HeuristicTokenCounter().count
+COVER = [Segment(level, n, n, f"Part {n} was agreed.", 6, "rules") for n, level in enumerate((3, 2, 1, 0))]
+LINES = [f"{ERA_MARK}Part 0 was agreed.", f"{ERA_MARK}Part 1 was agreed.", "Part 2 was agreed.", "Part 3 was agreed."]
+
+
+def test_what_was_made_from_narratives_is_marked() -> None:
+    """Eras of every level; blocks and leaves, which were made from messages, are not."""
+    assert narrated(COVER, max_tokens=1_000, count=COUNT) == ("\n".join(LINES), [])
+
+
+def test_marks_count_too() -> None:
+    """The text keeps within its ceiling with all that stands in it; the oldest parts leave, and eras last."""
+    for dropped in range(5):
+        gone = (2, 3, 0, 1)[:dropped]
+        text = "\n".join(line for place, line in enumerate(LINES) if place not in gone)
+        assert narrated(COVER, max_tokens=COUNT(text), count=COUNT) == (text, [COVER[place] for place in sorted(gone)])
+        if text:
+            assert len(narrated(COVER, max_tokens=COUNT(text) - 1, count=COUNT)[1]) == dropped + 1
+
+
+def test_eras_are_marked_in_the_prompt() -> None:
+    """A long conversation shows its eras' lines in front of the others, marked, and within the ceiling."""
+    settings = ArcSettings(summary={"high_water_tokens": 0, "max_tokens": 300})
+    with ContextEngine.open(settings=settings, token_counter=HeuristicTokenCounter()) as engine:
+        session = engine.session("s")
+        for n in range(120):
+            session.append([Message(Role.USER, f"My order {n} is ORD-{n}."), Message(Role.ASSISTANT, "Noted.")])
+            session.summarize()
+            system = session.context("And now?").messages[0].text
+    told = system.partition("Summary:\n")[2].removesuffix("\n</arc:memory>").splitlines()
+    marked = [line.startswith(ERA_MARK) for line in told]
+    assert marked == sorted(marked, reverse=True)
+    assert any(marked)
+    assert not all(marked)
+    assert COUNT("\n".join(told)) <= settings.summary.max_tokens

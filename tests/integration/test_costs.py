@@ -1,0 +1,286 @@
+"""What turns, background work and memories cost: statements, steps, round trips and readings."""
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, event
+
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
+from arc_common.memories import ProposedMemory
+from arc_common.memory.long_term.policy import Outcome
+from arc_common.memory.long_term.service import MemoryKeeper
+from arc_common.messages import Message, Role
+from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import Scope
+from arc_common.protocols.summaries import Commit
+from arc_common.settings import ArcSettings
+from arc_common.stores.conversations import SqlStore
+from arc_common.stores.drivers import SqlOptions
+from arc_common.testing.conversation_store_contract import counted
+from arc_common.testing.summary_store_contract import a_fact, a_leaf
+from arc_common.text import analyze
+from arc_common.text.sentences import parts_of
+from arc_common.tokens.counters import HeuristicTokenCounter
+from tests.support.databases import new_database, rows, sqlite_url
+from tests.support.probes import OwnThread, Wire, wire
+from tests.support.servers import PostgresServer
+from tests.support.services import services
+
+KEY = SessionKey("s")
+LEAF = 16
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> dict[int, bytes]:
+    """Files with conversations of 100 and 2,000 messages."""
+    files = {}
+    for messages in (100, 2_000):
+        path = tmp_path_factory.mktemp("filled") / "arc.db"
+        fill(f"sqlite:///{path}", messages)
+        files[messages] = path.read_bytes()
+    return files
+
+
+def fill(url: str, messages: int) -> None:
+    """A conversation of so many messages with its leaves, blocks and facts."""
+    store = SqlStore(url, options=SqlOptions(synchronous="normal"))
+    for first in range(1, messages + 1, 1_000):
+        last = min(first + 999, messages)
+        roles = ("assistant", "user")
+        store.append(KEY, [counted(f"m{n}", f"I am {n}.", role=roles[n % 2]) for n in range(first, last + 1)])
+    epoch = store.summaries.state(KEY, limit=0).epoch
+    for start in range(1, messages - 20, LEAF):
+        fact = a_fact(f"f{start}", start, sources=(f"m{start}",), value=f"order {start}")
+        leaf = a_leaf(start, start + LEAF - 1, made_by="rules")
+        assert store.summaries.commit(KEY, Commit(leaf, (fact,)), lease=None, epoch=epoch)
+    store.close()
+
+
+def lived(session: Session, own: OwnThread, turns: int) -> list[tuple[int, int]]:
+    """So many turns with the background kept up; each one's statements and steps."""
+    costs = []
+    for number in range(turns):
+        session.append(
+            [
+                Message(Role.USER, f"My order is ORD-{number}.", id=f"q{number}"),
+                Message(Role.ASSISTANT, "Noted.", id=f"a{number}"),
+            ]
+        )
+        session.summarize()
+        own.statements.clear()
+        own.steps = 0
+        window = session.context("And what of order 17?")
+        assert len(window.messages) < 40
+        costs.append((len(own.statements), own.steps))
+    return costs
+
+
+@pytest.mark.parametrize("recalls", [False, True], ids=["alone", "with recall"])
+def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(
+    filled: dict[int, bytes], tmp_path: Path, *, recalls: bool
+) -> None:
+    """A turn runs the same four statements and reads as much at message 100 and at message 2,000."""
+    seen: dict[int, list[tuple[int, int]]] = {}
+    for messages, file in filled.items():
+        path = tmp_path / f"{messages}.db"
+        path.write_bytes(file)
+        url = f"sqlite:///{path}"
+        own = OwnThread(url)
+        settings = ArcSettings(
+            storage={"synchronous": "normal"}, summary={"high_water_tokens": 0}, recall={"enabled": recalls}
+        )
+        with ContextEngine.open(own.database, token_counter=HeuristicTokenCounter(), settings=settings) as engine:
+            session = engine.session(KEY.session_id)
+            own.connect(5)
+            session.recall("Hello?")  # all of it is indexed
+            session.context("Hello?")  # the first turn here finds nothing prepared
+            (before,) = rows(url, "SELECT boundary FROM arc_views ORDER BY version DESC LIMIT 1")
+            seen[messages] = lived(session, own, 16)
+            (after,) = rows(url, "SELECT boundary FROM arc_views ORDER BY version DESC LIMIT 1")
+        own.database.dispose()
+        assert after > before  # turns adopted on the way
+    counts = {messages: max(statements for statements, _ in costs) for messages, costs in seen.items()}
+    assert all(count <= 12 if recalls else count == 4 for count in counts.values()), counts
+    most = {messages: max(steps for _, steps in costs) for messages, costs in seen.items()}
+    assert most[2_000] <= (3 if recalls else 1.2) * most[100] + 2
+
+
+TURNS = 40
+"""Fewer than a scope holds memories: a full one forgets one for each that comes."""
+
+
+def told(number: int) -> list[Message]:
+    """A statement that is worth a fact and a memory, and its answer."""
+    return [
+        Message(Role.USER, f"My locker at the {number}th station has the code LK-{1000 + 7 * number}."),
+        Message(Role.ASSISTANT, f"Noted, and your reference number is RF-{number}, valid from now on."),
+    ]
+
+
+def background_statements(url: str) -> Counter[str]:
+    """The statements with which the background worked off a conversation, by their first words."""
+    database, statements = create_engine(url), Counter[str]()
+    me = threading.get_ident()
+
+    def note(sql: str) -> None:
+        if threading.get_ident() != me:
+            statements[" ".join(sql.split()[:3])] += 1
+
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
+    with ContextEngine.open(database, settings=ArcSettings(storage={"synchronous": "normal"})) as engine:
+        session = engine.session("s", user_id="ann")
+        session.append([message for number in range(TURNS) for message in told(number)])
+        session.summarize()
+        assert engine.flush(60)
+        assert len(session.facts()) > TURNS / 2
+        assert len(engine.memories(user_id="ann").list()) > TURNS / 2
+    database.dispose()
+    return statements
+
+
+def test_facts_and_memories_share_one_reading_of_a_text(tmp_path: Path) -> None:
+    """Two threads may read a text at the same moment; without a shared reading all texts would be read twice."""
+    read = Counter[str]()
+
+    def count(frame: FrameType, happened: str, _: object) -> None:
+        if happened == "call" and frame.f_code is parts_of.__code__:
+            read[frame.f_locals["sentence"]] += 1
+
+    threading.setprofile(count)
+    try:
+        background_statements(sqlite_url(tmp_path))
+    finally:
+        threading.setprofile(None)
+    assert len(read) >= TURNS
+    assert read.total() < 1.3 * len(read), read.most_common(3)
+
+
+def test_there_are_few_transactions_and_queries(tmp_path: Path) -> None:
+    """Of 80 messages with 80 facts and 40 memories: a write for five messages, five queries for four."""
+    statements = background_statements(sqlite_url(tmp_path))
+    messages = 2 * TURNS
+    assert statements["BEGIN IMMEDIATE"] <= messages / 5, statements
+    assert sum(number for sql, number in statements.items() if sql.startswith("SELECT")) <= 5 * messages / 4, statements
+
+
+def test_what_another_process_has_indexed_is_not_analysed_again(tmp_path: Path) -> None:
+    """Of 200 messages that another engine saved and indexed meanwhile, the next one reads the last few."""
+    url = sqlite_url(tmp_path)
+    with ContextEngine.open(url) as one, ContextEngine.open(url) as other:
+        one.session("s").append(told(0))
+        one.session("s").summarize()
+        other.session("s").append([message for number in range(100) for message in told(number)])
+        other.session("s").summarize()
+        one.session("s").append(told(100))
+        analysed = 0
+
+        def count(frame: FrameType, happened: str, _: object) -> None:
+            nonlocal analysed
+            analysed += happened == "call" and frame.f_code is analyze.__code__ and _is_indexing(frame)
+
+        sys.setprofile(count)
+        try:
+            one.session("s").summarize()
+        finally:
+            sys.setprofile(None)
+    assert 0 < analysed < 100
+
+
+def _is_indexing(frame: FrameType) -> bool:
+    return frame.f_back is not None and frame.f_back.f_code.co_filename.endswith("memory/recall/index.py")
+
+
+SCOPE = Scope("caller", "user")
+PLACES = ("Seoul", "Busan", "Incheon", "Daegu")
+
+
+def a_keeper(store: SqlStore) -> MemoryKeeper:
+    """One that knows its scope: it has added before."""
+    keeper = MemoryKeeper(services(store))
+    for text in ("The user keeps bees", "The user speaks Welsh", "The user plays the harp in an orchestra"):
+        keeper.add(SCOPE, ProposedMemory(text))
+    return keeper
+
+
+@pytest.fixture(scope="module")
+def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[MemoryKeeper, Wire]]:
+    """On a server, with what counts its round trips."""
+    with wire(postgres.port) as proxy:
+        url = new_database(PostgresServer(postgres.port, 0)).replace(f":{postgres.port}/", f":{proxy.port}/")
+        store = SqlStore(url)
+        keeper = a_keeper(store)
+        keeper.search(SCOPE, "bees", limit=5)
+        yield keeper, proxy
+        keeper.close()
+        store.close()
+
+
+def added(keeper: MemoryKeeper, text: str) -> Outcome:
+    return keeper.add(SCOPE, ProposedMemory(text, sources=[("s", "m")])).outcome
+
+
+def found(keeper: MemoryKeeper, query: str) -> int:
+    """How many; what a search notes behind itself is written when this returns."""
+    memories = keeper.search(SCOPE, query, limit=5)
+    assert keeper.store is not None
+    return len(memories)
+
+
+CALLS: dict[str, tuple[Callable[[MemoryKeeper, int], object], object, int]] = {
+    "new": (lambda keeper, n: added(keeper, f"{'abcdef'[n] * 9} is the user's {'ghijkl'[n] * 9}"), Outcome.NEW, 2),
+    "a contradiction": (lambda keeper, n: added(keeper, f"The user lives in {PLACES[n]}"), Outcome.NEW, 3),
+    "known": (lambda keeper, n: added(keeper, "The user keeps bees"), Outcome.KNOWN, 2),
+    "search": (lambda keeper, n: found(keeper, "Who plays the harp?"), 1, 4),
+    "search for nothing": (lambda keeper, n: found(keeper, "zebra"), 0, 1),
+    "has any": (lambda keeper, n: keeper.has_any(SCOPE), True, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_round_trips(on_the_wire: tuple[MemoryKeeper, Wire], name: str) -> None:
+    """An addition takes the lock with what is there, and then writes all at once."""
+    (keeper, proxy), (call, result, trips) = on_the_wire, CALLS[name]
+    call(keeper, 0)
+    taken = []
+    for number in range(1, 4):  # a process that the machine holds up in the middle of a batch looks as if it waited
+        before = proxy.round_trips
+        assert call(keeper, number) == result
+        taken.append(proxy.round_trips - before)
+    assert min(taken) == trips
+
+
+def test_statements(tmp_path: Path) -> None:
+    """One addition reads none of the texts that are there and writes each row once, with one commit."""
+    store = SqlStore(create_engine(sqlite_url(tmp_path), pool_size=1))
+    keeper = a_keeper(store)
+    sent: list[str] = []
+    with store.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+    driver.set_trace_callback(lambda sql: sent.append(" ".join(sql.split()[:3])))
+    added(keeper, "The user owns a kayak")
+    driver.set_trace_callback(None)
+    assert [statement for statement in sent if not statement.startswith("--")] == [
+        "BEGIN IMMEDIATE",
+        "INSERT INTO arc_scopes",
+        "INSERT INTO arc_index_scopes",
+        "SELECT arc_index_entries.entry_id, arc_index_entries.id,",
+        "SELECT seq FROM",
+        "INSERT INTO arc_records",
+        "DELETE FROM arc_record_sources",
+        "INSERT INTO arc_record_sources",
+        "INSERT INTO arc_index_entries",
+        "INSERT INTO arc_index_texts",
+        "INSERT INTO arc_index_values",
+        "INSERT INTO arc_index_words",
+        "UPDATE arc_index_scopes SET",
+        "COMMIT",
+    ]
+    keeper.close()
+    store.close()
