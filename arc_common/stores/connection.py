@@ -13,7 +13,13 @@ from sqlalchemy import URL, Engine, NullPool, StaticPool, create_engine, event, 
 from sqlalchemy.exc import SQLAlchemyError
 
 from arc_common.concurrency import ForkGate, give_way
-from arc_common.exceptions import ConfigurationError, MissingDependencyError, hide_password, scrubbed
+from arc_common.exceptions import (
+    ConfigurationError,
+    MissingDependencyError,
+    SessionNotFoundError,
+    hide_password,
+    scrubbed,
+)
 from arc_common.protocols import SessionKey
 from arc_common.stores.codec import MAIN_BRANCH, conversation_key
 from arc_common.stores.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, SqlOptions, Transaction
@@ -122,42 +128,39 @@ class Database:
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, in one round trip."""
-        give_way()
-        with self._gate.operation():
-            self._prepare()
-            return self._driver.read(call)
+        with self._operation() as driver:
+            return driver.read(call)
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Run reading statements on one snapshot, in one round trip; return the rows of each."""
-        give_way()
-        with self._gate.operation():
-            self._prepare()
-            return self._driver.snapshot(*calls)
+        with self._operation() as driver:
+            return driver.snapshot(*calls)
 
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement, durable in one round trip; `None` if another writer interfered."""
-        give_way()
-        with self._gate.operation():
-            self._prepare()
-            return self._driver.write(call)
+        with self._operation() as driver:
+            return driver.write(call)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Begin a writing transaction."""
-        give_way()
-        with self._gate.operation():
-            self._prepare()
-            with self._driver.transaction() as transaction:
-                yield transaction
+        with self._operation() as driver, driver.transaction() as transaction:
+            yield transaction
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """Begin a reading transaction on one snapshot."""
+        with self._operation() as driver, driver.reading() as transaction:
+            yield transaction
+
+    @contextmanager
+    def _operation(self) -> Iterator[Driver]:
+        """Yield the driver once the tables exist, while no fork happens."""
         give_way()
         with self._gate.operation():
-            self._prepare()
-            with self._driver.reading() as transaction:
-                yield transaction
+            if not self._ready:
+                self._prepare()
+            yield self._driver
 
     def close(self) -> None:
         """Close the connections, and the engine if this object created it."""
@@ -166,8 +169,6 @@ class Database:
             self.engine.dispose()
 
     def _prepare(self) -> None:
-        if self._ready:
-            return
         with self._preparing:
             if not self._ready:
                 ensure_schema(self.engine, auto_migrate=self._auto_migrate)
@@ -184,3 +185,9 @@ def scope(key: SessionKey) -> dict[str, Any]:
         "caller_id": key.caller_id,
         "user_id": key.user_id,
     }
+
+
+def check_owner(key: SessionKey, user_id: str | None) -> None:
+    """Raise `SessionNotFoundError` if a conversation's owner is not the key's user."""
+    if user_id != key.user_id:
+        raise SessionNotFoundError(key.session_id)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
-from arc_common.exceptions import SessionNotFoundError
 from arc_common.messages import same_content
 from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
 from arc_common.stores.codec import (
@@ -29,7 +28,7 @@ from arc_common.stores.codec import (
     stored_from_row,
     to_microseconds,
 )
-from arc_common.stores.connection import Database, scope
+from arc_common.stores.connection import Database, check_owner, scope
 from arc_common.stores.conversations_statements import (
     LOCKED_COLUMNS,
     REVISED_COLUMNS,
@@ -38,7 +37,7 @@ from arc_common.stores.conversations_statements import (
 from arc_common.stores.drivers import Call, Row, SqlOptions, Transaction
 from arc_common.stores.memories import SqlMemories
 from arc_common.stores.search_index.entries import session_index_calls
-from arc_common.stores.summaries import Changed, SqlSummaries, SummaryEdits, edited
+from arc_common.stores.summaries import Changed, SqlSummaries, edited
 
 _WIDTH = len(LOCKED_COLUMNS)
 
@@ -114,138 +113,6 @@ def plan_append(
             for before, after in changed
         ),
     )
-
-
-class SqlAppend:
-    """Appends messages that have been checked."""
-
-    def __init__(
-        self,
-        database: Database,
-        edits: SummaryEdits,
-        memories: SqlMemories,
-        *,
-        clock: Callable[[], datetime],
-        make_room: Callable[[Transaction, SessionKey], list[Call]],
-    ) -> None:
-        self._database = database
-        self._edits = edits
-        self._memories = memories
-        self._clock = clock
-        self._make_room = make_room
-        self._sql = statements_for(database.dialect)
-
-    def __call__(
-        self,
-        key: SessionKey,
-        messages: Sequence[CountedMessage],
-        rows: Mapping[int, dict[str, Any]],
-        *,
-        max_messages: int | None,
-    ) -> list[StoredMessage]:
-        """See `ConversationStore.append`; `rows` are those of `checked_counts`."""
-        now = to_microseconds(self._clock())
-        ids = dict.fromkeys(counted.message.id for counted in messages)
-        wanted = {**scope(key), "message_ids": self._database.many(list(ids))}
-        if self._database.dialect == "postgresql" and max_messages is None:
-            results = self._without_lock(key, messages, rows, wanted, now)
-            if results is not None:
-                return results
-        with self._database.transaction() as transaction:
-            look = self._lock(transaction, key, wanted, now)
-            plan = plan_append(messages, existing=look.existing, next_seq=look.next_seq)
-            if plan.inserted or plan.revised:
-                undo = self._undo(transaction, key, look, plan)
-                if look.next_seq == 1:
-                    undo += self._make_room(transaction, key)
-                writes = self._writes(plan, scope(key), now, look.message_count, max_messages, written=rows)
-                transaction.commit(*writes, *undo)
-        return plan.results
-
-    def _without_lock(
-        self,
-        key: SessionKey,
-        messages: Sequence[CountedMessage],
-        rows: Mapping[int, dict[str, Any]],
-        wanted: Mapping[str, Any],
-        now: int,
-    ) -> list[StoredMessage] | None:
-        """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
-        look = look_from_rows(self._database.read((self._sql.look_up, wanted)))
-        if look is not None:
-            _check_owner(key, look)
-        existing = look.existing if look else {}
-        plan = plan_append(messages, existing=existing, next_seq=0)
-        if plan.revised:
-            return None
-        if not plan.inserted:
-            return plan.results
-        given = [
-            {**(rows.get(id(stored.message)) or message_row(stored)), "place": stored.seq, "revision": stored.revision}
-            for stored in plan.inserted
-        ]
-        statement = self._sql.append_new if look else self._sql.append_first
-        parameters = {**_new_session(key, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
-        places = self._database.write((statement, parameters))
-        if not places:
-            return None
-        first = min(row[0] for row in places)
-        return plan_append(messages, existing=existing, next_seq=first).results
-
-    def _lock(self, transaction: Transaction, key: SessionKey, wanted: Mapping[str, Any], now: int) -> Look:
-        """Lock the session, creating it if it does not exist; return it with the given messages that it holds."""
-        look = None
-        if self._database.dialect == "sqlite":  # SQLite has one writer at a time, so its reads are locked
-            look = look_from_rows(transaction.run((self._sql.look_up, wanted))[0])
-        if look is None:
-            new = _new_session(key, now)
-            *_, rows = transaction.run(
-                (self._sql.open_session, new), (self._sql.open_branch, new), (self._sql.look_up, wanted)
-            )
-            look = look_from_rows(rows)
-        assert look is not None  # noqa: S101 - it was opened
-        _check_owner(key, look)
-        return look
-
-    def _undo(self, transaction: Transaction, key: SessionKey, look: Look, plan: AppendPlan) -> list[Call]:
-        """Return the calls that undo what was derived from revised messages; requires the lock."""
-        if not plan.revised:
-            return []
-        changed = edited(plan.revised)
-        undo = self._edits.after(transaction, scope(key), changed, summarized=look.summarized)
-        return [*undo, *self._memories.forgetting(transaction, key, changed.message_ids)[1]]
-
-    def _writes(
-        self,
-        plan: AppendPlan,
-        place: Mapping[str, Any],
-        now: int,
-        count: int,
-        max_messages: int | None,
-        *,
-        written: Mapping[int, dict[str, Any]],
-    ) -> Iterator[Call]:
-        """Yield the calls that carry out a plan; `written` holds rows already made, by the `id()` of their messages."""
-        rows = [_placed_row(stored, place, written.get(id(stored.message))) for stored in plan.inserted]
-        if rows:
-            yield self._sql.insert_message, rows
-        for revised in plan.revised:
-            row = _placed_row(revised, place)
-            values = {name: row[name] for name in REVISED_COLUMNS}
-            yield self._sql.revise_message, {**values, **place, "at_seq": revised.seq}
-        change = {**_change(plan, rows), **place, "now": now}
-        excess = 0 if max_messages is None else count + len(rows) - max_messages
-        yield self._sql.update_session, change
-        if excess > 0:
-            yield self._sql.update_branch_dropping, {**change, "excess_less_one": excess - 1}
-            yield self._sql.drop_oldest, {**place, "excess_less_one": excess - 1}
-        else:
-            yield self._sql.update_branch, change
-
-
-def _check_owner(key: SessionKey, look: Look) -> None:
-    if look.user_id != key.user_id:
-        raise SessionNotFoundError(key.session_id)
 
 
 def _new_session(key: SessionKey, now: int) -> dict[str, Any]:
@@ -333,12 +200,8 @@ class SqlStore:
         self._database = Database(url, auto_migrate=auto_migrate, options=self._options)
         self._clock = clock or (lambda: datetime.now(UTC))
         self._sql = statements_for(self._database.dialect)
-        self._edits = SummaryEdits(self._database)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
         self._memories = SqlMemories(self._database, clock=self._clock, index=lambda: self.index)
-        self._append = SqlAppend(
-            self._database, self._edits, self._memories, clock=self._clock, make_room=self._make_room
-        )
         self._index: SqlIndexStore | None = None
 
     @property
@@ -379,7 +242,23 @@ class SqlStore:
         if not messages:
             self._check_owner(key)
             return []
-        return self._append(key, messages, rows, max_messages=max_messages)
+        now = to_microseconds(self._clock())
+        ids = dict.fromkeys(counted.message.id for counted in messages)
+        wanted = {**scope(key), "message_ids": self._database.many(list(ids))}
+        if self._database.dialect == "postgresql" and max_messages is None:
+            results = self._without_lock(key, messages, rows, wanted, now)
+            if results is not None:
+                return results
+        with self._database.transaction() as transaction:
+            look = self._lock(transaction, key, wanted, now)
+            plan = plan_append(messages, existing=look.existing, next_seq=look.next_seq)
+            if plan.inserted or plan.revised:
+                undo = self._undo(transaction, key, look, plan)
+                if look.next_seq == 1:
+                    undo += self._make_room(transaction, key)
+                writes = self._writes(plan, scope(key), now, look.message_count, max_messages, written=rows)
+                transaction.commit(*writes, *undo)
+        return plan.results
 
     def read(
         self,
@@ -421,7 +300,7 @@ class SqlStore:
             undo: list[Call] = []
             if removed:
                 changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
-                undo = self._edits.after(transaction, place, changed, summarized=summarized)
+                undo = self._summaries.undoing(transaction, place, changed, summarized=summarized)
                 undo += self._memories.forgetting(transaction, key, ids)[1]
             transaction.commit(*self._without(removed, place, edits=int(bool(removed))), *undo)
         return len(removed)
@@ -447,7 +326,7 @@ class SqlStore:
                 return None
             if keep_session:
                 (removed,) = transaction.run((self._sql.remove_all_messages, place))
-                derived = [*self._edits.clear(place), *self._derived(transaction, key)]
+                derived = [*self._summaries.clearing(place), *self._derived(transaction, key)]
                 transaction.commit(*self._without(removed, place, edits=1), *derived)
             else:
                 transaction.commit(*self._deletion(transaction, key))
@@ -509,7 +388,7 @@ class SqlStore:
         place = scope(key)
         return [
             (self._sql.remove_all_messages, place),
-            *self._edits.delete(place),
+            *self._summaries.deleting(place),
             *self._derived(transaction, key),
             (self._sql.delete_branches, place),
             (self._sql.delete_session, place),
@@ -523,6 +402,86 @@ class SqlStore:
             *session_index_calls(self._database.dialect, caller_id=key.caller_id, session_id=key.session_id),
         ]
 
+    def _without_lock(
+        self,
+        key: SessionKey,
+        messages: Sequence[CountedMessage],
+        rows: Mapping[int, dict[str, Any]],
+        wanted: Mapping[str, Any],
+        now: int,
+    ) -> list[StoredMessage] | None:
+        """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
+        look = look_from_rows(self._database.read((self._sql.look_up, wanted)))
+        if look is not None:
+            check_owner(key, look.user_id)
+        existing = look.existing if look else {}
+        plan = plan_append(messages, existing=existing, next_seq=0)
+        if plan.revised:
+            return None
+        if not plan.inserted:
+            return plan.results
+        given = [
+            {**(rows.get(id(stored.message)) or message_row(stored)), "place": stored.seq, "revision": stored.revision}
+            for stored in plan.inserted
+        ]
+        statement = self._sql.append_new if look else self._sql.append_first
+        parameters = {**_new_session(key, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
+        places = self._database.write((statement, parameters))
+        if not places:
+            return None
+        first = min(row[0] for row in places)
+        return plan_append(messages, existing=existing, next_seq=first).results
+
+    def _lock(self, transaction: Transaction, key: SessionKey, wanted: Mapping[str, Any], now: int) -> Look:
+        """Lock the session, creating it if it does not exist; return it with the given messages that it holds."""
+        look = None
+        if self._database.dialect == "sqlite":  # SQLite has one writer at a time, so its reads are locked
+            look = look_from_rows(transaction.run((self._sql.look_up, wanted))[0])
+        if look is None:
+            new = _new_session(key, now)
+            *_, rows = transaction.run(
+                (self._sql.open_session, new), (self._sql.open_branch, new), (self._sql.look_up, wanted)
+            )
+            look = look_from_rows(rows)
+        assert look is not None  # noqa: S101 - it was opened
+        check_owner(key, look.user_id)
+        return look
+
+    def _undo(self, transaction: Transaction, key: SessionKey, look: Look, plan: AppendPlan) -> list[Call]:
+        """Return the calls that undo what was derived from revised messages; requires the lock."""
+        if not plan.revised:
+            return []
+        changed = edited(plan.revised)
+        undo = self._summaries.undoing(transaction, scope(key), changed, summarized=look.summarized)
+        return [*undo, *self._memories.forgetting(transaction, key, changed.message_ids)[1]]
+
+    def _writes(
+        self,
+        plan: AppendPlan,
+        place: Mapping[str, Any],
+        now: int,
+        count: int,
+        max_messages: int | None,
+        *,
+        written: Mapping[int, dict[str, Any]],
+    ) -> Iterator[Call]:
+        """Yield the calls that carry out a plan; `written` holds rows already made, by the `id()` of their messages."""
+        rows = [_placed_row(stored, place, written.get(id(stored.message))) for stored in plan.inserted]
+        if rows:
+            yield self._sql.insert_message, rows
+        for revised in plan.revised:
+            row = _placed_row(revised, place)
+            values = {name: row[name] for name in REVISED_COLUMNS}
+            yield self._sql.revise_message, {**values, **place, "at_seq": revised.seq}
+        change = {**_change(plan, rows), **place, "now": now}
+        excess = 0 if max_messages is None else count + len(rows) - max_messages
+        yield self._sql.update_session, change
+        if excess > 0:
+            yield self._sql.update_branch_dropping, {**change, "excess_less_one": excess - 1}
+            yield self._sql.drop_oldest, {**place, "excess_less_one": excess - 1}
+        else:
+            yield self._sql.update_branch, change
+
     @contextmanager
     def _locked(self, key: SessionKey) -> Iterator[tuple[Transaction, dict[str, Any], int, int]]:
         """Lock a session; yield its parameters (empty if it does not exist), summarized `seq` and message count."""
@@ -533,13 +492,11 @@ class SqlStore:
                 (self._sql.lock_session, {**place, "now": to_microseconds(self._clock())}),
                 (self._sql.lock_branch, place),
             )
-            if found and found[0][0] != key.user_id:
-                raise SessionNotFoundError(key.session_id)
+            if found:
+                check_owner(key, found[0][0])
             summarized, count = branch[0] if branch else (0, 0)
             yield transaction, place if found else {}, summarized, count
 
     def _check_owner(self, key: SessionKey) -> None:
-        """Raise `SessionNotFoundError` if the session belongs to another user."""
-        owner = self._database.read((self._sql.owner, scope(key)))
-        if owner and owner[0][0] != key.user_id:
-            raise SessionNotFoundError(key.session_id)
+        for (user_id,) in self._database.read((self._sql.owner, scope(key))):
+            check_owner(key, user_id)

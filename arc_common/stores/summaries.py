@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentPart, SessionState, View
 from arc_common.stores.codec import row_key, stored_from_row, to_microseconds
-from arc_common.stores.connection import Database, scope
+from arc_common.stores.connection import Database, check_owner, scope
 from arc_common.stores.conversations_statements import Statement
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.summaries_statements import (
@@ -90,17 +89,6 @@ def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
     return [*rows, *tombstones]
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """The results derived from some messages."""
-
-    places: tuple[int, ...]
-    leaves: tuple[int, ...]
-    higher: tuple[tuple[int, int, int], ...]
-    fact_ids: tuple[str, ...]
-    view: View | None
-
-
 def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:
     """Return whether a segment may be stored beside the overlapping ones of its level."""
     for old in overlapping:
@@ -137,73 +125,6 @@ def without_text(view: View, changed: Changed) -> View:
 def epoch_of(incarnation: int, edits: int) -> int:
     """Return a session's epoch, which differs after each edit and for a new session with the same id."""
     return (incarnation << 32) + edits
-
-
-class SummaryEdits:
-    """Builds the calls that undo summaries after edits; the holder of the session's row lock runs them."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._sql = summary_statements_for(database.dialect)
-
-    def after(
-        self, transaction: Transaction, place: Mapping[str, Any], changed: Changed, *, summarized: int
-    ) -> list[Call]:
-        """Return the calls that undo everything derived from edited or removed messages."""
-        if min(changed.places) > summarized:
-            return []
-        return self.undo(place, changed, self._touched(transaction, place, changed))
-
-    def _touched(self, transaction: Transaction, place: Mapping[str, Any], changed: Changed) -> Touched:
-        many = self._database.many
-        over, citing, stored_view = transaction.run(
-            (self._sql.leaves_over, {**place, "places": many(changed.places)}),
-            (
-                self._sql.leaves_citing,
-                {**place, "least": min(changed.places), "message_ids": many(changed.message_ids)},
-            ),
-            (self._sql.view, place),
-        )
-        leaves = sorted({row[0] for row in (*over, *citing)})
-        higher, read_from = transaction.run(
-            (self._sql.higher_over, {**place, "leaves": many([*leaves, *changed.places])}),
-            (self._sql.fact_ids_inside, {**place, "leaves": many(leaves)}),
-        )
-        spans = tuple((level, start, end) for level, start, end in higher)
-        view = view_from_text(stored_view[0][0]) if stored_view else None
-        return Touched(tuple(changed.places), tuple(leaves), spans, tuple(row[0] for row in read_from), view)
-
-    def undo(self, place: Mapping[str, Any], changed: Changed, found: Touched) -> list[Call]:
-        """Return the calls that undo the given results of changed messages."""
-        calls: list[Call] = []
-        if found.leaves or found.higher:
-            these = {**place, "leaves": self._database.many(found.leaves)}
-            for level, start, end in found.higher:
-                within = {"level_below": level - 1, "from_seq": start, "to_seq": end}
-                calls.append((self._sql.mark_parts, {**place, **within, "is_covered": 0}))
-            if found.higher:
-                calls.append(
-                    (self._sql.drop_segment, [{**place, "level": row[0], "start_seq": row[1]} for row in found.higher])
-                )
-            calls += [(self._sql.empty_leaves, these), (self._sql.drop_bare_leaves, these)]
-            calls += [(self._sql.drop_facts, these), (self._sql.change_ledger, place)]
-        if found.view and rests_on(found.view, places=(*changed.places, *found.leaves), fact_ids=found.fact_ids):
-            calls.append((self._sql.empty_view, {**place, "body": view_text(without_text(found.view, changed))}))
-        if found.view:
-            calls.append((self._sql.drop_earlier_views, place))
-        return calls
-
-    def clear(self, place: Mapping[str, Any]) -> Iterator[Call]:
-        """Yield the calls that remove all segments, facts and views and reset the session's state."""
-        yield from self.delete(place)
-        yield self._sql.reset, place
-        yield self._sql.change_ledger, place
-
-    def delete(self, place: Mapping[str, Any]) -> Iterator[Call]:
-        """Yield the calls that remove all segments, facts and views, before the session's row is deleted."""
-        yield self._sql.drop_all_views, place
-        yield self._sql.drop_all_segments, place
-        yield self._sql.drop_all_facts, place
 
 
 _EVERY_ROW = 2**62
@@ -401,6 +322,50 @@ class SqlSummaries:
             rows = [row for row in rows if may_concern(row, said)]
         return [replace(fact_from_row(row), superseded_by=None, removed=False) for row in rows]
 
+    def undoing(
+        self, transaction: Transaction, place: Mapping[str, Any], changed: Changed, *, summarized: int
+    ) -> list[Call]:
+        """Return the calls that undo everything derived from changed messages; requires the session's row lock."""
+        if min(changed.places) > summarized:
+            return []
+        many = self._database.many
+        ids, least = many(changed.message_ids), min(changed.places)
+        over, citing, stored_view = transaction.run(
+            (self._sql.leaves_over, {**place, "places": many(changed.places)}),
+            (self._sql.leaves_citing, {**place, "least": least, "message_ids": ids}),
+            (self._sql.view, place),
+        )
+        leaves = sorted({row[0] for row in (*over, *citing)})
+        these = {**place, "leaves": many(leaves)}
+        higher, read_from = transaction.run(
+            (self._sql.higher_over, {**place, "leaves": many([*leaves, *changed.places])}),
+            (self._sql.fact_ids_inside, these),
+        )
+        calls: list[Call] = []
+        for level, start, end in higher:
+            within = {"level_below": level - 1, "from_seq": start, "to_seq": end}
+            calls.append((self._sql.mark_parts, {**place, **within, "is_covered": 0}))
+        calls += [(self._sql.drop_segment, {**place, "level": level, "start_seq": start}) for level, start, _ in higher]
+        if leaves or higher:
+            calls += [(self._sql.empty_leaves, these), (self._sql.drop_bare_leaves, these)]
+            calls += [(self._sql.drop_facts, these), (self._sql.change_ledger, place)]
+        view = view_from_text(stored_view[0][0]) if stored_view else None
+        if view and rests_on(view, places=(*changed.places, *leaves), fact_ids=(row[0] for row in read_from)):
+            calls.append((self._sql.empty_view, {**place, "body": view_text(without_text(view, changed))}))
+        return [*calls, (self._sql.drop_earlier_views, place)] if view else calls
+
+    def clearing(self, place: Mapping[str, Any]) -> list[Call]:
+        """Return the calls that remove all segments, facts and views and reset the session's state."""
+        return [*self.deleting(place), (self._sql.reset, place), (self._sql.change_ledger, place)]
+
+    def deleting(self, place: Mapping[str, Any]) -> list[Call]:
+        """Return the calls that remove all segments, facts and views, before the session's row is deleted."""
+        return [
+            (self._sql.drop_all_views, place),
+            (self._sql.drop_all_segments, place),
+            (self._sql.drop_all_facts, place),
+        ]
+
     def _rows(self, key: SessionKey, statement: Statement, **parameters: Any) -> list[Row]:
         rows = self._database.read((statement, {**scope(key), **parameters}))
         if not rows:
@@ -417,17 +382,14 @@ class SqlSummaries:
         return rows
 
     def _check_owner(self, key: SessionKey) -> None:
-        found = self._database.read((self._sql.session, scope(key)))
-        if found and found[0][0] != key.user_id:
-            raise SessionNotFoundError(key.session_id)
+        _session(key, self._database.read((self._sql.session, scope(key))))
 
 
 def _session(key: SessionKey, found: list[Row]) -> _Session | None:
     if not found:
         return None
     session = _Session(*found[0])
-    if session.user_id != key.user_id:
-        raise SessionNotFoundError(key.session_id)
+    check_owner(key, session.user_id)
     return session
 
 

@@ -13,7 +13,7 @@ from arc_common.facts import Fact, FactCategory
 from arc_common.messages import Role
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
 from arc_common.protocols.conversations import Store
-from arc_common.protocols.summaries import Commit, Outline, Segment, SessionState, SummaryStore, View
+from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SessionState, SummaryStore, View
 from arc_common.testing.conversation_store_contract import START, counted, ids
 
 
@@ -93,7 +93,7 @@ class SummaryStoreContract:
         """Return a session that no other test uses."""
         return SessionKey("session", caller_id=f"caller-{uuid4()}", user_id="user")
 
-    @pytest.fixture
+    @pytest.fixture(autouse=True)
     def talk(self, store: Store, key: SessionKey) -> list[StoredMessage]:
         """Store messages m1 … m32 in places 1 … 32, of 10 tokens each, from user and assistant in turn."""
         roles = ("assistant", "user")
@@ -104,11 +104,17 @@ class SummaryStoreContract:
         epoch = store.summaries.state(key, limit=0).epoch
         return store.summaries.commit(key, Commit(segment, facts, **more), lease=None, epoch=epoch)
 
+    def claim(self, store: Store, key: SessionKey, owner: str = "a") -> Lease:
+        """Take the lease for a minute."""
+        lease = store.summaries.claim(key, owner=owner, seconds=60)
+        assert lease is not None
+        return lease
+
     # The state
 
     def test_nothing_there(self, store: Store, key: SessionKey) -> None:
         """A session that does not exist is empty, gives no lease and accepts no commit."""
-        summaries = store.summaries
+        summaries, key = store.summaries, replace(key, session_id="nowhere")
         assert summaries.state(key, limit=5) == SessionState()
         assert summaries.segments(key) == summaries.segments(key, part="unfinished", limit=5) == []
         assert summaries.segments(key, within=a_leaf(1, 4, level=1)) == []
@@ -146,7 +152,6 @@ class SummaryStoreContract:
         assert list(state.messages) == talk[30:]
         assert (state.view, state.message_count) == (a_view(boundary=30), 32)
 
-    @pytest.mark.usefixtures("talk")
     def test_any_text_comes_back(self, store: Store, key: SessionKey) -> None:
         """Text that databases refuse, and every field, comes back unchanged."""
         odd = "a\x00b\ud800 안녕 🎉 %s :x {y} '"
@@ -161,14 +166,12 @@ class SummaryStoreContract:
         assert store.summaries.facts(key) == [fact] == store.summaries.facts(key, keys=[odd])
         assert store.summaries.state(key, limit=0).view == view
 
-    @pytest.mark.usefixtures("talk")
     def test_a_segment_without_a_time_was_written_now(self, store: Store, key: SessionKey, clock: Clock) -> None:
         """The store's clock provides the time."""
         clock.pass_by(77)
         self.put(store, key, a_leaf(1, 4, created_at=None))
         assert store.summaries.segments(key)[0].created_at == clock.now
 
-    @pytest.mark.usefixtures("talk")
     def test_outlines(self, store: Store, key: SessionKey) -> None:
         """Outlines hold the oldest messages after a place."""
         assert store.summaries.outlines(key, after=30, limit=9) == [
@@ -179,7 +182,6 @@ class SummaryStoreContract:
 
     # Segments
 
-    @pytest.mark.usefixtures("talk")
     def test_a_block_stands_for_its_leaves(self, store: Store, key: SessionKey) -> None:
         """A segment covers those below it, which remain stored as its parts."""
         for start in (1, 5, 9, 13, 17):
@@ -189,7 +191,6 @@ class SummaryStoreContract:
         parts = store.summaries.segments(key, within=store.summaries.segments(key)[0])
         assert stretches(parts) == [(0, 1, 4), (0, 5, 8), (0, 9, 12), (0, 13, 16)]
 
-    @pytest.mark.usefixtures("talk")
     def test_a_running_era_grows(self, store: Store, key: SessionKey) -> None:
         """It replaces itself, keeps its parts, and covers the added ones; four eras are covered by the next level."""
         for start in (1, 5, 9):
@@ -203,7 +204,6 @@ class SummaryStoreContract:
         assert self.put(store, key, a_leaf(1, 12, level=3, parts=2))
         assert stretches(store.summaries.segments(key)) == [(3, 1, 12)]
 
-    @pytest.mark.usefixtures("talk")
     @pytest.mark.parametrize(
         ("there", "new", "stored"),
         [
@@ -241,7 +241,6 @@ class SummaryStoreContract:
             assert store.summaries.facts(key) == []
             assert store.summaries.state(key, limit=0) == before
 
-    @pytest.mark.usefixtures("talk")
     def test_unfinished(self, store: Store, key: SessionKey) -> None:
         """First what is empty, then what is by rules, oldest first, leaves before blocks; covered or not; no eras."""
         self.put(store, key, a_leaf(1, 4, made_by="rules"))
@@ -251,14 +250,10 @@ class SummaryStoreContract:
         self.put(store, key, a_leaf(1, 8, level=2, made_by="rules"))
         assert stretches(store.summaries.segments(key, part="unfinished", limit=9)) == [(0, 1, 4), (1, 1, 8)]
         store.append(key, [counted("m10", "changed", role="assistant")])
-        assert stretches(store.summaries.segments(key, part="unfinished", limit=9)) == [
-            (0, 9, 12),
-            (0, 1, 4),
-            (1, 1, 8),
-        ]
-        assert stretches(store.summaries.segments(key, part="unfinished", limit=2)) == [(0, 9, 12), (0, 1, 4)]
+        unfinished = [(0, 9, 12), (0, 1, 4), (1, 1, 8)]
+        assert stretches(store.summaries.segments(key, part="unfinished", limit=9)) == unfinished
+        assert stretches(store.summaries.segments(key, part="unfinished", limit=2)) == unfinished[:2]
 
-    @pytest.mark.usefixtures("talk")
     def test_all_segments(self, store: Store, key: SessionKey) -> None:
         """Covered segments are listed too; those to be written again are stale."""
         self.put(store, key, a_leaf(1, 4, made_by="rules"))
@@ -276,7 +271,6 @@ class SummaryStoreContract:
 
     # Facts
 
-    @pytest.mark.usefixtures("talk")
     def test_known_facts_are_not_read_again(self, store: Store, key: SessionKey) -> None:
         """A fact that the caller holds comes back as given, in its order; the others are read."""
         self.put(store, key, a_leaf(1, 4), a_fact("low", importance=0.1), a_fact("top", importance=0.9), a_fact("gone"))
@@ -286,7 +280,6 @@ class SummaryStoreContract:
         assert top is known["top"]
         assert names([new, low]) == ["new", "low"]
 
-    @pytest.mark.usefixtures("talk")
     def test_what_is_not_grounded_never_holds(self, store: Store, key: SessionKey) -> None:
         """An ungrounded fact is kept marked, shown on request only, and changed or removed only by its own leaf."""
         summaries = store.summaries
@@ -309,7 +302,6 @@ class SummaryStoreContract:
         store.append(key, [counted("m2", "changed", role="assistant")])
         assert summaries.facts(key, include_superseded=True, include_ungrounded=True) == []
 
-    @pytest.mark.usefixtures("talk")
     def test_the_order_of_facts(self, store: Store, key: SessionKey) -> None:
         """The most important facts come first, then the newest; a limit cuts the end."""
         self.put(store, key, a_leaf(1, 4), a_fact("old"), a_fact("top", importance=0.9), a_fact("new", minute=5))
@@ -318,7 +310,6 @@ class SummaryStoreContract:
         assert names(store.summaries.facts(key, limit=2)) == ["top", "new"]
         assert store.summaries.facts(key, limit=0) == []
 
-    @pytest.mark.usefixtures("talk")
     def test_facts_that_say_one_of_some_values(self, store: Store, key: SessionKey) -> None:
         """Facts found by rules are filtered by value; a model's facts are always included."""
         values = ("Oslo", " OSLO", "Rome")
@@ -329,7 +320,6 @@ class SummaryStoreContract:
         assert asked == store.summaries.facts(key, keys=["city"], saying=["oslo "], without=5)
         assert names(store.summaries.facts(key, keys=["city"], saying=[])) == ["m"]
 
-    @pytest.mark.usefixtures("talk")
     def test_a_new_value_supersedes(self, store: Store, key: SessionKey) -> None:
         """A fact that no longer holds is kept, marked, and shown on request only."""
         self.put(store, key, a_leaf(1, 4), a_fact("a", key="City", value="Rome"), a_fact("b"), a_fact("c"))
@@ -343,7 +333,6 @@ class SummaryStoreContract:
         assert store.summaries.facts(key, keys=["CITY", "nothing"]) == [new]
         assert store.summaries.state(key, limit=0).facts_version > before
 
-    @pytest.mark.usefixtures("talk")
     def test_redoing_a_leaf_redoes_its_facts(self, store: Store, key: SessionKey) -> None:
         """Its facts are replaced, and what they superseded and removed holds again unless the new ones say so too."""
         self.put(store, key, a_leaf(1, 4), a_fact("a"), a_fact("b"), a_fact("c"))
@@ -357,7 +346,6 @@ class SummaryStoreContract:
         every = {fact.id: fact.superseded_by for fact in store.summaries.facts(key, include_superseded=True)}
         assert every == {"a": "e", "b": None, "c": None, "e": None}
 
-    @pytest.mark.usefixtures("talk")
     def test_a_chain_of_values_loses_its_middle(self, store: Store, key: SessionKey) -> None:
         """The oldest value does not hold again while the newest does."""
         self.put(store, key, a_leaf(1, 4), a_fact("rome"))
@@ -369,7 +357,6 @@ class SummaryStoreContract:
         store.remove(key, ["m10"])
         assert store.summaries.facts(key, include_superseded=True) == [a_fact("rome")]
 
-    @pytest.mark.usefixtures("talk")
     def test_a_removed_value_loses_its_beginning(self, store: Store, key: SessionKey) -> None:
         """A fact superseded by a value that was later removed holds again only once the removal is undone."""
         self.put(store, key, a_leaf(1, 4), a_fact("rome"))
@@ -381,7 +368,6 @@ class SummaryStoreContract:
         store.remove(key, ["m10"])
         assert store.summaries.facts(key) == [a_fact("rome")]
 
-    @pytest.mark.usefixtures("talk")
     def test_marks_of_unknown_facts_and_of_its_own_do_nothing(self, store: Store, key: SessionKey) -> None:
         """A leaf judges other leaves' facts only."""
         self.put(store, key, a_leaf(1, 4), a_fact("a"), superseded={"a": "x", "no": "x"}, removed=("a", "no"))
@@ -436,17 +422,8 @@ class SummaryStoreContract:
         assert state.epoch != before.epoch
         assert state.facts_version > before.facts_version
         assert before.view is not None
-        assert state.view == replace(
-            before.view,
-            facts=(),
-            fact_ids=(),
-            narrative="",
-            instructions=(),
-            covered=left,
-            stale=True,
-            unshown=0,
-            unshown_tokens=0,
-        )
+        stale = replace(before.view, covered=left, stale=True, facts=(), fact_ids=(), narrative="", instructions=())
+        assert state.view == replace(stale, unshown=0, unshown_tokens=0)
         assert self.put(store, key, a_leaf(5, 8, made_by="rules"), a_fact("f5 anew", 5))
         assert self.put(store, key, a_leaf(1, 8, level=1, parts=2))
         assert stretches(store.summaries.segments(key)) == [(1, 1, 8), (1, 9, 16), (0, 17, 20), (0, 21, 24)]
@@ -454,24 +431,18 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("told")
     def test_a_change_behind_everything_undoes_nothing(self, store: Store, key: SessionKey) -> None:
-        """A message that nothing was made from changes the epoch and nothing else."""
-        before = store.summaries.state(key, limit=0)
-        cover = store.summaries.segments(key)
+        """New and known messages change nothing; an edit that nothing was made from, only the epoch."""
+        cover, before = store.summaries.segments(key), store.summaries.state(key, limit=0)
+        store.append(key, [counted("m6", "6", role="assistant"), counted("new")])
+        store.remove(key, ["nowhere"])
+        state = store.summaries.state(key, limit=0)
+        assert (state.epoch, state.view, state.facts_version) == (before.epoch, before.view, before.facts_version)
+        before = state
         store.append(key, [counted("m30", "changed", role="assistant")])
         state = store.summaries.state(key, limit=0)
         assert state.epoch != before.epoch
         assert replace(state, epoch=before.epoch, total_tokens=before.total_tokens) == before
         assert store.summaries.segments(key) == cover
-        assert len(store.summaries.facts(key)) == 6
-
-    @pytest.mark.usefixtures("told")
-    def test_new_and_known_messages_undo_nothing(self, store: Store, key: SessionKey) -> None:
-        """The epoch stays, and so does all that was made."""
-        before = store.summaries.state(key, limit=0)
-        store.append(key, [counted("m6", "6", role="assistant"), counted("new")])
-        store.remove(key, ["nowhere"])
-        state = store.summaries.state(key, limit=0)
-        assert (state.epoch, state.view, state.facts_version) == (before.epoch, before.view, before.facts_version)
         assert len(store.summaries.facts(key)) == 6
 
     @pytest.mark.usefixtures("told")
@@ -519,15 +490,13 @@ class SummaryStoreContract:
     @pytest.mark.parametrize("wipe", ["clear", "delete"])
     def test_nothing_survives_a_wipe(self, store: Store, key: SessionKey, wipe: str) -> None:
         """Segments, facts and view are gone; work begun for the old session is refused in the new one."""
-        lease = store.summaries.claim(key, owner="a", seconds=60)
-        assert lease is not None
+        lease = self.claim(store, key)
         store.delete(key, keep_session=wipe == "clear")
         state = store.summaries.state(key, limit=9)
         assert (state.view, state.messages, state.message_count) == (None, (), 0)
         assert is_bare(store.summaries, key)
         store.append(key, [counted(f"m{n}") for n in range(1, 33)])
-        again = store.summaries.claim(key, owner="a", seconds=60)
-        assert again is not None
+        again = self.claim(store, key)
         assert again.epoch != lease.epoch
         for held in (lease, None):
             late = Commit(a_leaf(1, 4), (a_fact("late"),))
@@ -537,12 +506,10 @@ class SummaryStoreContract:
 
     # The lease
 
-    @pytest.mark.usefixtures("talk")
     def test_one_holds_the_lease(self, store: Store, key: SessionKey, clock: Clock) -> None:
         """A released or expired lease passes to another owner with a higher fence; its owner keeps the fence."""
         summaries = store.summaries
-        first = summaries.claim(key, owner="a", seconds=60)
-        assert first is not None
+        first = self.claim(store, key)
         assert first.epoch == summaries.state(key, limit=0).epoch
         assert summaries.claim(key, owner="b", seconds=60) is None
         clock.pass_by(50)
@@ -550,38 +517,31 @@ class SummaryStoreContract:
         clock.pass_by(59)
         assert summaries.claim(key, owner="b", seconds=60) is None
         clock.pass_by(1)
-        second = summaries.claim(key, owner="b", seconds=60)
-        assert second is not None
+        second = self.claim(store, key, "b")
         assert second.fence > first.fence
         summaries.release(key, first)
         assert summaries.claim(key, owner="a", seconds=60) is None
         summaries.release(key, second)
-        third = summaries.claim(key, owner="a", seconds=60)
-        assert third is not None
+        third = self.claim(store, key)
         assert third.fence > second.fence
 
-    @pytest.mark.usefixtures("talk")
     def test_a_lease_that_another_took_commits_nothing(self, store: Store, key: SessionKey, clock: Clock) -> None:
         """An expired lease stays valid until another owner takes it; from then on it is refused."""
         summaries = store.summaries
-        old = summaries.claim(key, owner="a", seconds=60)
-        assert old is not None
+        old = self.claim(store, key)
         clock.pass_by(61)
         assert summaries.commit(key, Commit(a_leaf(1, 4)), lease=old, epoch=old.epoch)
-        new = summaries.claim(key, owner="b", seconds=60)
-        assert new is not None
+        new = self.claim(store, key, "b")
         assert not summaries.commit(key, Commit(a_leaf(5, 8), (a_fact("f", 5),)), lease=old, epoch=old.epoch)
         assert stretches(summaries.segments(key)) == [(0, 1, 4)]
         assert summaries.facts(key) == []
         assert summaries.commit(key, Commit(a_leaf(5, 8)), lease=new, epoch=new.epoch)
         summaries.release(key, new)
         assert not summaries.commit(key, Commit(a_leaf(9, 12)), lease=new, epoch=new.epoch)
-        third = summaries.claim(key, owner="a", seconds=60)
-        assert third is not None
+        third = self.claim(store, key)
         assert not summaries.commit(key, Commit(a_leaf(9, 12)), lease=old, epoch=old.epoch)
         assert summaries.commit(key, Commit(a_leaf(9, 12)), lease=third, epoch=third.epoch)
 
-    @pytest.mark.usefixtures("talk")
     @pytest.mark.parametrize(
         "change",
         [
@@ -600,8 +560,7 @@ class SummaryStoreContract:
         change: Callable[[ConversationStore, SessionKey], object],
     ) -> None:
         """Results made from messages that changed meanwhile are refused."""
-        lease = store.summaries.claim(key, owner="a", seconds=60)
-        assert lease is not None
+        lease = self.claim(store, key)
         change(store, key)
         late = Commit(a_leaf(1, 4), (a_fact("f"),))
         assert store.summaries.commit(key, late, lease=lease, epoch=lease.epoch) is False
@@ -610,7 +569,6 @@ class SummaryStoreContract:
         assert is_bare(store.summaries, key)
         assert store.summaries.state(key, limit=0).view is None
 
-    @pytest.mark.usefixtures("talk")
     def test_adoptions_follow_each_other(self, store: Store, key: SessionKey) -> None:
         """Only one of two concurrent adoptions succeeds."""
         summaries = store.summaries

@@ -43,6 +43,10 @@ def test_filters_and_top_k_restrict(index: HybridIndex) -> None:
     assert index.search("cat", filters={"year": {"$gte": 2024}}, mode="lexical") == []
     assert ids(index.search("cat", filters={"tags": "pet"})) == ["cat"]
     assert index.count(filters={"year": 2024}) == 2
+    for mode in ("hybrid", "dense", "lexical"):
+        every = index.search("cat", top_k=1_000, filters={}, mode=mode)  # type: ignore[arg-type]
+        assert every
+        assert all(index.search("cat", top_k=n, filters={}, mode=mode) == every for n in (2**62, 2**63, 10**30))  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=r"\$near"):
         index.search("cat", filters={"year": {"$near": 1}})
 

@@ -1,6 +1,7 @@
 """Filters: what dictionaries mean, and which are refused. What backends make of them is in the index contract."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -126,3 +127,31 @@ def test_one_of_is_equality_with_any(held: dict[str, object], values: list[objec
 def test_without_a_filter_everything_matches() -> None:
     assert matches(None, {})
     assert matches(parse_filter({}), {"a": 1})
+
+
+TABLE: list[tuple[Filter, set[str]]] = [
+    (Condition("v", "eq", value=True), {"true", "list"}),
+    (Condition("v", "eq", 1), {"one", "float"}),
+    (Condition("v", "eq", "1"), {"text"}),
+    (Condition("v", "eq", None), {"null", "missing"}),
+    (Condition("v", "gt", 0), {"one", "float", "half", "numbers"}),
+    (Condition("v", "gte", ""), {"text", "list"}),
+    (Condition("v", "lt", 1), {"half", "zero"}),
+    (OneOf("v", (1, "x", None)), {"one", "float", "list", "null", "missing"}),
+    (OneOf("v", ()), set()),
+    (Exists("v"), {"true", "false", "one", "float", "half", "zero", "text", "list", "numbers", "deep", "empty"}),
+    (Not(Exists("v")), {"null", "missing"}),
+    (Not(Condition("v", "gt", 0)), {"true", "false", "zero", "text", "list", "null", "missing", "deep", "empty"}),
+    (AnyOf(()), set()),
+]
+STORED: dict[str, dict[str, Any]] = {
+    "true": {"v": True}, "false": {"v": False}, "one": {"v": 1}, "float": {"v": 1.0}, "half": {"v": 0.5},
+    "zero": {"v": 0}, "text": {"v": "1"}, "list": {"v": ["x", True]}, "numbers": {"v": [5, 7]}, "null": {"v": None},
+    "missing": {"w": 1}, "deep": {"v": {"v": 1}}, "empty": {"v": []},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "expected"), TABLE, ids=[repr(asked) for asked, _ in TABLE])
+def test_kinds_of_values_are_kept_apart(asked: Filter, expected: set[str]) -> None:
+    """True is not 1, "1" is not 1, 1.0 is 1; a missing key is null; lists match by their elements."""
+    assert {key for key, held in STORED.items() if matches(asked, held)} == expected
