@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from arc_common.exceptions import InvalidInputError
+from arc_common.messages import is_storable
 
 Scalar: TypeAlias = str | int | float | bool | None
 """A value to compare metadata with."""
@@ -231,7 +232,7 @@ def _count(filters: Filter) -> int:
 
 
 def _check_key(key: object) -> None:
-    if not isinstance(key, str) or not key or len(key) > _MAX_KEY or key.startswith("$") or not _is_storable(key):
+    if not isinstance(key, str) or not key or len(key) > _MAX_KEY or key.startswith("$") or not is_storable(key):
         raise InvalidInputError("filter.key", key, f"a metadata key: text of 1 to {_MAX_KEY} characters, no $ in front")
 
 
@@ -239,7 +240,7 @@ def _check_scalar(key: str, value: object) -> None:
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):
-        if not _is_storable(value):
+        if not is_storable(value):
             raise InvalidInputError(f"filter[{key!r}]", value, "text without NUL characters and lone surrogates")
     elif isinstance(value, int):
         if not -_INTEGERS <= value < _INTEGERS:
@@ -264,10 +265,6 @@ def _parts_of(whole: Filter) -> tuple[Filter, ...]:
     if isinstance(whole, Not):
         return (whole.filter,)
     return whole.filters if isinstance(whole, AllOf | AnyOf) else ()
-
-
-def _is_storable(text: str) -> bool:
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _values(metadata: Mapping[str, Any], key: str) -> Sequence[Any]:

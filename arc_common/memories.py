@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal, Self
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import check_identifier
+from arc_common.messages import check_identifier, check_text
 
 ArtifactKind = Literal["tools", "facts", "summary"]
 """The kinds of artifacts: output of tools and searches, and the conversation's own facts and summary."""
@@ -157,7 +157,7 @@ class Memory:
 
     def __post_init__(self) -> None:
         check_identifier("memory.id", self.id)
-        _check_text(self.text)
+        check_identifier("memory.text", self.text, longest=MAX_MEMORY_CHARACTERS)
         object.__setattr__(self, "type", MemoryType(self.type))
         object.__setattr__(self, "status", MemoryStatus(self.status))
         object.__setattr__(self, "importance", clamped(self.importance))
@@ -171,7 +171,7 @@ class Memory:
                 raise InvalidInputError(f"memory.{name}", moment, "a time with zone")
         object.__setattr__(self, "sources", _checked_sources(self.sources))
         for wording in self.wordings:
-            _check_text(wording.text)
+            check_identifier("memory.text", wording.text, longest=MAX_MEMORY_CHARACTERS)
             _checked_sources(wording.sources)
         if self.wordings and self.wordings[0].text != self.text:
             raise InvalidInputError("memory.wordings", self.wordings[0].text, "the memory's text first")
@@ -301,29 +301,10 @@ def clamped(importance: object) -> float:
     return float(min(1, max(0, importance)))
 
 
-def _check_text(text: object) -> None:
-    if not isinstance(text, str):
-        raise InvalidInputError("memory.text", text, "text")
-    if not text.strip():
-        raise InvalidInputError("memory.text", text, "text that is not empty")
-    if len(text) > MAX_MEMORY_CHARACTERS:
-        raise InvalidInputError("memory.text", text, f"at most {MAX_MEMORY_CHARACTERS:,} characters, not {len(text):,}")
-    _check_characters("memory.text", text)
-
-
-def _check_characters(name: str, text: str) -> None:
-    if "\x00" in text:
-        raise InvalidInputError(name, text, "text without NUL characters")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(name, text, "text without lone surrogates") from error
-
-
 def _check_values(name: str, value: object, depth: int) -> None:
     """Raise `InvalidInputError` for values that JSON can't represent, at any depth."""
     if isinstance(value, str):
-        _check_characters(name, value)
+        check_text(name, value)
     elif isinstance(value, float) and not math.isfinite(value):
         raise InvalidInputError(name, value, "a finite number")
     elif isinstance(value, Mapping | list | tuple):

@@ -27,13 +27,27 @@ def check_identifier(field_name: str, value: object, *, longest: int = MAX_ID_LE
         raise InvalidInputError(field_name, value, "text that is not empty")
     if len(value) > longest:
         raise InvalidInputError(field_name, value, f"at most {longest:,} characters, not {len(value):,}")
-    if "\x00" in value:
-        raise InvalidInputError(field_name, value, "text without NUL characters")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(field_name, value, "text without lone surrogates") from error
+    return check_text(field_name, value)
+
+
+def check_text(field_name: str, value: object) -> str:
+    """Return the text unchanged if any store can hold it; raise `InvalidInputError` otherwise."""
+    if not isinstance(value, str):
+        raise InvalidInputError(field_name, value, "text")
+    if not is_storable(value):
+        raise InvalidInputError(field_name, value, "text without NUL characters and lone surrogates")
     return value
+
+
+def is_storable(text: str) -> bool:
+    """Return whether a text has neither NUL characters nor lone surrogates, which databases refuse."""
+    if "\x00" in text:
+        return False
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Role(StrEnum):

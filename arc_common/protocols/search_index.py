@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_chec
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
-from arc_common.messages import check_identifier
+from arc_common.messages import check_identifier, check_text
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np
@@ -107,14 +107,14 @@ class IndexEntry:
 
     def __post_init__(self) -> None:
         check_identifier("entry.id", self.id)
-        _check_text("entry.text", self.text)
+        check_text("entry.text", self.text)
         if self.source is not None:
-            _check_text("entry.source", self.source)
+            check_text("entry.source", self.source)
         for name in ("terms", "metadata"):
             if not isinstance(getattr(self, name), Mapping):
                 raise InvalidInputError(f"entry.{name}", getattr(self, name), "a mapping")
         for term, frequency in self.terms.items():
-            _check_text("entry.terms", term)
+            check_text("entry.terms", term)
             if not (isinstance(frequency, int | float | Real) and 0 < frequency < math.inf):
                 raise InvalidInputError(f"entry.terms[{term!r}]", frequency, "a finite number above zero")
         try:
@@ -332,24 +332,12 @@ def unit_vector(name: str, vector: "Sequence[float] | NDArray[Any]") -> "NDArray
     return unit
 
 
-def _check_text(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise InvalidInputError(name, value, "text")
-    if "\x00" in value:
-        raise InvalidInputError(name, value, "text without NUL characters")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidInputError(name, value, "text without lone surrogates") from error
-
-
 def _plain(name: str, value: Any, depth: int) -> Any:
     """Copy JSON values, converting instances of subclasses to the plain values that they equal."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        _check_text(name, value)
+        check_text(name, value)
         return str(value)
     if isinstance(value, int):
         if not -_INTEGERS <= value < _INTEGERS:
@@ -365,6 +353,6 @@ def _plain(name: str, value: Any, depth: int) -> Any:
         return [_plain(f"{name}[{i}]", item, depth + 1) for i, item in enumerate(value)]
     if isinstance(value, Mapping):
         for key in value:
-            _check_text(f"{name} key", key)
+            check_text(f"{name} key", key)
         return {str(key): _plain(f"{name}[{key!r}]", item, depth + 1) for key, item in value.items()}
     raise InvalidInputError(name, value, "JSON values: text, finite numbers, booleans, None, lists and mappings")

@@ -8,7 +8,7 @@ from secrets import randbits
 from typing import Any
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import Message, Origin, Role, check_identifier, fields_from_plain, plain_fields
+from arc_common.messages import Message, Origin, Role, check_identifier, fields_from_plain, is_storable, plain_fields
 from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.search_index import Scope
 from arc_common.serialization import dumps, loads
@@ -114,20 +114,10 @@ def _stored_time(moment: datetime) -> int:
 
 
 def _check_origin(origin: Origin) -> None:
-    if not 0 < len(origin.format) <= ORIGIN_FORMAT_LENGTH or not _storable(origin.format):
+    if not 0 < len(origin.format) <= ORIGIN_FORMAT_LENGTH or not is_storable(origin.format):
         raise InvalidInputError("message.origin.format", origin.format, f"1 to {ORIGIN_FORMAT_LENGTH} characters")
-    if not _storable(origin.json):
+    if not is_storable(origin.json):
         raise InvalidInputError("message.origin.json", origin.json, "text without NUL and lone surrogates")
-
-
-def _storable(text: str) -> bool:
-    if "\x00" in text:
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def stored_from_row(row: Sequence[Any]) -> StoredMessage:

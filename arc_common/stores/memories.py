@@ -14,7 +14,6 @@ from arc_common.stores.codec import (
     MAIN_BRANCH,
     checked_ids,
     checked_limit,
-    checked_place,
     conversation_key,
     to_microseconds,
 )
@@ -23,7 +22,6 @@ from arc_common.stores.connection import scope as session_scope
 from arc_common.stores.drivers import Call, Transaction
 from arc_common.stores.memories_statements import (
     ERASED,
-    checked_change,
     checked_memory_ids,
     heir,
     loss,
@@ -59,7 +57,6 @@ class SqlMemories:
 
     def changes(self, scope: Scope, *, after: int = 0) -> MemoryUpdates:
         """See `MemoryStore.changes`."""
-        checked_place("after", after)
         key = memory_scope(scope)
         if after:
             found = self._database.read((self._sql.version, key))
@@ -77,8 +74,7 @@ class SqlMemories:
         self, scope: Scope, change: MemoryChange, *, version: int, index: IndexChange | None = None
     ) -> int | None:
         """See `MemoryStore.commit`."""
-        bodies = checked_change(change)
-        checked_place("version", version)
+        bodies = list(map(memory_body, change.put))
         first = to_microseconds(self._clock())
         with self._indexing(scope, index) as entries, self._database.transaction() as transaction:
             ((current,),), *known = transaction.run(
@@ -174,8 +170,6 @@ class SqlMemories:
 
     def mark_read(self, key: SessionKey, *, after: int, to: int) -> bool:
         """See `MemoryStore.mark_read`."""
-        checked_place("after", after)
-        checked_place("to", to)
         return bool(self._database.write((self._sql.mark_read, {**session_scope(key), "after": after, "to": to})))
 
     def unread(self, scope: Scope) -> list[SessionKey]:

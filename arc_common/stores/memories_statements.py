@@ -28,7 +28,6 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.memories import Memory, MemoryOutline, MemorySource, MemoryStatus, MemoryType, Wording
 from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
-from arc_common.protocols.memories import MemoryChange
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.codec import (
     MAIN_BRANCH,
@@ -49,12 +48,12 @@ ERASED = (record_sources, records, scopes)
 """The tables from which erasing removes a scope's rows, in this order."""
 
 NEWEST_SESSIONS = 64
-"""So many sessions of a scope are looked at for messages that nobody has read."""
+"""The number of a scope's newest sessions that are searched for unread messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a scope loses with some sources."""
+    """The effect on a scope of removing some sources."""
 
     removed: Mapping[str, str | None]
     changed: tuple[Memory, ...]
@@ -64,7 +63,7 @@ class Loss:
 def loss(
     memories: Iterable[Memory], key: SessionKey, message_ids: Collection[str] | None, *, is_own: bool = False
 ) -> Loss:
-    """What happens to memories when a session, or some of its messages, are gone."""
+    """Return what a scope loses when a session, or some of its messages, are removed."""
     removed: dict[str, str | None] = {}
     changed = []
     reworded = set()
@@ -83,7 +82,7 @@ def loss(
 
 
 def heir(superseded_by: str | None, removed: Mapping[str, str | None]) -> str | None:
-    """What stands in a memory's place when some of those that did are removed; `None` if it holds again."""
+    """Return the id of the memory that supersedes one after some are removed; `None` if it holds again."""
     seen: set[str] = set()
     while superseded_by is not None and superseded_by in removed and superseded_by not in seen:
         seen.add(superseded_by)
@@ -91,26 +90,15 @@ def heir(superseded_by: str | None, removed: Mapping[str, str | None]) -> str | 
     return None if superseded_by in seen else superseded_by
 
 
-def checked_change(change: MemoryChange) -> list[str]:
-    """The bodies of the memories that are put, if all of the change can be stored."""
-    ids = [memory.id for memory in change.put]
-    for memory_id in change.removed:
-        check_identifier("memory.id", memory_id)
-    twice = {memory_id for memory_id in ids if ids.count(memory_id) > 1} if len(set(ids)) < len(ids) else set()
-    if both := twice | (set(ids) & set(change.removed)):
-        raise InvalidInputError("memory.id", min(both), "an id that occurs once in a change")
-    return list(map(memory_body, change.put))
-
-
 def checked_memory_ids(ids: Sequence[str]) -> list[str]:
-    """Each of the ids once, in their order."""
+    """Return each of the ids once, in their order."""
     if isinstance(ids, str):
         raise InvalidInputError("ids", ids, "a sequence of ids")
     return list(dict.fromkeys(check_identifier("ids", memory_id) for memory_id in ids))
 
 
 def memory_scope(scope: Scope) -> dict[str, Any]:
-    """The parameters that name a scope."""
+    """Return the parameters that name a scope."""
     return {
         "scope": scope_key(scope, MEMORY),
         "kind": MEMORY,
@@ -121,7 +109,7 @@ def memory_scope(scope: Scope) -> dict[str, Any]:
 
 
 def memory_body(memory: Memory) -> str:
-    """What no statement reads of a memory."""
+    """Return the parts of a memory that no statement compares."""
     body: dict[str, Any] = {"text": memory.text, "sources": _sources_of(memory)}
     if memory.metadata:
         body["metadata"] = dict(memory.metadata)
@@ -129,7 +117,7 @@ def memory_body(memory: Memory) -> str:
 
 
 def memory_row(memory: Memory, body: str) -> dict[str, Any]:
-    """The columns of a memory, apart from its place and version."""
+    """Return the columns of a memory, without scope and version."""
     accessed = memory.last_accessed_at
     return {
         "record_id": memory.id,
@@ -147,7 +135,7 @@ def memory_row(memory: Memory, body: str) -> dict[str, Any]:
 
 
 def source_rows(memory: Memory, caller_id: str) -> list[dict[str, Any]]:
-    """The messages that a memory comes from, apart from its scope."""
+    """Return the rows of the messages that state a memory, without its scope."""
     return [
         {
             "record_id": memory.id,
@@ -182,7 +170,7 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
 
 
 def _sources_of(memory: Memory) -> Sequence[Any]:
-    """Pairs of ids; of a memory that was said in several ways, objects with the words of each."""
+    """Return a memory's sources as pairs of ids, or its wordings as objects if there are several."""
     if not memory.wordings:
         return list(map(list, memory.sources))
     return [
@@ -366,7 +354,7 @@ def _unread(*of_user: ColumnElement[bool]) -> Select[Any]:
 
 
 def _within() -> tuple[ColumnElement[bool], ...]:
-    """The scopes of memories that lie within the one named."""
+    """Return the conditions for the scopes of memories within the one named."""
     return (
         scopes.c.caller_id == bindparam("caller_id"),
         scopes.c.kind == MEMORY,
@@ -378,7 +366,7 @@ def _within() -> tuple[ColumnElement[bool], ...]:
 
 
 def _within_reach() -> Select[Any]:
-    """The scopes whose memories may come from a session: its own, its user's and its caller's."""
+    """Select and lock the scopes whose memories may come from a session: its own, its user's and its caller's."""
     return (
         select(scopes.c.scope, scopes.c.session_id, scopes.c.user_id)
         .where(

@@ -23,7 +23,6 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy import text as sql_text
 from sqlalchemy.types import UserDefinedType
 
 from arc_common.messages import MAX_ID_LENGTH
@@ -65,6 +64,11 @@ class IndexTables:
     vectors: Table
     values: Table
     terms: Table | None
+
+
+def _partial(condition: str) -> dict[str, Any]:
+    """Keyword arguments of an index over some rows only."""
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
 @cache
@@ -140,8 +144,8 @@ def index_tables(dialect_name: str) -> IndexTables:
         Column("text", Text(collation="C") if postgres else Text),  # of those that are longer
         PrimaryKeyConstraint("scope", "id", "place", name="arc_index_values_pk"),
     )
-    Index("arc_index_values_numbers", values.c.label, values.c.number, values.c.id, **_where("number IS NOT NULL"))
-    Index("arc_index_values_texts", values.c.label, values.c.prefix, values.c.id, **_where("prefix IS NOT NULL"))
+    Index("arc_index_values_numbers", values.c.label, values.c.number, values.c.id, **_partial("number IS NOT NULL"))
+    Index("arc_index_values_texts", values.c.label, values.c.prefix, values.c.id, **_partial("prefix IS NOT NULL"))
     terms = None
     if postgres:
         terms = _for_postgres(metadata, entries, vectors, entry_id)
@@ -172,11 +176,6 @@ def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: 
     )
 
 
-def _where(condition: str) -> dict[str, Any]:
-    """Keyword arguments of an index over some rows only."""
-    return {"sqlite_where": sql_text(condition), "postgresql_where": sql_text(condition)}
-
-
 def _scope() -> Column[Any]:
     whole = ForeignKey("arc_index_scopes.id", ondelete="CASCADE")
     return Column("scope", _RowId, whole, nullable=False, autoincrement=False)
@@ -192,11 +191,6 @@ _Key = LargeBinary(16)  # `codec.row_key`
 _RowId = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER is SQLite's own row number
 
 metadata = MetaData()
-
-
-def _partial(condition: str) -> dict[str, Any]:
-    """Keyword arguments of an index over some rows only."""
-    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
 conversations = Table(

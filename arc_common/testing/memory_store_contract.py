@@ -394,14 +394,9 @@ class MemoryStoreContract:
     @pytest.mark.parametrize(
         "call",
         [
-            lambda store, scope: store.commit(scope, MemoryChange((a_memory("a"), a_memory("a"))), version=0),
-            lambda store, scope: store.commit(scope, MemoryChange((a_memory("a"),), ("a",)), version=0),
-            lambda store, scope: store.commit(scope, MemoryChange((), ("",)), version=0),
-            lambda store, scope: store.commit(scope, MemoryChange((a_memory("a"),)), version="x"),
             lambda store, scope: store.commit(
                 scope, MemoryChange((a_memory("a", metadata={"x": object()}),)), version=0
             ),
-            lambda store, scope: store.changes(scope, after="x"),
             lambda store, scope: store.find(scope, "a"),
             lambda store, scope: store.find(scope, [""]),
             lambda store, scope: store.find(scope, limit=-1),

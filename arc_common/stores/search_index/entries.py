@@ -32,6 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.exceptions import InvalidInputError
+from arc_common.messages import is_storable
 from arc_common.protocols.search_index import EntryKind, IndexEntry, LexicalCandidates, Scope
 from arc_common.stores.conversations_statements import Statement, Statements, compiler_for, one_of
 from arc_common.stores.drivers import Call
@@ -92,7 +93,7 @@ def checked_ids(ids: Collection[str]) -> list[str]:
     """Return each id once, in order, omitting ids that can't be stored."""
     if isinstance(ids, str):
         raise InvalidInputError("ids", ids, "a collection of ids")
-    return [entry_id for entry_id in dict.fromkeys(ids) if _could_be_stored(entry_id)]
+    return [entry_id for entry_id in dict.fromkeys(ids) if is_storable(entry_id)]
 
 
 def checked_vectors(embedding: tuple[str, int] | None, entries: Iterable[IndexEntry]) -> tuple[str, int] | None:
@@ -206,16 +207,6 @@ def _has_order(value: object) -> bool:
 
 def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _could_be_stored(entry_id: str) -> bool:
-    if "\0" in entry_id:
-        return False
-    try:
-        entry_id.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def check_comparable(embedding: tuple[str, int], embedder: str, dimension: int) -> None:
