@@ -31,25 +31,25 @@ WORDS = "arc_index_words"
 """SQLite's FTS5 table: one row for each entry, with its tokens."""
 
 SHOW_POSTINGS = f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.arc_index_postings USING fts5vocab(main, {WORDS}, instance)"
-"""Shows that table to one connection by token and row. It stores nothing, and the table need not be there yet."""
+"""Creates a temporary table that lists tokens and rows for one connection; it stores nothing."""
 
 VECTORS = "arc_index_vectors"
 
 PREFIX = 64
-"""Characters of a text by which it is found; PostgreSQL can't index the whole of a long one."""
+"""The number of leading characters that are indexed; PostgreSQL can't index a long text as a whole."""
 
 _PENDING = {"gin_pending_list_limit": 64}
-"""KiB that wait to be taken into an index, and are read by each search: with the default, 4 MiB, one took 5 ms behind a
-load instead of 0.2, one by words 19 instead of 3. Loading takes as long."""
+"""The size in KiB of the pending list that each search reads. With the default of 4 MiB, a search after a load took
+5 ms instead of 0.2, and one by words 19 ms instead of 3. Loading takes equally long."""
 
 
 class Vector(UserDefinedType[Any]):
-    """pgvector's type, of any dimension; its own package comes with the extra `postgres` only."""
+    """The column type of pgvector, of any dimension."""
 
     cache_ok = True
 
     def get_col_spec(self, **_: Any) -> str:
-        """Its name in SQL."""
+        """Return the type's name in SQL."""
         return "VECTOR"
 
 
@@ -67,16 +67,16 @@ class IndexTables:
 
 
 def _partial(condition: str) -> dict[str, Any]:
-    """Keyword arguments of an index over some rows only."""
+    """Return the arguments of an index over some rows only."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
 @cache
 def index_tables(dialect_name: str) -> IndexTables:
-    """The tables for `sqlite` or `postgresql`."""
+    """Return the tables for `sqlite` or `postgresql`."""
     metadata = MetaData()
     postgres = dialect_name == "postgresql"
-    # By code points, as arc orders ids: SQLite does, PostgreSQL does as the database's locale says.
+    # Ids are ordered by code points: SQLite does so by itself, PostgreSQL with the collation "C".
     entry_id = String(MAX_ID_LENGTH, collation="C") if postgres else String(MAX_ID_LENGTH)
     identifier = String(MAX_ID_LENGTH)
     scopes = Table(
@@ -84,12 +84,12 @@ def index_tables(dialect_name: str) -> IndexTables:
         metadata,
         Column("id", _RowId, primary_key=True, autoincrement=True),
         Column("caller_id", identifier, nullable=False),
-        Column("session_id", identifier, nullable=False),  # "" for no session: of NULLs, any number are unique
+        Column("session_id", identifier, nullable=False),  # "" for no session: NULLs would not be unique
         Column("user_id", identifier, nullable=False),  # "" for no user
         Column("kind", String(16), nullable=False),
         Column("salt", LargeBinary, nullable=False),
         Column("version", BigInteger, nullable=False),
-        Column("detached", BigInteger, nullable=False),  # the version at which the vectors before were given up
+        Column("detached", BigInteger, nullable=False),  # the version at which earlier vectors were removed
         Column("entries", BigInteger, nullable=False),
         Column("total_length", Double, nullable=False),
         Column("vectors", BigInteger, nullable=False),
@@ -141,7 +141,7 @@ def index_tables(dialect_name: str) -> IndexTables:
         Column("label", BigInteger, nullable=False),  # of the key
         Column("number", Numeric),
         Column("prefix", String(PREFIX, collation="C") if postgres else String(PREFIX)),
-        Column("text", Text(collation="C") if postgres else Text),  # of those that are longer
+        Column("text", Text(collation="C") if postgres else Text),  # the whole text if it is longer than the prefix
         PrimaryKeyConstraint("scope", "id", "place", name="arc_index_values_pk"),
     )
     Index("arc_index_values_numbers", values.c.label, values.c.number, values.c.id, **_partial("number IS NOT NULL"))
@@ -201,7 +201,7 @@ conversations = Table(
     Column("session_id", _Identifier, nullable=False),
     Column("user_id", _Identifier),
     Column("account_id", _Identifier),
-    Column("incarnation", BigInteger, nullable=False),  # random: no lease or job of one that was deleted fits another
+    Column("incarnation", BigInteger, nullable=False),  # random, so that no lease or job of a deleted conversation fits
     Column("status", String(16), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
@@ -272,7 +272,7 @@ views = Table(
     metadata,
     Column("conversation", _Key, nullable=False),
     Column("branch", BigInteger, nullable=False),
-    Column("at_seq", BigInteger, nullable=False),  # the newest message at its adoption
+    Column("at_seq", BigInteger, nullable=False),  # the newest message at adoption
     Column("caller_id", _Identifier, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("boundary", BigInteger, nullable=False),
@@ -295,9 +295,9 @@ receipts = Table(
 
 # Databases use a partial index only for statements that repeat its condition to the letter.
 IS_UNCOVERED = text("arc_segments.covered = 0")
-"""No higher segment stands for it."""
+"""The condition that no higher segment covers a segment."""
 IS_UNFINISHED = text("arc_segments.made_by <> 'model'")
-"""It is empty or by rules."""
+"""The condition that a segment is empty or made by rules."""
 IS_FACT = text("arc_facts.tombstone = 0")
 
 summaries = Table(
@@ -311,7 +311,7 @@ summaries = Table(
     Column("caller_id", _Identifier, nullable=False),
     Column("narrative", Text, nullable=False),
     Column("tokens", BigInteger, nullable=False),
-    Column("made_by", String(16), nullable=False),  # "" for nobody, so that what has to be written sorts first
+    Column("made_by", String(16), nullable=False),  # "" if it must be written; these sort first
     Column("sources", Text, nullable=False),
     Column("parts", Integer, nullable=False),
     Column("covered", SmallInteger, nullable=False),
@@ -345,9 +345,9 @@ facts = Table(
     Column("caller_id", _Identifier, nullable=False),
     Column("leaf_start", BigInteger, nullable=False),
     Column("fact_id", _Identifier),
-    Column("slot", _Key, nullable=False),  # of its facts the newest holds, unless a tombstone is newer
-    Column("tombstone", SmallInteger, nullable=False),  # says that what the slot held has ended
-    Column("heir", _Identifier),  # of a tombstone: the fact that took the place
+    Column("slot", _Key, nullable=False),  # its newest fact is valid unless a tombstone is newer
+    Column("tombstone", SmallInteger, nullable=False),  # 1 for a row that ends the slot's fact
+    Column("heir", _Identifier),  # the fact that replaced it, for a tombstone
     Column("folded_key", String(32), nullable=False),
     Column("category", String(16), nullable=False),
     Column("status", String(16), nullable=False),
@@ -377,7 +377,7 @@ scopes = Table(
     metadata,
     Column("scope", _Key, primary_key=True),
     Column("caller_id", _Identifier, nullable=False),
-    Column("session_id", _Identifier, nullable=False),  # "" for none, as in the index: NULLs are never equal
+    Column("session_id", _Identifier, nullable=False),  # "" for none: NULLs are never equal
     Column("user_id", _Identifier, nullable=False),
     Column("kind", String(16), nullable=False),
     Column("version", BigInteger, nullable=False),

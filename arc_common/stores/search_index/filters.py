@@ -148,10 +148,9 @@ _COMPARING = """EXISTS (
     SELECT 1 FROM arc_index_values AS asked
     WHERE asked.scope = :scope AND asked.caller_id = :caller_id
       AND asked.id = {row} AND asked.label = {label} AND {test})"""
-# Estimating how many there are is beyond the database, which knows the numbers of all keys together: told to gather
-# them first it takes 1 ms for 1,000 of 100,000; left alone it reads all 100,000, in 60. The label is under the scope's
-# own salt, and the rows are asked for scope and caller: asked here too, they had to be read beside the index, which
-# takes half as long again.
+# The planner can't estimate the number of matches, as its statistics cover all keys together. Gathering them first
+# takes 1 ms for 1,000 of 100,000; otherwise it reads all 100,000 in 60 ms. Labels are salted, so they belong to one
+# scope, and the outer statement checks scope and caller; checking them here too takes half as long again.
 _GATHERED = """{row} = ANY (ARRAY(
     SELECT asked.id FROM arc_index_values AS asked WHERE asked.label = {label} AND {test}))"""
 _NUMBERS = "asked.number {sign} {value}"
@@ -160,16 +159,16 @@ _TEXTS = "asked.prefix {loosely} left({value}, {width}) AND coalesce(asked.text,
 
 @dataclass(frozen=True, slots=True)
 class PostgresCondition:
-    """A condition on the rows of one table, which takes the parameters `scope` and `caller_id` beside its own."""
+    """A condition on the rows of one table; it needs the parameters `scope` and `caller_id` besides its own."""
 
     sql: str = "TRUE"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     finds: bool = False
-    """An index of its own finds what passes, which is of one scope, as labels are under its salt."""
+    """An index finds the matching rows by itself; labels are salted, so they belong to one scope."""
 
 
 def condition_for(wanted: Wanted | None, *, row: str, labels: str, planned_once: bool = False) -> PostgresCondition:
-    """Write a filter on the columns `row` and `labels`; if planned once, so that one plan does for all its values."""
+    """Return a filter as SQL on two columns; with `planned_once`, one plan of PostgreSQL serves all its values."""
     if wanted is None:
         return PostgresCondition()
     writer = _Writer(row, labels)
@@ -199,7 +198,7 @@ class _Writer:
     def sql(self, wanted: Wanted, *, planned_once: bool = False) -> str:
         match wanted:
             case HasLabel(labels):
-                # spelt out: psycopg looks for a list's types anew each time, a third of what sending a search takes
+                # As text: psycopg examines the types in a list each time, a third of the time that sending takes.
                 numbers = ",".join(str(number_of(label)) for label in labels)
                 asked = self._given(f"{{{numbers}}}", "BIGINT[]", hidden=planned_once)
                 return f"({self._labels} && {asked})"
@@ -229,7 +228,7 @@ class _Writer:
     def _given(self, value: Any, kind: str, *, hidden: bool) -> str:
         name = next(self._names)
         self.parameters[name] = value
-        # As long as it sees a value, the database plans each search anew, for that value: 0.1 ms.
+        # If the planner sees the value, it plans each search anew, which takes 0.1 ms.
         return f"(SELECT CAST(:{name} AS {kind}))" if hidden else f"CAST(:{name} AS {kind})"
 
 

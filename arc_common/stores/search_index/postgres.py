@@ -85,7 +85,7 @@ def is_built(name: str) -> str:
     return f"SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{name}')"  # noqa: S608 - a name of ours
 
 
-# The scope is still the one that the statement was made for. This is asked once, before anything else is read.
+# Checks, once and before rows are read, that the scope is still the one that the statement was made for.
 _STILL = """(
     SELECT TRUE FROM arc_index_scopes AS still
     WHERE still.id = :scope AND still.caller_id = :caller_id AND still.salt = :salt
@@ -120,15 +120,15 @@ FROM (
       AND tokens && CAST(:tokens AS BIGINT[]) AND {condition} {ids}
     ORDER BY score DESC NULLS LAST, entry_id LIMIT :row_limit
 ) AS best""",
-    # The cosine is returned as it is ordered by, to the letter: else both are computed, for every row that passes.
+    # The selected expression is the one in ORDER BY, so that PostgreSQL computes it once for each row.
     "exact": f"""
 SELECT held.entry_id, held.vector <#> CAST(:vector AS vector)
 FROM arc_index_vectors AS held
 WHERE {{scope}} = :scope AND held.caller_id = :caller_id AND {{condition}} {{ids}} AND {_STILL}
 ORDER BY held.vector <#> CAST(:vector AS vector), held.entry_id LIMIT (SELECT CAST(:row_limit AS BIGINT))""",  # noqa: S608 - `_STILL` is above
-    # The setting holds for this statement, and is made before the scan begins. Scope and filter are written so that no
-    # other index fits: where the graph is walked, the others are slower than they look. Iterative scans (pgvector 0.8)
-    # are off: they found no more than a walk of the same width, and comparing is shorter where a walk falls short.
+    # The setting holds for this statement only. `scope + 0` and `IS TRUE` keep the planner from other indexes, which
+    # are slower than it estimates. Iterative scans (pgvector 0.8) are off: they found no more than a walk of the same
+    # width, and comparing is faster where a walk finds too few.
     "walking": f"""
 SELECT held.entry_id, held.vector <#> CAST(:vector AS vector)
 FROM arc_index_vectors AS held
@@ -173,7 +173,7 @@ WHERE entry.scope = :scope AND entry.caller_id = :caller_id AND {condition}""",
 
 
 _COMPILED = 256
-"""So many statements stay compiled, one for each shape of filter."""
+"""The number of compiled statements that are cached, one for each shape of filter."""
 
 
 @lru_cache(_COMPILED)
@@ -209,10 +209,10 @@ _WHOLE_ENTRIES = "arc_index_entries.id", "arc_index_entries.tokens"
 _VECTORS = "held.id", "held.labels"
 
 _SAMPLE = 256
-"""So many vectors tell which share passes a filter. A share of 10 % is then told from one of 4 % all but always."""
+"""The number of vectors sampled to estimate the share that passes a filter: enough to tell 10 % from 4 %."""
 
 _SECONDS = 60.0
-"""A search trusts its knowledge of scopes and filters so long. Stale knowledge costs time and loses no result."""
+"""The seconds for which cached scopes and shares are used. Stale ones cost time, but lose no result."""
 
 _LEARNED = 4096
 """The number of cached scopes, graphs and shares at which the cache is cleared."""
@@ -381,7 +381,7 @@ class PostgresIndex:
             return candidates(None, [], [0] * len(terms))
         counted, found = rows
         holders = {row[0]: row[1] for row in counted}
-        # a row without a frequency has a token that is some other word's too: once in centuries
+        # a row without frequencies was found by a token that two words share, which is extremely rare
         having = [(entry_id, length, frequencies) for entry_id, length, frequencies in found if any(frequencies)]
         return candidates(held, having, [holders.get(name, 0) for name in names])
 
@@ -416,10 +416,10 @@ class PostgresIndex:
             found = [] if width is None else self._walked(width, asked, filters)
             return found if len(found) >= limit else self._compared(asked, filters, ids)
 
-        # A scope hardly ever changes its row, salt or embedder. If it has, the statement, which asks, finds nothing.
+        # A scope rarely changes its row, salt or embedder; the statement checks them and finds nothing if it has.
         remembered: Held | None = self._remembered(_name(key))
         if remembered is not None:
-            with suppress(InvalidInputError):  # said about vectors that may have gone
+            with suppress(InvalidInputError):  # it may concern vectors that have been removed
                 if found := nearest(remembered):
                     return found
         while (held := self._look(key)) is not None:
@@ -433,11 +433,11 @@ class PostgresIndex:
         """Find the nearest by comparing all that pass."""
         tokens, among = Tokens(asked["salt"]), named("held", with_ids=ids is not None)
         condition = _condition(filters, tokens, _VECTORS, planned_once=True)
-        # Where scopes are so many that the database takes each for small, it would gather the whole scope beside those
-        # that an index of labels or values finds: 2.5 ms for 1,000 of 100,000, instead of 0.6.
+        # With many scopes, the planner takes each for small and reads the whole scope besides the rows that another
+        # index finds: 2.5 ms for 1,000 of 100,000 instead of 0.6.
         scope = "held.scope + 0" if condition.finds else "held.scope"
         plan_anew = filters is not None and not condition.finds
-        if plan_anew:  # a plan for all takes the scope for one of mean size: row by row, 100,000 take 540 ms, not 70
+        if plan_anew:  # a generic plan assumes a scope of mean size: 100,000 rows take 540 ms instead of 70
             condition = _condition(filters, tokens, _VECTORS)
         call = (
             statement("exact", condition=condition.sql, ids=among, scope=scope),
@@ -447,7 +447,7 @@ class PostgresIndex:
         return _best(rows, asked["row_limit"])
 
     def _walked(self, width: int, asked: Mapping[str, Any], filters: Filter | None) -> list[tuple[str, float]]:
-        """Find the nearest along the graph, or fewer than asked for where few of those near pass."""
+        """Find the nearest along the graph; fewer than asked for if few of them pass the filter."""
         limit, dimension = asked["row_limit"], asked["dimension"]
         condition, precise = _condition(filters, Tokens(asked["salt"]), _VECTORS), is_precise(dimension)
         walk = {"ef_search": str(width), "row_limit": limit if precise else 2 * limit}
@@ -455,11 +455,11 @@ class PostgresIndex:
             statement("walking", condition=condition.sql, dimension=str(dimension), type=str(indexed_as(dimension))),
             {**asked, **condition.parameters, **walk},
         )
-        # Long vectors are stored outside their rows, and the database takes reading them one by one for cheap.
+        # Long vectors are stored outside their rows, and the planner underestimates the cost of reading them.
         return _best(self._alone(call, None if precise else "never_sort"), limit)
 
     def _alone(self, call: Call, setting: str | None) -> list[Row]:
-        """Run one call, under a setting if there is one: that takes as many round trips, but three more statements."""
+        """Run one call, under a setting if there is one, in one round trip."""
         if setting is None:
             return self._database.read(call)
         return self._database.snapshot((statement(setting), {}), call)[1]
@@ -507,7 +507,7 @@ class PostgresIndex:
         return held
 
     def _width(self, key: Mapping[str, str], held: Held, filters: Filter | None, *, limit: int) -> int | None:
-        """Return how wide to walk the graph, or `None` to compare; ask for the graph and the filter's share if new."""
+        """Return the width of a walk of the graph, or `None` to compare all vectors."""
         if held.dimension is None or held.vectors <= self._graph_from:
             return None
         size = held.vectors.bit_length()  # a scope that has doubled is asked anew
@@ -520,7 +520,7 @@ class PostgresIndex:
                 (statement("graph"), {"name": index_name(held.dimension)}),
                 (statement("sample", condition=condition.sql), sample),
             )
-            if not sizes:  # it may be there at the next search
+            if not sizes:  # another process may be building it
                 return None
             graph, share = sizes[0][0], passing / max(candidate_count, 1)
             self._remember(graph_name, graph)
@@ -568,11 +568,11 @@ def _name(key: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_same(one: Held, other: Held | None) -> bool:
-    """Return whether statements made for the one hold for the other."""
+    """Return whether statements made for one scope are valid for the other."""
     return other is not None and (one.id, one.salt, one.embedding) == (other.id, other.salt, other.embedding)
 
 
 def _best(found: Sequence[Row], limit: int) -> list[tuple[str, float]]:
-    """Sort ids with negative cosines, best first; cosines may be a rounding beyond 1."""
+    """Return ids with cosines, best first; rounding may have put a cosine beyond 1."""
     nearest = sorted((min(1.0, max(-1.0, opposite)), entry_id) for entry_id, opposite in found)
     return [(entry_id, -opposite) for opposite, entry_id in nearest[:limit]]

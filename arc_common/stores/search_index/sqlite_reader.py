@@ -185,7 +185,7 @@ _MASKS = 8
 """The number of filters whose results are cached until an entry changes."""
 
 _SMALL = 2**20
-"""Bytes. Smaller copies are counted as if they had these: so many there may be at most."""
+"""The least size in bytes that a copy counts, which limits the number of copies."""
 
 
 class ScopeCopy:
@@ -391,7 +391,7 @@ class SqliteReader:
             yield [row[1] for row in there], [row[2] for row in there], [row[3] for row in there]
 
     def first(self, rows: Sequence[int], limit: int) -> list[int]:
-        """Those of the rows whose ids come first, if they are far more than wanted."""
+        """Return the rows whose ids come first if there are far more than wanted, else all."""
         if len(rows) <= 2 * limit:
             return list(rows)
         parameters = {**self._place, "rows": json.dumps(list(rows)), "row_limit": limit}
@@ -427,7 +427,7 @@ class SqliteReader:
             yield np.array([row[1] for row in page], dtype=np.int64), [row[3] for row in page]
 
     def _pages(self, version: int) -> Iterator[list[Any]]:
-        """The entries that were changed after a version, with their vectors."""
+        """Yield pages of the entries that changed after a version, with their vectors."""
         after = {"version": version, "id": 2**62}  # all of that version are known
         while True:
             ((*page,),) = self._transaction.run((self._sql.vectors, {**self._place, **after, "row_limit": _PAGE}))

@@ -189,7 +189,7 @@ _GRAPH_FROM = 5_000
 """Comparing this number of vectors takes PostgreSQL about 6 ms; walking the graph takes 1 to 2 ms."""
 
 _EF_SEARCH = 120
-"""Of 100,000 sentences, a walk of this width found .993 of the ten nearest for questions about them, .97 for others."""
+"""Among 100,000 sentences, such a walk found 99.3 % of the ten nearest for questions about them, 97 % for others."""
 
 
 class SqlIndexStore:
@@ -207,8 +207,8 @@ class SqlIndexStore:
         cache_bytes: On SQLite, the maximum size in bytes of cached vectors and lengths, over all scopes.
         graph_from: On PostgreSQL, up to so many vectors are compared; a scope with more of them gets their dimension
             pgvector's HNSW graph, which is walked where more pass a filter.
-        ef_search: How many vectors a walk of the graph keeps in sight: 1 to 1,000. It is wider where the nearest that
-            pass are spread among more (`walk_width`).
+        ef_search: The number of candidates that a walk of the graph keeps: 1 to 1,000; more for a selective filter
+            (`walk_width`).
     """
 
     def __init__(
