@@ -29,11 +29,7 @@ from arc_common.stores.codec import (
     to_microseconds,
 )
 from arc_common.stores.connection import Database, check_owner, scope
-from arc_common.stores.conversations_statements import (
-    LOCKED_COLUMNS,
-    REVISED_COLUMNS,
-    statements_for,
-)
+from arc_common.stores.conversations_statements import LOCKED_COLUMNS, REVISED_COLUMNS, statements_for
 from arc_common.stores.drivers import Call, Row, SqlOptions, Transaction
 from arc_common.stores.memories import SqlMemories
 from arc_common.stores.search_index.entries import session_index_calls

@@ -10,13 +10,7 @@ from arc_common.memories import Memory, MemoryStatus, MemoryType
 from arc_common.protocols import SessionKey
 from arc_common.protocols.memories import IndexChange, MemoryChange, MemoryUpdates, memory_entry
 from arc_common.protocols.search_index import Scope
-from arc_common.stores.codec import (
-    MAIN_BRANCH,
-    checked_ids,
-    checked_limit,
-    conversation_key,
-    to_microseconds,
-)
+from arc_common.stores.codec import MAIN_BRANCH, checked_ids, checked_limit, conversation_key, to_microseconds
 from arc_common.stores.connection import Database
 from arc_common.stores.connection import scope as session_scope
 from arc_common.stores.drivers import Call, Transaction
@@ -44,11 +38,7 @@ class SqlMemories:
     """A `MemoryStore` on the tables of a `SqlStore`."""
 
     def __init__(
-        self,
-        database: Database,
-        *,
-        clock: Callable[[], datetime],
-        index: "Callable[[], SqlIndexStore]",
+        self, database: Database, *, clock: Callable[[], datetime], index: "Callable[[], SqlIndexStore]"
     ) -> None:
         self._index = index
         self._database = database

@@ -319,11 +319,7 @@ summaries = Table(
     PrimaryKeyConstraint("conversation", "branch", "level", "start_seq", name="arc_segments_pk"),
 )
 Index(
-    "arc_segments_cover",
-    summaries.c.conversation,
-    summaries.c.branch,
-    summaries.c.start_seq,
-    **_partial("covered = 0"),
+    "arc_segments_cover", summaries.c.conversation, summaries.c.branch, summaries.c.start_seq, **_partial("covered = 0")
 )
 Index(
     "arc_segments_unfinished",

@@ -386,9 +386,7 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         "drop_earlier_views": delete(views).where(*inside(views), views.c.at_seq < _nth_view(1)),
         "drop_bare_leaves": delete(summaries).where(*these, ~message_in_it),
         "drop_segment": delete(summaries).where(
-            *inside(summaries),
-            summaries.c.level == bindparam("level"),
-            summaries.c.start_seq == bindparam("start_seq"),
+            *inside(summaries), summaries.c.level == bindparam("level"), summaries.c.start_seq == bindparam("start_seq")
         ),
         "fact_ids_inside": select(facts.c.fact_id).where(*of_leaves, IS_FACT),
         "drop_facts": delete(facts).where(*of_leaves),

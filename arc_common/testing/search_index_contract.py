@@ -34,10 +34,7 @@ scalars: st.SearchStrategy[Any] = st.one_of(
 )
 
 values: st.SearchStrategy[Any] = st.one_of(
-    scalars,
-    st.lists(scalars, max_size=3),
-    st.just({"a": 1}),
-    st.just([[1], {"a": 1}, "a"]),
+    scalars, st.lists(scalars, max_size=3), st.just({"a": 1}), st.just([[1], {"a": 1}, "a"])
 )
 
 metadata: st.SearchStrategy[dict[str, Any]] = st.dictionaries(st.sampled_from(KEYS), values, max_size=3)

@@ -554,10 +554,7 @@ class SummaryStoreContract:
         ids=["edit", "edit elsewhere", "remove", "clear", "delete"],
     )
     def test_what_was_begun_before_a_change_is_refused(
-        self,
-        store: Store,
-        key: SessionKey,
-        change: Callable[[ConversationStore, SessionKey], object],
+        self, store: Store, key: SessionKey, change: Callable[[ConversationStore, SessionKey], object]
     ) -> None:
         """Results made from messages that changed meanwhile are refused."""
         lease = self.claim(store, key)
@@ -604,10 +601,7 @@ class SummaryStoreContract:
         ],
     )  # fmt: skip
     def test_another_user_finds_nothing(
-        self,
-        store: Store,
-        key: SessionKey,
-        call: Callable[[SummaryStore, SessionKey], object],
+        self, store: Store, key: SessionKey, call: Callable[[SummaryStore, SessionKey], object]
     ) -> None:
         """Another user cannot find the session; another caller has a session of its own."""
         with pytest.raises(SessionNotFoundError):

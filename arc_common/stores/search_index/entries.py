@@ -158,10 +158,7 @@ def whole_entry(row: Sequence[Any], vector: NDArray[np.float32] | None, embedder
     """Read a row of `SHOWN_COLUMNS` and the terms."""
     *shown, terms = row
     return replace(
-        shown_entry(shown),
-        terms=json.loads(terms),
-        vector=vector,
-        embedder=embedder if vector is not None else None,
+        shown_entry(shown), terms=json.loads(terms), vector=vector, embedder=embedder if vector is not None else None
     )
 
 

@@ -92,10 +92,7 @@ class SqliteIndex:
         if gone:
             yield self._sql.drop_words, {"rows": json.dumps([known.id for known in gone])}
         if stored:
-            yield (
-                self._sql.write_words,
-                ({"row": row, "tokens": words_of(entry, tokens)} for row, entry in stored),
-            )
+            yield (self._sql.write_words, ({"row": row, "tokens": words_of(entry, tokens)} for row, entry in stored))
 
     def close(self) -> None:
         """Clear the cache."""

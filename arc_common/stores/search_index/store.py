@@ -291,11 +291,7 @@ class SqlIndexStore:
                 for entry in latest.values()
             ]
             new = sum(not known[entry_id].has_vector for entry_id in latest)
-            touched = {
-                **place,
-                "rows": self._database.many([row["id"] for row in rows]),
-                "new_version": held.version,
-            }
+            touched = {**place, "rows": self._database.many([row["id"] for row in rows]), "new_version": held.version}
             after = changed(held, embedding=embedding, vectors=new)
             transaction.commit((self._sql.write_vector, rows), (self._sql.touch, touched), self._saving(place, after))
         self._finder.after_vectors(after)
