@@ -110,6 +110,7 @@ class Database:
     """Runs statements; creates or upgrades the tables at first use."""
 
     def __init__(self, url: str | Engine, *, auto_migrate: bool, options: SqlOptions) -> None:
+        self.options = options
         self.engine, self._owned = connect(url, options)
         self._auto_migrate = auto_migrate
         self._driver = driver_for(self.engine, options)

@@ -192,8 +192,7 @@ class SqlStore:
         checked_limit("max_sessions", max_sessions, least=1)
         self._max_sessions = max_sessions
         self._deletes_sessions = False
-        self._options = options or SqlOptions()
-        self._database = Database(url, auto_migrate=auto_migrate, options=self._options)
+        self._database = Database(url, auto_migrate=auto_migrate, options=options or SqlOptions())
         self._clock = clock or (lambda: datetime.now(UTC))
         self._sql = statements_for(self._database.dialect)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
@@ -221,12 +220,7 @@ class SqlStore:
         if self._index is None:
             from arc_common.stores.search_index.store import SqlIndexStore  # noqa: PLC0415 - numpy takes a tenth of a second
 
-            self._index = SqlIndexStore(
-                self._database,
-                cache_bytes=self._options.index_cache_bytes,
-                graph_from=self._options.index_graph_from,
-                ef_search=self._options.index_ef_search,
-            )
+            self._index = SqlIndexStore(self._database)
         return self._index
 
     def append(

@@ -221,11 +221,11 @@ _LEARNED = 4096
 class PostgresIndex:
     """The PostgreSQL-specific part of `SqlIndexStore`."""
 
-    def __init__(self, database: Database, *, bm25: BM25, graph_from: int, ef_search: int) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._bm25 = bm25
-        self._graph_from = graph_from
-        self._ef_search = ef_search
+        self._bm25 = BM25()
+        self._graph_from = database.options.index_graph_from
+        self._ef_search = database.options.index_ef_search
         self._common = index_statements_for("postgresql")
         self._has_vectors = False
         self._built: set[int] = set()

@@ -32,12 +32,12 @@ _PAGE = 256
 class SqliteIndex:
     """The SQLite-specific part of `SqlIndexStore`."""
 
-    def __init__(self, database: Database, *, bm25: BM25, cache_bytes: int) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._bm25 = bm25
+        self._bm25 = BM25()
         self._sql = sqlite_index_statements()
         self._common = index_statements_for("sqlite")
-        self._copies = Copies(cache_bytes)
+        self._copies = Copies(database.options.index_cache_bytes)
 
     # Keeping
 

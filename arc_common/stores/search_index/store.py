@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from arc_common.filters import Filter
 from arc_common.protocols.search_index import DOCUMENT_ID, EntryKind, IndexEntry, LexicalCandidates, Scope, chunk_prefix
-from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.codec import checked_limit
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row, SqlOptions
@@ -182,50 +181,21 @@ def _rows(
             yield {**place, **each}
 
 
-_CACHE_BYTES = 2**30
-"""1 GiB: 700,000 vectors of 384 numbers."""
-
-_GRAPH_FROM = 5_000
-"""Comparing this number of vectors takes PostgreSQL about 6 ms; walking the graph takes 1 to 2 ms."""
-
-_EF_SEARCH = 120
-"""Among 100,000 sentences, such a walk found 99.3 % of the ten nearest for questions about them, 97 % for others."""
-
-
 class SqlIndexStore:
     """An `IndexStore` on SQLite or PostgreSQL.
 
     - A change is one transaction under the lock of its scope's row: statistics stay exact, whatever the number of
       processes, and changes of different scopes don't wait for each other.
     - Lexical search is exact on both databases, and so is dense search on SQLite. On PostgreSQL, dense search
-      is exact unless several thousand vectors pass the filter (`graph_from`).
+      is exact unless several thousand vectors pass the filter (`SqlOptions.index_graph_from`).
     - Words and metadata are stored as tokens under the scope's own salt, and removed together with the readable text.
-
-    Args:
-        database: The database of the tables.
-        bm25: The formula by which candidates are found, which should be the one that scores them.
-        cache_bytes: On SQLite, the maximum size in bytes of cached vectors and lengths, over all scopes.
-        graph_from: On PostgreSQL, up to so many vectors are compared; a scope with more of them gets their dimension
-            pgvector's HNSW graph, which is walked where more pass a filter.
-        ef_search: The number of candidates that a walk of the graph keeps: 1 to 1,000; more for a selective filter
-            (`walk_width`).
     """
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        bm25: BM25 | None = None,
-        cache_bytes: int = _CACHE_BYTES,
-        graph_from: int = _GRAPH_FROM,
-        ef_search: int = _EF_SEARCH,
-    ) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
         self._owns_database = False
         self._sql = index_statements_for(database.dialect)
-        self._finder = _finder_for(
-            database, bm25 or BM25(), cache_bytes=cache_bytes, graph_from=graph_from, ef_search=ef_search
-        )
+        self._finder = _finder_for(database)
 
     @classmethod
     def open(cls, url: "str | Engine" = "sqlite://") -> Self:
@@ -436,13 +406,11 @@ class SqlIndexStore:
         return self._sql.save_scope, {**place, **held.row()}
 
 
-def _finder_for(
-    database: Database, bm25: BM25, *, cache_bytes: int, graph_from: int, ef_search: int
-) -> "SqliteIndex | PostgresIndex":
+def _finder_for(database: Database) -> "SqliteIndex | PostgresIndex":
     if database.dialect == "sqlite":
         from arc_common.stores.search_index.sqlite import SqliteIndex  # noqa: PLC0415 - whichever is used
 
-        return SqliteIndex(database, bm25=bm25, cache_bytes=cache_bytes)
+        return SqliteIndex(database)
     from arc_common.stores.search_index.postgres import PostgresIndex  # noqa: PLC0415 - the same
 
-    return PostgresIndex(database, bm25=bm25, graph_from=graph_from, ef_search=ef_search)
+    return PostgresIndex(database)

@@ -53,8 +53,8 @@ def entries(table: NDArray[np.float32]) -> list[IndexEntry]:
 
 
 def index_on(url: str, *, graph_from: int) -> tuple[Database, SqlIndexStore]:
-    database = Database(url, auto_migrate=True, options=SqlOptions())
-    return database, SqlIndexStore(database, graph_from=graph_from)
+    database = Database(url, auto_migrate=True, options=SqlOptions(index_graph_from=graph_from))
+    return database, SqlIndexStore(database)
 
 
 def scans(database: Database, url: str, dimension: int) -> int:
