@@ -103,13 +103,16 @@ class Runtime:
         self.retriever = retriever
         self.on_save_error = on_save_error
         self.closed = False
-        self.index_lock = Lock()
         self.receipts = LastReceipts()
         self.has_documents: MutableMapping[Scope, bool] = TTLCache(_WARNED, ttl=_LOOK_AGAIN)
         self.artifacts = SessionArtifacts(services)
-        self._hierarchy = self._summaries(summary_model) if services.settings.summary.enabled else None
-        self._recall: SessionRecall | None = None
-        self._long_term: LongTermMemory | None = None
+        self._summaries: HierarchicalMemory | None = None
+        if self.settings.summary.enabled:
+            summarizer = None if summary_model is None else ModelSummarizer(services, summary_model)
+            self._summaries = HierarchicalMemory(services, summarizer)
+        facts = self._summaries.facts_about if self._summaries else lambda *_: []
+        self._recall = SessionRecall(services, facts=facts)
+        self._long_term = LongTermMemory(services)
 
     @property
     def store(self) -> Store:
@@ -124,23 +127,14 @@ class Runtime:
 
     @property
     def recall(self) -> SessionRecall:
-        """The service that recalls messages for a question, created on first use."""
+        """The service that recalls messages for a question."""
         self.check_open()
-        if self._recall is None:
-            with self.index_lock:
-                if self._recall is None:
-                    facts = self._hierarchy.facts_about if self._hierarchy else lambda *_: []
-                    self._recall = SessionRecall(self.services, facts=facts)
         return self._recall
 
     @property
     def long_term(self) -> LongTermMemory:
-        """The service that extracts, stores and finds long-term memories, created on first use."""
+        """The service that extracts, stores and finds long-term memories."""
         self.check_open()
-        if self._long_term is None:
-            with self.index_lock:
-                if self._long_term is None:
-                    self._long_term = LongTermMemory(self.services)
         return self._long_term
 
     def saved(self, key: SessionKey, messages: Sequence[Message], *, edited: Sequence[str] = ()) -> None:
@@ -169,37 +163,32 @@ class Runtime:
 
         def wait_for_each() -> bool:
             left = None if until is None else max(until - time.monotonic(), 0)
-            return all(part.wait(left) for part in (self._hierarchy, self._recall, self._long_term) if part)
+            return all(part.wait(left) for part in (self._summaries, self._recall, self._long_term) if part)
 
         return wait_for_each() and wait_for_each()  # the second pass waits for work that the first one scheduled
 
     def forget(self, key: SessionKey) -> None:
         """Drop this process's cached state of a session whose messages were removed."""
         self.receipts.forget(key)
-        if self._recall is not None:
-            self._recall.forget(key)
-        if self._hierarchy is not None:
-            self._hierarchy.forget(key)
+        self._recall.forget(key)
+        if self._summaries is not None:
+            self._summaries.forget(key)
 
     def close(self) -> None:
         """Stop background work and close the store. Safe to call twice."""
         if self.closed:
             return
-        for part in (self._recall, self._long_term):
-            if part is not None:
-                part.close()
+        self._recall.close()
+        self._long_term.close()
         self.closed = True
-        if self._hierarchy is not None:
-            self._hierarchy.close()
+        if self._summaries is not None:
+            self._summaries.close()
         self.services.store.close()
 
     def check_open(self) -> None:
         """Raise `EngineClosedError` if the engine is closed."""
         if self.closed:
             raise EngineClosedError("the engine is closed")
-
-    def _summaries(self, model: ChatModel | None) -> HierarchicalMemory:
-        return HierarchicalMemory(self.services, None if model is None else ModelSummarizer(self.services, model))
 
     def check_caller(self, caller_id: str) -> None:
         """Raise `InvalidInputError` for the default caller if `require_scope` is set."""
@@ -209,7 +198,7 @@ class Runtime:
     @property
     def memory(self) -> HierarchicalMemory | None:
         """The service that summarises conversations; `None` if summaries are off or the engine is closed."""
-        return None if self.closed else self._hierarchy
+        return None if self.closed else self._summaries
 
     def request(self, budget: TokenBudget | None = None) -> Request:
         """Return a request with the settings' budget, limits and layout, before the caller's input is added."""
