@@ -58,7 +58,7 @@ class Extractor:
 
     @property
     def has_model(self) -> bool:
-        """Whether a model extracts memories; otherwise only rules do."""
+        """`True` if a model extracts memories; otherwise only rules do."""
         return self._model is not None
 
     def extract(

@@ -1,7 +1,7 @@
 """Decides what happens to a new memory, which memories are evicted, and how they are ranked. Pure."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -101,20 +101,33 @@ def decide(
             return Decision(Outcome.APPROVED, exact)
         if status is MemoryStatus.ACTIVE and proposed.status is MemoryStatus.PENDING:
             return Decision(Outcome.KNOWN, exact)
+    twin = _similar(proposed, holdings, joins=joins, merge_similarity=merge_similarity, alike=alike)
+    if twin is not None:
+        return joined(Outcome.MERGED, twin)
+    return new() if is_active else Decision(Outcome.NEW)
+
+
+def _similar(
+    proposed: ProposedMemory,
+    holdings: Holdings,
+    *,
+    joins: Callable[[MemoryStatus], bool],
+    merge_similarity: float,
+    alike: Iterable[str],
+) -> str | None:
+    """Return a memory that says the same in almost the same words or, for an active one, by its meaning."""
     opposed = {*holdings.contradicted(proposed.text), *proposed.replaces}
     for memory_id in holdings.similar(proposed.text, cutoff=merge_similarity):
         outline = holdings[memory_id]
         if memory_id not in opposed and joins(outline.status) and may_be_the_same(proposed.text, outline.text):
-            return joined(Outcome.MERGED, memory_id)
-    if not is_active:
-        return Decision(Outcome.NEW)
-    for memory_id in alike:
+            return memory_id
+    for memory_id in alike if proposed.status is MemoryStatus.ACTIVE else ():
         found = holdings.get(memory_id)
         if found is None or not found.holds or memory_id in opposed:
             continue
         if may_be_the_same(proposed.text, found.text, by_meaning=True):
-            return joined(Outcome.MERGED, memory_id)
-    return new()
+            return memory_id
+    return None
 
 
 def placed(

@@ -58,7 +58,7 @@ class SummaryWriter:
 
     @property
     def has_model(self) -> bool:
-        """Whether a model writes summaries; otherwise only rules do."""
+        """`True` if a model writes summaries; otherwise only rules do."""
         return self._summarizer is not None
 
     def stop(self) -> None:
