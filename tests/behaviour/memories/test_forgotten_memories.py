@@ -116,7 +116,7 @@ def test_an_id_that_is_used_again_brings_nothing_back(opened, how):
 
 
 def test_what_is_deleted_by_hand_leaves_whatever_another_process_adds_meanwhile(tmp_path):
-    """Another puts the index right when it first uses a scope, also between the two steps of a deletion."""
+    """Another adds its memory after the deletion was decided, and before its transaction begins."""
     url = f"sqlite:///{tmp_path}/arc.db"
     others = iter([lambda: other.memories(user_id="ann").add("I keep bees.")])
     steps = []
