@@ -25,6 +25,9 @@ settings.load_profile("suite")
 
 LONG = (
     "integration/test_demo.py",
+    "integration/test_hierarchical_memory.py",
+    "integration/test_leaks.py",
+    "integration/test_prompt_cache.py",
     "properties/test_never_broken.py",
     "integration/test_notebooks.py",
     "integration/test_readme.py",

@@ -101,12 +101,19 @@ class Finished:
     records: Sequence[dict[str, Any]]
 
 
+HALF = "half.db"
+"""The file of the run as it is at the handover."""
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """A run from the first turn to the comparison, without interruption."""
+    """A run from the first turn to the comparison, which only pauses at the handover, where its file is copied."""
     folder = tmp_path_factory.mktemp("whole")
-    ran = demo(folder)
-    assert ran.code == 0, ran.err
+    for words in (("--turns", str(script.handover)), ()):
+        ran = demo(folder, *words)
+        assert ran.code == 0, ran.err
+        if words:
+            (folder / HALF).write_bytes((folder / "arc-demo.db").read_bytes())
     records = [json.loads(message.text) for message in stored(folder, RECORDS)]
     return Finished(folder, ran.out, ran.err, records)
 
@@ -227,7 +234,7 @@ def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished, her
 def test_after_a_kill_it_goes_on_where_it_was(whole: Finished, here: Demo, tmp_path: Path, begin: int) -> None:
     """What is there after SIGKILL in either half is what a run without interruption had, with the same records."""
     if begin:
-        without_the_end(whole, tmp_path, begin)
+        (tmp_path / "arc-demo.db").write_bytes((whole.folder / HALF).read_bytes())
     kill_at(begin + 4, tmp_path)
     done, goes_on = len(stored(tmp_path, RECORDS)), begin + 9
     assert begin + 4 <= done < goes_on

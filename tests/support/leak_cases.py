@@ -419,7 +419,6 @@ no_reads(
         f"llamaindex_arc.ArcChatStore.{name}"
         for name in (
             "add_message",
-            "async_add_message",
             "set_messages",
             "delete_message",
             "delete_messages",

@@ -14,7 +14,6 @@ from langchain_core.messages import (
     RemoveMessage,
     SystemMessage,
     ToolMessage,
-    trim_messages,
 )
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
@@ -255,14 +254,6 @@ def test_never_broken_and_never_too_large(conversation: Any, limit: int, counter
         assert found == []
     if all(it["id"] for message in fitted if isinstance(message, AIMessage) for it in message.tool_calls):
         assert anthropic.violations(anthropic_request(fitted)) == []
-
-
-def test_trim_messages_would_break_the_pair() -> None:
-    """The reason why this exists: LangChain's own function begins with a result whose call is gone."""
-    trimmed = trim_messages(turn(1), max_tokens=3, token_counter=len)
-    assert trimmed[0].type == "tool"
-    fitted = fit_messages(turn(1), max_tokens=3, token_counter=len)
-    assert [message.type for message in fitted] == ["human", "ai"]
 
 
 def test_exact_counts_by_tiktoken() -> None:

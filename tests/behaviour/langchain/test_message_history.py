@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, BaseCallbackHandler, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableLambda, RunnablePassthrough
 
 from arc_common import ContextEngine, InvalidInputError, Message
@@ -110,16 +108,6 @@ async def test_every_form_of_input_and_output(engine: ContextEngine, given: str,
         ], output
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_chat_model_without_a_prompt(engine: ContextEngine, way: str) -> None:
-    """A model alone, every way that a runnable can run; text is a human message."""
-    chain = with_arc_memory(Saying(), engine)
-    for text in ("hello", "good bye", "hi again"):
-        await run(way, chain, text)
-    assert said(engine)[-1] == ("assistant", "you said: hello\ngood bye\nhi again")
-    assert len(said(engine)) == 6
-
-
 def test_a_conversation_that_the_assistant_opened(engine: ContextEngine) -> None:
     """The model is shown what begins with the user: Anthropic and Gemini refuse a greeting there. It stays stored."""
     roles: list[list[str]] = []
@@ -138,18 +126,6 @@ def test_a_conversation_that_the_assistant_opened(engine: ContextEngine) -> None
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_prompt_with_a_placeholder(engine: ContextEngine, way: str) -> None:
-    """The usual chain: system prompt, history, question."""
-    prompt = ChatPromptTemplate.from_messages(
-        [("system", "You're good at {ability}"), MessagesPlaceholder("history"), ("human", "{input}")]
-    )
-    chain = with_arc_memory(prompt | Saying(), engine, **BOTH_KEYS)
-    await run(way, chain, {"ability": "math", "input": "what is a cosine?"})
-    await run(way, chain, {"ability": "math", "input": "what is its inverse?"})
-    assert said(engine)[-1] == ("assistant", "you said: what is a cosine?\nwhat is its inverse?")
-
-
-@pytest.mark.parametrize("way", WAYS)
 async def test_a_nested_chain_whose_history_is_assigned(engine: ContextEngine, way: str) -> None:
     """Steps before and behind the model change nothing of what is stored: the chain's own input and output are."""
     chain = with_arc_memory(
@@ -163,14 +139,6 @@ async def test_a_nested_chain_whose_history_is_assigned(engine: ContextEngine, w
     await run(way, chain, {"input": "hello"})
     await run(way, chain, {"input": "good bye"})
     assert said(engine)[-1] == ("assistant", "you said: hello\nGOOD BYE")
-
-
-def test_sessions_are_kept_apart(engine: ContextEngine) -> None:
-    """Each has its own conversation."""
-    chain = with_arc_memory(Saying(), engine)
-    assert chain.invoke("hello", config("1")).text == "you said: hello"
-    assert chain.invoke("hi", config("2")).text == "you said: hi"
-    assert chain.invoke("bye", config("1")).text == "you said: hello\nbye"
 
 
 def spec(name: str) -> ConfigurableFieldSpec:
@@ -331,17 +299,3 @@ async def test_callbacks_reach_the_model(engine: ContextEngine) -> None:
     chain.invoke("hello", {**config(), "callbacks": [listening], "tags": ["mine"]})
     await chain.ainvoke("bye", {**config(), "callbacks": [listening], "tags": ["mine"]})
     assert listening.runs == [(["mine"], 1), (["mine"], 3)]
-
-
-def test_a_model_that_fails_in_the_middle(engine: ContextEngine) -> None:
-    """LangChain's wrapper would have forgotten the question."""
-
-    def failing(messages: Any) -> Any:
-        raise OSError("overloaded")
-
-    with pytest.raises(OSError, match="overloaded"):
-        with_arc_memory(RunnableLambda(failing), engine).invoke("hello", config())
-    assert said(engine) == [("user", "hello")]
-    chain = with_arc_memory(GenericFakeChatModel(messages=iter([AIMessage("hi")])), engine)
-    chain.invoke("hello", config())
-    assert said(engine) == [("user", "hello"), ("assistant", "hi")]

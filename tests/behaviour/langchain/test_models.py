@@ -1,31 +1,22 @@
 """LangChain's models for arc's engine, arc's for LangChain, and the engine that is opened with them."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_classic.embeddings import CacheBackedEmbeddings
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.stores import InMemoryByteStore
 from langgraph.graph import START, MessagesState, StateGraph
 
-from arc_common import ConfigurationError, ContextEngine, HeuristicTokenCounter, InvalidInputError, Message, ToolCall
-from arc_common.documents import Document
-from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
-from arc_common.retrieval import HybridIndex
-from arc_common.stores import SqlIndexStore
-from langchain_arc import ArcChatModel, LangChainChatModel, LangChainEmbedder, open_engine
-from tests.support.databases import sqlite_url
+from arc_common import Message, ToolCall
+from arc_common.protocols import ChatModel, Embedder
+from langchain_arc import ArcChatModel, LangChainChatModel, LangChainEmbedder
 from tests.support.langchain_helpers import Echo
 
 
@@ -75,16 +66,6 @@ def test_models_of_every_kind(llm: Any) -> None:
     assert (answer, type(answer)) == ("hi", str)
 
 
-def test_a_models_error_comes_through() -> None:
-    """Whatever the client raises is raised, not turned into text."""
-
-    def failing(_: Any) -> Any:
-        raise TimeoutError("no answer in time")
-
-    with pytest.raises(TimeoutError, match="no answer in time"):
-        LangChainChatModel(RunnableLambda(failing)).complete([Message("user", "hello")])
-
-
 def test_what_arc_asks_stays_out_of_the_users_stream() -> None:
     """A model call of arc's own inside a graph does not show up among the graph's streamed messages."""
     inner = LangChainChatModel(GenericFakeChatModel(messages=iter(["a summary for arc"])))
@@ -111,22 +92,6 @@ def test_embeddings() -> None:
     assert embedder.embed_query("a") == embeddings.embed_query("a")
     assert embedder.name == "DeterministicFakeEmbedding"
     assert LangChainEmbedder(embeddings, name="mine").name == "mine"
-
-
-def test_questions_are_embedded_by_their_own_way() -> None:
-    """As LangChain's stores do; what is found in arc is what the model means to be found."""
-
-    class Asymmetric(DeterministicFakeEmbedding):
-        def embed_query(self, text: str) -> list[float]:
-            return super().embed_query(f"answer to {text}")
-
-    embedder = LangChainEmbedder(Asymmetric(size=8))
-    assert isinstance(embedder, QueryEmbedder)
-    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
-    index.add([Document("x", "same words"), Document("answer to x", "answer")])
-    (best,) = index.search("x", mode="dense", top_k=1)
-    assert best.document.id == "answer"
-    assert best.score == pytest.approx(1)
 
 
 @pytest.mark.parametrize("field", ["model", "model_name", "model_id"])
@@ -181,15 +146,6 @@ async def test_an_arc_model_streams_word_by_word() -> None:
     assert (await model.ainvoke("x?")).text == "It is\n42, dear."
 
 
-@given(st.text())
-def test_a_stream_adds_up_to_the_answer(text: str) -> None:
-    """Whatever white space is in it."""
-    total = AIMessageChunk(content="")
-    for chunk in ArcChatModel(chat_model=Says(text)).stream("x?"):
-        total += chunk
-    assert total.content == text
-
-
 @pytest.mark.parametrize("way", ["invoke", "stream"])
 def test_stop_words(way: str) -> None:
     """The answer ends before the first of them; they are text, not patterns."""
@@ -197,70 +153,3 @@ def test_stop_words(way: str) -> None:
     answer = model.invoke("x?", stop=["|", "three"]).text
     streamed = "".join(chunk.text for chunk in model.stream("x?", stop=["|", "three"]))
     assert (answer, streamed) == ("one. two", "one. two")
-
-
-def test_a_model_that_is_none_is_refused() -> None:
-    """By name, when the engine is opened."""
-    with pytest.raises(InvalidInputError, match="llm"):
-        open_engine(llm="gpt-5")
-    with pytest.raises(InvalidInputError, match="embeddings"):
-        open_engine(embeddings=[0.5])
-    with pytest.raises(ValueError, match="chat_model"):
-        ArcChatModel(chat_model="gpt-5")
-
-
-def test_an_engine_with_langchains_models(tmp_path: Any) -> None:
-    """They are wrapped, arc's own are taken as they are, and the rest is passed on."""
-    counter, clock_ids = HeuristicTokenCounter(), iter(["id1", "id2"])
-    with open_engine(
-        sqlite_url(tmp_path),
-        llm=GenericFakeChatModel(messages=iter(['[{"content": "User lives in Busan.", "importance": 0.9}]'])),
-        embeddings=DeterministicFakeEmbedding(size=4),
-        token_counter=counter,
-        new_id=lambda: next(clock_ids),
-    ) as engine:
-        assert isinstance(engine, ContextEngine)
-        assert engine.token_counter is counter
-        assert engine.session("s").append(Message("user", "hello"))[0].id == "id1"
-        engine.documents.add(["The harbour opens at nine."])
-        (found,) = engine.documents.search("harbour")
-        assert "vector" in found.score_parts
-        (memory,) = engine.memories(user_id="ann").extract("I live in Busan: the User lives in Busan.")
-        assert memory.text == "User lives in Busan."
-    echo = Echo()
-    with open_engine(llm=echo) as engine:
-        engine.memories(user_id="ann").extract("I live in Busan.")
-        assert echo.shown
-
-
-def test_a_wrong_address() -> None:
-    """Refused when the engine is opened."""
-    with pytest.raises(ConfigurationError):
-        open_engine("nonsense://")
-
-
-def _python(code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
-    )
-    return done.stdout
-
-
-def test_importing_it_imports_its_own_framework_only() -> None:
-    """Neither LlamaIndex nor LangChain's agents come along, and no warning does."""
-    imported = _python(
-        "import sys; from langchain_arc import ArcChatMessageHistory, open_engine;"
-        "ArcChatMessageHistory('s', engine=open_engine());"
-        "print(*{name.partition('.')[0] for name in sys.modules})"
-    ).split()
-    assert "langchain_core" in imported
-    assert not {"llama_index", "langchain", "langchain_classic", "langgraph"} & set(imported)
-
-
-@pytest.mark.parametrize("module", ["langchain_arc", "langchain_arc.memory", "langchain_arc.models"])
-def test_without_langchain(module: str) -> None:
-    """The error says what to install."""
-    said = _python(
-        f"import sys; sys.modules['langchain_core'] = None\ntry: import {module}\nexcept ImportError as e: print(e)"
-    )
-    assert "pip install -U 'arc-context-engine[langchain]'" in said

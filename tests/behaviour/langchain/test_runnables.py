@@ -1,20 +1,16 @@
 """`with_arc_memory` and `ArcContext`: what is stored when, and what happens when something fails."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
-from langchain.agents import create_agent
-from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnablePassthrough
-from langgraph.checkpoint.memory import InMemorySaver
 
 from arc_common import (
     BudgetExceededError,
@@ -27,7 +23,6 @@ from arc_common import (
 from arc_common.testing import CountingObserver
 from langchain_arc import ArcContext, open_engine, with_arc_memory
 from tests.support.databases import unreadable, unwritable
-from tests.support.langchain_agents import ScriptedToolModel, call
 from tests.support.langchain_helpers import WAYS, echo_model, run, said
 
 PROMPT = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{question}")])
@@ -212,67 +207,6 @@ def test_an_input_that_is_no_message_is_an_error(engine: ContextEngine, value: A
     with pytest.raises(InvalidInputError, match="input"):
         with_arc_memory(echo_model(), engine).invoke(value, CONFIG)
     assert not engine.session("s").exists()
-
-
-def multiply(a: int, b: int) -> int:
-    """Multiply two numbers."""
-    return a * b
-
-
-@pytest.mark.parametrize("saver", [InMemorySaver, lambda: None], ids=["checkpointer", "no checkpointer"])
-@pytest.mark.parametrize("given", [lambda text: text, lambda text: [HumanMessage(text)]], ids=["text", "messages"])
-@pytest.mark.parametrize("way", ["invoke", "ainvoke", "batch", "abatch"])
-async def test_an_agent_that_hands_the_conversation_back(
-    engine: ContextEngine, given: Any, saver: Any, way: str
-) -> None:
-    """It must not grow by that."""
-    script = [
-        it
-        for n in range(3)
-        for it in (AIMessage("", tool_calls=[call("multiply", f"c{n}", a=n, b=2)]), f"it is {2 * n}")
-    ]
-    agent = create_agent(ScriptedToolModel(script=script), [multiply], checkpointer=saver())
-    keys = {"input_messages_key": "messages", "output_messages_key": "messages"}
-    chain = with_arc_memory(agent, engine, **keys)
-    for _ in range(3):
-        await run(way, chain, {"messages": given("well?")}, thread_id="t")
-    assert said(engine) == [
-        it
-        for n in range(3)
-        for it in (("user", "well?"), ("assistant", ""), ("tool", f"{2 * n}"), ("assistant", f"it is {2 * n}"))
-    ]
-
-
-async def test_an_agent_that_makes_its_own_messages(engine: ContextEngine) -> None:
-    """The input comes back under an id of the agent's, and is recognised by what it says."""
-    agent = create_agent(ScriptedToolModel(), [])
-
-    def ask(value: Any) -> Any:
-        return agent.invoke({"messages": [*value["history"], HumanMessage(value["question"])]})
-
-    chain = with_arc_memory(RunnableLambda(ask), engine, **KEYS, output_messages_key="messages")
-    for _ in range(3):
-        await run("invoke", chain, {"question": "well?"})
-    assert said(engine) == [it for n in range(3) for it in (("user", "well?"), ("assistant", f"answer {n}"))]
-
-
-async def test_a_model_that_hands_out_one_message_again_and_again(engine: ContextEngine) -> None:
-    """Each is the new answer that it is."""
-    chain = with_arc_memory(FakeMessagesListChatModel(responses=[AIMessage("ok")]), engine)
-    for way in ("invoke", "ainvoke", "batch"):
-        await run(way, chain, "well?")
-    assert said(engine) == [("user", "well?"), ("assistant", "ok")] * 3
-
-
-def test_concurrent_threads_on_one_session(engine: ContextEngine) -> None:
-    """Forty runs on eight threads: each question and each answer is there once."""
-    chain = with_arc_memory(PROMPT | echo_model(), engine, **KEYS)
-    texts = [f"question {n}" for n in range(40)]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda text: chain.invoke({"question": text}, CONFIG), texts))
-    assert sorted(said(engine)) == sorted(
-        pair for text in texts for pair in (("user", text), ("assistant", f"echo of {text}"))
-    )
 
 
 async def test_async_runs_never_block_the_event_loop(engine: ContextEngine) -> None:

@@ -1,6 +1,5 @@
 """ArcVectorStore: LangChain's standard suite, and what that doesn't ask."""
 
-import asyncio
 import copy
 from collections.abc import Iterator
 from types import MappingProxyType
@@ -18,8 +17,6 @@ from langchain_tests.integration_tests import VectorStoreIntegrationTests
 
 from arc_common import ContextEngine
 from arc_common.exceptions import InvalidInputError
-from arc_common.protocols.search_index import Scope
-from arc_common.stores import SqlIndexStore
 from langchain_arc import ArcVectorStore, LangChainEmbedder, open_engine
 from langchain_arc.documents import document_from_arc
 from tests.support.langchain_retrieval import DOCUMENTS, ENGINES, an_index, engine_url
@@ -106,22 +103,6 @@ def test_ids_are_kept_made_and_replaced() -> None:
     assert store.index.count() == 3
     store.add_texts(["y"], [{"new": True}], ids=["x"])
     assert store.get_by_ids(["x"]) == [Document("y", id="x", metadata={"new": True})]
-
-
-def test_of_two_with_one_id_the_later_stays() -> None:
-    """In one call too, and the ids come back as they were asked for."""
-    store = ArcVectorStore(EMBEDDING)
-    assert store.add_texts(["old", "new"], ids=["a", "a"]) == ["a", "a"]
-    assert [document.page_content for document in store.get_by_ids(["a", "missing", "a"])] == ["new"]
-
-
-def test_some_ids_may_be_none() -> None:
-    """LangChain hands on a list with gaps when only some documents have one."""
-    store = ArcVectorStore(EMBEDDING)
-    made = store.add_documents([Document("a", id="a"), Document("b")])
-    assert made[0] == "a"
-    assert made[1]
-    assert store.add_texts(["b"], ids=[None]) == made[1:]
 
 
 def test_texts_and_metadata_may_be_any_kind_of_several() -> None:
@@ -371,17 +352,6 @@ def test_an_unknown_option_is_refused() -> None:
         store.similarity_search("wind", k=0)
 
 
-def test_scopes_of_one_store_are_apart() -> None:
-    """Two tenants in one place."""
-    kept = SqlIndexStore.open()
-    one = ArcVectorStore(EMBEDDING, store=kept, scope=Scope("app", "ann"))
-    other = ArcVectorStore(EMBEDDING, store=kept, scope=Scope("app", "bob"))
-    one.add_texts(["secret"], ids=["s"])
-    assert other.similarity_search("secret") == []
-    assert other.delete(["s"])
-    assert ids(one.get_by_ids(["s"])) == ["s"]
-
-
 def test_an_index_has_its_own_embedder() -> None:
     """Naming another beside it is refused; arc's own kind will do where an index is made."""
     with pytest.raises(InvalidInputError, match="embedding"):
@@ -390,14 +360,3 @@ def test_an_index_has_its_own_embedder() -> None:
     store.add_texts(["a"])
     assert store.embeddings is None
     assert len(store.similarity_search("b", mode="dense")) == 1
-
-
-def test_many_writers_lose_nothing() -> None:
-    """One store on one event loop."""
-    store = ArcVectorStore(EMBEDDING)
-
-    async def write() -> None:
-        await asyncio.gather(*(store.aadd_texts([f"text {n}"], ids=[f"{n}"]) for n in range(20)))
-
-    asyncio.run(write())
-    assert store.index.count() == 20

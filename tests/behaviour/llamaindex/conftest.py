@@ -19,7 +19,7 @@ from tests.support.llamaindex_helpers import NO_SUMMARIES
 
 @pytest.fixture
 def engine() -> Iterator[ContextEngine]:
-    """Without summaries: `test_layers` is about those."""
+    """Without summaries: `test_summaries` is about those."""
     with open_engine(token_counter=Ones(), settings=NO_SUMMARIES) as opened:
         yield opened
 

@@ -17,7 +17,7 @@ from llama_index.core.utils import get_tokenizer
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
-from llamaindex_arc import ArcFactsBlock, ArcSummaryBlock, open_engine
+from llamaindex_arc import ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.llamaindex_helpers import (
     NO_SUMMARIES,
@@ -26,7 +26,6 @@ from tests.support.llamaindex_helpers import (
     mend_writes,
     said,
     settle,
-    system,
     user,
 )
 
@@ -74,7 +73,7 @@ def leading(memory: Memory) -> str:
     return asyncio.run(memory.aget())[0].content or ""
 
 
-@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("block", [*BLOCKS, ArcLongTermBlock, ArcRecallBlock])
 def test_class(block: type) -> None:
     """What LlamaIndex's tools look for."""
     assert "BaseMemoryBlock" in [base.__name__ for base in block.__mro__]
@@ -374,15 +373,12 @@ def test_its_text_is_no_template(engine: ContextEngine, memory_of: MakeMemory) -
 
 def test_copies_share_the_engine(engine: ContextEngine) -> None:
     """A copy is the same block; a pickle would lose the connections, and says so."""
-    block = ArcFactsBlock(engine, name="Facts", priority=2, description="what is known", caller_id="c")
-    copied = copy.deepcopy(block)
-    assert copied.engine is engine
-    assert copied.model_dump() == block.model_dump()
-    with pytest.raises(TypeError, match="ArcFactsBlock"):
-        pickle.dumps(block)
-
-
-def test_a_system_message_is_stored_too(engine: ContextEngine) -> None:
-    """Whatever leaves the queue."""
-    asyncio.run(ArcFactsBlock(engine).aput([system("Be kind."), *told(1)], session_id="s"))
-    assert stored(engine) == ["Be kind.", *said(told(1))]
+    for block in (
+        ArcFactsBlock(engine, name="Facts", priority=2, description="what is known", caller_id="c"),
+        ArcRecallBlock(engine, user_id="ann", priority=2),
+    ):
+        copied = copy.deepcopy(block)
+        assert copied.engine is engine
+        assert copied.model_dump() == block.model_dump()
+        with pytest.raises(TypeError, match=type(block).__name__):
+            pickle.dumps(block)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import ChatMemoryBuffer, ChatSummaryMemoryBuffer
 from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
 
 from arc_common.engine.context_engine import ContextEngine
@@ -147,6 +147,9 @@ def test_serves_upstreams_memory(tmp_path: Path) -> None:
             memory.put(user("hello"))
             memory.put(assistant("hi"))
             assert len(memory.get()) == expected
+            summary = ChatSummaryMemoryBuffer.from_defaults(chat_store=ArcChatStore(engine), chat_store_key="summary")
+            summary.put(user("hello"))
+            assert len(summary.get()) == expected // 2
 
 
 def test_what_it_returns_is_the_callers_own(engine: ContextEngine) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
@@ -19,7 +19,6 @@ from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.tools import FunctionTool
-from llama_index.core.workflow import Context
 
 from arc_common.messages import Message, Role, exchanges_of
 from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, open_engine, to_arc
@@ -224,53 +223,3 @@ async def test_agents_remember_their_tool_calls_across_a_restart(
         assert not orphans
         assert all(exchange.complete for exchange in exchanges)
     assert [message.content for message in script.seen[-1]][1:3] == ["question 0", None]
-
-
-@agents
-async def test_agents_stay_within_the_limit(tmp_path: Path) -> None:
-    """After many runs the agent is still shown whole turns only, and no more of them than fit."""
-    script = Script()
-    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
-        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", token_limit=200)
-        for run in range(12):
-            await function_agent(script).run(user_msg=f"question {run}", memory=memory)
-        assert len(memory.get_all()) == 48
-    first_of_last_run = script.seen[-2]
-    roles = [message.role for message in first_of_last_run]
-    assert roles[:3] == [MessageRole.SYSTEM, MessageRole.SYSTEM, MessageRole.USER]  # the agent's prompt, and arc's
-    assert MessageRole.SYSTEM not in roles[2:]
-    assert 4 < len(first_of_last_run) < 30
-
-
-@agents
-@pytest.mark.filterwarnings("ignore:is_running called from within a step:DeprecationWarning")  # by the agent itself
-async def test_a_react_agent_remembers(tmp_path: Path) -> None:
-    """An agent that reasons in text keeps its conversation here too."""
-
-    class Reasoning(Numbered):
-        def complete(self, messages: Sequence[Message]) -> str:
-            return f"Thought: I can answer without using any more tools.\nAnswer: {super().complete(messages)}"
-
-    model = Reasoning()
-    for run in range(2):
-        with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
-            memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
-            agent = ReActAgent(name="helper", description="Helps.", llm=ArcLLM(model), tools=[])
-            assert str(await agent.run(user_msg=f"question {run}", memory=memory)) == f"answer number {run + 1}"
-    assert "question 0" in [message.text for message in model.seen[-1]]
-    assert len([message for message in model.seen[-1] if message.role is Role.SYSTEM]) == 1
-
-
-@agents
-async def test_a_workflows_context_can_be_saved_and_restored() -> None:
-    """A context with this memory in it goes through JSON and brings the conversation along."""
-    script = Script()
-    agent = function_agent(script)
-    ctx = Context(agent)
-    await agent.run(user_msg="question 0", memory=ArcChatMemoryBuffer.from_defaults(), ctx=ctx)
-    restored = Context.from_dict(agent, ctx.to_dict())
-    await agent.run(user_msg="question 1", ctx=restored)
-    assert [message.content for message in script.seen[-1]][1:3] == ["question 0", None]
-    memory = await restored.store.get("memory")
-    assert isinstance(memory, ArcChatMemoryBuffer)
-    assert len(memory.get_all()) == 8

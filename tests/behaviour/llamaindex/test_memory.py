@@ -1,5 +1,8 @@
 """`ArcChatMemoryBuffer` as code that is typed to `ChatMemoryBuffer` reads it and writes to it."""
 
+import asyncio
+import logging
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from pathlib import Path
@@ -8,12 +11,29 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
+from llama_index.core.base.llms.types import (
+    AudioBlock,
+    ChatMessage,
+    DocumentBlock,
+    ImageBlock,
+    MessageRole,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    VideoBlock,
+)
 from sqlalchemy import create_engine, event
 
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.exceptions import BudgetExceededError
+from arc_common.exceptions import (
+    BudgetExceededError,
+    InvalidInputError,
+    SessionNotFoundError,
+    StoreError,
+    StoreUnavailableError,
+)
 from arc_common.messages import exchanges_of
+from arc_common.settings import ArcSettings
 from arc_common.tokens.counters import message_tokens
 from llamaindex_arc import ArcChatMemoryBuffer, open_engine, to_arc
 from tests.support import llamaindex_strategies as strategies
@@ -23,9 +43,11 @@ from tests.support.llamaindex_helpers import (
     NO_SUMMARIES,
     Both,
     assistant,
+    break_writes,
     calling,
     forms,
     memory_over,
+    mend_writes,
     own_statements,
     result,
     said,
@@ -190,7 +212,7 @@ def test_what_was_put_can_be_changed_afterwards(engine: ContextEngine) -> None:
 def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int, own: bool) -> None:
     """At 5,000 messages `get` runs the same statements, reads the same rows and counts as little as at 50.
 
-    With summaries: see `test_layers`.
+    With summaries: see `test_summaries`.
     """
     counter = Ones()
     tokenized: list[str] = []
@@ -319,3 +341,157 @@ def test_a_question_larger_than_the_limit_is_refused_before_it_is_stored() -> No
         with pytest.raises(BudgetExceededError, match="176 available"):
             memory.get(input="word " * words)
     assert memory.get(input="How are you?")
+
+
+def test_a_number_in_the_inputs_place_is_no_count(engine: ContextEngine) -> None:
+    """LlamaIndex's own tests hand the initial count over by position, where the input goes."""
+    memory = memory_over(engine, chat_history=[user("q")], token_limit=1_000)
+    assert memory.get(5) == [user("q")]  # type: ignore[arg-type]  # as they do
+
+
+def test_every_kind_of_block_costs_something_and_comes_back(engine: ContextEngine) -> None:
+    """Pictures, videos, sounds, documents, thinking and calls are not free, and none is looked up or fetched."""
+    nothing = message_tokens(Ones(), to_arc(ChatMessage(role="assistant", blocks=[])))
+    for block in (
+        TextBlock(text="Test message"),
+        ImageBlock(url="http://example.com/image.jpg"),
+        VideoBlock(url="http://example.com/video.mp4"),
+        AudioBlock(url="http://example.com/audio.mp3"),
+        DocumentBlock(url="http://example.com/doc.pdf", document_mimetype="application/pdf"),
+        ThinkingBlock(content="let me reason about this carefully"),
+        ToolCallBlock(tool_call_id="c1", tool_name="search", tool_kwargs={"query": "word " * 50}),
+    ):
+        message = ChatMessage(role="assistant", blocks=[block])
+        assert message_tokens(Ones(), to_arc(message)) > nothing
+        memory = memory_over(engine, token_limit=20_000)
+        memory.set([user("q"), message, result("c1")])
+        assert message in memory.get()
+
+
+def test_blocking_puts_work_across_event_loops(engine: ContextEngine) -> None:
+    """One object may be used from several loops and from none."""
+    memory = memory_over(engine)
+    memory.put(user("one"))
+    for text in ("two", "three"):
+        asyncio.run(memory.aput(user(text)))
+    assert said(memory.get_all()) == ["one", "two", "three"]
+
+
+def test_set_that_is_cut_short_loses_nothing(tmp_path: Path) -> None:
+    """When the store fails halfway through `set`, everything old is still there."""
+    database = tmp_path / "c.db"
+    with open_engine(f"sqlite:///{database}") as engine:
+        memory = memory_over(engine)
+        memory.put_messages(turns(2))
+        break_writes(database)
+        with pytest.raises(StoreError, match="disk full"):
+            memory.set([user("instead")])
+        assert memory.get_all() == turns(2)
+
+
+@forms
+def test_a_put_that_fails_does_not_break_the_reply(
+    tmp_path: Path, through_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The message is reported, shown to the model nevertheless, and stored once by the next put that succeeds."""
+    database = tmp_path / "c.db"
+    reported: list[tuple[Exception, list[str]]] = []
+    with open_engine(
+        f"sqlite:///{database}",
+        on_save_error=lambda error, messages: reported.append((error, [message.text for message in messages])),
+    ) as engine:
+        memory = Both(memory_over(engine), through_async=through_async)
+        memory.put_messages(turns(1))
+        break_writes(database)
+        with caplog.at_level(logging.CRITICAL):
+            memory.put(user("q1"))
+            memory.put(assistant("a1"))
+        assert [texts for _, texts in reported] == [["q1"], ["q1", "a1"]]
+        assert said(memory.get()) == said(memory.get_all()) == ["q0", "a0", "q1", "a1"]
+        assert memory_over(engine).get_all() == turns(1)
+        mend_writes(database)
+        memory.put(user("q2"))
+        assert said(memory_over(engine).get_all()) == ["q0", "a0", "q1", "a1", "q2"]
+        memory.put(assistant("a2"))
+        assert said(memory_over(engine).get_all()) == ["q0", "a0", "q1", "a1", "q2", "a2"]
+
+
+class UnsureConnection(sqlite3.Connection):
+    """Commits, and then says that it could not, as a connection does that breaks in between."""
+
+    unsure = False
+
+    def commit(self) -> None:
+        super().commit()
+        self._break()
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        cursor = super().execute(sql, *parameters)
+        if sql == "COMMIT":
+            self._break()
+        return cursor
+
+    def _break(self) -> None:
+        if UnsureConnection.unsure:
+            raise sqlite3.OperationalError("disk I/O error")
+
+
+@forms
+def test_a_message_that_was_stored_after_all_is_not_stored_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through_async: bool
+) -> None:
+    """When nobody knows whether a put went through, trying again does no harm."""
+    reported: list[Exception] = []
+    database = create_engine(f"sqlite:///{tmp_path / 'c.db'}", connect_args={"factory": UnsureConnection})
+    settings = ArcSettings(summary={"enabled": False}, recall={"enabled": False})
+    with open_engine(database, settings=settings, on_save_error=lambda error, _: reported.append(error)) as engine:
+        memory = Both(memory_over(engine), through_async=through_async)
+        assert memory.get_all() == []
+        with monkeypatch.context() as patch:
+            patch.setattr(UnsureConnection, "unsure", True)
+            memory.put(user("q"))
+        assert len(reported) == 1
+        assert said(memory_over(engine).get_all()) == ["q"]
+        memory.put(assistant("a"))
+        assert said(memory.get_all()) == ["q", "a"]
+    database.dispose()
+
+
+@pytest.mark.parametrize("forget", ["reset", "set"])
+def test_what_could_not_be_stored_is_forgotten_with_the_rest(tmp_path: Path, forget: str) -> None:
+    """`reset` and `set` also take away what waits to be stored."""
+    database = tmp_path / "c.db"
+    with open_engine(f"sqlite:///{database}") as engine:
+        memory = memory_over(engine)
+        memory.put(user("q0"))
+        break_writes(database)
+        memory.put(user("lost"))
+        mend_writes(database)
+        memory.reset() if forget == "reset" else memory.set([user("q0")])
+        memory.put(user("next"))
+        assert said(memory.get_all()) == (["next"] if forget == "reset" else ["q0", "next"])
+
+
+def test_reads_raise_when_the_store_can_not_be_read(tmp_path: Path) -> None:
+    """A conversation that can't be read is not taken for an empty one."""
+    (tmp_path / "c.db").write_text("this is no database, and long enough to be seen as none " * 50)
+    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
+        memory = memory_over(engine)
+        for read in (memory.get, memory.get_all, memory.to_dict):
+            with pytest.raises(StoreUnavailableError):
+                read()
+
+
+@forms
+def test_wrong_use_raises(engine: ContextEngine, through_async: bool) -> None:
+    """What is no message is refused by `put` too, and so is somebody else's session."""
+    memory = Both(memory_over(engine, user_id="ann"), through_async=through_async)
+    with pytest.raises(InvalidInputError, match="message"):
+        memory.put("text")
+    with pytest.raises(InvalidInputError, match="initial_token_count"):
+        memory.get(initial_token_count=-1)
+    memory.put(user("private"))
+    stranger = Both(memory_over(engine, user_id="bob"), through_async=through_async)
+    for call, arguments in ((stranger.get, ()), (stranger.get_all, ()), (stranger.put, (user("hi"),))):
+        with pytest.raises(SessionNotFoundError):
+            call(*arguments)

@@ -1,25 +1,20 @@
 """Arc's blocks that answer the question at hand, inside LlamaIndex's own `Memory`; and what theirs shows of others."""
 
 import asyncio
-import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.bridge.pydantic import Field
-from llama_index.core.memory import Memory, VectorMemoryBlock
-from llama_index.core.schema import BaseNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
+from llama_index.core.memory import Memory
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.settings import ArcSettings
 from llamaindex_arc import ArcLongTermBlock, ArcRecallBlock, open_engine
 from tests.support.databases import sqlite_url
-from tests.support.llamaindex_helpers import assistant, said, user
+from tests.support.llamaindex_helpers import assistant, user
 
 TOPICS = ["tea", "chess", "running", "opera", "pottery", "sailing", "origami", "knitting", "beekeeping", "fencing"]
 SPEAKERS = ("user: ", "assistant: ")
@@ -63,13 +58,6 @@ def shown(memory: Memory, question: str) -> str:
     return next(
         (one.content or "" for one in asyncio.run(memory.aget(input=question)) if "<memory>" in (one.content or "")), ""
     )
-
-
-@pytest.mark.parametrize("block", [ArcRecallBlock, ArcLongTermBlock])
-def test_class(block: Any) -> None:
-    """What LlamaIndex's tools look for."""
-    assert "BaseMemoryBlock" in [base.__name__ for base in block.__mro__]
-    assert block.class_name() == block.__name__
 
 
 @pytest.mark.parametrize("through", ["input", "queue"])
@@ -157,13 +145,6 @@ def test_what_is_recalled_is_no_template(engine: ContextEngine) -> None:
     assert "{context_str}" not in text
     assert text.count("</arc:recalled>") == 1
     assert [line for line in text.splitlines() if "forged" in line] == text.splitlines()[-2:-1]
-
-
-def test_a_copy_works_on_the_same_engine(engine: ContextEngine) -> None:
-    """As for the other blocks."""
-    block = ArcRecallBlock(engine, user_id="ann", priority=2)
-    assert copy.deepcopy(block).model_dump() == block.model_dump()
-    assert copy.deepcopy(block).engine is engine
 
 
 # --- across sessions --------------------------------------------------------------------------------------------------
@@ -330,62 +311,3 @@ def test_callers_and_users_recall_their_own(engine: ContextEngine) -> None:
     assert asyncio.run(ArcRecallBlock(engine, caller_id="b", user_id="ann").aget(question, session_id="s")) == ""
     with pytest.raises(SessionNotFoundError):
         asyncio.run(ArcRecallBlock(engine, user_id="eve").aget(question, session_id="s"))
-
-
-class Letters(BaseEmbedding):
-    """Embeds a text as how often each letter is in it."""
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return [1.0 + text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"]
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
-
-
-class Nodes(BasePydanticVectorStore):
-    """A vector store that keeps text and honours filters, as `VectorMemoryBlock` wants."""
-
-    stores_text: bool = True
-    nodes: list[Any] = Field(default_factory=list)
-
-    @property
-    def client(self) -> None:
-        return None
-
-    def add(self, nodes: Any, **kwargs: Any) -> list[str]:
-        self.nodes.extend(nodes)
-        return [node.node_id for node in nodes]
-
-    def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
-        raise NotImplementedError
-
-    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        wanted = query.filters.filters if query.filters else []
-        found: list[BaseNode] = [
-            node for node in self.nodes if all(node.metadata.get(one.key) == one.value for one in wanted)
-        ][: query.similarity_top_k]
-        return VectorStoreQueryResult(nodes=found, similarities=[1.0] * len(found), ids=[one.node_id for one in found])
-
-
-def test_llamaindexs_own_block_shows_one_session_to_another(memory_of: MakeMemory) -> None:
-    """`VectorMemoryBlock` keeps the filter of the session that asked first: why arc has a block of its own.
-
-    When this fails, LlamaIndex has mended it.
-    """
-    theirs = VectorMemoryBlock(vector_store=Nodes(), embed_model=Letters())
-    one, other = memory_of("one", theirs), memory_of("other", theirs)
-    put(one, hobbies(of="I, Ann,"))
-    put(other, hobbies(of="I, Eve,"))
-    assert "Ann" in shown(one, "Where do I practise tea?")
-    assert "Ann" in shown(other, "Where do I practise tea?")
-
-
-def test_messages_are_stored_as_with_the_other_blocks(engine: ContextEngine) -> None:
-    """Each turn once, whichever block gets it."""
-    block = ArcRecallBlock(engine)
-    for _ in range(2):
-        asyncio.run(block.aput(hobbies(), session_id="s"))
-    assert [message.text for message in engine.session("s").messages()] == said(hobbies())

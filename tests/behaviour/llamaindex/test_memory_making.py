@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import MockLLM
@@ -182,9 +182,10 @@ def _through_pickle(memory: ArcChatMemoryBuffer) -> ArcChatMemoryBuffer:
 memory_from = ArcChatMemoryBuffer.from_dict
 
 
-@pytest.mark.parametrize("there_and_back", [_through_text, _through_json, _through_pickle])
-@given(conversation=st.lists(strategies.messages, max_size=4))
-@settings(max_examples=40)
+@given(
+    there_and_back=st.sampled_from([_through_text, _through_json, _through_pickle]),
+    conversation=st.lists(strategies.messages, max_size=4),
+)
 def test_carries_its_messages_when_serialised(
     there_and_back: Callable[[ArcChatMemoryBuffer], ArcChatMemoryBuffer], conversation: list[ChatMessage]
 ) -> None:
@@ -254,3 +255,9 @@ def test_refuses_to_be_restored_from_something_else() -> None:
     for data in [{}, {"messages": 3}, {"messages": [{}]}, {"chat_history": []}, []]:
         with pytest.raises(InvalidInputError, match="data"):
             ArcChatMemoryBuffer.from_dict(data)
+
+
+def test_pickles_with_a_tokenizer_that_does_not() -> None:
+    """A function of one's own is left behind."""
+    memory = ArcChatMemoryBuffer.from_defaults(chat_history=[user("q")], tokenizer_fn=lambda text: text.split())
+    assert _through_pickle(memory).get() == [user("q")]

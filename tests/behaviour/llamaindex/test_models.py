@@ -1,7 +1,7 @@
 """LlamaIndex's models for arc's engine, arc's for LlamaIndex, and `open_engine`."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole, TextBlock
 from llama_index.core.embeddings import MockEmbedding
-from llama_index.core.llms import LLM, MockLLM
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 
-from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.messages import Message, Role
-from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
+from arc_common.protocols import ChatModel, Embedder
 from llamaindex_arc import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder, open_engine
-from tests.support.counters import Ones
 from tests.support.llamaindex_helpers import Numbered, system, user
 
 
@@ -33,16 +30,6 @@ class Saying:
         """The text."""
         self.threads.append(threading.get_ident())
         return self.text
-
-
-class Unembedded:
-    """An embedder of arc's own kind."""
-
-    name = "none"
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """No dimension at all."""
-        return [[] for _ in texts]
 
 
 def test_a_llama_index_model_completes_arc_messages() -> None:
@@ -65,17 +52,6 @@ def test_an_answer_without_words_is_empty() -> None:
         response_generator=lambda *_, **__: ChatMessage(role=MessageRole.ASSISTANT, content=None), is_chat_model=True
     )
     assert LlamaIndexChatModel(llm).complete([Message(Role.USER, "hi")]) == ""
-
-
-def test_a_failing_model_raises() -> None:
-    """A failure is never an answer."""
-
-    def fail(*_: Any, **__: Any) -> ChatMessage:
-        raise TimeoutError("too slow")
-
-    model = LlamaIndexChatModel(MockFunctionCallingLLM(response_generator=fail, is_chat_model=True))
-    with pytest.raises(TimeoutError, match="too slow"):
-        model.complete([Message(Role.USER, "hi")])
 
 
 def test_a_llama_index_embedding_model_embeds_in_order() -> None:
@@ -122,19 +98,6 @@ def test_models_that_do_not_say_which_they_are_are_told_apart(tmp_path: Path, ca
     assert not caplog.text
 
 
-def test_questions_are_embedded_by_their_own_way() -> None:
-    """As LlamaIndex's retrievers do."""
-
-    class Asymmetric(MockEmbedding):
-        def _get_query_embedding(self, query: str) -> list[float]:
-            return [1.0, 0.0, 0.0]
-
-    embedder = LlamaIndexEmbedder(Asymmetric(embed_dim=3))
-    assert isinstance(embedder, QueryEmbedder)
-    assert embedder.embed_query("a") == [1.0, 0.0, 0.0]
-    assert embedder.embed(["a"]) == [[0.5, 0.5, 0.5]]
-
-
 async def _gathered(stream: Any) -> list[Any]:
     return [item async for item in stream]
 
@@ -153,15 +116,6 @@ async def test_an_arc_model_answers_in_every_way(text: str) -> None:
     for pieces in (list(llm.stream_complete("hi")), await _gathered(await llm.astream_complete("hi"))):
         assert "".join(piece.delta for piece in pieces) == text
         assert pieces[-1].text == text
-
-
-def test_it_streams_word_by_word() -> None:
-    """Each piece is a word with the space before it."""
-    assert [piece.delta for piece in ArcLLM(Saying("a few  words")).stream_chat([user("hi")])] == [
-        "a",
-        " few",
-        "  words",
-    ]
 
 
 async def test_an_arc_model_does_not_hold_up_the_event_loop() -> None:
@@ -188,59 +142,3 @@ def test_an_arc_model_sees_arc_messages() -> None:
     ]
     assert (llm.metadata.context_window, llm.metadata.num_output, llm.metadata.model_name) == (1_000, 100, "numbered")
     assert llm.metadata.is_chat_model
-
-
-def test_is_named_as_llama_index_names_models() -> None:
-    """Its class name and base classes are what LlamaIndex looks at."""
-    assert LLM.__name__ in [cls.__name__ for cls in ArcLLM.__mro__]
-    assert ArcLLM.class_name() == "ArcLLM"
-
-
-@pytest.mark.parametrize("models", ["llama_index", "arc", "none"])
-def test_open_engine_takes_both_kinds_of_models(models: str) -> None:
-    """LlamaIndex's models are wrapped, arc's are taken as they are, and none is needed."""
-    chat_model, answered = Numbered(), []
-
-    def answer(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
-        answered.append(messages)
-        return ChatMessage("[]", role=MessageRole.ASSISTANT)
-
-    llm = MockFunctionCallingLLM(response_generator=answer)
-    kinds: dict[str, dict[str, Any]] = {
-        "llama_index": {"llm": llm, "embed_model": MockEmbedding(embed_dim=3)},
-        "arc": {"llm": chat_model, "embed_model": LlamaIndexEmbedder(Letters())},
-        "none": {},
-    }
-    counter = Ones()
-    with open_engine(token_counter=counter, **kinds[models]) as engine:
-        assert engine.token_counter is counter
-        engine.documents.add(["The harbour opens at nine."])
-        (found,) = engine.documents.search("harbour")
-        assert ("vector" in found.score_parts) is (models != "none")
-        engine.memories(user_id="ann").extract("I live in Busan.")
-    assert bool(chat_model.seen) is (models == "arc")
-    assert len(answered) == (1 if models == "llama_index" else 0)
-
-
-@pytest.mark.parametrize(
-    ("field", "call"),
-    [
-        pytest.param("llm", lambda: open_engine(llm="gpt"), id="engine's llm"),  # type: ignore[arg-type]  # the point
-        pytest.param("embed_model", lambda: open_engine(embed_model="m"), id="engine's embed_model"),  # type: ignore[arg-type]  # the point
-        pytest.param("llm", lambda: LlamaIndexChatModel(Numbered()), id="llm"),  # type: ignore[arg-type]  # the point
-        pytest.param("embed_model", lambda: LlamaIndexEmbedder(3), id="embed_model"),  # type: ignore[arg-type]  # the point
-        pytest.param("chat_model", lambda: ArcLLM(MockLLM()), id="LlamaIndex's own"),
-        pytest.param("chat_model", lambda: ArcLLM(None), id="nothing"),  # type: ignore[arg-type]  # the point
-    ],
-)
-def test_refuses_what_is_no_model(field: str, call: Callable[[], object]) -> None:
-    """The error names the argument."""
-    with pytest.raises(InvalidInputError) as caught:
-        call()
-    assert caught.value.field == field
-
-
-def test_a_wrong_address_is_said_at_once() -> None:
-    """The engine is not opened with an address that no store has."""
-    with pytest.raises(ConfigurationError):
-        open_engine("mongodb://localhost")

@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
 from llama_index.core.chat_engine import ContextChatEngine
-from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -21,6 +18,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, Te
 from arc_common.exceptions import InvalidInputError
 from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
 from llamaindex_arc.reranker import ArcTokenBudgetPostprocessor
+from tests.support.llamaindex_retrieval import Fixed, events, scored
 
 
 class WordCounter:
@@ -33,21 +31,6 @@ class WordCounter:
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
         return [self.count(text) for text in texts]
-
-
-class Fixed(BaseRetriever):
-    """Always finds the same nodes."""
-
-    def __init__(self, nodes):
-        self.nodes = nodes
-        super().__init__()
-
-    def _retrieve(self, query_bundle):
-        return self.nodes
-
-
-def scored(*texts_and_scores):
-    return [NodeWithScore(node=TextNode(text=text, id_=text), score=score) for text, score in texts_and_scores]
 
 
 def texts_of(nodes):
@@ -81,11 +64,6 @@ def test_nodes_without_scores_are_taken_in_their_order():
     nodes = scored(("a a", None), ("b", float("nan")), ("c", None))
     assert texts_of(budget(3).postprocess_nodes(nodes)) == ["a a", "b"]
     assert texts_of(budget(1).postprocess_nodes([nodes[1], *scored(("d", 0.1))])) == ["d"]
-
-
-def test_nothing_in_nothing_out():
-    """No nodes, no work."""
-    assert budget(1).postprocess_nodes([]) == []
 
 
 def test_nothing_fits_is_logged(caplog):
@@ -147,12 +125,6 @@ def test_nodes_given_stay_as_they_are():
     assert all(new.node is old.node for new, old in zip(kept, nodes, strict=True))
 
 
-async def test_async_keeps_the_same():
-    """The async form keeps what the sync one keeps."""
-    nodes = scored(*NODES)
-    assert await budget(7).apostprocess_nodes(nodes, query_str="q") == budget(7).postprocess_nodes(nodes)
-
-
 def test_wrong_budgets_are_refused():
     """A budget is a whole number above 0."""
     for max_tokens in [0, -1, 1.5, "10", None, True]:
@@ -185,21 +157,10 @@ def test_it_is_a_component_like_theirs():
 
 def test_events_are_reported():
     """Both of LlamaIndex's event systems hear what came in and what was kept."""
-    heard = []
-
-    class Listener(BaseEventHandler):
-        def handle(self, event, **kwargs):
-            heard.append(event)
-
     debug = LlamaDebugHandler(print_trace_on_end=False)
     made = ArcTokenBudgetPostprocessor(2, token_counter=WordCounter(), callback_manager=CallbackManager([debug]))
-    root = get_dispatcher()
-    listener = Listener()
-    root.add_event_handler(listener)
-    try:
+    with events() as heard:
         kept = made.postprocess_nodes(scored(*NODES), QueryBundle("q"))
-    finally:
-        root.event_handlers.remove(listener)
     start, end = heard
     assert (start.class_name(), len(start.nodes), start.model_name) == ("ReRankStartEvent", len(NODES), "words")
     assert (end.class_name(), end.nodes) == ("ReRankEndEvent", kept)

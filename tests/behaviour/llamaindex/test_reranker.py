@@ -31,7 +31,6 @@ from arc_common.rerankers import (
     RerankerChain,
     SimpleScoreReranker,
 )
-from arc_common.testing import CountingObserver
 from arc_common.tokens.counters import HeuristicTokenCounter
 from llamaindex_arc import (
     ArcChatMemoryBuffer,
@@ -67,24 +66,6 @@ RERANKERS: dict[str, Reranker] = {
     "LlamaIndex's": LlamaIndexReranker(SimilarityPostprocessor(similarity_cutoff=0.2)),
 }
 NODES = [("the cat sat", 0.2), ("the dog ran to the cat", 0.9), ("a dog", None), ("birds", float("nan"))]
-
-
-class Cropping:
-    """Keeps the first word of each document, as compressors do."""
-
-    def rerank(
-        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
-    ) -> list[ScoredDocument]:
-        return [ScoredDocument(Document(found.document.text.split()[0], found.document.id), 1.0) for found in documents]
-
-
-class Inventing:
-    """Puts a document of its own in front."""
-
-    def rerank(
-        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
-    ) -> list[ScoredDocument]:
-        return [ScoredDocument(Document("summary", "new"), 2.0), *documents]
 
 
 @given(st.sampled_from(sorted(RERANKERS)), node_lists, sentences, st.none() | st.integers(1, 4))
@@ -124,14 +105,6 @@ def test_what_is_embedded_is_ranked() -> None:
     assert ids_of(left) == ["shown"]
 
 
-@pytest.mark.parametrize("name", RERANKERS)
-def test_nothing_in_nothing_out(name: str) -> None:
-    """Also without a query, and without an event."""
-    with events() as heard:
-        assert ArcNodePostprocessor(RERANKERS[name]).postprocess_nodes([]) == []
-    assert heard == []
-
-
 @pytest.mark.parametrize(
     ("name", "scores", "needs"),
     [
@@ -152,34 +125,6 @@ def test_a_missing_query_is_said(name: str, scores: tuple[float | None, ...], ne
         return
     with pytest.raises(InvalidInputError, match=f"query_bundle.*{type(RERANKERS[name]).__name__}"):
         made.postprocess_nodes(nodes)
-
-
-def test_a_rewritten_text_is_a_copy_of_the_node() -> None:
-    """With the node's id and metadata; the node itself keeps its text."""
-    nodes = scored(("long text", 0.5))
-    (left,) = ArcNodePostprocessor(Cropping()).postprocess_nodes(nodes, query_str="q")
-    assert (left.node.get_content(), left.node.node_id) == ("long", "long text")
-    assert nodes[0].node.get_content() == "long text"
-
-
-def test_what_a_reranker_invents_is_left_out() -> None:
-    """Only what it was given comes back."""
-    left = ArcNodePostprocessor(Inventing()).postprocess_nodes(scored(("a", 0.5)), query_str="q")
-    assert [item.node.get_content() for item in left] == ["a"]
-
-
-@pytest.mark.parametrize("top_n", [None, 2])
-def test_a_reranker_that_fails_leaves_the_order(top_n: int | None, caplog: pytest.LogCaptureFixture) -> None:
-    """As a pipeline does; what is not ranked is cut all the same, and the log says why."""
-
-    class Broken:
-        def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
-            raise ConnectionError("no model")
-
-    nodes = scored(("c", 0.1), ("a", 0.9), ("b", 0.5))
-    left = ArcNodePostprocessor(Broken(), top_n=top_n).postprocess_nodes(nodes, query_str="q")
-    assert [item.node.get_content() for item in left] == ["c", "a", "b"][:top_n]
-    assert "no model" in caplog.text
 
 
 def test_events_are_reported() -> None:
@@ -293,21 +238,6 @@ def texts_of(found: Sequence[ScoredDocument]) -> list[str]:
     return [item.document.text for item in found]
 
 
-def test_a_postprocessor_is_a_reranker() -> None:
-    """What it leaves, with its scores, as new values; nothing given is changed."""
-    reranker = LlamaIndexReranker(SimilarityPostprocessor(similarity_cutoff=0.5))
-    assert isinstance(reranker, Reranker)
-    given_ = documents(("a", 0.9), ("b", 0.1), ("c", 0.6))
-    left = reranker.rerank("q", given_)
-    assert [(item.document.text, item.score, dict(item.score_parts)) for item in left] == [
-        ("a", 0.9, {"retrieval": 0.9}),
-        ("c", 0.6, {"retrieval": 0.6}),
-    ]
-    assert given_ == documents(("a", 0.9), ("b", 0.1), ("c", 0.6))
-    assert texts_of(reranker.rerank("q", given_, top_k=1)) == ["a"]
-    assert reranker.rerank("q", []) == []
-
-
 def test_a_postprocessors_scores_may_have_to_reach_something() -> None:
     """What it scores lower, or not at all, is left out: "nothing relevant" is a possible answer."""
     passing = ArcTokenBudgetPostprocessor(1_000)
@@ -349,15 +279,6 @@ def test_in_arc_s_pipeline() -> None:
     assert pipeline.retrieve("q").context.strip() == "first"
 
 
-@given(node_lists, sentences)
-def test_through_both_it_is_the_same(nodes: list[NodeWithScore], query: str) -> None:
-    """An arc reranker inside a postprocessor inside a reranker inside a postprocessor leaves the same nodes."""
-    inner = ArcNodePostprocessor(SimpleScoreReranker(top_k=3))
-    outer = ArcNodePostprocessor(LlamaIndexReranker(inner))
-    expected = inner.postprocess_nodes(nodes, query_str=query)
-    assert ids_of(outer.postprocess_nodes(nodes, query_str=query)) == ids_of(expected)
-
-
 class Leaving(BaseNodePostprocessor):
     """Leaves whatever a function makes of the nodes."""
 
@@ -365,25 +286,6 @@ class Leaving(BaseNodePostprocessor):
 
     def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None) -> Any:
         return self.answer(nodes)
-
-
-WRONG = {"None": None, "text": "a", "no text": "", "a mapping": {}, "numbers": [1.0], "nodes": [TextNode(text="a")]}
-
-
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
-def test_a_postprocessor_that_leaves_something_else_is_an_error(wrong: Any) -> None:
-    """Rather than nothing relevant, in arc's tree; a pipeline goes on with what was retrieved, and says so."""
-    broken = LlamaIndexReranker(Leaving(answer=lambda _: wrong))
-    with pytest.raises(InvalidInputError, match=r"postprocessed: got .*, expected scored nodes"):
-        broken.rerank("q", documents(("a", 0.5)))
-    observer = CountingObserver()
-    source = LlamaIndexRetriever(Fixed(scored(("first", 0.9), ("second", 0.2))))
-    context = RagPipeline(source, ContextBuilder(HeuristicTokenCounter()), reranker=broken, observer=observer)
-    shown = context.retrieve("q")
-    assert texts_of(shown.documents) == ["first", "second"]
-    (note,) = shown.notes
-    assert note.startswith("rerank failed: InvalidInputError: postprocessed: ")
-    assert observer.counts["rag.rerank.errors"] == 1
 
 
 @pytest.mark.parametrize(
@@ -398,50 +300,3 @@ def test_a_score_that_is_none_counts_as_missing(score: Any) -> None:
 
     left = LlamaIndexReranker(Leaving(answer=scoring)).rerank("q", documents(("a", 0.2), ("b", 0.1)))
     assert [(item.document.text, item.score) for item in left] == [("a", 1.0), ("b", 0.5)]
-
-
-def test_what_a_postprocessor_gives_twice_comes_once() -> None:
-    """As often as it was given, however it was copied; several rewritings of one node are several documents."""
-
-    def twice(nodes: list[NodeWithScore]) -> Any:
-        part = TextNode(id_=nodes[0].node.node_id, text="part")
-        copied = [item.model_copy(deep=True) for item in nodes]
-        return iter([*nodes, *copied, NodeWithScore(node=part), NodeWithScore(node=part)])
-
-    left = LlamaIndexReranker(Leaving(answer=twice)).rerank("q", documents(("a", 0.2), ("b", 0.1), ("b", 0.1)))
-    assert texts_of(left) == ["a", "b", "b", "part"]
-
-
-def test_five_are_left_by_default() -> None:
-    """As by each of arc's rerankers."""
-    given_ = documents(*((letter, 1.0) for letter in "abcdefgh"))
-    passing = ArcTokenBudgetPostprocessor(1_000)
-    assert texts_of(LlamaIndexReranker(passing).rerank("q", given_)) == list("abcde")
-    assert texts_of(LlamaIndexReranker(passing, top_k=7).rerank("q", given_)) == list("abcdefg")
-    assert texts_of(LlamaIndexReranker(passing).rerank("q", given_, top_k=2**63)) == list("abcdefgh")
-
-
-@pytest.mark.parametrize("wrong", [None, "a", [None], [TextNode(text="a")]], ids=["None", "text", "[None]", "nodes"])
-def test_what_is_no_nodes_is_refused(wrong: Any) -> None:
-    """Given to a postprocessor, by name; a reranker that answers so has failed, and the nodes keep their order."""
-    with pytest.raises(InvalidInputError, match="nodes"):
-        ArcNodePostprocessor(BM25Reranker()).postprocess_nodes(wrong, query_str="q")
-
-    class Odd:
-        def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
-            return wrong
-
-    left = ArcNodePostprocessor(Odd()).postprocess_nodes(scored(("a", 1.0)), query_str="q")
-    assert [item.node.get_content() for item in left] == ["a"]
-
-
-@pytest.mark.parametrize("given", [len, Fixed([]), SimpleScoreReranker()])
-def test_what_is_no_postprocessor_is_refused(given: Any) -> None:
-    """When it is made; and so is a number of documents that is none, then or later."""
-    with pytest.raises(InvalidInputError, match="postprocessor"):
-        LlamaIndexReranker(given)
-    for wrong in (0, -1, True, 1.5):
-        with pytest.raises(InvalidInputError, match="top_k"):
-            LlamaIndexReranker(LongContextReorder(), top_k=wrong)
-        with pytest.raises(InvalidInputError, match="top_k"):
-            LlamaIndexReranker(LongContextReorder()).rerank("q", documents(("a", 1.0)), top_k=wrong)

@@ -8,20 +8,17 @@ import asyncio
 import gc
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
 import pytest
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.llms.types import (
-    ChatMessage,
-    ChatResponse,
     CompletionResponse,
     ImageBlock,
     MessageRole,
     TextBlock,
-    ThinkingBlock,
 )
 from llama_index.core.base.response.schema import RESPONSE_TYPE, AsyncStreamingResponse, Response, StreamingResponse
 from llama_index.core.callbacks import CallbackManager
@@ -127,43 +124,6 @@ def memory() -> ArcChatMemoryBuffer:
 # --- SimpleChatEngine -------------------------------------------------------------------------------------------------
 
 
-@ways
-def test_simple_engine_sees_what_was_said(ask: Ask, memory: ArcChatMemoryBuffer) -> None:
-    """Each turn the whole conversation is asked; after a reset it starts anew."""
-    engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
-    engine.reset()
-    first = "user: Test message 1\nassistant:"
-    assert str(ask(engine, "Test message 1")).strip() == first
-    second = f"user: Test message 1\nassistant: {first}\nuser: Test message 2\nassistant:"
-    shown = str(ask(engine, "Test message 2"))
-    assert "".join(shown.split()) == "".join(second.split())
-    assert engine.chat_history[::2] == [user("Test message 1"), user("Test message 2")]
-    assert str(engine.chat_history[-1].content).strip() == shown.strip()
-    engine.reset()
-    assert str(ask(engine, "Test message 3")).strip() == "user: Test message 3\nassistant:"
-
-
-@ways
-def test_simple_engine_begins_with_a_history(ask: Ask) -> None:
-    """The memory holds one before the first question; one given with a question takes its place."""
-    memory = ArcChatMemoryBuffer.from_defaults(chat_history=[user("test human message"), assistant("test ai message")])
-    engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
-    shown = str(ask(engine, "new human message")).strip()
-    assert shown == "user: test human message\nassistant: test ai message\nuser: new human message\nassistant:"
-    shown = str(ask(engine, "again", chat_history=[user("other"), assistant("history")]))
-    assert shown.strip() == "user: other\nassistant: history\nuser: again\nassistant:"
-    assert str(ask(engine, "alone", chat_history=[])).strip() == "user: alone\nassistant:"
-
-
-@ways
-def test_simple_engine_with_a_system_prompt(ask: Ask, memory: ArcChatMemoryBuffer) -> None:
-    """Stands before everything, each time, and is not stored."""
-    engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory, system_prompt=SYSTEM_PROMPT)
-    for question in ("one", "two"):
-        assert str(ask(engine, question)).startswith(f"system: {SYSTEM_PROMPT}\nuser: one")
-    assert MessageRole.SYSTEM not in {message.role for message in engine.chat_history}
-
-
 async def test_a_stream_is_written_to_history_though_nobody_reads_it(memory: ArcChatMemoryBuffer) -> None:
     """The task that puts the answer does not wait for a reader."""
     engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
@@ -172,36 +132,6 @@ async def test_a_stream_is_written_to_history_though_nobody_reads_it(memory: Arc
     await response.awrite_response_to_history_task
     assert "Hello World!" in response.response
     assert said(engine.chat_history) == ["Hello World!", response.response]
-
-
-BLOCKS = [
-    pytest.param([TextBlock(text="old text"), TextBlock(text="kept block")], id="two texts"),
-    pytest.param([ThinkingBlock(content="reasoning"), TextBlock(text="old")], id="thinking and text"),
-    pytest.param([ThinkingBlock(content="reasoning")], id="thinking"),
-]
-
-
-@pytest.mark.parametrize("blocks", BLOCKS)
-@pytest.mark.parametrize("through_async", [False, True], ids=["sync", "async"])
-def test_a_streamed_message_of_several_blocks(memory: ArcChatMemoryBuffer, blocks: Any, through_async: bool) -> None:
-    """Its text becomes what was streamed, and the memory holds what the engine put."""
-    message = ChatMessage(role=MessageRole.ASSISTANT, blocks=list(blocks))
-    pieces = [ChatResponse(message=message, delta="new "), ChatResponse(message=message, delta="text")]
-
-    async def stream() -> AsyncIterator[ChatResponse]:
-        for piece in pieces:
-            yield piece
-
-    if through_async:
-
-        async def write() -> None:
-            await StreamingAgentChatResponse(achat_stream=stream()).awrite_response_to_history(memory)
-
-        asyncio.run(write())
-    else:
-        StreamingAgentChatResponse(chat_stream=iter(pieces)).write_response_to_history(memory)
-    assert memory.get_all() == [message]
-    assert memory.get_all()[0].content == "new text"
 
 
 class BrokenOff(MockLLM):
@@ -300,15 +230,6 @@ def test_a_stored_history_begins_with_a_system_message(make: MakeEngine, ask: As
     assert response.index(SYSTEM_PROMPT) < response.index("Be kind.") < response.index("And now?")
 
 
-@pytest.mark.parametrize("template", ["{context_str}", "As JSON: {{}} {context_str}", "{{context_str}}: {context_str}"])
-@ways
-def test_a_context_template_with_braces(ask: Ask, template: str, memory: ArcChatMemoryBuffer) -> None:
-    """What is found is put where the template says."""
-    engine = ContextChatEngine.from_defaults(Picture(), llm=MockLLM(), memory=memory, context_template=template)
-    assert "Paris is the capital of France." in str(ask(engine, 'What is {"a": 1}?'))
-    assert 'What is {"a": 1}?' in str(engine.chat_history[0].content)
-
-
 @engines
 def test_an_answer_half_read_is_stored(make: MakeEngine) -> None:
     """The question is there at once, the answer when it is complete, whoever reads."""
@@ -374,15 +295,6 @@ def test_condense_question_engine_takes_a_history(ask: Ask) -> None:
     assert "old question" not in str(engine.chat_history[-1].content)
     ask(engine, "another")
     assert "old question" in str(engine.chat_history[-1].content)
-
-
-def test_condense_question_engine_stores_an_answer_half_read(memory: ArcChatMemoryBuffer) -> None:
-    """Closing the stream early doesn't lose it."""
-    engine = condensing(memory, stream=True)
-    stream = engine.stream_chat("Hello there, all of you!").response_gen
-    next(iter(stream))
-    stream.close()  # type: ignore[attr-defined]  # a generator
-    assert [message.role for message in engine.chat_history] == [MessageRole.USER, MessageRole.ASSISTANT]
 
 
 # --- engines with pictures --------------------------------------------------------------------------------------------

@@ -2,25 +2,24 @@
 
 import asyncio
 import copy
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine, SimpleChatEngine
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
+from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.prompts.utils import format_string, get_template_vars
 from sqlalchemy import create_engine, event
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.messages import Role
-from arc_common.settings import ArcSettings, SummarySettings
-from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, open_engine
+from arc_common.settings import ArcSettings, ContextSettings, SummarySettings
+from arc_common.tokens.counters import message_tokens
+from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, open_engine, to_arc
 from llamaindex_arc.placement import without_fields
 from tests.support.databases import sqlite_url
 from tests.support.llamaindex_helpers import (
@@ -73,29 +72,7 @@ def text_of(message: ChatMessage) -> str:
     return message.content or ""
 
 
-@pytest.mark.parametrize("through_async", [False, True], ids=["sync", "async"])
-def test_one_system_message_leads(engine: ContextEngine, through_async: bool) -> None:
-    """Facts and summary, labelled and fenced, stand in front of the newest messages and in place of the older ones."""
-    memory = summarised(engine)
-    leading, *verbatim = asyncio.run(memory.aget()) if through_async else memory.get()
-    assert leading.role is MessageRole.SYSTEM
-    assert leading.additional_kwargs == {}
-    assert text_of(leading).startswith("<arc:memory>\n")
-    assert "\nFacts:\n- " in text_of(leading)
-    assert "\nSummary:\n" in text_of(leading)
-    assert "A-1001" in text_of(leading)
-    assert said(verbatim) == said(told(25))[-len(verbatim) :]
-    assert 10 <= len(verbatim) < 50
-
-
-def test_instructions_that_were_stored_stand_in_it_too(engine: ContextEngine) -> None:
-    """A system message at the conversation's start is not lost with the messages that are summarised."""
-    leading, *verbatim = summarised(engine, [system("Be kind."), *told(25)]).get()
-    assert text_of(leading).startswith("Be kind.\n\n<arc:memory>\n")
-    assert MessageRole.SYSTEM not in {message.role for message in verbatim}
-
-
-def test_layers_none_is_messages_only(engine: ContextEngine) -> None:
+def test_without_summaries_only_messages_are_shown(engine: ContextEngine) -> None:
     """The newest turns as they are; the choice goes along when the memory is copied or serialised."""
     summarised(engine)
     memory = memory_over(engine, include_summary=False, token_limit=230)
@@ -105,22 +82,6 @@ def test_layers_none_is_messages_only(engine: ContextEngine) -> None:
     assert ArcChatMemoryBuffer.from_string(memory.to_string(), engine=engine).include_summary is False
     older = {key: value for key, value in memory.to_dict().items() if key != "include_summary"}
     assert ArcChatMemoryBuffer.from_dict(older, engine=engine).include_summary
-
-
-@pytest.mark.parametrize("value", ["facts", None, 1])
-def test_only_true_and_false_are_taken(engine: ContextEngine, value: Any) -> None:
-    """Before anything is read."""
-    with pytest.raises(InvalidInputError, match=r"include_summary: .*True or False"):
-        memory_over(engine, include_summary=value)
-
-
-def test_the_limit_holds_for_all_of_it(engine: ContextEngine) -> None:
-    """Facts and summary are shortened, and the messages fewer, as the limit says."""
-    summarised(engine)
-    for limit in (2_000, 600, 200, 100):
-        memory = memory_over(engine, token_limit=limit)
-        count = engine.token_counter.count
-        assert sum(count(text_of(message)) for message in memory.get()) <= limit
 
 
 @pytest.mark.parametrize("length", [60, 600])
@@ -245,14 +206,6 @@ def test_no_field_in_a_fact_is_filled(engine: ContextEngine, chat_engine: Any, t
     assert "must not contain {{ context_str}} or" in shown
 
 
-def test_a_plain_engine_shows_the_same(engine: ContextEngine) -> None:
-    """One that formats nothing."""
-    memory = summarised(engine, with_fields(), token_limit=8_000)
-    model = Numbered()
-    SimpleChatEngine.from_defaults(llm=ArcLLM(chat_model=model), memory=memory).chat("How long?")
-    assert "must not contain { context_str} or { or } or {}" in seen_by(model)
-
-
 @given(st.lists(st.sampled_from(["{", "}", "context_str", "a.b", " ", "한국어", "1", '"x": 2', "\n"]), max_size=20))
 def test_no_text_keeps_a_field(pieces: list[str]) -> None:
     """Nothing is put into a text by LlamaIndex's own formatter, and without the spaces it is the text that it was."""
@@ -273,69 +226,8 @@ def test_what_is_no_field_stays_as_it_is() -> None:
 # --- the summariser -------------------------------------------------------------------------------------------------
 
 
-class Summariser(Numbered):
-    """Answers with a summary."""
-
-    def complete(self, messages: Any) -> str:
-        super().complete(messages)
-        return '{"facts": [], "narrative": "The user gave order numbers."}'
-
-
-@pytest.mark.parametrize("foreign", [False, True], ids=["arc's", "LlamaIndex's"])
-def test_a_model_of_its_own_summarises(foreign: bool) -> None:
-    """`summary_llm` does, not `llm`."""
-    talks, cheap = Numbered(), Summariser()
-    with open_engine(llm=talks, summary_llm=ArcLLM(chat_model=cheap) if foreign else cheap) as engine:
-        summarised(engine)
-        summary = engine.session("s").summary()
-    assert summary is not None
-    assert "The user gave order numbers." in summary.narrative
-    assert cheap.seen
-    assert not talks.seen
-
-
 def named(name: str) -> ArcSettings:
     return ArcSettings(summary=SummarySettings(llm_model=name))
-
-
-PACKAGE = """
-from llama_index.core.llms.mock import MockLLM
-print("imported")
-class OpenAI(MockLLM):
-    api_key: str = "none"
-    def complete(self, prompt, formatted=False, **kwargs):
-        from llama_index.core.base.llms.types import CompletionResponse
-        return CompletionResponse(text='{"facts": [], "narrative": "Written by the default."}')
-"""
-
-PROGRAM = """
-from arc_common import Message
-from arc_common.settings import ArcSettings, SummarySettings
-from llamaindex_arc import open_engine
-with open_engine(settings=ArcSettings(summary=SummarySettings(llm_model="default"))) as engine:
-    print("opened")
-    session = engine.session("s")
-    session.append([Message(role, f"{role} says {n}") for n in range(15) for role in ("user", "assistant")])
-    engine.flush(30)
-    print(session.summary().narrative)
-"""
-
-
-def test_a_model_is_made_by_its_name_when_it_is_needed(tmp_path: Path) -> None:
-    """By LlamaIndex's own factory, and not when the engine is opened."""
-    package = tmp_path / "llama_index" / "llms" / "openai"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(PACKAGE)
-    (package / "utils.py").write_text("def validate_openai_api_key(key): pass\n")
-    printed = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": f"{tmp_path}:{Path.cwd()}", "PATH": ""},
-    ).stdout
-    assert printed.split("\n")[:2] == ["opened", "imported"]
-    assert "Written by the default." in printed
 
 
 @pytest.mark.parametrize("name", ["gpt-4o-mini", "openai:gpt-4o-mini", "local"])
@@ -343,3 +235,99 @@ def test_a_name_that_means_nothing_to_llamaindex_is_refused(name: str) -> None:
     """When the engine is opened, with what to do instead."""
     with pytest.raises(ConfigurationError, match="summary_llm="):
         open_engine(settings=named(name))
+
+
+WITH_USER: dict[str, Any] = {"facts_role": "user"}
+
+
+def test_facts_open_the_first_question(engine: ContextEngine) -> None:
+    """As a block of their own; the question's own blocks follow, and no system message is left."""
+    first, *others = summarised(engine, **WITH_USER).get()
+    memory, *own = first.blocks
+    assert first.role is MessageRole.USER
+    assert isinstance(memory, TextBlock)
+    assert memory.text.startswith("<arc:memory>\n")
+    assert memory.text.endswith("\n</arc:memory>\n\n")
+    assert ChatMessage(role=first.role, blocks=own) in told(25)
+    assert MessageRole.SYSTEM not in {message.role for message in others}
+
+
+def test_instructions_stay_in_the_system_message(engine: ContextEngine) -> None:
+    """Only what was said by others leaves it."""
+    first, second, *_ = summarised(engine, [system("Be kind."), *told(25)], **WITH_USER).get()
+    assert (first.role, first.content) == (MessageRole.SYSTEM, "Be kind.")
+    assert text_of(second).startswith("<arc:memory>\n")
+
+
+def test_the_engines_setting_holds_where_nothing_is_said() -> None:
+    """And what is said to one memory goes along when it is copied or serialised."""
+    with open_engine(settings=ArcSettings(context=ContextSettings(facts_role="user"))) as engine:
+        assert summarised(engine).get()[0].role is MessageRole.USER
+        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", facts_role="system")
+        for other in (
+            memory,
+            copy.deepcopy(memory),
+            ArcChatMemoryBuffer.from_string(memory.to_string(), engine=engine),
+        ):
+            assert other.get()[0].role is MessageRole.SYSTEM
+
+
+@pytest.mark.parametrize("placement", ["tool", "", True, 3])
+def test_other_places_are_refused(engine: ContextEngine, placement: Any) -> None:
+    """Before anything is read."""
+    with pytest.raises(InvalidInputError, match=r'facts_role: .*"system", "user" or None'):
+        ArcChatMemoryBuffer.from_defaults(engine=engine, facts_role=placement)
+
+
+@given(limit=st.integers(60, 3_000), taken=st.integers(0, 500), instructed=st.booleans())
+@settings(max_examples=10)
+def test_the_limit_holds_there_too(limit: int, taken: int, instructed: bool) -> None:
+    """Whatever the limit is."""
+    with open_engine() as engine:
+        start = [system("Be kind.")] if instructed else []
+        memory = summarised(engine, [*start, *told(25)], token_limit=limit, **WITH_USER)
+        assert sum(message_tokens(engine.token_counter, to_arc(message)) for message in memory.get()) <= limit
+        assert memory.get(initial_token_count=taken)[-2:] == told(25)[-2:] or taken
+
+
+@pytest.mark.parametrize("instructed", [False, True])
+@pytest.mark.parametrize("through", [list, copy.deepcopy, through_json])
+def test_handing_it_back_changes_nothing(
+    engine: ContextEngine,
+    through: Callable[[list[ChatMessage]], list[ChatMessage]],
+    instructed: bool,
+) -> None:
+    """It is known again, whichever memory gets it; what it stands for stays, and so do the objects handed back."""
+    memory = summarised(engine, [*([system("Be kind.")] if instructed else []), *told(25)], **WITH_USER)
+    before, shown = memory.get_all(), through(memory.get())
+    given = copy.deepcopy(shown)
+    memory.set(shown)
+    assert memory.get_all() == before
+    asyncio.run(ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s").aset(shown))
+    assert memory.get_all() == before
+    assert shown == given
+    memory.set([*shown[:-2], user("Another question?"), assistant("Another answer.")])
+    assert said(memory.get_all()) == [*said(before)[:-2], "Another question?", "Another answer."]
+
+
+def test_it_is_not_stored_with_the_question_that_carries_it(engine: ContextEngine) -> None:
+    """An agent that puts what it got stores the question as it was asked."""
+    memory = summarised(engine, **WITH_USER)
+    carrier = memory.get()[0]
+    memory.put(carrier)
+    assert memory.get_all()[-1].blocks == carrier.blocks[1:]
+
+
+def test_a_user_may_say_what_opens_a_question(engine: ContextEngine) -> None:
+    """A question of nothing else, or with it somewhere else, is a question."""
+    memory = summarised(engine, **WITH_USER)
+    block = memory.get()[0].blocks[0]
+    assert isinstance(block, TextBlock)
+    for message in (
+        ChatMessage(role=MessageRole.USER, blocks=[block]),
+        ChatMessage(role=MessageRole.USER, blocks=[TextBlock(text="see:"), block]),
+        ChatMessage(role=MessageRole.USER, blocks=[TextBlock(text=block.text + "!"), block]),
+        ChatMessage(role=MessageRole.ASSISTANT, blocks=[block, block]),
+    ):
+        memory.put(message)
+        assert memory.get_all()[-1] == message

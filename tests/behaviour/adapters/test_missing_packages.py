@@ -1,0 +1,70 @@
+"""Where a framework's package is missing or too old, the error says what to install."""
+
+import subprocess
+import sys
+
+import pytest
+
+WITHOUT_LANGCHAIN_CORE = """
+import sys
+sys.modules["langchain_core"] = None
+for module in ("langchain_arc", "langchain_arc.memory", "langchain_arc.models"):
+    try:
+        __import__(module)
+    except ImportError as error:
+        print(error)
+"""
+WITHOUT_LANGCHAIN = """
+import sys
+sys.modules["langchain"] = None
+import langchain_arc
+from arc_common import ArcSettings, MissingDependencyError
+langchain_arc.with_arc_memory
+try:
+    langchain_arc.ArcMemoryMiddleware
+except ImportError as error:
+    print(error)
+try:
+    langchain_arc.open_engine(settings=ArcSettings(summary={"llm_model": "gpt-cheap"}))
+except MissingDependencyError as error:
+    print(error)
+"""
+WITH_ANOTHER_LLAMA_INDEX = """
+import llama_index.core.base.llms.types as types
+del types.BaseContentBlock
+try:
+    import llamaindex_arc
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (WITHOUT_LANGCHAIN_CORE, {"pip install -U 'arc-context-engine[langchain]'": 3}),
+        (
+            WITHOUT_LANGCHAIN,
+            {
+                "ArcMemoryMiddleware needs the package 'langchain'": 1,
+                "pip install -U 'arc-context-engine[agents]'": 2,
+                "summary.llm_model": 1,
+            },
+        ),
+        (
+            WITH_ANOTHER_LLAMA_INDEX,
+            {
+                "cannot import name 'BaseContentBlock'": 1,
+                "not installed": 0,
+                "pip install -U 'arc-context-engine[llamaindex]'": 1,
+            },
+        ),
+    ],
+    ids=["no langchain-core", "no langchain", "another release of LlamaIndex"],
+)
+def test_the_error_names_what_to_install(program: str, said: dict[str, int]) -> None:
+    """Whatever doesn't need the package works; a release that lacks a name is not called "not installed"."""
+    printed = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert {text: printed.count(text) for text in said} == said

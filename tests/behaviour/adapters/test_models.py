@@ -1,0 +1,177 @@
+"""A framework's models serve arc's engine, and arc's serve the framework."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.embeddings import MockEmbedding
+from llama_index.core.llms.mock import MockFunctionCallingLLM
+
+import langchain_arc
+import llamaindex_arc
+from arc_common import ConfigurationError, ContextEngine, HeuristicTokenCounter, InvalidInputError, Message, Role
+from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
+from langchain_arc import ArcChatModel, LangChainChatModel, LangChainEmbedder
+from llamaindex_arc import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder
+
+
+class Says:
+    """An arc chat model that says one text, and counts how often it is asked."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked = 0
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        self.asked += 1
+        return self.text
+
+
+class AskedInLangChain(DeterministicFakeEmbedding):
+    """A model that embeds questions in its own way."""
+
+    size: int = 3
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 0.0, 0.0]
+
+
+class AskedInLlamaIndex(MockEmbedding):
+    """A model that embeds questions in its own way."""
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return [1.0, 0.0, 0.0]
+
+
+def _langchain_llm(answer: Callable[[], str]) -> Any:
+    return RunnableLambda(lambda _: AIMessage(answer()))
+
+
+def _llamaindex_llm(answer: Callable[[], str]) -> Any:
+    return MockFunctionCallingLLM(
+        response_generator=lambda *_, **__: ChatMessage(role=MessageRole.ASSISTANT, content=answer()),
+        is_chat_model=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A framework's models, and arc's classes around them."""
+
+    open_engine: Callable[..., ContextEngine]
+    llm: Callable[[Callable[[], str]], Any]
+    embeddings: Callable[[], Any]
+    chat_model: Callable[..., Any]
+    embedder: Callable[..., Any]
+    embeddings_argument: str
+    streamed: Callable[[Says], Iterator[str]]
+    arc_model: Callable[..., Any]
+
+
+FRAMEWORKS = {
+    "LangChain": Framework(
+        langchain_arc.open_engine,
+        _langchain_llm,
+        AskedInLangChain,
+        LangChainChatModel,
+        LangChainEmbedder,
+        "embeddings",
+        lambda model: (str(chunk.text) for chunk in ArcChatModel(chat_model=model).stream("x?")),
+        lambda model: ArcChatModel(chat_model=model),
+    ),
+    "LlamaIndex": Framework(
+        llamaindex_arc.open_engine,
+        _llamaindex_llm,
+        lambda: AskedInLlamaIndex(embed_dim=3),
+        LlamaIndexChatModel,
+        LlamaIndexEmbedder,
+        "embed_model",
+        lambda model: (piece.delta or "" for piece in ArcLLM(model).stream_complete("x?")),
+        ArcLLM,
+    ),
+}
+frameworks = pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=FRAMEWORKS)
+
+
+@frameworks
+def test_a_model_answers_or_raises(framework: Framework) -> None:
+    """A failure is never an answer."""
+
+    def fail() -> str:
+        raise TimeoutError("no answer in time")
+
+    asked = [Message(Role.SYSTEM, "Be kind."), Message(Role.USER, "What?")]
+    model = framework.chat_model(framework.llm(lambda: "It is 42."))
+    assert isinstance(model, ChatModel)
+    assert model.complete(asked) == "It is 42."
+    with pytest.raises(TimeoutError, match="no answer in time"):
+        framework.chat_model(framework.llm(fail)).complete(asked)
+
+
+@frameworks
+def test_texts_are_embedded_in_order_and_questions_in_their_own_way(framework: Framework) -> None:
+    """Each text has one vector of plain numbers; the embedder may be named."""
+    embedder = framework.embedder(framework.embeddings(), name="mine")
+    assert isinstance(embedder, Embedder)
+    assert isinstance(embedder, QueryEmbedder)
+    vectors = embedder.embed(("a", "b"))
+    assert [len(vector) for vector in vectors] == [3, 3]
+    assert {type(number) for vector in vectors for number in vector} == {float}
+    assert vectors == [embedder.embed([text])[0] for text in "ab"]
+    assert embedder.embed([]) == []
+    assert embedder.embed_query("a") == [1.0, 0.0, 0.0]
+    assert embedder.name == "mine"
+
+
+@frameworks
+@settings(max_examples=10)
+@given(text=st.text(max_size=40))
+def test_a_stream_adds_up_to_the_answer(framework: Framework, text: str) -> None:
+    """Arc's model streams word by word, whatever white space is in the answer."""
+    assert "".join(framework.streamed(Says(text))) == text
+    words = [word for word in framework.streamed(Says("a few  words")) if word]
+    assert [word.strip() for word in words] == ["a", "few", "words"]
+
+
+@frameworks
+@pytest.mark.parametrize("kind", ["the framework's", "arc's", "none"])
+def test_open_engine_takes_models_of_both_kinds(framework: Framework, kind: str) -> None:
+    """The framework's models are wrapped, arc's are taken as they are, and none is needed."""
+    model = Says('[{"content": "User lives in Busan.", "importance": 0.9}]')
+    embeddings = framework.embeddings_argument
+    models: dict[str, Any] = {
+        "the framework's": {
+            "llm": framework.llm(lambda: model.complete([])),
+            embeddings: framework.embeddings(),
+        },
+        "arc's": {"llm": model, embeddings: framework.embedder(framework.embeddings(), name="mine")},
+        "none": {},
+    }
+    counter = HeuristicTokenCounter()
+    with framework.open_engine(token_counter=counter, **models[kind]) as engine:
+        assert engine.token_counter is counter
+        engine.documents.add(["The harbour opens at nine."])
+        (found,) = engine.documents.search("harbour")
+        assert ("vector" in found.score_parts) is (kind != "none")
+        engine.memories(user_id="ann").extract("I live in Busan: the User lives in Busan.")
+    assert bool(model.asked) is (kind != "none")
+
+
+@frameworks
+def test_what_is_no_model_is_refused(framework: Framework) -> None:
+    """The error names the argument; an address that no store has is refused, too."""
+    with pytest.raises(InvalidInputError, match="llm"):
+        framework.open_engine(llm="gpt-5")
+    with pytest.raises(InvalidInputError, match=framework.embeddings_argument):
+        framework.open_engine(**{framework.embeddings_argument: [0.5]})
+    with pytest.raises(ValueError, match="chat_model"):
+        framework.arc_model("gpt-5")
+    with pytest.raises(ConfigurationError):
+        framework.open_engine("mongodb://localhost")
