@@ -231,55 +231,45 @@ def test_every_connection_is_durable_and_secure(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("how", ["remove", "clear", "delete", "cap", "revision"])
-def test_deleted_text_is_not_in_the_file(tmp_path: Path, how: str) -> None:
+def test_deleted_text_is_not_in_the_file(tmp_path: Path) -> None:
     """After a checkpoint, text that was removed is in no page of the file."""
-    path = tmp_path / "arc.db"
-    store = SqlStore(f"sqlite:///{path}")
     secret = "the secret of the golden goose"
-    store.append(KEY, [counted(f"m{n}", f"{secret} {n} " * 50) for n in range(40)])
-    removals: dict[str, Callable[[], object]] = {
-        "remove": lambda: store.remove(KEY, [f"m{n}" for n in range(40)]),
-        "clear": lambda: store.delete(KEY, keep_session=True),
-        "delete": lambda: store.delete(KEY),
-        "cap": lambda: store.append(KEY, [counted("new")], max_messages=1),
-        "revision": lambda: store.append(KEY, [counted(f"m{n}", "nothing") for n in range(40)]),
-    }
-    removals[how]()
-    with sqlite3.connect(path) as other:
-        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    other.close()
-    assert secret.encode() not in path.read_bytes()
-    store.close()
-    assert [one.name for one in tmp_path.iterdir()] == ["arc.db"]
+    names = [f"m{n}" for n in range(40)]
+    removals: list[Callable[[SqlStore], object]] = [
+        lambda store: store.remove(KEY, names),
+        lambda store: store.delete(KEY, keep_session=True),
+        lambda store: store.delete(KEY),
+        lambda store: store.append(KEY, [counted("new")], max_messages=1),
+        lambda store: store.append(KEY, [counted(name, "nothing") for name in names]),
+    ]
+    for number, remove in enumerate(removals):
+        path = tmp_path / f"{number}.db"
+        store = SqlStore(f"sqlite:///{path}")
+        store.append(KEY, [counted(name, f"{secret} {name} " * 50) for name in names])
+        remove(store)
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert secret.encode() not in path.read_bytes(), number
+        store.close()
+    assert sorted(one.name for one in tmp_path.iterdir()) == [f"{number}.db" for number in range(5)]
 
 
 # What goes wrong
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda folder: folder,
-        lambda folder: folder / "missing" / "arc.db",
-        lambda folder: _garbage(folder / "garbage.db"),
-        lambda folder: _garbage(folder / "short.db", b"x" * 10),
-        lambda folder: _truncated(folder / "cut.db"),
-    ],
-    ids=["a folder", "in a missing folder", "garbage", "too short", "cut off"],
-)
-def test_a_file_that_is_no_database(tmp_path: Path, make: Callable[[Path], Path]) -> None:
-    """One clear error that names the file, for reading and writing, and nothing is changed."""
-    path = make(tmp_path)
-    before = path.read_bytes() if path.is_file() else None
-    store = SqlStore(f"sqlite:///{path}")
-    for call in reading_and_writing(store):
-        with pytest.raises(StoreUnavailableError) as caught:
-            call()
-        assert path.name in str(caught.value)
-        assert caught.value.__cause__ is not None
-    store.close()
-    assert (path.read_bytes() if path.is_file() else None) == before
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    """One clear error names the file, for reading and writing, and nothing is changed."""
+    garbage, short = _garbage(tmp_path / "garbage.db"), _garbage(tmp_path / "short.db", b"x" * 10)
+    for path in (tmp_path, tmp_path / "missing" / "arc.db", garbage, short, _truncated(tmp_path / "cut.db")):
+        before = path.read_bytes() if path.is_file() else None
+        store = SqlStore(f"sqlite:///{path}")
+        for call in reading_and_writing(store):
+            with pytest.raises(StoreUnavailableError) as caught:
+                call()
+            assert path.name in str(caught.value)
+            assert caught.value.__cause__ is not None
+        store.close()
+        assert (path.read_bytes() if path.is_file() else None) == before
 
 
 def _garbage(path: Path, content: bytes = b"this is no database" * 500) -> Path:
@@ -315,20 +305,15 @@ def test_a_file_without_permission(helper: Helper, tmp_path: Path, mode: int) ->
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "", "nonsense", "mysql://u:secret@h/d", "postgresql+asyncpg://u:secret@h/d", "sqlite+aiosqlite:///x.db",
-        "redis://h", "postgresql+psycopg://u:secret@h:port/d", 5, None, b"sqlite://",
-        "postgresql+psycopg2://u:secret@h/d",
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_wrong_address(url: object) -> None:
+def test_a_wrong_address() -> None:
     """What is no address of ours is refused before anything is opened, with what is allowed and no password."""
-    with pytest.raises(ConfigurationError, match="sqlite") as caught:
-        SqlStore(url)  # type: ignore[arg-type]  # that is the point
-    assert "secret" not in str(caught.value)
+    for url in (
+        "", "nonsense", "mysql://u:secret@h/d", "postgresql+asyncpg://u:secret@h/d", "sqlite+aiosqlite:///x.db",
+        "redis://h", "postgresql+psycopg://u:secret@h:port/d", 5, None, b"sqlite://", "postgresql+psycopg2://u:secret@h/d",
+    ):  # fmt: skip
+        with pytest.raises(ConfigurationError, match="sqlite") as caught:
+            SqlStore(url)  # type: ignore[arg-type]  # that is the point
+        assert "secret" not in str(caught.value)
 
 
 def test_an_unreachable_server() -> None:

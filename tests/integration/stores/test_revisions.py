@@ -3,6 +3,7 @@
 import threading
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import psycopg
@@ -47,27 +48,25 @@ def stretches(store: SqlStore) -> list[tuple[int, int, int, bool]]:
     return [(one.level, one.start, one.end, bool(one.narrative)) for one in store.summaries.segments(SHARED)]
 
 
-@pytest.mark.parametrize(
-    "beside",
-    [
-        [with_metadata(counted("m6", "6"))],
-        [counted("m6", "6"), counted("new")],
-        [counted("m12", "other")],
-        [counted("m2", "once more")],
-    ],
-    ids=["one with new metadata", "a known and a new one", "one that is not summarised", "another revision of it"],
-)
-@pytest.mark.parametrize("cap", [None, 20])
-def test_only_what_was_made_from_the_revised_message_is_undone(
-    sql_store: SqlStore, beside: list[CountedMessage], cap: int | None
-) -> None:
-    summarised(sql_store)
-    sql_store.append(SHARED, [counted("m2", "other"), *beside], max_messages=cap)
-    assert stretches(sql_store) == [(0, 1, 4, False), (0, 5, 8, True)]
-    assert [fact.id for fact in sql_store.summaries.facts(SHARED)] == ["f5"]
-    state = sql_store.summaries.state(SHARED, limit=0)
-    assert state.view is not None
-    assert state.view.stale
+BESIDE = {
+    "one with new metadata": [with_metadata(counted("m6", "6"))],
+    "a known and a new one": [counted("m6", "6"), counted("new")],
+    "one that is not summarised": [counted("m12", "other")],
+    "another revision of it": [counted("m2", "once more")],
+}
+
+
+def test_only_what_was_made_from_the_revised_message_is_undone(sql_store: SqlStore) -> None:
+    """Whatever else the append holds, the other summaries and facts stay."""
+    for (what, beside), cap in product(BESIDE.items(), (None, 20)):
+        summarised(sql_store)
+        sql_store.append(SHARED, [counted("m2", "other"), *beside], max_messages=cap)
+        assert stretches(sql_store) == [(0, 1, 4, False), (0, 5, 8, True)], what
+        assert [fact.id for fact in sql_store.summaries.facts(SHARED)] == ["f5"], what
+        view = sql_store.summaries.state(SHARED, limit=0).view
+        assert view is not None
+        assert view.stale, what
+        sql_store.delete(SHARED)
 
 
 def test_a_block_without_its_leaves_is_undone_too(sql_store: SqlStore) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 
@@ -123,26 +124,22 @@ def test_nothing_is_written_if_one_can_t_be(index: HybridIndex) -> None:
     assert index.count() == len(DOCUMENTS)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        IndexEntry("w", "w", vector=[1, 0], embedder="words"),
-        IndexEntry("w", "w", vector=[1, 0, 0], embedder="other"),
-    ],
-    ids=["dimension", "embedder"],
-)
-@pytest.mark.parametrize("is_empty", [True, False], ids=["empty", "filled"])
-@pytest.mark.parametrize("embeds", [True, False], ids=["embedding", "plain"])
-def test_nothing_is_written_if_a_vector_can_t_be(wrong: IndexEntry, *, is_empty: bool, embeds: bool) -> None:
-    store, embedder = SqlIndexStore.open(), WordEmbedder()
-    held = [] if is_empty else [IndexEntry("held", "a cat", vector=[1, 0, 0], embedder="words")]
-    HybridIndex(store).add(held)
-    right = [IndexEntry(f"r{n}", "a dog", vector=[0, 1, 0], embedder="words") for n in range(4)]
-    index = HybridIndex(store, embedder=embedder if embeds else None, batch_size=2)
-    with pytest.raises(InvalidInputError):
-        index.add([*right, Document("a bird"), wrong])
-    assert index.count() == len(held)
-    assert embedder.asked == []
+def test_nothing_is_written_if_a_vector_can_t_be() -> None:
+    """However many items come before it: one of another dimension or embedder is refused before anything is stored."""
+    short, other = (
+        IndexEntry("w", "w", vector=[1, 0], embedder="words"),  # type: ignore[arg-type]
+        IndexEntry("w", "w", vector=[1, 0, 0], embedder="other"),  # type: ignore[arg-type]
+    )
+    right = [IndexEntry(f"r{n}", "a dog", vector=[0, 1, 0], embedder="words") for n in range(4)]  # type: ignore[arg-type]
+    cat = IndexEntry("held", "a cat", vector=[1, 0, 0], embedder="words")  # type: ignore[arg-type]
+    for wrong, held, embeds in product((short, other), ([], [cat]), (True, False)):
+        store, embedder = SqlIndexStore.open(), WordEmbedder()
+        HybridIndex(store).add(held)
+        index = HybridIndex(store, embedder=embedder if embeds else None, batch_size=2)
+        with pytest.raises(InvalidInputError):
+            index.add([*right, Document("a bird"), wrong])
+        assert index.count() == len(held)
+        assert embedder.asked == []
 
 
 def test_vectors_of_another_dimension_are_left_out() -> None:

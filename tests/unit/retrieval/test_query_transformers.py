@@ -26,12 +26,24 @@ HISTORY = [
     Message("assistant", "It is small."),
 ]
 UNUSABLE = [
-    pytest.param(ReplyingChatModel([""]), id="empty"),
-    pytest.param(ReplyingChatModel(["I'm sorry, I can't help with that."]), id="refusal"),
-    pytest.param(ReplyingChatModel(["죄송하지만 도와드릴 수 없습니다."]), id="Korean refusal"),
-    pytest.param(FailingChatModel(RuntimeError("down")), id="down"),
-    pytest.param(FailingChatModel(ValueError("x" * 10_000)), id="long error"),
+    ReplyingChatModel([""]),
+    ReplyingChatModel(["I'm sorry, I can't help with that."]),
+    ReplyingChatModel(["죄송하지만 도와드릴 수 없습니다."]),
+    FailingChatModel(RuntimeError("down")),
+    FailingChatModel(ValueError("x" * 10_000)),
 ]
+
+
+def test_the_question_is_searched_for_as_it_is_if_the_model_fails():
+    """A model that fails, refuses or says nothing is counted; one that writes an essay is not searched for."""
+    for model in UNUSABLE:
+        observer = CountingObserver()
+        assert HyDEQueryTransformer(model, settings=ONCE, observer=observer).transform("How heavy?") == ["How heavy?"]
+        follow_up = ConversationAwareQueryTransformer(model, settings=ONCE, observer=observer)
+        assert follow_up.transform("How much does it cost?", history=HISTORY) == ["How much does it cost?"]
+        assert observer.counts["hyde.fallbacks"] == observer.counts["standalone.fallbacks"] == 1
+    essay = ConversationAwareQueryTransformer(ReplyingChatModel(["The camera costs a lot. " * 40]))
+    assert essay.transform("How much does it cost?", history=HISTORY) == ["How much does it cost?"]
 
 
 def test_hyde_searches_for_an_answer_too():
@@ -39,13 +51,6 @@ def test_hyde_searches_for_an_answer_too():
     model = ReplyingChatModel(['```text\nPassage: "The Nova X2 weighs 300 grams."\n```'])
     queries = HyDEQueryTransformer(model).transform("How heavy is the Nova X2?")
     assert queries == ["How heavy is the Nova X2?", "The Nova X2 weighs 300 grams."]
-
-
-@pytest.mark.parametrize("model", UNUSABLE)
-def test_hyde_falls_back_to_the_question(model):
-    observer = CountingObserver()
-    assert HyDEQueryTransformer(model, settings=ONCE, observer=observer).transform("How heavy?") == ["How heavy?"]
-    assert observer.counts["hyde.fallbacks"] == 1
 
 
 def test_a_follow_up_is_rewritten():
@@ -59,40 +64,22 @@ def test_a_follow_up_is_rewritten():
     assert "secret" not in request[1].text
 
 
-@pytest.mark.parametrize("model", UNUSABLE)
-def test_a_follow_up_is_searched_for_as_it_is_if_the_model_fails(model):
-    """On any error, and where there is no question; a counter says so."""
-    observer = CountingObserver()
-    transformer = ConversationAwareQueryTransformer(model, settings=ONCE, observer=observer)
-    assert transformer.transform("How much does it cost?", history=HISTORY) == ["How much does it cost?"]
-    assert observer.counts["standalone.fallbacks"] == 1
-
-
-def test_an_essay_is_no_question():
-    transformer = ConversationAwareQueryTransformer(ReplyingChatModel(["The camera costs a lot. " * 40]))
-    assert transformer.transform("How much does it cost?", history=HISTORY) == ["How much does it cost?"]
-
-
-@pytest.mark.parametrize(
-    ("question", "history", "turns"),
-    [
-        pytest.param("How much does it cost?", [], 5, id="no history"),
-        pytest.param("How much does it cost?", HISTORY, 0, id="no turns wanted"),
-        pytest.param(
-            "How much does it cost?", [Message("system", "Be kind."), Message("user", " ")], 5, id="none said"
-        ),
-        pytest.param("What does the Nova X2 camera cost?", HISTORY, 5, id="stands alone"),
-        pytest.param("  ", HISTORY, 5, id="no question"),
-    ],
-)
-def test_no_model_is_asked_without_need(question, history, turns):
-    model = ReplyingChatModel(["?"])
-    transformer = ConversationAwareQueryTransformer(model, max_history_turns=turns)
-    assert transformer.transform(question, history=history) == [question]
-    rules = RuleBasedConversationTransformer(max_history_turns=turns)
-    assert rules.transform(question, history=history) == [question]
-    assert HyDEQueryTransformer(model).transform("  ") == ["  "]
-    assert model.requests == []
+def test_no_model_is_asked_without_need():
+    silent = [Message("system", "Be kind."), Message("user", " ")]
+    for question, history, turns in [
+        ("How much does it cost?", [], 5),
+        ("How much does it cost?", HISTORY, 0),
+        ("How much does it cost?", silent, 5),
+        ("What does the Nova X2 camera cost?", HISTORY, 5),
+        ("  ", HISTORY, 5),
+    ]:
+        model = ReplyingChatModel(["?"])
+        transformer = ConversationAwareQueryTransformer(model, max_history_turns=turns)
+        assert transformer.transform(question, history=history) == [question]
+        rules = RuleBasedConversationTransformer(max_history_turns=turns)
+        assert rules.transform(question, history=history) == [question]
+        assert HyDEQueryTransformer(model).transform("  ") == ["  "]
+        assert model.requests == []
 
 
 def test_only_the_last_turns_are_shown():
@@ -125,52 +112,32 @@ def test_one_guarded_model_serves_all():
     assert observer.counts["chat.refused"] == 2
 
 
-@pytest.mark.parametrize(
-    "transformer",
-    [
-        HyDEQueryTransformer(ReplyingChatModel(["x"])),
-        ConversationAwareQueryTransformer(ReplyingChatModel(["x"])),
-        RuleBasedConversationTransformer(),
-    ],
-    ids=lambda transformer: type(transformer).__name__,
-)
-def test_each_is_a_query_transformer(transformer):
-    assert isinstance(transformer, QueryTransformer)
+def test_each_refuses_what_is_no_question_no_conversation_and_no_model():
+    asking = ConversationAwareQueryTransformer(ReplyingChatModel(["A question?"]))
+    transformers = [HyDEQueryTransformer(ReplyingChatModel(["x"])), asking, RuleBasedConversationTransformer()]
+    assert all(isinstance(transformer, QueryTransformer) for transformer in transformers)
+    for wrong in (None, b"text", 5, ["text"]):
+        for transformer in transformers:
+            with pytest.raises(InvalidInputError, match="query"):
+                transformer.transform(wrong)
+        for transformer in transformers[1:]:
+            with pytest.raises(InvalidInputError, match="history"):
+                transformer.transform("And to Seoul?", history=wrong)
+    for wrong in (None, "model", len):
+        for cls in (HyDEQueryTransformer, ConversationAwareQueryTransformer):
+            with pytest.raises(InvalidInputError, match="chat_model"):
+                cls(wrong)
 
 
-@pytest.mark.parametrize("wrong", [-1, None, "5", True, 2.5, float("nan")], ids=repr)
-def test_useless_numbers_are_refused(wrong):
-    with pytest.raises(InvalidInputError, match="max_history_turns"):
-        RuleBasedConversationTransformer(max_history_turns=wrong)
-    with pytest.raises(InvalidInputError, match="max_history_turns"):
-        ConversationAwareQueryTransformer(ReplyingChatModel(["x"]), max_history_turns=wrong)
-    for words in (wrong, 0):
-        with pytest.raises(InvalidInputError, match="max_words"):
-            RuleBasedConversationTransformer(max_words=words)
-
-
-TRANSFORMERS = [
-    HyDEQueryTransformer(ReplyingChatModel(["An answer."])),
-    ConversationAwareQueryTransformer(ReplyingChatModel(["A question?"])),
-    RuleBasedConversationTransformer(),
-]
-
-
-@pytest.mark.parametrize("transformer", TRANSFORMERS, ids=lambda transformer: type(transformer).__name__)
-@pytest.mark.parametrize("wrong", [None, b"text", 5, ["text"]], ids=repr)
-def test_what_is_no_question_is_refused(transformer, wrong):
-    with pytest.raises(InvalidInputError, match="query"):
-        transformer.transform(wrong)
-    if transformer in TRANSFORMERS[1:]:
-        with pytest.raises(InvalidInputError, match="history"):
-            transformer.transform("And to Seoul?", history=wrong)
-
-
-@pytest.mark.parametrize("cls", [HyDEQueryTransformer, ConversationAwareQueryTransformer])
-@pytest.mark.parametrize("wrong", [None, "model", len], ids=repr)
-def test_what_is_no_model_is_refused(cls, wrong):
-    with pytest.raises(InvalidInputError, match="chat_model"):
-        cls(wrong)
+def test_useless_numbers_are_refused_by_name():
+    for wrong in (-1, None, "5", True, 2.5, float("nan")):
+        with pytest.raises(InvalidInputError, match="max_history_turns"):
+            RuleBasedConversationTransformer(max_history_turns=wrong)
+        with pytest.raises(InvalidInputError, match="max_history_turns"):
+            ConversationAwareQueryTransformer(ReplyingChatModel(["x"]), max_history_turns=wrong)
+        for words in (wrong, 0):
+            with pytest.raises(InvalidInputError, match="max_words"):
+                RuleBasedConversationTransformer(max_words=words)
 
 
 LEANING = """

@@ -100,20 +100,17 @@ def test_of_equally_good_sentences_the_later_one_counts() -> None:
     assert "22" in model.complete(shown)
 
 
-@pytest.mark.parametrize(
-    "messages",
-    [
+def test_what_states_nothing_is_no_answer() -> None:
+    """Instructions and questions are not quoted, and an empty question has no answer."""
+    code = Message(Role.SYSTEM, "The gate code is 11.")
+    for messages in (
         [],
-        [Message(Role.SYSTEM, "The gate code is 11.")],
-        [Message(Role.SYSTEM, "The gate code is 11."), Message(Role.USER, "What is the gate code?")],
+        [code],
+        [code, Message(Role.USER, "What is the gate code?")],
         conversation("What is the gate code?", "Which gate code?", "What is the gate code?"),
         conversation("The gate code is 11.", "Noted.", ""),
-    ],
-    ids=["nothing", "no user", "system message", "questions only", "empty question"],
-)
-def test_what_states_nothing_is_no_answer(messages: list[Message]) -> None:
-    """Instructions and questions are not quoted, and an empty question has no answer."""
-    assert model.complete(messages) == UNKNOWN
+    ):
+        assert model.complete(messages) == UNKNOWN
 
 
 texts = st.text(st.sampled_from("ab1-한글.?! \n"), max_size=40) | st.text(max_size=30)

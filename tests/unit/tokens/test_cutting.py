@@ -133,30 +133,24 @@ def open_fence(text: str) -> str | None:
     return marks
 
 
-@pytest.mark.parametrize(
-    ("text", "most", "head"),
-    [
-        pytest.param("one two three four", 28, "one two three... [truncated]", id="behind a word"),
-        pytest.param("订单星期一到，请准备好", 20, "订单星期一... [truncated]", id="no spaces"),
-        pytest.param("OK 订单星期一到，请准备好", 20, "OK 订单... [truncated]", id="no way back to the last space"),
-        pytest.param("คำสั่งซื้อจะมาถึงวันจันทร์", 23, "คำสั่ง... [truncated]", id="no spaces, and marks"),
-        pytest.param("👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧", 28, "👩‍👩‍👧👩‍👩‍👧... [truncated]", id="a family is one character"),
-        pytest.param(
-            "See:\n```py\nx = 1\ny = 2\nz = 3\n```\nand so on",
-            40,
-            "See:\n```py\nx = 1\n```\n... [truncated]",
-            id="a fence is closed",
-        ),
-        pytest.param("See:\n```python\nx = 1\n```\n", 24, "See:... [truncated]", id="a fence without code goes"),
-        pytest.param(
-            "```\nx = 1\n" + "`" * 200 + "\nmore", 120, "```\nx = 1\n```\n... [truncated]", id="a long closing line"
-        ),
-        pytest.param("a" * 30, 15, None, id="no room"),
-        pytest.param("   \n\n  " * 10, 40, None, id="nothing but space"),
-    ],
-)
-def test_heads(text, most, head):
-    assert CuttableText(text).head(most) == head
+HEADS = [
+    ("one two three four", 28, "one two three... [truncated]"),
+    ("订单星期一到，请准备好", 20, "订单星期一... [truncated]"),
+    ("OK 订单星期一到，请准备好", 20, "OK 订单... [truncated]"),
+    ("คำสั่งซื้อจะมาถึงวันจันทร์", 23, "คำสั่ง... [truncated]"),
+    ("👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧", 28, "👩‍👩‍👧👩‍👩‍👧... [truncated]"),
+    ("See:\n```py\nx = 1\ny = 2\nz = 3\n```\nand so on", 40, "See:\n```py\nx = 1\n```\n... [truncated]"),
+    ("See:\n```python\nx = 1\n```\n", 24, "See:... [truncated]"),
+    ("```\nx = 1\n" + "`" * 200 + "\nmore", 120, "```\nx = 1\n```\n... [truncated]"),
+    ("a" * 30, 15, None),
+    ("   \n\n  " * 10, 40, None),
+]
+
+
+def test_a_head_ends_behind_a_word_and_closes_its_fence():
+    """Scripts without spaces are cut between characters; a head without room or code is none."""
+    for text, most, head in HEADS:
+        assert CuttableText(text).head(most) == head, text
 
 
 def test_a_head_of_a_huge_text_of_marks_takes_no_time():
