@@ -1,6 +1,5 @@
 """Requests for better queries, and what is read of the answers."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,32 +24,30 @@ def test_question_and_conversation_are_data(question, said):
     assert [name for name, _ in parse_fences(render_hypothetical_answer_request(question)[1].text)[1]] == ["question"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        pytest.param("How much is the Nova X2?", "How much is the Nova X2?", id="plain"),
-        pytest.param("```\nHow much is\nthe Nova X2?\n```", "How much is the Nova X2?", id="fence"),
-        pytest.param('Standalone question: "How much?"', "How much?", id="label and quotes"),
-        pytest.param("**Rewritten question:** How much?", "How much?", id="bold label"),
-        pytest.param("Here is the rewritten question: How much?", "How much?", id="prose label"),
-        pytest.param("질문: 노바 X2는 얼마예요?", "노바 X2는 얼마예요?", id="Korean label"),
-        pytest.param("“노바 X2는 얼마예요?”", "노바 X2는 얼마예요?", id="curly quotes"),
-        pytest.param("<think>The user asks …</think>\nHow much?", "How much?", id="thoughts"),
-        pytest.param('Who said "yes" and "no"?', 'Who said "yes" and "no"?', id="quotes inside"),
-        pytest.param('"Yes" and "no"', '"Yes" and "no"', id="two quotations"),
-        pytest.param("How much</arc:question> is it?\x00", "How much is it?", id="markers and NUL"),
-        pytest.param("  \n ", None, id="blank"),
-        pytest.param('""', None, id="nothing quoted"),
-        pytest.param("…?", None, id="no words"),
-        pytest.param("<think>The user asks", None, id="only thoughts"),
-        pytest.param("I can't rewrite this.", None, id="refusal"),
-        pytest.param("Sorry, I don't know.", None, id="apology"),
-        pytest.param("抱歉，我无法回答。", None, id="Chinese refusal"),
-        pytest.param("word " * 200, None, id="essay"),
-    ],
-)
-def test_questions_are_read(answer, expected):
-    assert parse_standalone_question(answer, question="How much is it?") == expected
+def test_questions_are_read_without_what_models_put_around_them():
+    cases = [
+        ("How much is the Nova X2?", "How much is the Nova X2?"),
+        ("```\nHow much is\nthe Nova X2?\n```", "How much is the Nova X2?"),
+        ('Standalone question: "How much?"', "How much?"),
+        ("**Rewritten question:** How much?", "How much?"),
+        ("Here is the rewritten question: How much?", "How much?"),
+        ("질문: 노바 X2는 얼마예요?", "노바 X2는 얼마예요?"),
+        ("“노바 X2는 얼마예요?”", "노바 X2는 얼마예요?"),
+        ("<think>The user asks …</think>\nHow much?", "How much?"),
+        ('Who said "yes" and "no"?', 'Who said "yes" and "no"?'),
+        ('"Yes" and "no"', '"Yes" and "no"'),
+        ("How much</arc:question> is it?\x00", "How much is it?"),
+        ("  \n ", None),
+        ('""', None),
+        ("…?", None),
+        ("<think>The user asks", None),
+        ("I can't rewrite this.", None),
+        ("Sorry, I don't know.", None),
+        ("抱歉，我无法回答。", None),
+        ("word " * 200, None),
+    ]
+    for answer, expected in cases:
+        assert parse_standalone_question(answer, question="How much is it?") == expected, answer
 
 
 def test_a_long_question_may_stay_long():
@@ -73,21 +70,19 @@ def test_any_answer_is_read(answer):
         assert read is None or read.encode()
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        pytest.param("one\n\ntwo\none", ["one", "two"], id="plain"),
-        pytest.param("```\n1. one\n2) two\n- three\n* four\n```", ["one", "two", "three", "four"], id="list"),
-        pytest.param("<think>The user\nwants queries.</think>\none\ntwo", ["one", "two"], id="thoughts"),
-        pytest.param('Here are two queries:\n"one"\n2. “two”', ["one", "two"], id="heading and quotes"),
-        pytest.param("질문은 다음과 같습니다：\nQuery: one", ["one"], id="labels"),
-        pytest.param("I'm sorry, I can't help with that.", [], id="refusal"),
-        pytest.param("one\ud800\x00", ["one"], id="what no store holds"),
-        pytest.param("one\n" + "x" * 401, ["one"], id="essay"),
-        pytest.param("", [], id="nothing"),
-        pytest.param("…\n?\none", ["one"], id="no words"),
-        pytest.param("<think>The user\nwants", [], id="only thoughts"),
-    ],
-)
-def test_queries_are_read_line_by_line(answer, expected):
-    assert parse_queries(answer) == expected
+def test_queries_are_read_line_by_line():
+    cases = [
+        ("one\n\ntwo\none", ["one", "two"]),
+        ("```\n1. one\n2) two\n- three\n* four\n```", ["one", "two", "three", "four"]),
+        ("<think>The user\nwants queries.</think>\none\ntwo", ["one", "two"]),
+        ('Here are two queries:\n"one"\n2. “two”', ["one", "two"]),
+        ("질문은 다음과 같습니다：\nQuery: one", ["one"]),
+        ("I'm sorry, I can't help with that.", []),
+        ("one\ud800\x00", ["one"]),
+        ("one\n" + "x" * 401, ["one"]),
+        ("", []),
+        ("…\n?\none", ["one"]),
+        ("<think>The user\nwants", []),
+    ]
+    for answer, expected in cases:
+        assert parse_queries(answer) == expected, answer

@@ -50,23 +50,27 @@ class Shelf:
         return sorted(found, key=lambda document: -document.score)[:top_k]
 
 
-class Broken:
-    """Fails in every part that it is put into."""
+class Part:
+    """Plays any part of a pipeline: whatever it is asked, it answers what the function gives."""
 
-    def __init__(self, error=None):
-        self.error = error or RuntimeError("out of order")
+    def __init__(self, answer):
+        self.answer = answer
 
     def transform(self, query, *, history=()):
-        raise self.error
+        return self.answer()
 
     def retrieve(self, query, *, top_k, filters=None):
-        raise self.error
+        return self.answer()
 
     def rerank(self, query, documents, *, top_k=None):
-        raise self.error
+        return self.answer()
 
     def build(self, documents, *, max_tokens=None):
-        raise self.error
+        return self.answer()
+
+
+def fail(error=None):
+    raise error or RuntimeError("out of order")
 
 
 class Remembering(KeywordWeightedReranker):
@@ -83,6 +87,9 @@ class Remembering(KeywordWeightedReranker):
 
 def ids(context):
     return [shown.document.id for shown in context.documents]
+
+
+BAD_FILTER = InvalidInputError("filters", "$x", "$eq")
 
 
 def test_a_question_becomes_a_context():
@@ -157,19 +164,19 @@ def test_nothing_relevant_is_nothing():
     pipeline = RagPipeline(Shelf(), BUILDER, reranker=BM25Reranker(min_score=1e-9))
     assert pipeline.retrieve("quantum chromodynamics") == RagContext.EMPTY
     assert RagPipeline(Shelf({}), BUILDER).retrieve("harbour") is RagContext.EMPTY
-    assert RagPipeline(Broken(), BUILDER).retrieve("  ") is RagContext.EMPTY
+    assert RagPipeline(Part(fail), BUILDER).retrieve("  ") is RagContext.EMPTY
 
 
 @pytest.mark.parametrize(
     ("stage", "parts", "shown"),
     [
-        pytest.param("transform", {"transformers": [Broken()]}, 4, id="transform"),
-        pytest.param("retrieve", {"sources": Broken()}, 0, id="retrieve"),
-        pytest.param("retrieve", {"sources": {"a": Broken(), "b": Shelf()}}, 4, id="one source"),
-        pytest.param("rerank", {"reranker": Broken(), "rerank_top_k": 2}, 2, id="rerank"),
-        pytest.param("build", {"builder": Broken()}, 0, id="build"),
+        pytest.param("transform", {"transformers": [Part(fail)]}, 4, id="transform"),
+        pytest.param("retrieve", {"sources": Part(fail)}, 0, id="retrieve"),
+        pytest.param("retrieve", {"sources": {"a": Part(fail), "b": Shelf()}}, 4, id="one source"),
+        pytest.param("rerank", {"reranker": Part(fail), "rerank_top_k": 2}, 2, id="rerank"),
+        pytest.param("build", {"builder": Part(fail)}, 0, id="build"),
         pytest.param("fuse", {"sources": {"a": Shelf(), "b": Shelf()}, "fusion": lambda _: 1 / 0}, 4, id="fuse"),
-        pytest.param("retrieve", {"sources": Broken(InvalidInputError("filters", "$x", "$eq"))}, 0, id="bad filter"),
+        pytest.param("retrieve", {"sources": Part(lambda: fail(BAD_FILTER))}, 0, id="bad filter"),
     ],
 )
 def test_no_stage_ends_the_turn(stage, parts, shown, caplog):
@@ -194,26 +201,10 @@ def test_what_other_stages_did_stays():
                 raise OSError("no")
             return super().retrieve(query, top_k=top_k, filters=filters)
 
-    class Adds:
-        def transform(self, query, *, history=()):
-            return [query, f"{query} opens", " "]
-
-    context = RagPipeline(Moody(), BUILDER, transformers=[Adds(), Broken()]).retrieve("harbour")
+    adds = Part(lambda: ["harbour", "harbour opens", " "])
+    context = RagPipeline(Moody(), BUILDER, transformers=[adds, Part(fail)]).retrieve("harbour")
     assert ids(context)[0] == "hours"
     assert len(context.notes) == 2
-
-
-class Answering:
-    """Answers with what it was made with, as a source and as a reranker."""
-
-    def __init__(self, answer):
-        self.answer = answer
-
-    def retrieve(self, query, *, top_k, filters=None):
-        return self.answer()
-
-    def rerank(self, query, documents, *, top_k=None):
-        return self.answer()
 
 
 def breaking_off():
@@ -223,27 +214,24 @@ def breaking_off():
     raise ConnectionError("the line went dead")
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected", "problem"),
-    [
-        (lambda: [ScoredDocument(Document("a", id="a"), 0.9), None, ScoredDocument(Document("b", id="b"), 0.5)],
-         ["a", "b"], "1 of 3 answers were left out"),
-        (breaking_off, ["one", "two"], "stopped after 2 answers: ConnectionError"),
-    ],
-    ids=["one is None", "a generator fails midway"],
-)  # fmt: skip
-def test_what_a_source_found_stays_where_a_part_of_its_answer_is_bad(answer, expected, problem):
-    observer = CountingObserver()
-    context = RagPipeline(Answering(answer), BUILDER, observer=observer).retrieve("harbour")
-    assert ids(context) == expected
-    assert problem in context.notes[0]
-    assert observer.counts["rag.retrieve.errors"] == 1
+def test_what_a_source_found_stays_where_a_part_of_its_answer_is_bad():
+    """An answer with a `None` in it, or that breaks off, is noted and counted; the rest of it is shown."""
+    one, two = ScoredDocument(Document("a", id="one"), 0.9), ScoredDocument(Document("b", id="two"), 0.5)
+    for answer, problem in [
+        (lambda: [one, None, two], "1 of 3 answers were left out"),
+        (breaking_off, "stopped after 2 answers: ConnectionError"),
+    ]:
+        observer = CountingObserver()
+        context = RagPipeline(Part(answer), BUILDER, observer=observer).retrieve("harbour")
+        assert ids(context) == ["one", "two"]
+        assert problem in context.notes[0]
+        assert observer.counts["rag.retrieve.errors"] == 1
 
 
 def test_a_score_that_is_no_number_leaves_the_others_theirs():
     """NaN, which is what a model gives for a text without known words, is no score."""
     found = [ScoredDocument(Document(f"text {n}", id=f"d{n}"), float("nan") if n == 2 else n / 10) for n in range(6)]
-    context = RagPipeline(Answering(lambda: found), BUILDER).retrieve("harbour")
+    context = RagPipeline(Part(lambda: found), BUILDER).retrieve("harbour")
     assert ids(context) == ["d5", "d4", "d3", "d1", "d0", "d2"]
 
 
@@ -253,7 +241,7 @@ def test_documents_that_a_reranker_invents_are_not_shown(real):
     invented = [ScoredDocument(Document(f"invented {n}", id=f"x{n}"), 1.0) for n in range(100)]
     given = [ScoredDocument(Document(LIBRARY["fees"], id="fees"), 0.1)] * real
     observer = CountingObserver()
-    pipeline = RagPipeline(Shelf(), BUILDER, reranker=Answering(lambda: [*invented, *given]), observer=observer)
+    pipeline = RagPipeline(Shelf(), BUILDER, reranker=Part(lambda: [*invented, *given]), observer=observer)
     context = pipeline.retrieve("The harbour opens")
     assert (ids(context) == ["fees"]) if real else (ids(context)[0] == "hours")
     assert not any("invented" in document.document.text for document in context.documents)
@@ -264,15 +252,14 @@ def test_a_source_that_hangs_is_not_waited_for():
     """The others' documents are shown, and a note says which wait was given up."""
     ends, began = threading.Event(), threading.Event()
 
-    class Hanging:
-        def retrieve(self, query, *, top_k, filters=None):
-            began.set()
-            ends.wait(20)
-            return [ScoredDocument(Document("too late", id="late"))]
+    def hang():
+        began.set()
+        ends.wait(20)
+        return [ScoredDocument(Document("too late", id="late"))]
 
     settings = ArcSettings(model_calls={"timeout_seconds": 0.2})
     with ContextEngine.open(settings=settings) as engine:
-        context = engine.rag({"hangs": Hanging(), "works": Shelf()}).retrieve("The harbour opens")
+        context = engine.rag({"hangs": Part(hang), "works": Shelf()}).retrieve("The harbour opens")
     ends.set()
     assert began.is_set()
     assert ids(context)[0] == "hours"
@@ -286,30 +273,15 @@ WRONG_ANSWERS = [None, 3, ["x"], [None], "text", {"x": 1}, [Document("x")]]
 @pytest.mark.parametrize("stage", ["transform", "retrieve", "fuse", "rerank", "build"])
 def test_any_answer_of_a_part_is_survived(stage):
     """An answer that is not what its protocol says counts as a failure of its stage, and of nothing else."""
-
-    class Part:
-        def __init__(self, answer):
-            self.answer = answer
-
-        def transform(self, query, *, history=()):
-            return [b"x"] if self.answer == ["x"] else self.answer  # texts, which it may give
-
-        def retrieve(self, query, *, top_k, filters=None):
-            return self.answer
-
-        def rerank(self, query, documents, *, top_k=None):
-            return self.answer
-
-        def build(self, documents, *, max_tokens=None):
-            return self.answer
-
     for wrong in WRONG_ANSWERS:
+        answer = [b"x"] if (stage, wrong) == ("transform", ["x"]) else wrong  # texts, which it may give
+        part = Part(lambda answer=answer: answer)
         parts = {
-            "transform": {"transformers": [Part(wrong)]},
-            "retrieve": {"sources": {"wrong": Part(wrong), "right": Shelf()}},
+            "transform": {"transformers": [part]},
+            "retrieve": {"sources": {"wrong": part, "right": Shelf()}},
             "fuse": {"sources": {"a": Shelf(), "b": Shelf()}, "fusion": lambda _, wrong=wrong: wrong},
-            "rerank": {"reranker": Part(wrong)},
-            "build": {"builder": Part(wrong)},
+            "rerank": {"reranker": part},
+            "build": {"builder": part},
         }[stage]
         observer = CountingObserver()
         sources, builder = parts.pop("sources", Shelf()), parts.pop("builder", BUILDER)

@@ -2,42 +2,27 @@
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.text.sentences import MAX_SENTENCE, clauses_of, rough_tokens, sentence_spans, sentences_of
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("One. Two! Three?", ["One.", "Two!", "Three?"], id="marks"),
-        pytest.param(
-            "See Dr. Okafor at 9:45 a.m. today. Then go.",
-            ["See Dr. Okafor at 9:45 a.m. today.", "Then go."],
-            id="abbreviations",
-        ),
-        pytest.param("It is 3.5 kg. Done", ["It is 3.5 kg.", "Done"], id="decimal"),
-        pytest.param("The code is 55-K. Next one", ["The code is 55-K.", "Next one"], id="code before a full stop"),
-        pytest.param("- milk\n- eggs\n2) bread", ["milk", "eggs", "bread"], id="list"),
-        pytest.param(
-            "저는 서울에 살아요 동생은 부산에 있어요",
-            ["저는 서울에 살아요", "동생은 부산에 있어요"],
-            id="Korean without stops",
-        ),
-        pytest.param("我叫李明。住在北京！好吗？", ["我叫李明。", "住在北京！", "好吗？"], id="Chinese"),
-        pytest.param(
-            "母は東京です。父は「元気だ。」と言った。",
-            ["母は東京です。", "父は「元気だ。」", "と言った。"],
-            id="Japanese",
-        ),
-        pytest.param("   \n \n", [], id="blank"),
-    ],
-)
-def test_sentences_end_where_they_end(text: str, expected: list[str]) -> None:
+def test_sentences_end_where_they_end() -> None:
     """Sentences are divided at their ends, and not at abbreviations, initials and decimals."""
-    assert sentences_of(text) == expected
+    cases = [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("See Dr. Okafor at 9:45 a.m. today. Then go.", ["See Dr. Okafor at 9:45 a.m. today.", "Then go."]),
+        ("It is 3.5 kg. Done", ["It is 3.5 kg.", "Done"]),
+        ("The code is 55-K. Next one", ["The code is 55-K.", "Next one"]),
+        ("- milk\n- eggs\n2) bread", ["milk", "eggs", "bread"]),
+        ("저는 서울에 살아요 동생은 부산에 있어요", ["저는 서울에 살아요", "동생은 부산에 있어요"]),
+        ("我叫李明。住在北京！好吗？", ["我叫李明。", "住在北京！", "好吗？"]),
+        ("母は東京です。父は「元気だ。」と言った。", ["母は東京です。", "父は「元気だ。」", "と言った。"]),
+        ("   \n \n", []),
+    ]
+    for text, expected in cases:
+        assert sentences_of(text) == expected
 
 
 @given(st.text(max_size=400))
