@@ -371,7 +371,10 @@ SUMMARY_READS = [
     "segments", "overlapping", "known_facts", "leaves_over", "leaves_citing",
 ]  # fmt: skip
 SORTED_IN_MEMORY = {"facts_of_keys", "leaves_citing", "leaves_over"}
-CONVERSATION_READS = ["tail", "find", "look_up", "conversation", "owner", "conversations", "conversations_of_user"]
+CONVERSATION_READS = [
+    "newest", "oldest", "of_ids", "of_seqs", "look_up", "conversation", "owner", "conversations",
+    "conversations_of_user",
+]  # fmt: skip
 
 
 def test_reads_go_by_index(tmp_path: Path) -> None:
@@ -381,8 +384,8 @@ def test_reads_go_by_index(tmp_path: Path) -> None:
     names = {
         "conversation": b"c", "branch": 0, "caller_id": "c", "user_id": "u", "row_limit": 1, "before": 1, "after": 1,
         "before_time": 1, "before_key": b"", "keys": "[]", "leaf": 1, "leaves": "[]", "places": "[]",
-        "message_ids": "[]", "ids": "[]", "least": 1, "level": 0, "start_seq": 1, "end_seq": 1, "level_below": 0,
-        "from_seq": 1, "to_seq": 1,
+        "message_ids": "[]", "seqs": "[]", "ids": "[]", "least": 1, "level": 0, "start_seq": 1, "end_seq": 1,
+        "level_below": 0, "from_seq": 1, "to_seq": 1,
     }  # fmt: skip
     statements = {name: getattr(summary_statements_for("sqlite"), name) for name in SUMMARY_READS}
     for name in CONVERSATION_READS:

@@ -146,7 +146,8 @@ LONG = [*SHORT, ("file", summarize), ("memory", append), ("memory", add_document
 
 @pytest.mark.parametrize(
     ("url", "operation", "every"),
-    [(*one, 9) for one in SHORT] + [pytest.param(*one, 1, marks=pytest.mark.torture) for one in LONG],
+    [(*one, 25 if one[1] is context else 9) for one in SHORT]
+    + [pytest.param(*one, 1, marks=pytest.mark.torture) for one in LONG],
     indirect=["url"],
 )
 def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
