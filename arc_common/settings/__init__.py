@@ -2,6 +2,7 @@
 
 from arc_common.settings.base import SecretUrl, SettingDescription
 from arc_common.settings.groups import (
+    ArcSettings,
     ArtifactSettings,
     BackgroundSettings,
     BudgetSettings,
@@ -17,8 +18,8 @@ from arc_common.settings.groups import (
     StorageSettings,
     SummarySettings,
     TokenSettings,
+    describe_settings,
 )
-from arc_common.settings.model import ArcSettings, describe_settings
 
 __all__ = [
     "ArcSettings",

@@ -1,6 +1,7 @@
-"""The base of the settings groups: secret URLs, setting specifications and error messages."""
+"""The base of the settings: secret URLs, descriptions, error messages, and the environment as their source."""
 
 import difflib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, Union, get_args, ge
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Secret, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
 
 from arc_common.exceptions import HIDDEN, ConfigurationError, hide_password, shown, sounds_secret
 
@@ -262,3 +264,64 @@ class Group(Immutable, BaseModel):
     # pydantic's own mark: inside ArcSettings a group is validated without this constructor, so that the error there
     # has the group's name and the environment variable's.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # functions carry no such attribute in typeshed
+
+
+class EnvironmentSource(PydanticBaseSettingsSource):
+    """A pydantic-settings source that reads environment variables."""
+
+    def __init__(self, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource) -> None:
+        super().__init__(settings_cls)
+        self.values: dict[str, Any] = {}
+        self.names: dict[tuple[str, ...], str] = {}
+        variables: dict[str, str] = {}
+        for source in sources:
+            if isinstance(source, EnvSettingsSource):
+                variables |= {name.upper(): text for name, text in source.env_vars.items() if text is not None}
+        self._refuse_unknown(variables)
+        for name in groups_of(settings_cls):
+            self._read_group(name, variables)
+        for setting in settings_of(settings_cls).values():
+            self._read_setting(setting, variables)
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - theirs
+        """Return the value found for one field of the model."""
+        return self.values.get(field_name), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return all values found, nested like the model."""
+        return self.values
+
+    def _refuse_unknown(self, variables: Mapping[str, str]) -> None:
+        paths = [*settings_of(self.settings_cls), *((name,) for name in groups_of(self.settings_cls))]
+        known = {environment_name(path) for path in paths}
+        for name, text in variables.items():
+            if name.startswith(PREFIX) and name not in known:
+                path = tuple(name.removeprefix(PREFIX).lower().split("__"))
+                raise unknown_setting(path, text, self.settings_cls, origin=name)
+
+    def _read_group(self, group: str, variables: Mapping[str, str]) -> None:
+        name = environment_name([group])
+        if name not in variables:
+            return
+        text = variables[name]
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise not_a_group((group,), text, self.settings_cls, origin=name)
+        self.values[group] = value
+        self.names |= {(group, inner): name for inner in value}
+
+    def _read_setting(self, setting: SettingDescription, variables: Mapping[str, str]) -> None:
+        own, *aliases = setting.environment_names
+        names = [own] if setting.path in self.names else [own, *aliases]
+        name = next((name for name in names if name in variables), None)
+        if name is None:
+            return
+        text = variables[name]
+        inner = self.values
+        for step in setting.path[:-1]:
+            inner = inner.setdefault(step, {})
+        inner[setting.path[-1]] = None if setting.optional and text.strip().lower() == "none" else text
+        self.names[setting.path] = name
