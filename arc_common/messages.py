@@ -214,6 +214,15 @@ class Message:
         return replace(self, id=self.id or message_id, created_at=created)
 
 
+def as_message(field_name: str, value: object, role: Role) -> Message:
+    """Return a message; text becomes one of this role."""
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, str):
+        return Message(role, value)
+    raise InvalidInputError(field_name, value, "text or a Message")
+
+
 def _checked_content(content: object) -> str | tuple[ContentPart, ...]:
     if isinstance(content, str):
         return str(content)

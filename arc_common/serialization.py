@@ -57,6 +57,11 @@ def loads(text: str, *, extensions: tuple[Extension, ...] = ()) -> Any:
     return _decode(plain, {tag: decode for tag, _, decode in extensions})
 
 
+def storable_copy(value: Any, field: str) -> Any:
+    """Return a deep copy of a value that a store can hold; raise `InvalidInputError` for any other."""
+    return loads(dumps(value, field=field))
+
+
 def _is_utf8(text: str) -> bool:
     if text.isascii():
         return True

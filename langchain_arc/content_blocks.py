@@ -7,7 +7,7 @@ from typing import Any
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, PartType
-from arc_common.serialization import dumps, loads
+from arc_common.serialization import storable_copy
 
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*?;base64,(.*)", re.DOTALL)
 _NAME_KEYS = ("filename", "title", "name")
@@ -16,11 +16,6 @@ _SOURCE_KEYS = ("source", "image_url", "input_audio", "file")
 
 Block = Mapping[str, Any]
 Reader = Callable[[Block, str], ContentPart | None]
-
-
-def storable_copy(value: Any, field: str) -> Any:
-    """Return a deep copy of a value that a store can hold."""
-    return loads(dumps(value, field=field))
 
 
 def part_of(block: str | Block, field: str) -> ContentPart:

@@ -5,9 +5,9 @@ from typing import Any
 
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, Message, Origin, Role, ToolCall
-from arc_common.serialization import OBJECTS, Extension, dumps, loads
+from arc_common.serialization import OBJECTS, Extension, dumps, loads, storable_copy
 from arc_common.tokens.selection import renamed_ids
-from langchain_arc.content_blocks import block_of, part_of, storable_copy
+from langchain_arc.content_blocks import block_of, part_of
 
 try:
     from langchain_core.load.load import Reviver

@@ -9,7 +9,7 @@ from typing import Any
 
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ContentPart, PartType
-from arc_common.serialization import dumps, loads
+from arc_common.serialization import storable_copy
 
 try:
     from llama_index.core.base.llms.types import (
@@ -142,7 +142,7 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
     kept = {}
     for key, value in values.items():
         try:
-            kept[key] = loads(dumps(value, field=key))
+            kept[key] = storable_copy(value, key)
         except InvalidInputError:
             continue
     return kept

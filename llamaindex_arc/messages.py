@@ -12,7 +12,7 @@ from typing import Any
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, Role, ToolCall
 from arc_common.prompts.context import holds_memory
-from arc_common.serialization import OBJECTS, dumps, loads
+from arc_common.serialization import OBJECTS, dumps, loads, storable_copy
 from arc_common.tokens.selection import renamed_ids
 
 try:
@@ -146,7 +146,7 @@ def _arguments(given: object, field: str) -> Mapping[str, Any] | str:
         except (ValueError, RecursionError):
             return given
         return parsed if isinstance(parsed, dict) else given
-    arguments = loads(dumps(given, field=field))
+    arguments = storable_copy(given, field)
     if not isinstance(arguments, dict):
         raise InvalidInputError(field, given, "a dictionary or text")
     return arguments

@@ -17,7 +17,7 @@ from arc_common.memories import (
     ProposedMemory,
     ScoredMemory,
 )
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, as_message
 from arc_common.prompts.memories import InteractionMode, render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
@@ -78,9 +78,9 @@ class Memories:
         Raises:
             InvalidInputError: A message is neither text nor a `Message`, or the mode is unknown.
         """
-        messages = [_as_message("user_message", user_message, Role.USER)]
+        messages = [as_message("user_message", user_message, Role.USER)]
         if assistant_message is not None:
-            messages.append(_as_message("assistant_message", assistant_message, Role.ASSISTANT))
+            messages.append(as_message("assistant_message", assistant_message, Role.ASSISTANT))
         return self._service().extract(
             self._scope, messages, mode=mode, session_id=session_id or self._scope.session_id
         )
@@ -226,14 +226,6 @@ class Memories:
         if scope.session_id is not None:
             self._runtime.store.get(SessionKey(scope.session_id, scope.caller_id, scope.user_id))
         return service
-
-
-def _as_message(name: str, value: object, role: Role) -> Message:
-    if isinstance(value, Message):
-        return value
-    if isinstance(value, str):
-        return Message(role, value)
-    raise InvalidInputError(name, value, "text or a Message")
 
 
 def _member(kind: builtins.type[_Kind], field: str, value: object) -> _Kind:

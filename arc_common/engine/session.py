@@ -14,7 +14,7 @@ from arc_common.engine.turn import Reader
 from arc_common.exceptions import EngineClosedError, InvalidInputError, check_whole
 from arc_common.facts import Fact
 from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_messages
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, as_message
 from arc_common.observability import timed
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
@@ -82,7 +82,7 @@ class Session:
             return
         messages: list[Message] = []
         try:
-            messages = [_as_message(user, Role.USER), *_as_answer(assistant)]
+            messages = [as_message("message", user, Role.USER), *_as_answer(assistant)]
             self.append(messages)
         except Exception as error:  # noqa: BLE001 - a failed save must not break the reply; it is reported instead
             self.report_save_error(error, messages)
@@ -98,7 +98,7 @@ class Session:
 
     def stream_turn(self, user: Message | str) -> StreamedTurn:
         """Collect a streamed answer and save the turn when it ends: see `StreamedTurn`."""
-        return StreamedTurn(_as_message(user, Role.USER), save=self.save_turn, asave=self.asave_turn)
+        return StreamedTurn(as_message("message", user, Role.USER), save=self.save_turn, asave=self.asave_turn)
 
     def report_save_error(self, error: Exception, messages: Sequence[Message]) -> None:
         """Log and count messages that could not be saved, and pass them to the engine's `on_save_error`. Never raises.
@@ -224,7 +224,7 @@ class Session:
         """
         request = replace(
             self._runtime.request(budget),
-            query=None if query is None else _as_message(query, Role.USER),
+            query=None if query is None else as_message("message", query, Role.USER),
             system_prompt=system_prompt,
             documents=as_documents(documents),
             tools=tools,
@@ -389,15 +389,7 @@ class Session:
         return Reader(self._runtime, self._key, self._log() if self._key else None)
 
 
-def _as_message(value: Message | str, role: Role) -> Message:
-    if isinstance(value, Message):
-        return value
-    if isinstance(value, str):
-        return Message(role, value)
-    raise InvalidInputError("message", value, "text or a Message")
-
-
 def _as_answer(assistant: Message | str | Iterable[Message]) -> list[Message]:
     if isinstance(assistant, Message | str):
-        return [_as_message(assistant, Role.ASSISTANT)]
+        return [as_message("message", assistant, Role.ASSISTANT)]
     return as_messages(assistant)
