@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from arc_common.concurrency import started
-from arc_common.exceptions import ModelCallError
+from arc_common.exceptions import InvalidInputError, ModelCallError
 from arc_common.messages import Message
 from arc_common.observability import Observer, timed
 from arc_common.protocols import ChatModel
@@ -98,6 +98,19 @@ class GuardedChatModel:
 
         with suppress(Exception):
             self._breaker.call(outcome)
+
+
+def guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", observer: Observer) -> GuardedChatModel:
+    """Return the model, guarded by the settings; a guarded one stays as it is, so that its users share a breaker."""
+    if isinstance(chat_model, GuardedChatModel):
+        return chat_model
+    if not isinstance(chat_model, ChatModel):
+        raise InvalidInputError("chat_model", chat_model, "a ChatModel: complete(messages)")
+    if settings is None:
+        from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic is slow to import
+
+        settings = ArcSettings()
+    return GuardedChatModel(chat_model, settings=settings, observer=observer, name=name)
 
 
 def _answer(model: ChatModel, messages: Sequence[Message]) -> str:

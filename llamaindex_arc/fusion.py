@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from arc_common.documents import checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.messages import Message, Role
-from arc_common.model_calls import GuardedChatModel
+from arc_common.model_calls import guarded
 from arc_common.observability import Observer, SilentObserver
 from arc_common.prompts.retrieval import parse_queries
 from arc_common.protocols import ChatModel, QueryTransformer
@@ -179,13 +179,7 @@ class _QueryWriter:
     ) -> None:
         self._count = count
         self._observer = observer or SilentObserver()
-        if not isinstance(chat_model, GuardedChatModel):
-            if settings is None:
-                from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings is slow to import
-
-                settings = ArcSettings()
-            chat_model = GuardedChatModel(chat_model, settings=settings, observer=self._observer, name="queries")
-        self._model = chat_model
+        self._model = guarded(chat_model, "queries", settings, self._observer)
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
         """Return the question and the queries that the model writes (see `QueryTransformer`)."""

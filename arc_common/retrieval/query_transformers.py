@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role
-from arc_common.model_calls import GuardedChatModel
+from arc_common.model_calls import guarded
 from arc_common.observability import Observer, SilentObserver
 from arc_common.prompts.retrieval import (
     parse_hypothetical_answer,
@@ -43,7 +43,7 @@ class HyDEQueryTransformer:
         self, chat_model: ChatModel, *, settings: "ArcSettings | None" = None, observer: Observer | None = None
     ) -> None:
         self._observer = observer or SilentObserver()
-        self._model = _guarded(chat_model, "hyde", settings, self._observer)
+        self._model = guarded(chat_model, "hyde", settings, self._observer)
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
         """Return the question and a hypothetical answer, or the question alone (see `QueryTransformer`)."""
@@ -84,7 +84,7 @@ class ConversationAwareQueryTransformer:
     ) -> None:
         self._turns = _check_turns(max_history_turns)
         self._observer = observer or SilentObserver()
-        self._model = _guarded(chat_model, "standalone", settings, self._observer)
+        self._model = guarded(chat_model, "standalone", settings, self._observer)
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:
         """Return the standalone question (see `QueryTransformer`)."""
@@ -130,18 +130,6 @@ class RuleBasedConversationTransformer:
         if _is_blank(query) or not said or is_standalone(query):
             return [query]
         return [" ".join([query.strip(), *topic_words(query, said, max_words=self._words)])]
-
-
-def _guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", observer: Observer) -> GuardedChatModel:
-    if isinstance(chat_model, GuardedChatModel):
-        return chat_model
-    if not isinstance(chat_model, ChatModel):
-        raise InvalidInputError("chat_model", chat_model, "a ChatModel: complete(messages)")
-    if settings is None:
-        from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic is slow to import
-
-        settings = ArcSettings()
-    return GuardedChatModel(chat_model, settings=settings, observer=observer, name=name)
 
 
 def _is_blank(query: str) -> bool:
