@@ -143,7 +143,7 @@ class DocumentIndex:
         return self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
 
 
-class _Beside(DocumentIndex):
+class _JointIndex(DocumentIndex):
     """One of a turn's indexes, which are searched together, once per query, with the statistics of all of them."""
 
     def __init__(
@@ -264,7 +264,7 @@ def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | No
         return None
     found: dict[Any, dict[str, SearchResult]] = {}
     sources = {
-        name: DocumentIndex(runtime, scope) if len(filled) == 1 else _Beside(runtime, name, filled, found)
+        name: DocumentIndex(runtime, scope) if len(filled) == 1 else _JointIndex(runtime, name, filled, found)
         for name, scope in filled.items()
     }
     return rag_pipeline(runtime, sources, fusion=raw_score_fusion)

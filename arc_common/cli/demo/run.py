@@ -174,16 +174,11 @@ class Commands:
     """The registry that the `arc` command passes to each adapter's `register`."""
 
     def __init__(self) -> None:
-        self._halves: list[Half] = []
-
-    @property
-    def halves(self) -> Sequence[Half]:
-        """The demo's halves, in the order in which they were added."""
-        return tuple(self._halves)
+        self.halves: list[Half] = []
 
     def add_demo_half(self, half: Half) -> None:
         """Add a framework to the demo."""
-        self._halves.append(half)
+        self.halves.append(half)
 
 
 def find_halves() -> tuple[Sequence[Half], Sequence[Missing]]:
