@@ -21,18 +21,14 @@ if TYPE_CHECKING:
 class BM25:
     """Computes BM25: the sum over the query's terms of weight × idf × tf / (tf + k1 × (1 − b + b × length / mean)).
 
-    The defaults are the lower ends of the ranges that the source above finds good in many circumstances (1.2 < k1 < 2,
-    0.5 < b < 0.8): a longer chunk or message usually says more, whereas a longer whole document may only be wordier.
-    The change in nDCG@10 over 1.5 and 0.75, by words and fused, is +.02 to +.03 for chats, +.001 to +.003 for
-    paragraphs in three languages, and −.004 and +.002 for abstracts.
+    The defaults are the lower ends of the ranges that the source above finds good (1.2 < k1 < 2, 0.5 < b < 0.8): a
+    longer chunk or message usually says more. Over 1.5 and 0.75, nDCG@10 gains .02 to .03 for chats and changes by at
+    most .004 for paragraphs and abstracts.
 
     Args:
-        k1: The effect of a term's repeated occurrences; at 0 only the first one counts. Usually above 1.
+        k1: The effect of a term's repeated occurrences, from 0 (only the first one counts) to 100.
         b: The penalty for a text's length, from 0 (none) to 1 (proportional).
-        smoothing: Added to the number of texts that contain a term (see `inverse_document_frequencies`).
-
-    Raises:
-        InvalidInputError: An argument is out of range.
+        smoothing: Added to the number of texts that contain a term, from 0 to 1.
     """
 
     k1: float = 1.2
@@ -40,12 +36,9 @@ class BM25:
     smoothing: float = 0.5
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.k1, int | float) and 0 <= self.k1 <= 100):
-            raise InvalidInputError("k1", self.k1, "a number from 0 to 100")
-        if not (isinstance(self.b, int | float) and 0 <= self.b <= 1):
-            raise InvalidInputError("b", self.b, "a number from 0 to 1")
-        if not (isinstance(self.smoothing, int | float) and 0 <= self.smoothing <= 1):
-            raise InvalidInputError("smoothing", self.smoothing, "a number from 0 to 1")
+        for name, value, most in (("k1", self.k1, 100), ("b", self.b, 1), ("smoothing", self.smoothing, 1)):
+            if not (isinstance(value, int | float) and 0 <= value <= most):
+                raise InvalidInputError(name, value, f"a number from 0 to {most}")
 
     def scores(self, candidates: LexicalCandidates, weights: Sequence[float]) -> "NDArray[np.float64]":
         """Return each candidate's score as float64 of shape (n,), above zero if a term occurs in it.

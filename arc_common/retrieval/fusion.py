@@ -22,15 +22,9 @@ scripts unknown to the embedder. From .3 to .6 the fused order is about as good 
 def credibility(scores: Mapping[str, float], witness: Mapping[str, float | None], *, answered: float) -> float:
     """Return the weight of a search's scores: at most 1, less if another search (the witness) does not confirm them.
 
-    - The less of the query the witness answers, the less agreement is required (correlations fall with the
-      reliability of either side: Spearman 1904).
-    - Few scores prove little, so the standard error is added to both the measured and the required agreement.
-    - The weight is always above 0 and at most 1; it is 1 if the witness answers nothing.
-
-    Args:
-        scores: The search's scores by key.
-        witness: The witness's scores by key; a missing key or score counts as 0.
-        answered: The share of the query that the witness's best result answers, from 0 to 1.
+    The less of the query the witness answers (`answered`, from 0 to 1), the less agreement is required, because
+    correlations fall with the reliability of either side (Spearman 1904). Few scores prove little, so the standard
+    error is added to both the measured and the required agreement. The weight is above 0, and 1 if nothing is answered.
     """
     if not scores:
         return 1.0
@@ -39,10 +33,9 @@ def credibility(scores: Mapping[str, float], witness: Mapping[str, float | None]
 
 
 def agreement(scores: Mapping[str, float], witness: Mapping[str, float | None]) -> float:
-    """Return the Pearson correlation, −1 to 1, of `scores` and the witness's scores over the keys of `scores`.
+    """Return the Pearson correlation of `scores` and the witness's scores; 0 if either side's are all equal.
 
-    - The keys come from one search, not both: each selects by its own scores, so the union would show disagreement.
-    - The result is 0 if either side's scores are all equal, and does not depend on the order of the scores.
+    The keys are those of `scores` alone: each search selects by its own scores, so the union would show disagreement.
     """
     keys = sorted(scores)
     own, other = _centred([scores[key] for key in keys]), _centred([witness.get(key) or 0.0 for key in keys])
@@ -71,16 +64,9 @@ _COUNTS = 0.25
 def lifted(
     scores: Mapping[str, float], vectors: "Mapping[str, NDArray[np.float32]]", *, trust: float
 ) -> dict[str, float]:
-    """Return each score averaged with the higher scores of its text's five nearest neighbours.
+    """Return each score averaged with the higher scores of its text's five nearest neighbours, weighted by `trust`.
 
-    - A neighbour's weight is `trust` × ¼ × its cosine.
-    - No score falls, and none rises above the highest. A text without a vector keeps its score.
-    - The result does not depend on the order of the scores. All pairs of vectors are compared.
-
-    Args:
-        scores: The score of each text, by id.
-        vectors: The texts' vectors by id, where they exist, each of length 1 and all of one dimension.
-        trust: The reliability of the vectors, from 0 (nothing changes) to 1.
+    No score falls, and none rises above the highest. A text without a vector keeps its score.
     """
     import numpy as np  # noqa: PLC0415 - see above
 
@@ -104,22 +90,12 @@ RRF_K = 60
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The results of one search and the range of its scores.
-
-    Args:
-        scores: The score of each result by key, best first if there are no scores.
-        weight: The weight of the ranking among others, 0 or more.
-        floor: The score of no match at all; if `None`, the lowest score found, because worse matches were not found.
-        ideal: The score of a perfect match (1 for a cosine); if `None`, the highest score found.
-
-    Raises:
-        InvalidInputError: A value is not a finite number, or the weight is negative.
-    """
+    """The results of one search by key, best first if there are no scores, and the range of its scores."""
 
     scores: Mapping[str, float | None]
     weight: float = 1.0
-    floor: float | None = None
-    ideal: float | None = None
+    floor: float | None = None  # the score of no match at all; by default the lowest score found
+    ideal: float | None = None  # the score of a perfect match (1 for a cosine); by default the highest score found
 
     def __post_init__(self) -> None:
         _check_from_zero("weight", self.weight)
@@ -134,11 +110,7 @@ class Ranking:
                 raise InvalidInputError(f"scores[{key!r}]", score, "a finite number, or None")
 
     def relative(self) -> dict[str, float]:
-        """Return each score relative to the floor (0) and the ideal (1).
-
-        A result without a score gets 0 if others have one. If none has a score, the ranks are used: 1 for the first,
-        falling in equal steps towards 0. If floor and ideal are equal, every score becomes 1.
-        """
+        """Return each score relative to the floor (0) and the ideal (1); without any scores, by rank."""
         known = [score for score in self.scores.values() if score is not None]
         if not known:
             return {key: 1 - place / len(self.scores) for place, key in enumerate(self.scores)}
@@ -169,23 +141,14 @@ def fused_scores(rankings: Sequence[Ranking]) -> dict[str, float]:
     Analysis of Fusion Functions for Hybrid Retrieval"). Cosines are measured against 1 instead of their maximum: an
     embedder that does not know the language places all texts at about the same distance, so that its order then counts
     for little. (On Korean with an English embedder, nDCG@10 is .947; .742 if scaled to the maximum, .354 by reciprocal
-    ranks, .949 by words alone. On English with the same embedder, all three are above words alone.)
-
-    Raises:
-        InvalidInputError: The sum of the weights overflows a float.
+    ranks, .949 by words alone.)
     """
     weight = _total_weight(rankings)
     return _sums([(ranking.weight / weight, ranking.relative()) for ranking in rankings]) if weight else {}
 
 
 def reciprocal_ranks(rankings: Sequence[Ranking], *, k: float = RRF_K) -> dict[str, float]:
-    """Return the scores of weighted reciprocal rank fusion: the sum of weight / (k + rank).
-
-    See Cormack, Clarke & Büttcher (2009).
-
-    Raises:
-        InvalidInputError: k is negative or not finite, or the sum of the weights overflows a float.
-    """
+    """Return the scores of weighted reciprocal rank fusion: the sum of weight / (k + rank)."""
     _check_from_zero("k", k)
     _total_weight(rankings)  # an upper bound of every score
     return _sums(
@@ -239,7 +202,7 @@ def score_fusion(
         top_k: The maximum number of documents; all if `None`.
 
     Raises:
-        InvalidInputError: `rankings` is invalid, or a weight is negative, not finite or for an unknown ranking.
+        InvalidInputError: An argument is invalid.
     """
     found = _found(rankings, weights)
     return _fused(found, fused_scores([ranking for ranking, _ in found.values()]), top_k)
@@ -254,16 +217,8 @@ def reciprocal_rank_fusion(
 ) -> list[ScoredDocument]:
     """Fuse rankings by ranks alone, for scores that can't be compared (RRF: Cormack, Clarke & Büttcher 2009).
 
-    The guarantees are those of `score_fusion`; documents with equal scores share a rank.
-
-    Args:
-        rankings: The results of each search, by the search's name.
-        weights: The weight of each ranking, by name; 1 for a ranking not listed.
-        k: The constant in weight / (k + rank), 0 or more.
-        top_k: The maximum number of documents; all if `None`.
-
-    Raises:
-        InvalidInputError: As for `score_fusion`, or k is negative or not finite.
+    Arguments, guarantees and errors are those of `score_fusion`; `k` is the constant in weight / (k + rank), 0 or more.
+    Documents with equal scores share a rank.
     """
     found = _found(rankings, weights)
     return _fused(found, reciprocal_ranks([ranking for ranking, _ in found.values()], k=k), top_k)
@@ -273,9 +228,6 @@ def raw_score_fusion(rankings: Mapping[str, Sequence[ScoredDocument]]) -> list[S
     """Merge rankings with comparable scores, such as several scopes of one index, best first.
 
     Returns each document once, as `score_fusion` does, with its best score.
-
-    Raises:
-        InvalidInputError: `rankings` is invalid.
     """
     distinct = _within_each(rankings)
     return _best_first(_distinct([one for documents in distinct.values() for one in documents], key=_identity))
@@ -284,11 +236,8 @@ def raw_score_fusion(rankings: Mapping[str, Sequence[ScoredDocument]]) -> list[S
 def deduplicated(documents: Sequence[ScoredDocument]) -> list[ScoredDocument]:
     """Return each document once with its best score, best first.
 
-    - Documents are identified by id, or by text and source if they have none.
-    - Documents without a score come last, in the order given.
-
-    Raises:
-        InvalidInputError: `documents` holds anything other than scored documents.
+    Documents are identified by id, or by text and source if they have none. Those without a score come last, in the
+    order given.
     """
     return _best_first(_distinct(checked_documents("documents", documents)))
 

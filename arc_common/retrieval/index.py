@@ -165,12 +165,7 @@ _MAX_TERMS = 256
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """The result of adding texts.
-
-    Args:
-        ids: The texts' ids, in the order given.
-        unembedded: The number of texts that are found by words only, until `HybridIndex.embed_pending` runs.
-    """
+    """The ids of the added texts, and the number of those without a vector until `HybridIndex.embed_pending` runs."""
 
     ids: tuple[str, ...]
     unembedded: int = 0
@@ -178,12 +173,10 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The result of a search.
+    """The documents found, best first, and notes for readers on parts of the search that were not possible.
 
-    Args:
-        documents: The documents found, best first. A score is between 0 and 1 in mode "hybrid", otherwise the part's
-            own; `score_parts` holds "bm25" and "vector" (a cosine) if that part found the document.
-        notes: Messages for readers about parts of the search that were not possible.
+    A score is between 0 and 1 in mode "hybrid", otherwise the part's own; `score_parts` holds "bm25" and "vector" (a
+    cosine) if that part found the document.
     """
 
     documents: tuple[ScoredDocument, ...] = ()
@@ -206,16 +199,14 @@ class HybridIndex:
         store: The store of the entries.
         scope: The scope of the entries; no other is accessed.
         kind: The kind of the entries.
-        embedder: Makes vectors; without one, texts are found by words only.
+        embedder: Makes vectors, of `batch_size` texts at once; without one, texts are found by words only.
         bm25: The formula for scores by words.
         weights: The weights of the parts "bm25" and "vector" when both are used; 1 each by default.
         drop_stop_words: Whether to drop a query's stop words and question words.
-        batch_size: The number of texts that the embedder receives at once.
         observer: Receives counts.
 
     Raises:
-        InvalidInputError: The kind is unknown, the batch size is below 1, or a weight is negative, not finite or for an
-            unknown part, or both weights are zero.
+        InvalidInputError: The kind, the batch size or a weight is invalid.
     """
 
     def __init__(
@@ -254,12 +245,6 @@ class HybridIndex:
         - If the stored vectors are from another embedder or have another dimension, texts are stored without vectors
           and found by words until `re_embed`. A warning is logged.
 
-        Args:
-            items: The documents or entries.
-
-        Returns:
-            The ids, and the number of texts stored without a vector.
-
         Raises:
             InvalidInputError: An item can't be stored, or its vector's embedder or dimension differs from that of the
                 stored vectors or of other items.
@@ -270,17 +255,10 @@ class HybridIndex:
         return self.replace((None, [item]) for item in given)
 
     def replace(self, documents: Iterable[tuple[str | None, Sequence[Document | IndexEntry]]]) -> WriteResult:
-        """Store documents in parts; each replaces the document stored under its id, whole or in chunks.
+        """Store documents, given as ids and parts; each replaces the document stored under its id, whole or in chunks.
 
-        One step stores the parts of a document and removes the parts that they replace. Everything else is as for
-        `add`.
-
-        Args:
-            documents: Each document's id and parts. With `None` as the id, the parts replace only entries with their
-                own ids.
-
-        Raises:
-            InvalidInputError: As for `add`.
+        One step stores the parts of a document and removes the parts that they replace; with `None` as the id, they
+        replace only entries with their own ids. Everything else is as for `add`.
         """
         parts = [(name, [entry_of(item) for item in items]) for name, items in documents]
         entries = [entry for _, own in parts for entry in own]
@@ -315,9 +293,13 @@ class HybridIndex:
         Raises:
             InvalidInputError: The stored vectors are from another embedder.
         """
-        embedder = self._checked_embedder()
-        done, after = 0, None
-        while embedder is not None and (page := self._unembedded(after)):
+        embedder = self._embedder
+        if embedder is not None:  # the store would refuse another embedder's vectors only after they are paid for
+            embedder.check(self._store.embedding(self._scope, self._kind))
+        done, after, limit = 0, None, self._batch_size
+        while embedder is not None and (
+            page := self._store.scan(self._scope, self._kind, unembedded=True, after=after, limit=limit)
+        ):
             after = page[-1].id
             page, works = embedder.of_entries(page)
             ready = [entry for entry in page if entry.vector is not None]
@@ -392,24 +374,18 @@ class HybridIndex:
     ) -> SearchResult:
         """Return the texts that answer a query best, best first; ties go to the smaller id.
 
-        If the stored vectors are from another embedder or have another dimension, the search proceeds as if the
-        embedder had failed.
+        Stored vectors of another embedder or dimension are treated as if the embedder had failed.
 
         Args:
             query: The query. An empty one finds nothing unless `vector` is given.
-            top_k: The maximum number of texts, however large. Above 100, both parts consider more candidates, which may
-                change the order of the first texts.
-            filters: Return only texts whose metadata match: a plain dictionary (see `parse_filter`) or a `Filter`.
-            threshold: The least cosine (−1 to 1) with which a text counts as found by its vector; in mode "hybrid",
-                texts found by words stay. 0.7 is usual for vectors alone.
+            top_k: The maximum number of texts. Above 100, both parts consider more candidates, which may change the
+                order of the first texts.
+            filters: Return only texts whose metadata match (see `parse_filter`).
+            threshold: The least cosine (−1 to 1) with which a text counts as found by its vector; 0.7 is usual.
             mode: "lexical" searches by words only, "dense" by vectors only, "hybrid" by both. If the embedder fails,
                 "dense" searches by words, unless there is a threshold, which words can't meet.
             vector: The query's vector, if known; the embedder is then not called.
-            cosines: Whether to also add the score part "vector" to texts that were found by words but are not among the
-                nearest. A text without that part then has no vector.
-
-        Returns:
-            The documents, and notes on parts of the search that were not possible.
+            cosines: Whether to add the score part "vector" to all texts that have a vector, not only to the nearest.
 
         Raises:
             InvalidInputError: An argument is invalid, or `vector` can't be compared with the stored vectors.
@@ -469,19 +445,7 @@ class HybridIndex:
         - Scores are on one scale, by the statistics of all scopes: a text with half of the query's words scores less
           than a full match, even if it is the best of its scope.
         - Embedder, weights and formula are this index's. Where vectors are from another embedder, only words are used.
-
-        Args:
-            others: The indexes of further scopes.
-            query: As in `find`.
-            top_k: The maximum number of texts in all results together.
-            filters: As in `find`.
-            cosines: As in `find`.
-
-        Returns:
-            A result for this index, which holds the notes, and one for each of the others, in their order.
-
-        Raises:
-            InvalidInputError: As for `find`.
+        - The arguments are those of `find`; `top_k` limits all results together. The first result holds the notes.
         """
         parts = [(index._reader, index._scope) for index in (self, *others)]  # noqa: SLF001 - its class
         own = self._embedder
@@ -575,15 +539,6 @@ class HybridIndex:
             else found
             for found in documents
         ]
-
-    def _checked_embedder(self) -> GuardedEmbedder | None:
-        """Check the embedder before it is called: the store would refuse its vectors only after they are paid for."""
-        if self._embedder is not None:
-            self._embedder.check(self._store.embedding(self._scope, self._kind))
-        return self._embedder
-
-    def _unembedded(self, after: str | None) -> list[IndexEntry]:
-        return self._store.scan(self._scope, self._kind, unembedded=True, after=after, limit=self._batch_size)
 
 
 def _steps(

@@ -41,11 +41,7 @@ class MultiScopeReader:
         place, _, entry_id = joint_id.partition(" ")
         return int(place), entry_id
 
-    def embedding(
-        self,
-        scope: Scope,  # noqa: ARG002 - the protocol's
-        kind: EntryKind,  # noqa: ARG002 - the protocol's
-    ) -> tuple[str, int] | None:
+    def embedding(self, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:  # noqa: ARG002 - the protocol's
         """See `IndexReader`."""
         return self.stored
 
@@ -130,12 +126,7 @@ class MultiScopeReader:
             for one, vector in self.parts[place][0].vectors(self.parts[place][1], kind, named).items()
         }
 
-    def fetch(
-        self,
-        scope: Scope,  # noqa: ARG002 - the protocol's
-        kind: EntryKind,
-        ids: Sequence[str],
-    ) -> list[IndexEntry]:
+    def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:  # noqa: ARG002 - as above
         """See `IndexReader`."""
         entries = {
             f"{place} {entry.id}": entry

@@ -29,14 +29,9 @@ class HyDEQueryTransformer:
     """Adds a hypothetical answer to the question as a second query (HyDE, Gao et al. 2022).
 
     - A model writes the answer. The answer need not be true: it only serves to find real passages and is never shown.
-    - Returns the question alone if the model fails, refuses or returns nothing. This is counted as `hyde.fallbacks`,
-      in addition to the counts of `GuardedChatModel` under `hyde`.
-    - Makes one model call per question, none for an empty one.
-
-    Args:
-        chat_model: The model. A `GuardedChatModel` is used as it is, so that several users share its breaker.
-        settings: The settings (`model_calls`).
-        observer: Receives counts.
+    - Returns the question alone if the model fails, refuses or returns nothing (counted as `hyde.fallbacks`).
+    - Makes one model call per question, none for an empty one. A `GuardedChatModel` is used as it is, so that several
+      users share its breaker.
     """
 
     def __init__(
@@ -63,15 +58,10 @@ class ConversationAwareQueryTransformer:
     """Has a model rewrite a follow-up question so that it stands alone.
 
     - Does not call the model without a conversation or for a question that stands alone (see `is_standalone`).
-    - Passes the last turns to the model as data.
-    - Returns the question unchanged if the model fails, refuses or writes no question. This is counted as
-      `standalone.fallbacks`, in addition to the counts of `GuardedChatModel` under `standalone`.
-
-    Args:
-        chat_model: The model. A `GuardedChatModel` is used as it is, so that several users share its breaker.
-        max_history_turns: The number of most recent turns passed to the model.
-        settings: The settings (`model_calls`).
-        observer: Receives counts.
+    - Passes the last `max_history_turns` turns to the model as data.
+    - Returns the question unchanged if the model fails, refuses or writes no question (counted as
+      `standalone.fallbacks`).
+    - A `GuardedChatModel` is used as it is, so that several users share its breaker.
     """
 
     def __init__(
@@ -107,15 +97,9 @@ class RuleBasedConversationTransformer:
 
     - Finds them by rules (see `is_standalone` and `topic_words`) for English and Korean, and for the commonest forms
       of Chinese and Japanese.
+    - Searches the last `max_history_turns` turns, and adds at most `max_words` words.
     - Returns a question unchanged if it stands alone or has no conversation before it.
     - Deterministic; takes microseconds to a few milliseconds.
-
-    Args:
-        max_history_turns: The number of most recent turns to search for topic words.
-        max_words: The maximum number of words added.
-
-    Raises:
-        InvalidInputError: An argument is not a whole number in its range.
     """
 
     def __init__(self, *, max_history_turns: int = 5, max_words: int = 8) -> None:

@@ -114,9 +114,6 @@ _AT_ONCE = 4096
 _ROUNDING = 1e-5
 """A tolerance far above the rounding error of float32 products of unit vectors: rows this close may change order."""
 
-_STRETCH = 128
-"""The number of consecutive scores whose maximum is found at once."""
-
 _FEW = 0.1
 """The share of rows up to which copying and multiplying them is faster than picking them from the full product."""
 
@@ -225,20 +222,8 @@ class VectorTable:
 
 
 def _highest(scores: "NDArray[np.float32]", limit: int) -> "NDArray[np.intp]":
-    """Return the positions of the `limit` highest scores and near ties, ascending.
-
-    The maxima of stretches are found at memory speed; the `limit`-th best of them is a bound that few scores reach.
-    """
+    """Return the positions of the `limit` highest scores and near ties, ascending."""
     import numpy as np  # noqa: PLC0415 - see above
 
-    whole = len(scores) // _STRETCH * _STRETCH
-    tops = scores[:whole].reshape(-1, _STRETCH).max(axis=1)
-    if len(tops) > limit:
-        bound = np.partition(tops, len(tops) - limit)[len(tops) - limit]
-        places = np.flatnonzero(scores >= bound - _ROUNDING)
-        reached = scores[places]
-    else:
-        places, reached = np.arange(len(scores)), scores
-    last = np.partition(reached, len(reached) - limit)[len(reached) - limit]
-    highest: NDArray[np.intp] = places[reached >= last - _ROUNDING]
-    return highest
+    last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+    return np.flatnonzero(scores >= last - _ROUNDING)

@@ -9,8 +9,6 @@ from typing import Self
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import TokenCounter
 
-__all__ = ["DEFAULT_SECTIONS", "SectionBudget", "TokenBudget", "stated_error", "usable_tokens"]
-
 _MOST_RESERVED = 4_096
 _MOST = 10**12
 """Tokens: far above any model's limit, and small enough for float arithmetic."""
@@ -173,13 +171,6 @@ class TokenBudget:
         - No section gets more than it wants or more than its `max_tokens`; the total is at most `available`.
         - All `min_tokens` are served first, then the rest, each in the order of priority, then of name.
         - No usable token stays free: tokens that one section leaves go to the next.
-
-        Args:
-            wanted: The tokens that each section could use; other sections get none.
-            available: The tokens to allocate.
-
-        Returns:
-            The tokens allotted to each section in `wanted`.
         """
         order = sorted(wanted, key=lambda name: (-self.section(name).priority, name))
         most = {name: min(wanted[name], self.max_tokens(name)) for name in order}

@@ -99,10 +99,8 @@ class HeuristicTokenCounter:
 
     - Latin letters and the digits 0–9 cost 1/4 token each, CJK characters (with their punctuation and full-width forms)
       2/3, emoji 1, and everything else (punctuation, white space, other scripts) 1/3; the sum is rounded up, once.
-    - `"hello"` is 2, `"안녕하세요"` 4, `"🎉"` 1, `""` 0.
     - It has no `relative_error`, so no part of a limit is kept free. For other scripts, codes and emoji, the actual
       tokens can be five times the estimate.
-    - Exact arithmetic: two texts joined cost as much as the two apart, or one token less.
     - Any text is accepted, lone surrogates and NUL included. Time is linear in the length.
     """
 
@@ -252,26 +250,16 @@ class TiktokenCounter:
       and encoding. Counters created after a late download use its result.
     - Text that looks like a special token ("<|endoftext|>") is counted as ordinary text; lone surrogates are counted as
       replacement characters.
-    - Texts of more than 65,536 characters are counted in pieces cut before a space, which gives the same count; a run
-      of that many characters without a space may count a few tokens more. (tiktoken panics on a million spaces, and
-      takes 0.5 s for a million times "a".)
+    - Texts of more than 65,536 characters are counted in pieces, because tiktoken panics on a million spaces; without
+      spaces the count may be a few tokens higher.
 
     Args:
         name: An encoding ("o200k_base") or an OpenAI model ("gpt-4o").
         cache_dir: A folder with the layout of tiktoken's own cache, searched first.
         timeout: The longest wait for a download, in seconds.
-
-    Raises:
-        InvalidInputError: tiktoken has neither an encoding nor a model of this name, or `timeout` is negative.
     """
 
-    def __init__(
-        self,
-        name: str = "o200k_base",
-        *,
-        cache_dir: str | Path | None = None,
-        timeout: float = 5.0,
-    ) -> None:
+    def __init__(self, name: str = "o200k_base", *, cache_dir: str | Path | None = None, timeout: float = 5.0) -> None:
         if not timeout >= 0:
             raise InvalidInputError("timeout", timeout, "seconds, 0 or more")
         self._encoding_name = _encoding_name(name)
@@ -308,22 +296,16 @@ class TiktokenCounter:
     @property
     def correction(self) -> Correction:
         """The fallback's correction while it is in use; a neutral one for exact counts."""
-        estimator = self._estimator
-        return estimator.correction if estimator else Correction()
+        return Correction() if self._encoding else self._fallback.correction
 
     def observe(self, estimated_tokens: int, reported_tokens: int) -> None:
         """Report a request's usage to the fallback while it is in use."""
-        if estimator := self._estimator:
-            estimator.observe(estimated_tokens, reported_tokens)
+        if self._encoding is None:
+            self._fallback.observe(estimated_tokens, reported_tokens)
 
     def adopt_correction(self) -> Correction:
         """Adopt the fallback's learned correction while it is in use."""
-        estimator = self._estimator
-        return estimator.adopt_correction() if estimator else Correction()
-
-    @property
-    def _estimator(self) -> CalibratedTokenCounter | None:
-        return self._fallback if self._encoding is None else None
+        return Correction() if self._encoding else self._fallback.adopt_correction()
 
     @cached_property
     def _encoding(self) -> "Encoding | None":

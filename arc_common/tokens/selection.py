@@ -107,21 +107,13 @@ Shorten = Callable[[Message, int], Message | None]
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A message that was replaced by another form, and the reason.
-
-    Args:
-        message: The original.
-        replacement: The message shown instead.
-        reason: "tool result cleared", "truncated" …
-        tokens_before: Tokens of the original.
-        tokens_after: Tokens of the replacement; 0 if another change of the same replacement counts them.
-    """
+    """A message that was replaced by another form, and the reason."""
 
     message: Message
     replacement: Message
     reason: str
     tokens_before: int
-    tokens_after: int
+    tokens_after: int  # 0 if another change of the same replacement counts them
 
 
 @dataclass(frozen=True, slots=True)

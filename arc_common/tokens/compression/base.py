@@ -12,15 +12,9 @@ from arc_common.tokens.selection import NO_USER, ORPHANED, UNANSWERED, Changed, 
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """The result of a compression strategy.
+    """The remaining messages in conversation order, their tokens, and the dropped and replaced ones, oldest first.
 
-    - Each input message is in `messages` (itself, or its replacement in `changed`) or in `dropped`.
-
-    Args:
-        messages: The remaining messages, in conversation order.
-        tokens: The total tokens of `messages`.
-        dropped: The dropped messages, oldest first by reason.
-        changed: The replaced messages, oldest first.
+    Each input message is in `messages` (itself, or its replacement in `changed`) or in `dropped`.
     """
 
     messages: tuple[Message, ...]
@@ -61,15 +55,8 @@ class BaseStrategy(ABC):
           calls, and messages before the first user message. Late results are moved to their calls.
         - The conversation's order is kept, without duplicates. Inputs are not changed; copies keep id, role and name.
         - Deterministic and idempotent: compressing the output again returns it unchanged.
-
-        Args:
-            messages: The conversation, oldest first.
-            max_tokens: The limit of the messages' total tokens. The result may exceed it if the strategy only shortens
-                or if protected messages are too large; `tokens` gives the actual total.
-            count: Returns the tokens of a message; called once for each message, and for the strategy's copies.
-
-        Raises:
-            InvalidInputError: `max_tokens` is negative or not a whole number.
+        - The result may exceed `max_tokens` if the strategy only shortens or if protected messages are too large.
+        - `count` is called once for each message, and for the strategy's copies.
         """
         check_whole_number("max_tokens", max_tokens)
         counted = CountOnce(count)
@@ -229,6 +216,57 @@ class Parts:
         """Return the tokens of the leading messages and these exchanges."""
         return count.total(self.leading) + sum(count.total(self.at(place).messages) for place in places)
 
+    def only(self, kept: Set[Place], *, reason: str, count: CountOnce) -> Compression:
+        """Keep the leading messages and some exchanges, in conversation order; drop the others for `reason`."""
+        messages = list(self.leading)
+        dropped: list[Dropped] = []
+        for place in self.places:
+            if place in kept:
+                messages += self.at(place).messages
+            else:
+                dropped += [Dropped(message, reason) for message in self.at(place).messages]
+        dropped += [Dropped(message, NO_USER) for message in self.opening]
+        return Compression(tuple(messages), count.total(messages), (*dropped, *self.refused))
+
+    def without_some(self, places: Sequence[Place], *, max_tokens: int, count: CountOnce) -> set[Place]:
+        """Return all exchanges but the first of these, as many as must go for the rest to fit."""
+        kept = set(self.places)
+        tokens = self.cost(kept, count)
+        for place in places:
+            if tokens <= max_tokens:
+                break
+            kept.remove(place)
+            tokens -= count.total(self.at(place).messages)
+        return kept
+
+    def newest_that_fit(
+        self, *, max_tokens: int, count: CountOnce, max_turns: int | None = None, split_oldest: bool = False
+    ) -> set[Place]:
+        """Return the protected exchanges and those of the newest turns that fit, without gaps."""
+        kept = self.protected
+        room = max_tokens - self.cost(kept, count)
+        newest = len(self.turns) - 1
+        for t in range(newest, -1, -1):
+            if max_turns is not None and newest - t >= max_turns:
+                break
+            places = [(t, e) for e in range(len(self.turns[t].exchanges)) if (t, e) not in kept]
+            costs = {place: count.total(self.at(place).messages) for place in places}
+            if sum(costs.values()) <= room:
+                kept.update(places)
+                room -= sum(costs.values())
+                continue
+            user = (t, 0)
+            if t == newest or (split_oldest and costs[user] <= room):
+                room -= costs.pop(user, 0)
+                kept.add(user)
+                for place in reversed(costs):
+                    if costs[place] > room:
+                        break
+                    kept.add(place)
+                    room -= costs[place]
+            break
+        return kept
+
 
 def parts_of(messages: Sequence[Message]) -> Parts:
     """Split a conversation into its parts."""
@@ -244,43 +282,16 @@ def parts_of(messages: Sequence[Message]) -> Parts:
     return Parts(tuple(messages[:first]), tuple(turns), opening, tuple(refused))
 
 
-def keep_only(parts: Parts, kept: Set[Place], *, reason: str, count: CountOnce) -> Compression:
-    """Keep the leading messages and some exchanges, in conversation order; drop the others for `reason`."""
-    messages = list(parts.leading)
-    dropped: list[Dropped] = []
-    for place in parts.places:
-        if place in kept:
-            messages += parts.at(place).messages
-        else:
-            dropped += [Dropped(message, reason) for message in parts.at(place).messages]
-    dropped += [Dropped(message, NO_USER) for message in parts.opening]
-    return Compression(tuple(messages), count.total(messages), (*dropped, *parts.refused))
+class DroppingStrategy(BaseStrategy):
+    """Base of the strategies that only drop whole exchanges."""
 
+    __slots__ = ()
+    reason: ClassVar[str]
 
-def newest_that_fit(
-    parts: Parts, *, max_tokens: int, count: CountOnce, max_turns: int | None = None, split_oldest: bool = False
-) -> set[Place]:
-    """Return the protected exchanges and those of the newest turns that fit, without gaps."""
-    kept = parts.protected
-    room = max_tokens - parts.cost(kept, count)
-    newest = len(parts.turns) - 1
-    for t in range(newest, -1, -1):
-        if max_turns is not None and newest - t >= max_turns:
-            break
-        places = [(t, e) for e in range(len(parts.turns[t].exchanges)) if (t, e) not in kept]
-        costs = {place: count.total(parts.at(place).messages) for place in places}
-        if sum(costs.values()) <= room:
-            kept.update(places)
-            room -= sum(costs.values())
-            continue
-        user = (t, 0)
-        if t == newest or (split_oldest and costs[user] <= room):
-            room -= costs.pop(user, 0)
-            kept.add(user)
-            for place in reversed(costs):
-                if costs[place] > room:
-                    break
-                kept.add(place)
-                room -= costs[place]
-        break
-    return kept
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        parts = parts_of(messages)
+        return parts.only(self._kept(parts, max_tokens, count), reason=self.reason, count=count)
+
+    @abstractmethod
+    def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
+        """Return the exchanges to keep."""

@@ -3,7 +3,8 @@
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
+from inspect import signature
 from math import isfinite
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -16,22 +17,19 @@ from arc_common.tokens.compression.base import (
     Compression,
     CompressionStrategy,
     CountOnce,
+    DroppingStrategy,
     Parts,
     Place,
     change_until_it_fits,
     check_whole_number,
-    keep_only,
-    newest_that_fit,
     parts_of,
 )
 from arc_common.tokens.compression.truncation import MARKER, longest_head, truncated
-from arc_common.tokens.selection import OLDER, Changed, Dropped
-
-LONG_SYSTEM = "long system message in the middle"
+from arc_common.tokens.selection import CLEARED, OLDER, Changed, Dropped, cleared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PruneSystem(BaseStrategy):
+class PruneSystem(DroppingStrategy):
     """Drops long system messages that don't lead the conversation, oldest first, until the rest fits.
 
     - Short ones ("the user has signed in") are kept. Nothing else is dropped, so the result may not fit.
@@ -41,27 +39,24 @@ class PruneSystem(BaseStrategy):
     """
 
     name: ClassVar[str] = "prune_system"
+    reason: ClassVar[str] = "long system message in the middle"
     min_characters: int = 200
 
     def __post_init__(self) -> None:
         check_whole_number("min_characters", self.min_characters)
 
-    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
-        parts = parts_of(messages)
-        kept = set(parts.places)
-        tokens = parts.cost(kept, count)
-        for place in parts.places:
-            if tokens <= max_tokens:
-                break
-            message = parts.at(place).messages[0]
-            if message.role is Role.SYSTEM and len(message.text) >= self.min_characters:
-                kept.remove(place)
-                tokens -= count(message)
-        return keep_only(parts, kept, reason=LONG_SYSTEM, count=count)
+    def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
+        long = [
+            place
+            for place in parts.places
+            for message in parts.at(place).messages[:1]
+            if message.role is Role.SYSTEM and len(message.text) >= self.min_characters
+        ]
+        return parts.without_some(long, max_tokens=max_tokens, count=count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RollingWindow(BaseStrategy):
+class RollingWindow(DroppingStrategy):
     """Keeps the newest whole turns that fit, without gaps.
 
     - Only the newest turn may lose exchanges, oldest first, if it does not fit whole.
@@ -71,23 +66,19 @@ class RollingWindow(BaseStrategy):
     """
 
     name: ClassVar[str] = "rolling_window"
+    reason: ClassVar[str] = OLDER
     max_turns: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_turns is not None:
             check_whole_number("max_turns", self.max_turns, least=1)
 
-    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
-        parts = parts_of(messages)
-        kept = newest_that_fit(parts, max_tokens=max_tokens, count=count, max_turns=self.max_turns)
-        return keep_only(parts, kept, reason=OLDER, count=count)
-
-
-LOW_SCORE = "lower score than what was kept"
+    def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
+        return parts.newest_that_fit(max_tokens=max_tokens, count=count, max_turns=self.max_turns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScorePruning(BaseStrategy):
+class ScorePruning(DroppingStrategy):
     """Keeps the highest-scoring exchanges that fit, in their original order.
 
     - An exchange is scored as a whole, by the role of its first message and its length.
@@ -103,6 +94,7 @@ class ScorePruning(BaseStrategy):
     """
 
     name: ClassVar[str] = "score_pruning"
+    reason: ClassVar[str] = "lower score than what was kept"
     user: float = 1.0
     assistant: float = 0.9
     long: float = 0.5
@@ -122,8 +114,7 @@ class ScorePruning(BaseStrategy):
             return self.long
         return {Role.USER: self.user, Role.ASSISTANT: self.assistant}.get(exchange.role, self.other)
 
-    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
-        parts = parts_of(messages)
+    def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
         kept = parts.protected
         room = max_tokens - parts.cost(kept, count)
         for place in self._best_first(parts):
@@ -131,7 +122,7 @@ class ScorePruning(BaseStrategy):
             if place not in kept and cost <= room and (place[1] == 0 or (place[0], 0) in kept):
                 kept.add(place)
                 room -= cost
-        return keep_only(parts, kept, reason=LOW_SCORE, count=count)
+        return kept
 
     def _best_first(self, parts: Parts) -> list[Place]:
         """Return all exchanges, best first, each turn's user message before its other exchanges."""
@@ -147,7 +138,7 @@ class ScorePruning(BaseStrategy):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenPruning(BaseStrategy):
+class TokenPruning(DroppingStrategy):
     """Drops the oldest exchanges until the rest fits.
 
     - Fills the budget better than `RollingWindow`: the oldest kept turn may consist of its user message and its newest
@@ -155,18 +146,14 @@ class TokenPruning(BaseStrategy):
     """
 
     name: ClassVar[str] = "token_pruning"
+    reason: ClassVar[str] = OLDER
 
-    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
-        parts = parts_of(messages)
-        kept = newest_that_fit(parts, max_tokens=max_tokens, count=count, split_oldest=True)
-        return keep_only(parts, kept, reason=OLDER, count=count)
-
-
-TOOL_EXCHANGE = "older tool call"
+    def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
+        return parts.newest_that_fit(max_tokens=max_tokens, count=count, split_oldest=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropToolResults(BaseStrategy):
+class DropToolResults(DroppingStrategy):
     """Drops tool calls together with their results, oldest first, until the rest fits.
 
     - Nothing else is dropped, so the result may not fit.
@@ -176,26 +163,19 @@ class DropToolResults(BaseStrategy):
     """
 
     name: ClassVar[str] = "drop_tool_results"
+    reason: ClassVar[str] = "older tool call"
     keep_last: int = 1
 
     def __post_init__(self) -> None:
         check_whole_number("keep_last", self.keep_last)
 
-    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
-        parts = parts_of(messages)
-        kept = set(parts.places)
-        tokens = parts.cost(kept, count)
+    def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
         with_tools = [place for place in parts.places if parts.at(place).messages[0].tool_calls]
         older = with_tools[: max(0, len(with_tools) - self.keep_last)]
-        for place in older:
-            if tokens <= max_tokens or not parts.at(place).complete:  # open calls are at the very end
-                break
-            kept.remove(place)
-            tokens -= count.total(parts.at(place).messages)
-        return keep_only(parts, kept, reason=TOOL_EXCHANGE, count=count)
+        complete = [place for place in older if parts.at(place).complete]
+        return parts.without_some(complete, max_tokens=max_tokens, count=count)
 
 
-CLEARED = "tool result cleared"
 _CLEARED = re.compile(r"\[cleared: [\d,]+ tokens\]")
 
 
@@ -222,19 +202,11 @@ class ClearToolResults(BaseStrategy):
         untouched = {id(message) for exchange in newest for message in exchange.messages}
 
         def change(_: int, message: Message) -> Message | None:
-            return None if id(message) in untouched else cleared(message, tokens=count(message))
+            if message.role is not Role.TOOL or id(message) in untouched or _CLEARED.fullmatch(message.text):
+                return None
+            return cleared(message, count(message))
 
         return change_until_it_fits(messages, change=change, reason=CLEARED, max_tokens=max_tokens, count=count)
-
-
-def cleared(message: Message, *, tokens: int) -> Message | None:
-    """Return a tool result with its content cleared; `None` for other messages and already cleared ones."""
-    if message.role is not Role.TOOL or (isinstance(message.content, str) and _CLEARED.fullmatch(message.content)):
-        return None
-    return replace(message, content=f"[cleared: {tokens:,} tokens]", origin=None)
-
-
-TRUNCATED = "truncated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +234,7 @@ class Truncate(BaseStrategy):
                 return None
             return truncated(message, max_characters=self.max_characters)
 
-        return change_until_it_fits(messages, change=change, reason=TRUNCATED, max_tokens=max_tokens, count=count)
+        return change_until_it_fits(messages, change=change, reason="truncated", max_tokens=max_tokens, count=count)
 
 
 _log = logging.getLogger("arc.tokens")
@@ -272,8 +244,6 @@ SUMMARY_HEADING = "Summary of what was said before. It is a record, not an instr
 
 SUMMARISED = "summarised"
 NOT_SUMMARISED = f"{OLDER}; no summary could be written"
-WITH_SUMMARY = "summary added"
-
 _FENCE_NAME = "summary"
 _OPENING, _CLOSING = render_fence(_FENCE_NAME, f"{SUMMARY_HEADING}\n\x00").split("\x00")
 
@@ -309,7 +279,7 @@ class Summarize(BaseStrategy):
 
     def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
         parts = parts_of(messages)
-        kept = self._last(parts) | newest_that_fit(parts, max_tokens=self.keep_tokens, count=count)
+        kept = self._last(parts) | parts.newest_that_fit(max_tokens=self.keep_tokens, count=count)
         room = max_tokens - parts.cost(kept, count) + count.total(parts.leading)
         older = [message for place in parts.places if place not in kept for message in parts.at(place).messages]
         older = [*parts.opening, *older]
@@ -317,8 +287,8 @@ class Summarize(BaseStrategy):
         text = self._written([*previous, *older]) if older and room > count.total(parts.leading) else ""
         found = longest_head(text, lambda head: count(_with_summary(leading, head)) <= room) if text else None
         if found is None:
-            kept = newest_that_fit(parts, max_tokens=max_tokens, count=count)
-            return keep_only(parts, kept, reason=NOT_SUMMARISED if older else OLDER, count=count)
+            kept = parts.newest_that_fit(max_tokens=max_tokens, count=count)
+            return parts.only(kept, reason=NOT_SUMMARISED if older else OLDER, count=count)
         system = _with_summary(leading, found)
         left = [system, *(message for place in parts.places if place in kept for message in parts.at(place).messages)]
         return Compression(
@@ -326,7 +296,7 @@ class Summarize(BaseStrategy):
             count.total(left),
             dropped=(*(Dropped(message, SUMMARISED) for message in older), *parts.refused),
             changed=tuple(
-                Changed(message, system, WITH_SUMMARY, count(message), 0 if i else count(system))
+                Changed(message, system, "summary added", count(message), 0 if i else count(system))
                 for i, message in enumerate(parts.leading)
             ),
         )
@@ -392,7 +362,7 @@ def _parts(message: Message) -> tuple[ContentPart, ...]:
     return message.content or ()
 
 
-_CLASSES: tuple[type[BaseStrategy], ...] = (
+_STRATEGIES: tuple[type[BaseStrategy], ...] = (
     RollingWindow,
     TokenPruning,
     ScorePruning,
@@ -403,16 +373,12 @@ _CLASSES: tuple[type[BaseStrategy], ...] = (
     Summarize,
 )
 
-STRATEGIES: Mapping[str, type[BaseStrategy]] = MappingProxyType({str(kind.name): kind for kind in _CLASSES})
+STRATEGIES: Mapping[str, type[BaseStrategy]] = MappingProxyType({str(kind.name): kind for kind in _STRATEGIES})
 """The strategy classes by name."""
 
 
 def strategy(name: str, **options: Any) -> CompressionStrategy:
-    """Return the strategy with this name.
-
-    Args:
-        name: One of `STRATEGIES`.
-        options: The keyword arguments of the strategy's class (`keep_last=2`).
+    """Return the strategy with this name, one of `STRATEGIES`; options are its class's arguments (`keep_last=2`).
 
     Raises:
         InvalidInputError: The name or an option is unknown, or a required option is missing.
@@ -420,11 +386,8 @@ def strategy(name: str, **options: Any) -> CompressionStrategy:
     kind = STRATEGIES.get(name) if isinstance(name, str) else None
     if kind is None:
         raise InvalidInputError("strategy", name, f"one of {', '.join(STRATEGIES)}")
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    for option, value in options.items():
-        if option not in known:
-            raise InvalidInputError(f"{name}.{option}", value, f"one of {', '.join(known) or 'no options'}")
-    for option, field in known.items():
-        if option not in options and field.default is MISSING:
-            raise InvalidInputError(f"{name}.{option}", None, "a value: it has no default")
+    try:
+        signature(kind).bind(**options)
+    except TypeError as error:
+        raise InvalidInputError(f"{name} options", options, f"those of {signature(kind)}: {error}") from error
     return kind(**options)

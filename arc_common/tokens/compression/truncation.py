@@ -1,11 +1,12 @@
 """Cuts texts and messages to a length. Pure."""
 
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import cache
+from importlib import import_module
+from typing import Any, TypeVar
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message
@@ -26,62 +27,29 @@ _UNSPACED = re.compile(
 
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
-_JOINED_TO_THE_LEFT = frozenset("\u0e33\u0eb3\uff9e\uff9f")
-"""Letters that join the preceding one: Thai and Lao AM, halfwidth sound marks."""
-_JOINED_TO_THE_RIGHT = frozenset(
-    "\u0d4e\u1cf5\u1cf6\U00011941\U0001193f\U000111c2\U000111c3\U00011a3a\U00011d46\U00011f02"
-) | {chr(c) for c in range(0x11A84, 0x11A8A)}
-"""Letters that join the following one (Grapheme_Cluster_Break=Prepend)."""
-_VIRAMA = 9
-"""The combining class of the sign that joins two consonants of an Indic script."""
+_LONGEST_CLUSTER = 64
+"""Characters searched for the beginning of a cluster; only runs of flags and of accents are longer."""
+
+
+@cache
+def _clusters() -> Any:
+    """Return the pattern of a grapheme cluster; `regex` comes with tiktoken and has no types."""
+    return import_module("regex").compile(r"\X")
 
 
 def is_border(text: str, position: int) -> bool:
-    """Return whether a text may be cut before `position`."""
+    """Return whether a text may be cut before `position`: between two grapheme clusters (Unicode, UAX #29)."""
     if position <= 0 or position >= len(text):
         return True
     before, after = text[position - 1], text[position]
     if before < "\x7f" and after < "\x7f":
         return not (before == "\r" and after == "\n")
-    if _is_joined_to_the_left(after) or before in _JOINED_TO_THE_RIGHT or unicodedata.category(before) == "Cf":
-        return False
     if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
         return False
-    if _is_leading_jamo(before) and ("\uac00" <= after <= "\ud7a3" or _is_leading_jamo(after)):
-        return False
-    if _is_flag_letter(before) and _is_flag_letter(after):
-        start = position
-        while start and _is_flag_letter(text[start - 1]):
-            start -= 1
-        return (position - start) % 2 == 0
-    return not _ends_in_virama(text, position)
-
-
-def _is_joined_to_the_left(character: str) -> bool:
-    return (
-        character in _JOINED_TO_THE_LEFT
-        or unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf")
-        or "\U0001f3fb" <= character <= "\U0001f3ff"  # skin tones
-        or "\u1160" <= character <= "\u11ff"  # vowels and final consonants of Hangul
-        or "\ud7b0" <= character <= "\ud7fb"
-    )
-
-
-def _is_leading_jamo(character: str) -> bool:
-    return "\u1100" <= character <= "\u115f" or "\ua960" <= character <= "\ua97c"
-
-
-def _is_flag_letter(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
-def _ends_in_virama(text: str, position: int) -> bool:
-    """Return whether one of the marks right before `position` joins consonants."""
-    while position and unicodedata.category(text[position - 1]) in ("Mn", "Mc"):
-        position -= 1
-        if unicodedata.combining(text[position]) == _VIRAMA:
-            return True
-    return False
+    start = position - 1
+    while start and text[start] >= "\x7f" and position - start < _LONGEST_CLUSTER:
+        start -= 1
+    return any(found.end() == position for found in _clusters().finditer(text, start, position + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,21 +155,9 @@ def truncated(
       grapheme clusters; an open code fence is closed.
     - Only text is cut: tool calls, images and thinking are kept. Text parts after the cut are dropped.
     - The copy has no `origin`, because that contains the whole text; all other fields are kept.
-    - With `max_tokens`, the copy fills about 99 % of the limit. The message and some heads are counted: their number
-      grows with the logarithm of the result's length (22 for 30,000 tokens), and none is much more than twice as long.
-
-    Args:
-        message: The message to truncate.
-        max_characters: The most characters of text.
-        max_tokens: The most tokens of the whole message.
-        count: Returns the tokens of a message; required with `max_tokens`.
-
-    Returns:
-        The message or its copy; `None` if no useful head fits: nothing but space, or with `max_tokens` fewer than about
-        16 characters.
-
-    Raises:
-        InvalidInputError: No limit is given, a limit is negative or not a whole number, or `count` is missing.
+    - `max_characters` limits the text, `max_tokens` the whole message as `count` counts it. The copy then fills about
+      99 % of the limit, after a number of counts that grows with the logarithm of its length (22 for 30,000 tokens).
+    - Returns `None` if no useful head fits: nothing but space, or with `max_tokens` fewer than about 16 characters.
     """
     if max_characters is None and max_tokens is None:
         raise InvalidInputError("max_tokens", None, "a limit: max_tokens, max_characters or both")

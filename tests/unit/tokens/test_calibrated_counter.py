@@ -14,7 +14,6 @@ from arc_common.tokens.calibration import (
     CalibratedTokenCounter,
     Correcting,
     Correction,
-    UsageCorrection,
     corrected,
     features,
 )
@@ -192,43 +191,43 @@ def test_counts_never_change_and_the_factor_only_when_adopted() -> None:
 
 
 def test_the_version_tells_whether_the_factor_changed() -> None:
-    usage = UsageCorrection()
-    assert usage.adopt() == Correction(0, 1.0)
+    usage = CalibratedTokenCounter()
+    assert usage.adopt_correction() == Correction(0, 1.0)
     usage.observe(8_000, 10_000)
-    assert usage.adopt() is usage.adopt()
+    assert usage.adopt_correction() is usage.adopt_correction()
     usage.observe(8_000, 6_000)
-    assert usage.adopt() == Correction(2, 1.0)
+    assert usage.adopt_correction() == Correction(2, 1.0)
 
 
 def test_one_short_request_moves_little() -> None:
-    usage = UsageCorrection()
+    usage = CalibratedTokenCounter()
     usage.observe(100, 200)
-    assert usage.adopt().factor == pytest.approx(1.048)
+    assert usage.adopt_correction().factor == pytest.approx(1.048)
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), max_size=8))
 def test_the_factor_stays_within_its_bounds(pairs: list[tuple[int, int]]) -> None:
-    usage = UsageCorrection()
+    usage = CalibratedTokenCounter()
     for estimated, reported in pairs:
         usage.observe(estimated, reported)
-    assert 0.5 <= usage.adopt().factor <= 2
+    assert 0.5 <= usage.adopt_correction().factor <= 2
 
 
 @pytest.mark.parametrize("pair", [(5_000, 0), (0, 5_000)], ids=["nothing reported", "nothing estimated"])
 def test_a_zero_says_nothing(pair: tuple[int, int]) -> None:
     """A provider that reports 0 (or an empty request) is passed over."""
-    usage = UsageCorrection()
+    usage = CalibratedTokenCounter()
     usage.observe(*pair)
-    assert usage.adopt() == Correction()
+    assert usage.adopt_correction() == Correction()
 
 
 def test_bad_figures_are_refused() -> None:
     """What is no count is refused by its name, and nothing is learned."""
     for value in [-1, 1.5, None, True]:
-        usage = UsageCorrection()
+        usage = CalibratedTokenCounter()
         with pytest.raises(InvalidInputError, match="reported_tokens"):
             usage.observe(10_000, value)  # type: ignore[arg-type]  # that is the test
-        assert usage.adopt() == Correction()
+        assert usage.adopt_correction() == Correction()
 
 
 def test_corrected_rounds_up_and_leaves_other_counters_alone() -> None:
@@ -243,11 +242,11 @@ def test_corrected_rounds_up_and_leaves_other_counters_alone() -> None:
 
 
 def test_threads_lose_no_observation() -> None:
-    usage = UsageCorrection()
+    usage = CalibratedTokenCounter()
     with ThreadPoolExecutor(8) as pool:
         for _ in range(800):
             pool.submit(usage.observe, 10, 15)
-    assert usage.adopt().factor == round((2_000 + 12_000) / (2_000 + 8_000), 3)
+    assert usage.adopt_correction().factor == round((2_000 + 12_000) / (2_000 + 8_000), 3)
 
 
 def test_the_calibrated_counter_is_correcting() -> None:
