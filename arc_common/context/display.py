@@ -341,18 +341,19 @@ class _TerminalView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         receipt = self._window.receipt
-        glyphs = _Glyphs(coloured=console.color_system is not None and not console.no_color, ascii=options.ascii_only)
+        coloured = console.color_system is not None and not console.no_color
+        block, mark, free = ("#", "#", ".") if options.ascii_only else ("█", "■", "░")
         tokens = f"{self._window.total_tokens:,} of {receipt.input_tokens:,} tokens"
         yield Text.assemble((tokens, "bold"), (f"  {', '.join(usage(self._window))}", "dim"))
-        yield from self._bar(min(options.max_width, _WIDEST_BAR), glyphs)
+        yield from self._bar(min(options.max_width, _WIDEST_BAR), block if coloured else None, free)
         for section in shown_sections(self._window):
-            yield _headline(section, glyphs)
+            yield _headline(section, mark if coloured else None)
             yield from self._contents(section)
         yield from self._left_out()
         for note in receipt.notes[:_ROWS]:
             yield _hanging(Text.assemble(("note  ", "yellow"), excerpt(note, _NOTE_CHARACTERS)), 0)
 
-    def _bar(self, width: int, glyphs: "_Glyphs") -> Iterator[Segment]:
+    def _bar(self, width: int, block: str | None, free: str) -> Iterator[Segment]:
         """Draw the sections' shares; each section with tokens gets at least one column while columns remain."""
         whole = max(self._window.receipt.input_tokens, self._window.total_tokens, 1)
         drawn = spent = 0
@@ -360,9 +361,10 @@ class _TerminalView:
             spent += section.tokens
             columns = max(round(width * spent / whole), drawn + (section.tokens > 0)) - drawn
             columns = max(min(columns, width - drawn), 0)
-            yield Segment(glyphs.of(section, glyphs.block) * columns, _style(section))
+            look = LOOKS.get(section.name, _UNKNOWN)
+            yield Segment((block or look.letter) * columns, Style.parse(look.style))
             drawn += columns
-        yield Segment(glyphs.free * (width - drawn), Style(dim=True))
+        yield Segment(free * (width - drawn), Style(dim=True))
         yield Segment.line()
 
     def _contents(self, section: Section) -> Iterator[RenderableType]:
@@ -412,28 +414,13 @@ def render_terminal(window: ContextWindow, *, full: bool = False) -> RenderableT
     return _TerminalView(window, full=full)
 
 
-class _Glyphs:
-    """The characters that draw bars and marks."""
-
-    def __init__(self, *, coloured: bool, ascii: bool) -> None:  # noqa: A002 - the field's word
-        self.block, self.mark, self.free = ("#", "#", ".") if ascii else ("█", "■", "░")
-        self._coloured = coloured
-
-    def of(self, section: Section, glyph: str) -> str:
-        """Return the glyph, or the section's letter on a terminal without colour."""
-        return glyph if self._coloured else LOOKS.get(section.name, _UNKNOWN).letter
-
-
-def _style(section: Section) -> Style:
-    return Style.parse(LOOKS.get(section.name, _UNKNOWN).style)
-
-
-def _headline(section: Section, glyphs: _Glyphs) -> Table:
+def _headline(section: Section, mark: str | None) -> Table:
+    look = LOOKS.get(section.name, _UNKNOWN)
     line = Table.grid(padding=(0, 2, 0, 0))
     line.add_column(width=21, no_wrap=True)
     line.add_column(width=8, justify="right", no_wrap=True)
     line.add_column(no_wrap=True, style="dim")
-    name = Text.assemble((glyphs.of(section, glyphs.mark), _style(section)), " ", (title(section), "bold"))
+    name = Text.assemble((mark or look.letter, look.style), " ", (title(section), "bold"))
     line.add_row(name, f"{section.tokens:,}", f"of {section.limit:,}, {counted(len(section.items), 'item')}")
     return line
 
