@@ -126,18 +126,6 @@ def _split(value: object) -> object:
     return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
 
 
-Strategy = Literal[
-    "rolling_window",
-    "token_pruning",
-    "score_pruning",
-    "clear_tool_results",
-    "drop_tool_results",
-    "truncate",
-    "prune_system",
-]
-"""The compression strategies that need nothing besides a name: see `arc_common.tokens.compression`."""
-
-
 class ConversationSettings(Group):
     """The part of a conversation that is shown."""
 
@@ -222,10 +210,10 @@ class ContextSettings(Group):
     facts_role: Literal["system", "user"] = Field(
         default="system", description="Where facts and summary go: into the system message, or with the user's text."
     )
-    compression: Annotated[tuple[Strategy, ...], BeforeValidator(_split)] = Field(
+    compression: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
         default=(),
-        description="Strategies: tried in this order on a history beyond conversation.compression_threshold, before "
-        "turns leave at the limit itself.",
+        description="Strategies: names from arc_common.tokens.compression.STRATEGIES, tried in this order on a history "
+        "beyond conversation.compression_threshold, before turns leave at the limit itself.",
     )
     receipt_misses: int = Field(
         default=20, ge=0, description="Items: left out by little, and listed one by one on the receipt."
