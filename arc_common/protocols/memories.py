@@ -11,8 +11,6 @@ from arc_common.protocols.conversations import SessionKey
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.text import analyze
 
-__all__ = ["IndexChange", "MemoryChange", "MemoryStore", "MemoryUpdates", "memory_entry"]
-
 
 def memory_entry(memory: Memory) -> IndexEntry:
     """Return a memory's index entry, without a vector."""

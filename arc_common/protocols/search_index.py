@@ -18,19 +18,6 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "DOCUMENT_ID",
-    "KINDS",
-    "EntryKind",
-    "IndexEntry",
-    "IndexReader",
-    "IndexStore",
-    "LexicalCandidates",
-    "Scope",
-    "chunk_prefix",
-    "unit_vector",
-]
-
 EntryKind = Literal["document", "message", "fact", "memory", "artifact"]
 
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)

@@ -9,21 +9,6 @@ from arc_common.facts import Fact
 from arc_common.messages import Message, Role
 from arc_common.protocols.conversations import SessionKey, StoredMessage
 
-__all__ = [
-    "Commit",
-    "ConversationSummary",
-    "Lease",
-    "Maker",
-    "Outline",
-    "ScoredMessage",
-    "Segment",
-    "SegmentPart",
-    "SessionState",
-    "SummaryInspection",
-    "SummaryStore",
-    "View",
-]
-
 Maker = Literal["model", "rules"]
 SegmentPart = Literal["cover", "all", "unfinished"]
 

@@ -36,6 +36,12 @@ def a_memory(memory_id: str, text: str = "", *, minutes: int = 0, **values: Any)
     return Memory(memory_id, text or f"text of {memory_id}", moment, moment, **values)
 
 
+def said(memory_id: str, *sources: str, **values: Any) -> Memory:
+    """Create a memory stated by messages, each named by its session and its own id, as in "s m1"."""
+    pairs = tuple((session, message) for session, message in map(str.split, sources))
+    return a_memory(memory_id, sources=pairs, **values)
+
+
 def names(memories: Sequence[Memory | MemoryOutline]) -> list[str]:
     """Return the memories' ids."""
     return [memory.id for memory in memories]
@@ -186,7 +192,7 @@ class MemoryStoreContract:
 
     def test_removing(self, store: MemoryStore, scope: Scope) -> None:
         """Removing an unknown memory is allowed."""
-        self.put(store, scope, a_memory("a", sources=(("s", "m"),)), a_memory("b"))
+        self.put(store, scope, said("a", "s m"), a_memory("b"))
         self.put(store, scope, removed=["a", "none"])
         assert names(store.find(scope)) == ["b"]
         assert store.forget(SessionKey("s", scope.caller_id, "user")) == 0
@@ -226,7 +232,7 @@ class MemoryStoreContract:
         caller = scope.caller_id
         places = [scope, Scope(caller, "user", "s"), Scope(caller, "other"), Scope(caller)]
         for place in places:
-            self.put(store, place, a_memory("a", sources=(("s", "m"),)))
+            self.put(store, place, said("a", "s m"))
         assert store.erase(scope) == 2
         assert [len(store.find(place)) for place in places] == [0, 0, 1, 1]
         assert store.erase(Scope(caller)) == 2
@@ -244,8 +250,8 @@ class MemoryStoreContract:
         self.put(
             store,
             scope,
-            a_memory("only", sources=(("s", "m1"), ("s", "m2"))),
-            a_memory("both", metadata={"k": 1}, sources=(("s", "m1"), ("t", "m1"))),
+            said("only", "s m1", "s m2"),
+            said("both", "s m1", "t m1", metadata={"k": 1}),
             a_memory("hand"),
         )
         assert store.forget(key) == 1
@@ -259,7 +265,7 @@ class MemoryStoreContract:
         own = Scope(scope.caller_id, "user", "s")
         others = [Scope(scope.caller_id, "user", "t"), Scope(scope.caller_id, "other", "s"), Scope(scope.caller_id)]
         for place in (own, *others):
-            self.put(store, place, a_memory("hand"), a_memory("said", sources=(("t", "m"),)))
+            self.put(store, place, a_memory("hand"), said("said", "t m"))
         store.forget(key)
         assert [len(store.find(place)) for place in (own, *others)] == [0, 2, 2, 2]
 
@@ -270,10 +276,10 @@ class MemoryStoreContract:
             self.put(
                 store,
                 place,
-                a_memory("one", sources=(("s", "m1"),)),
-                a_memory("two", sources=(("s", "m1"), ("s", "m2"))),
+                said("one", "s m1"),
+                said("two", "s m1", "s m2"),
                 a_memory("hand"),
-                a_memory("elsewhere", sources=(("t", "m1"),)),
+                said("elsewhere", "t m1"),
             )
         assert store.forget(key, ["m1", "m9"]) == 3
         for place in (own, scope, caller):
@@ -282,7 +288,7 @@ class MemoryStoreContract:
 
     def test_another_user_s_session_of_the_same_name(self, store: MemoryStore, scope: Scope) -> None:
         """Another user, another caller or no user removes nothing."""
-        self.put(store, scope, a_memory("a", sources=(("s", "m"),)))
+        self.put(store, scope, said("a", "s m"))
         for other in (
             SessionKey("s", scope.caller_id, "other"),
             SessionKey("s", f"{scope.caller_id}-other", "user"),
@@ -296,11 +302,11 @@ class MemoryStoreContract:
         self.put(
             store,
             scope,
-            a_memory("first", superseded_by="second", sources=(("t", "m1"),)),
-            a_memory("second", superseded_by="third", sources=(("s", "m2"),)),
-            a_memory("third", sources=(("t", "m3"),)),
-            a_memory("was", superseded_by="is", sources=(("t", "m1"),)),
-            a_memory("is", sources=(("s", "m1"),)),
+            said("first", "t m1", superseded_by="second"),
+            said("second", "s m2", superseded_by="third"),
+            said("third", "t m3"),
+            said("was", "t m1", superseded_by="is"),
+            said("is", "s m1"),
         )
         assert store.forget(key) == 2
         held = {memory.id: memory.superseded_by for memory in store.find(scope, include_superseded=True)}
@@ -310,14 +316,9 @@ class MemoryStoreContract:
         self, store: MemoryStore, scope: Scope, key: SessionKey
     ) -> None:
         """Both changes are kept."""
-        self.put(
-            store,
-            scope,
-            a_memory("was", superseded_by="is", sources=(("s", "m1"), ("t", "m1"))),
-            a_memory("is", sources=(("s", "m2"),)),
-        )
+        self.put(store, scope, said("was", "s m1", "t m1", superseded_by="is"), said("is", "s m2"))
         store.forget(key)
-        assert store.find(scope) == [a_memory("was", sources=(("t", "m1"),))]
+        assert store.find(scope) == [said("was", "t m1")]
 
     def test_an_edit_takes_what_rests_on_the_words_before(
         self, conversations: ConversationStore, store: MemoryStore, scope: Scope, key: SessionKey
@@ -327,9 +328,9 @@ class MemoryStoreContract:
         version = self.put(
             store,
             scope,
-            a_memory("only", sources=(("s", "m1"),)),
-            a_memory("both", sources=(("s", "m1"), ("s", "m2"))),
-            a_memory("other", sources=(("t", "m1"),)),
+            said("only", "s m1"),
+            said("both", "s m1", "s m2"),
+            said("other", "t m1"),
             a_memory("before", superseded_by="only"),
         )
         self.say(conversations, key, "m1", "m3")
@@ -348,14 +349,8 @@ class MemoryStoreContract:
         """Memories are removed along with the messages, even if the process ends right after."""
         own = Scope(scope.caller_id, scope.user_id, "s")
         self.say(conversations, key, "m1", "m2")
-        self.put(store, own, a_memory("hand"), a_memory("own", sources=(("s", "m1"),)))
-        self.put(
-            store,
-            scope,
-            a_memory("only", sources=(("s", "m1"),)),
-            a_memory("other", sources=(("t", "m1"),)),
-            a_memory("before", superseded_by="only"),
-        )
+        self.put(store, own, a_memory("hand"), said("own", "s m1"))
+        self.put(store, scope, said("only", "s m1"), said("other", "t m1"), a_memory("before", superseded_by="only"))
         if how == "remove":
             assert conversations.remove(key, ["m1"]) == 1
         else:
@@ -383,7 +378,7 @@ class MemoryStoreContract:
         self, store: MemoryStore, scope: Scope, key: SessionKey
     ) -> None:
         """A reader of an older version sees the removal, and a commit against that version is refused."""
-        version = self.put(store, scope, a_memory("a", sources=(("s", "m"),)), a_memory("b"))
+        version = self.put(store, scope, said("a", "s m"), a_memory("b"))
         store.forget(key)
         assert store.commit(scope, MemoryChange((a_memory("c"),)), version=version) is None
         news = store.changes(scope, after=version)
