@@ -334,7 +334,6 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
     }
 
 
-_KEPT = ("level", "start_seq", "covered")
 _KEPT_VIEWS = 8
 
 
