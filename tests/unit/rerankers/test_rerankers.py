@@ -21,7 +21,7 @@ from arc_common.rerankers import (
 from arc_common.rerankers import SimpleScoreReranker as Simple
 from arc_common.rerankers.base import Analyses, min_max, query_terms
 from arc_common.rerankers.registry import RERANKERS
-from arc_common.settings.groups import RagSettings
+from arc_common.settings import ArcSettings, RagSettings
 from arc_common.text import analyze
 from tests.support.scored_documents import candidates, ids, scored, scores
 
@@ -281,4 +281,4 @@ def test_each_reranker_of_the_settings_can_be_made():
     names = get_args(RagSettings.model_fields["reranker"].annotation)
     assert set(names) == set(RERANKERS)
     for name in names:
-        assert isinstance(RERANKERS[name](RagSettings(reranker=name, rerank_top_k=3), None), Reranker)
+        assert isinstance(RERANKERS[name](ArcSettings(rag={"reranker": name}), None), Reranker)
