@@ -12,7 +12,6 @@ from functools import lru_cache
 from importlib.resources import files
 
 from arc_common.text.analyzer import analyze, query_words
-from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.registry import LANGUAGES
 
 # Measured with benchmarks/session_recall.py: values from 0.2 to 0.4 differ little.
@@ -24,6 +23,7 @@ _TRANSLATED = 0.5
 """The factor for a word in the other language: questions about Korean text are mostly asked in Korean."""
 
 _HANGUL = re.compile("[가-힣]+")
+_PARTICLE = re.compile("(?:에서는|에서|에게|한테|까지|부터|으로|처럼|이랑|하고|께서|[은는이가을를에로와과랑도만의])$")
 _MAX_WORD = 24
 
 
@@ -94,7 +94,7 @@ def _forms(word: str) -> Iterator[set[str]]:
     if not _HANGUL.fullmatch(word):
         yield set(analyze(word)[-1:])
         return
-    yield {word, strip_particles(word)}
+    yield {word, _PARTICLE.sub("", word)}
     for end in range(len(word) - 1, 1, -1):
         yield {word[:end]}
 
