@@ -1,8 +1,11 @@
 """Every setting changes what a user sees or does, shown here or in the test that is named."""
 
 import re
+import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,42 +29,66 @@ class Vectors:
         return [[text.count(letter) + 0.1 for letter in "aeiost"] for text in texts]
 
 
-def shown(settings: ArcSettings) -> str:
-    """All that a user sees of one and the same conversation, with its documents, artifacts and memories."""
-    with ContextEngine.open(settings=settings, embedder=Vectors(), new_id=iter_ids(), clock=lambda: DAY) as engine:
-        session = engine.session("s")
-        for number in range(60):
-            topic = TOPICS[number % len(TOPICS)]
-            session.save_turn(
-                f"I like {topic} number {number}, and box {number} costs {number} dollars.",
-                f"Noted for {topic}. " + f"It stands on shelf {number} in the {topic} room. " * 3,
-            )
-            session.summarize()
-            if number % 10 == 0:
-                session.context("And now?")
+def opened(settings: ArcSettings, url: str | None = None) -> ContextEngine:
+    numbers = count(0 if url is None else 10**6)
+    return ContextEngine.open(
+        url, settings=settings, embedder=Vectors(), new_id=lambda: f"m{next(numbers)}", clock=lambda: DAY
+    )
+
+
+def fill(engine: ContextEngine) -> None:
+    """One and the same conversation, with its documents and artifacts."""
+    session = engine.session("s")
+    for number in range(60):
+        topic = TOPICS[number % len(TOPICS)]
+        session.save_turn(
+            f"I like {topic} number {number}, and box {number} costs {number} dollars.",
+            f"Noted for {topic}. " + f"It stands on shelf {number} in the {topic} room. " * 3,
+        )
         session.summarize()
-        for number in range(9):
-            session.add_artifact(f"The price of cats is {number} dollars today.", source=f"shop {number}")
-        texts = [f"{topic} {number} dollars. " + f"All about {topic}. " * 40 for number, topic in enumerate(TOPICS)]
-        engine.documents.add([Document(text, source=topic) for text, topic in zip(texts, TOPICS, strict=True)])
-        seen = []
-        for question in ("What did box 3 cost, and what of cats?", "latest price of cats today"):
-            window = session.context(question, system_prompt="Be kind.")
-            seen += [f"{message.role}: {message.text}" for message in window.messages]
-            seen += [f"{section.name} {len(section.items)}" for section in window.sections]
-            seen += [str(len(window.receipt.nearest))]
-        seen += [fact.line for fact in session.facts()]
-        return "\n".join(seen)
+        if number % 10 == 0:
+            session.context("And now?")
+    session.summarize()
+    for number in range(9):
+        session.add_artifact(f"The price of cats is {number} dollars today.", source=f"shop {number}")
+    texts = [f"{topic} {number} dollars. " + f"All about {topic}. " * 40 for number, topic in enumerate(TOPICS)]
+    engine.documents.add([Document(text, source=topic) for text, topic in zip(texts, TOPICS, strict=True)])
+    assert engine.flush(60)
 
 
-def iter_ids() -> Any:
-    numbers = iter(range(10**6))
-    return lambda: f"m{next(numbers)}"
+def seen(engine: ContextEngine) -> str:
+    """All that a user sees of it."""
+    session = engine.session("s")
+    lines = []
+    for question in ("What did box 3 cost, and what of cats?", "latest price of cats today"):
+        window = session.context(question, system_prompt="Be kind.")
+        lines += [f"{message.role}: {message.text}" for message in window.messages]
+        lines += [f"{section.name} {len(section.items)}" for section in window.sections]
+        lines += [str(len(window.receipt.nearest))]
+    return "\n".join([*lines, *(fact.line for fact in session.facts())])
 
 
 @pytest.fixture(scope="module")
-def usual() -> str:
-    return shown(ArcSettings())
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of the conversation under default settings; not to be written to."""
+    path = tmp_path_factory.mktemp("stored") / "arc.db"
+    with opened(ArcSettings(), f"sqlite:///{path}") as engine:
+        fill(engine)
+    return path
+
+
+@pytest.fixture
+def shown(stored: Path, tmp_path: Path) -> Callable[..., str]:
+    """Show the conversation under settings: of a copy, or written anew where they say what is written."""
+
+    def show(*, anew: bool = False, **groups: Any) -> str:
+        url = None if anew else f"sqlite:///{shutil.copy(stored, tmp_path)}"
+        with opened(ArcSettings(**groups), url) as engine:
+            if anew:
+                fill(engine)
+            return seen(engine)
+
+    return show
 
 
 ACTS: dict[str, Any] = {
@@ -126,8 +153,8 @@ ELSEWHERE: dict[str, str] = {
     "rag.fusion": "test_the_settings_name_the_reranker",
     "rag.max_history_turns": "test_a_pipeline_of_ones_own_is_asked_by_the_settings",
     "rag.reranker": "test_the_settings_name_the_reranker",
-    "rag.skip_oversized": "test_settings_choose_what_becomes_of_large_ones",
-    "rag.truncate_documents": "test_settings_choose_what_becomes_of_large_ones",
+    "rag.skip_oversized": "test_what_does_not_fit_is_passed_over_where_it_says_so",
+    "rag.truncate_documents": "test_a_document_is_cut_where_it_says_so",
     "recall.top_k": "test_recalled_messages_stand_in_their_order_each_once",
     "require_scope": "test_the_default_caller_can_be_refused",
     "storage.busy_timeout_seconds": "test_sqlite_is_treated_as_the_settings_say",
@@ -187,17 +214,27 @@ def test_every_setting_has_its_place() -> None:
     assert sorted(listed) == sorted(description.name for description in describe_settings())
 
 
+@pytest.fixture(scope="module")
+def usual() -> str:
+    """What is seen of a conversation that is written anew under default settings."""
+    with opened(ArcSettings()) as engine:
+        fill(engine)
+        return seen(engine)
+
+
 @pytest.mark.parametrize("name", ACTS)
-def test_a_setting_changes_what_is_seen(usual: str, name: str) -> None:
-    """The same conversation looks otherwise, and equal settings give the same."""
+def test_a_setting_changes_what_is_seen(shown: Callable[..., str], usual: str, name: str) -> None:
     group, setting = name.split(".")
     beside = BESIDE.get(name, {})
-    before = shown(ArcSettings(**beside)) if beside else usual
-    assert shown(ArcSettings(**{**beside, group: {**beside.get(group, {}), setting: ACTS[name]}})) != before
+    anew = group == "summary"
+    before = usual if anew else shown(**beside)
+    assert shown(anew=anew, **{**beside, group: {**beside.get(group, {}), setting: ACTS[name]}}) != before
 
 
-def test_what_is_seen_depends_on_the_settings_alone(usual: str) -> None:
-    assert shown(ArcSettings()) == usual
+def test_what_is_seen_depends_on_the_settings_alone(shown: Callable[..., str], usual: str) -> None:
+    """Otherwise any setting would seem to act."""
+    assert shown() == shown()
+    assert shown(anew=True) == usual
 
 
 def test_a_setting_whose_effect_is_not_shown_is_read() -> None:
