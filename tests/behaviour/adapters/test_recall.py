@@ -27,7 +27,13 @@ BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 @pytest.fixture
 def engine() -> Iterator[ContextEngine]:
     """An engine with a session in which a boat was named long ago, a memory and a snippet of a tool."""
-    settings = ArcSettings(summary={"high_water_tokens": 0}, conversation={"resume_note_days": None})
+    settings = ArcSettings(
+        summary={"high_water_tokens": 0},
+        conversation={"resume_note_days": None},
+        memory={
+            "min_importance": 1.0
+        },  # only what is added by hand: the background must not add more between two views
+    )
     with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=settings) as opened:
         session = opened.session("s", user_id="mina")
         for number in range(30):

@@ -3,11 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
     CondenseQuestionChatEngine,
@@ -15,20 +12,17 @@ from llama_index.core.chat_engine import (
     SimpleChatEngine,
 )
 from llama_index.core.chat_engine.types import BaseChatEngine
-from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
-from llama_index.core.tools import FunctionTool
 
-from arc_common.messages import Message, Role, exchanges_of
-from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, open_engine, to_arc
+from arc_common.messages import Message, Role
+from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.llamaindex_helpers import (
     Numbered,
     OneNode,
     assistant,
     break_writes,
-    calling,
     said,
     user,
 )
@@ -159,67 +153,3 @@ def test_serves_as_the_memory_class_of_an_engine() -> None:
     engine = SimpleChatEngine.from_defaults(llm=ArcLLM(Numbered()), memory_cls=ArcChatMemoryBuffer)
     engine.chat("first")
     assert said(engine.chat_history) == ["first", "answer number 1"]
-
-
-# --- agents ---------------------------------------------------------------------------------------------------------
-
-# An agent looks through all of its own attributes for workflow steps, pydantic's deprecated ones among them.
-agents = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
-
-
-class Script:
-    """A function-calling model that looks something up for each question, then answers with what was found."""
-
-    def __init__(self) -> None:
-        self.seen: list[list[ChatMessage]] = []
-
-    def __call__(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
-        self.seen.append(list(messages))
-        last = messages[-1]
-        if last.role is MessageRole.TOOL:
-            return assistant(f"it is {last.content}")
-        return calling(f"call-{len(self.seen)}")
-
-
-def look_up(q: str) -> str:
-    """Look something up."""
-    return f"the value for {q}"
-
-
-def function_agent(script: Script) -> FunctionAgent:
-    return FunctionAgent(
-        name="helper",
-        description="Helps.",
-        tools=[FunctionTool.from_defaults(look_up)],
-        llm=MockFunctionCallingLLM(response_generator=script, is_chat_model=True),
-        system_prompt="Be kind.",
-    )
-
-
-def workflow(script: Script) -> AgentWorkflow:
-    return AgentWorkflow(agents=[function_agent(script)], root_agent="helper")
-
-
-@agents
-@pytest.mark.parametrize("make", [function_agent, workflow], ids=["FunctionAgent", "AgentWorkflow"])
-@pytest.mark.parametrize("streamed", [False, True], ids=["awaited", "streamed"])
-async def test_agents_remember_their_tool_calls_across_a_restart(
-    tmp_path: Path, make: Callable[[Script], FunctionAgent | AgentWorkflow], streamed: bool
-) -> None:
-    """Question, calls, results and answer are stored once and in order; every request the model gets is sound."""
-    script = Script()
-    for run in range(3):
-        with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
-            memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
-            handler = make(script).run(user_msg=f"question {run}", memory=memory)
-            if streamed:
-                assert [event async for event in handler.stream_events()]
-            answer = str(await handler)
-            assert answer == f"it is the value for call-{2 * run + 1}"
-            roles = [message.role.value for message in memory.get_all()]
-            assert roles == ["user", "assistant", "tool", "assistant"] * (run + 1)
-    for request in script.seen:
-        exchanges, orphans = exchanges_of(list(map(to_arc, request)))
-        assert not orphans
-        assert all(exchange.complete for exchange in exchanges)
-    assert [message.content for message in script.seen[-1]][1:3] == ["question 0", None]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
-from llama_index.core.chat_engine import CondensePlusContextChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
@@ -19,7 +18,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from arc_common.exceptions import InvalidInputError
 from arc_common.retrieval.query_transformers import HyDEQueryTransformer
 from arc_common.testing import CountingObserver
-from llamaindex_arc import ArcChatMemoryBuffer, ArcFusionRetriever, ArcLLM, ArcRetriever, open_engine
+from llamaindex_arc import ArcFusionRetriever, ArcLLM, ArcRetriever
 from tests.support.llamaindex_retrieval import (
     ONE_ATTEMPT,
     Fixed,
@@ -283,19 +282,6 @@ async def test_in_a_query_engine() -> None:
             text = "".join(response.response_gen) if way == "stream" else str(response)
             assert ids_of(response.source_nodes) == ["busan"]
             assert "Parcels to Busan take two days." in text
-
-
-async def test_in_a_chat_engine() -> None:
-    """With arc's memory; the condensed question is what is searched for."""
-    model = Scripted("Two days.", "How long does a parcel to Seoul take?", "One day.")
-    with open_engine() as engine:
-        chat = CondensePlusContextChatEngine.from_defaults(
-            retriever=ArcFusionRetriever(engine_parts(), similarity_top_k=1),
-            llm=ArcLLM(model),
-            memory=ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s"),
-        )
-        assert ids_of((await chat.achat(ASKED)).source_nodes) == ["busan"]
-        assert ids_of((await chat.achat("And to Seoul?")).source_nodes) == ["seoul"]
 
 
 def test_within_llama_index_s_own_fusion() -> None:

@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
 from llama_index.core.chat_engine import CondensePlusContextChatEngine
-from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor import (
     LongContextReorder,
     MetadataReplacementPostProcessor,
     SimilarityPostprocessor,
 )
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from arc_common.documents import Document, ScoredDocument
@@ -178,23 +176,6 @@ def test_wrong_arguments_are_refused(field: str, given: dict[str, Any]) -> None:
 
 
 # --- in LlamaIndex's engines ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("way", ["sync", "async", "stream"])
-async def test_in_a_query_engine(way: str) -> None:
-    """The model reads what the reranker leaves, and the response names it."""
-    engine = RetrieverQueryEngine.from_args(
-        ArcRetriever(index_of(collection(), embedder=Words())),
-        llm=MockLLM(),
-        node_postprocessors=[ArcNodePostprocessor(BM25Reranker(), top_n=1)],
-        streaming=way == "stream",
-    )
-    asked = "How long does a parcel to Busan take?"
-    response = await engine.aquery(asked) if way == "async" else engine.query(asked)
-    answer = "".join(response.response_gen) if way == "stream" else str(response)
-    assert ids_of(response.source_nodes) == ["busan"]
-    assert "Parcels to Busan take two days." in answer  # MockLLM answers with its prompt
-    assert "Seoul" not in answer
 
 
 @pytest.mark.parametrize("way", ["chat", "achat", "stream_chat", "astream_chat"])

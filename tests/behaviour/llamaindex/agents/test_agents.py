@@ -4,6 +4,7 @@ Beside what their tests ask for: every request that a model got is one that prov
 was said, once and in order.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from llama_index.core.workflow import Context
 from llama_index.core.workflow.errors import WorkflowRuntimeError
 
 from arc_common.engine.context_engine import ContextEngine
-from llamaindex_arc import ArcChatMemoryBuffer
+from llamaindex_arc import ArcChatMemoryBuffer, open_engine
+from tests.support.databases import sqlite_url
 from tests.support.llamaindex_agents import (
     ADD,
     WARNINGS,
@@ -142,6 +144,24 @@ async def test_one_memory_serves_many_runs(make: MakeAgent, memory: ArcChatMemor
         await make(script).run(user_msg=f"question {n}", memory=memory)
     assert [message.content for message in script.seen[-1]][1:] == said(memory.get_all())[:-1]
     assert said(memory.get_all())[-1] == "answer 3"
+
+
+@agents
+@pytest.mark.parametrize("streamed", [False, True], ids=["awaited", "streamed"])
+async def test_tool_calls_are_remembered_across_a_restart(make: MakeAgent, tmp_path: Path, streamed: bool) -> None:
+    """Question, call, result and answer are stored once and in order."""
+    answers = [answer for n in range(3) for answer in (calls(ADD, first=n + 1), f"answer {n}")]
+    script = Script(*answers)
+    for n in range(3):
+        with open_engine(sqlite_url(tmp_path)) as engine:
+            memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
+            handler = make(script, FunctionTool.from_defaults(add)).run(user_msg=f"question {n}", memory=memory)
+            if streamed:
+                assert [event async for event in handler.stream_events()]
+            assert str(await handler) == f"answer {n}"
+            assert roles(memory) == ["user", "assistant", "tool", "assistant"] * (n + 1)
+    assert said(script.seen[-1])[1] == "question 0"
+    script.check()
 
 
 @agents
