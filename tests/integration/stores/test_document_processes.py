@@ -26,7 +26,7 @@ def found(engine: ContextEngine) -> Counter[str]:
     return Counter(one.document.text for one in engine.documents.search("warranty version", top_k=1_000))
 
 
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.torture)])
 def test_a_process_killed_at_any_statement_leaves_one_whole_version(
     engine: ContextEngine, database: str, helper: Helper, tmp_path: Path, step: int
 ) -> None:
