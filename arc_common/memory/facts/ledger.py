@@ -49,7 +49,7 @@ def merged(
             grounded=grounded,
         )
 
-    facts = _of_one_leaf([stored(proposal, maker) for proposal, maker in giving_way(proposed)], contradicts)
+    facts = _of_one_leaf(giving_way([stored(proposal, maker) for proposal, maker in proposed]), contradicts)
     earlier = _by_key(fact for fact in known if fact.holds and fact.segment < segment.start)
     later = _by_key(fact for fact in known if fact.holds and fact.segment > segment.start)
     for (key, value), fact in giving_way(list(facts.items())):

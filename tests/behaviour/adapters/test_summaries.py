@@ -111,7 +111,7 @@ def test_the_same_facts_and_summary_lead_it_in_the_other_framework(tmp_path: Pat
         for n in turns:
             assert face.shown(engine, **{face.limit: 1_500}) is not None
             face.put(engine, told[2 * n : 2 * n + 2])
-        assert engine.flush(30)
+            assert engine.flush(30)  # each summary is written before the next turn, as people are slower than this loop
 
     with first.open_engine(url) as engine:
         talk(engine, first, range(24))
