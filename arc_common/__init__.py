@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from arc_common._version import __version__
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import (
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
     from arc_common.tokens.calibration import CalibratedTokenCounter
     from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
+
+__version__ = "0.1.0"
 
 __all__ = [
     "ArcError",

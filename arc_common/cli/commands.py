@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from arc_common._version import __version__
+from arc_common import __version__
 from arc_common.context.display import counted, excerpt, render_terminal
 from arc_common.engine.admin import ReplayedTurn, SessionDebug
 from arc_common.engine.context_engine import ContextEngine

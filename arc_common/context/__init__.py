@@ -2,7 +2,6 @@
 
 from arc_common.context.allocation import HistoryRoom, history_room
 from arc_common.context.builder import ViewLimits, build_context_window, build_view
-from arc_common.context.draft import NO_LAYERS, Layers, RecalledLine
 from arc_common.context.receipt import (
     ContextWindow,
     Item,
@@ -13,7 +12,7 @@ from arc_common.context.receipt import (
     Section,
     receipt_of,
 )
-from arc_common.context.request import Costs, Request, as_documents
+from arc_common.context.request import NO_LAYERS, Costs, Layers, RecalledLine, Request, as_documents
 
 __all__ = [
     "NO_LAYERS",

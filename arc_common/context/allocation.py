@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from arc_common.context.draft import Draft, Layers
 from arc_common.context.receipt import Item, MessageItems, Section, with_parts_of
-from arc_common.context.request import Costs, Request, plain
+from arc_common.context.request import Costs, Draft, Layers, Request, plain
 from arc_common.messages import Exchange, Message
 from arc_common.protocols.summaries import View
 from arc_common.tokens.budget import TokenBudget

@@ -6,7 +6,6 @@ from itertools import takewhile
 from typing import Any
 
 from arc_common.context.allocation import Sharing, wishes
-from arc_common.context.draft import NO_LAYERS, NOTHING, Draft, Layers, RecalledLine
 from arc_common.context.receipt import (
     ContextWindow,
     Item,
@@ -17,7 +16,7 @@ from arc_common.context.receipt import (
     receipt_of,
     with_parts_of,
 )
-from arc_common.context.request import Costs, Request, plain
+from arc_common.context.request import NO_LAYERS, NOTHING, Costs, Draft, Layers, RecalledLine, Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import ARC_MARK, Message, Role

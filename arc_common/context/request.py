@@ -1,14 +1,23 @@
-"""The validated request of a turn, and its token costs."""
+"""The validated request of a turn with its token costs, and the messages drafted from it and the memory layers."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple
 
-from arc_common.context.receipt import NEAREST
+from arc_common.context.receipt import NEAREST, Item, LeftOut
 from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import Message
+from arc_common.messages import ARC_MARK, ContentPart, Message, Role
+from arc_common.prompts.context import (
+    render_artifacts,
+    render_documents,
+    render_memory,
+    render_memory_lines,
+    render_recalled,
+)
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import Correction
@@ -112,3 +121,184 @@ class Costs:
     def corrected(self, raw: int) -> int:
         """Return a raw count with the counter's correction applied, rounded up."""
         return raw if self._factor == 1.0 else math.ceil(round(raw * self._factor, 3))
+
+
+NOTHING = LeftOut(0, 0)
+
+
+class RecalledLine(NamedTuple):
+    """A fact, memory, artifact or message recalled for the current question."""
+
+    id: str
+    line: str
+    tokens: int  # without correction
+    score_parts: Mapping[str, float] = {}
+    order: tuple[datetime, str, int] | None = None  # a message's time, session id, and position in the session
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Everything shown of a conversation besides its verbatim messages; recalled lines are ordered best first."""
+
+    facts: tuple[str, ...] = ()  # the adopted facts' lines, ids and importance (0 to 1; empty if unknown)
+    fact_ids: tuple[str, ...] = ()
+    narrative: str = ""  # the summary
+    instructions: tuple[str, ...] = ()  # system messages of the summarised part
+    recalled: tuple[RecalledLine, ...] = ()  # facts, including adopted ones
+    memories: tuple[RecalledLine, ...] = ()
+    artifacts: tuple[RecalledLine, ...] = ()
+    messages: tuple[RecalledLine, ...] = ()
+    importance: tuple[float, ...] = ()
+    not_recalled: LeftOut = NOTHING  # facts that are neither adopted nor recalled
+    not_narrated: LeftOut = NOTHING  # parts of the summary that did not fit
+    boundary: int = 0  # the position (`seq`) of the last summarised message; 0 for none
+    covered: int = 0  # the number of summarised messages
+    turn: int = 0  # the position of the current user message, stored or not; 0 if unknown
+    idle_note: str = ""  # how long the conversation was idle
+
+    @property
+    def narrative_lines(self) -> tuple[str, ...]:
+        """The summary's lines, oldest period first."""
+        return tuple(self.narrative.splitlines())
+
+    @property
+    def has_recollections(self) -> bool:
+        """Return whether anything was recalled for the question."""
+        return bool(self.memories or self.artifacts or self.recalled or self.messages)
+
+    def recollecting(self, count: Callable[[RecalledLine], int], room: int) -> "Layers":
+        """Return the layers with the recalled items that fit: memories, artifacts, facts, then messages."""
+        kept: list[tuple[RecalledLine, ...]] = []
+        for lines in (self.memories, self.artifacts, self.recalled, self.messages):
+            chosen = []
+            for line in lines:
+                tokens = count(line)
+                if tokens <= room:
+                    chosen.append(line)
+                    room -= tokens
+            kept.append(tuple(chosen))
+        memories, artifacts, recalled, messages = kept
+        return replace(self, memories=memories, artifacts=artifacts, recalled=recalled, messages=messages)
+
+    def with_fewer_recollections(self) -> "Layers":
+        """Drop a quarter of the messages or, if there are none, of the facts, artifacts or memories."""
+        if self.messages:
+            return replace(self, messages=_fewer(self.messages))
+        if self.recalled:
+            return replace(self, recalled=_fewer(self.recalled))
+        if self.artifacts:
+            return replace(self, artifacts=_fewer(self.artifacts))
+        return replace(self, memories=_fewer(self.memories))
+
+    def with_fewer_facts(self) -> "Layers":
+        """Return the layers without the least important quarter of the adopted facts; the earlier go first at ties."""
+        weights = dict(enumerate(self.importance))
+        order = sorted(range(len(self.facts)), key=lambda place: (weights.get(place, 0.0), place))
+        kept = sorted(order[max(len(order) // 4, 1) :])
+        return replace(
+            self,
+            facts=tuple(self.facts[place] for place in kept),
+            fact_ids=tuple(self.fact_ids[place] for place in kept if place < len(self.fact_ids)),
+            importance=tuple(self.importance[place] for place in kept if place < len(self.importance)),
+        )
+
+    @property
+    def fact_items(self) -> list[Item]:
+        """The adopted facts as items of the receipt."""
+        return [Item("fact", line, name) for line, name in zip_longest(self.facts, self.fact_ids)]
+
+
+def _fewer(lines: tuple[RecalledLine, ...]) -> tuple[RecalledLine, ...]:
+    return lines[: len(lines) - max(len(lines) // 4, 1)]
+
+
+NO_LAYERS = Layers()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The content of the system message and the current user message so far."""
+
+    request: Request
+    user: Message | None
+    shown: Layers = NO_LAYERS
+    documents: tuple[Document | ScoredDocument, ...] = ()
+
+    @property
+    def system(self) -> Message | None:
+        """All system text as one message, because providers merge, hoist, reject or silently drop a second one."""
+        texts = [text for text in self.shown.instructions if text.strip()]
+        if self._memory and (self.request.facts_role == "system" or self.user is None):
+            texts.append(self._memory)
+        if self.request.placement == "system" or self.user is None:
+            texts += self._volatile
+        return Message(Role.SYSTEM, "\n\n".join(texts), metadata={ARC_MARK: "system"}) if texts else None
+
+    @property
+    def query(self) -> Message | None:
+        """The user's message; content that changes each turn follows its text, so that the prefix stays cached."""
+        if self.user is None:
+            return None
+        blocks = [self._memory] if self._memory and self.request.facts_role == "user" else []
+        if self.request.placement == "user":
+            blocks += self._volatile
+        return _appended(self.user, "\n\n".join(blocks)) if blocks else self.user
+
+    def showing(self, **parts: Any) -> "Draft":
+        """Return the draft with these parts of `shown` replaced."""
+        return replace(self, shown=replace(self.shown, **parts))
+
+    def tokens(self, costs: Costs) -> int:
+        """Return the tokens of both messages."""
+        return sum(costs.message(message) for message in (self.system, self.query) if message)
+
+    def recollections(self, costs: Costs) -> list[Item]:
+        """Return the blocks recalled for the question as items, in the order of the prompt."""
+        shown = self.shown
+        note = [Item("note", shown.idle_note, tokens=costs.text(shown.idle_note))] if shown.idle_note else []
+        return note + [
+            Item(kind, one.line, one.id, costs.corrected(one.tokens), one.score_parts, _day(one))
+            for kind, lines in (
+                ("memory", shown.memories),
+                ("artifact", shown.artifacts),
+                ("fact", shown.recalled),
+                ("recalled", self._told),
+            )
+            for one in lines
+        ]
+
+    @property
+    def _told(self) -> list[RecalledLine]:
+        """The recalled messages in chronological order."""
+        return sorted(self.shown.messages, key=lambda one: (one.order is None, one.order))
+
+    @property
+    def _memory(self) -> str:
+        return render_memory(self.shown.facts, self.shown.narrative)
+
+    @property
+    def _volatile(self) -> list[str]:
+        shown = self.shown
+        blocks = (
+            shown.idle_note,
+            render_memory_lines([memory.line for memory in shown.memories]),
+            render_artifacts([artifact.line for artifact in shown.artifacts]),
+            render_recalled([fact.line for fact in shown.recalled], [(_day(one), one.line) for one in self._told]),
+            render_documents([plain(document) for document in self.documents]),
+        )
+        return [block for block in blocks if block]
+
+
+def _day(one: RecalledLine) -> date | None:
+    """Return the day of a recalled message; `None` if unknown."""
+    return one.order[0].date() if one.order and one.order[0].year > 1 else None
+
+
+def _appended(message: Message, block: str) -> Message:
+    """Return the message with a block after its content, and without its `origin`, which no longer matches."""
+    metadata = {**message.metadata, ARC_MARK: "context"}
+    if message.content is None or isinstance(message.content, str):
+        text = f"{message.content}\n\n{block}" if message.content else block
+        return replace(message, content=text, metadata=metadata, origin=None)
+    parts = (*message.content, ContentPart("text", text=f"\n\n{block}"))
+    return replace(message, content=parts, metadata=metadata, origin=None)

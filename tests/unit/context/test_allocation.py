@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from arc_common import Document, HeuristicTokenCounter, Message, TokenBudget
 from arc_common.context import Costs, Layers, Request
 from arc_common.context.allocation import HistoryRoom, Sharing, wishes
-from arc_common.context.draft import Draft
+from arc_common.context.request import Draft
 from arc_common.protocols.summaries import View
 from arc_common.tokens.counters import REQUEST_OVERHEAD
 
