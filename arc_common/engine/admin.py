@@ -8,6 +8,7 @@ from arc_common.concurrency import async_form
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt, build_context_window
 from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.memory.summaries.trigger import is_long_enough
 from arc_common.messages import Role
 from arc_common.protocols import Conversation, ConversationPage, SessionKey, StoredMessage
 from arc_common.protocols.summaries import ConversationSummary, View
@@ -102,7 +103,7 @@ def _adopted(runtime: "Runtime", key: SessionKey, asked: StoredMessage) -> tuple
     found = memory.inspect(key) if memory else None
     view = found.view if found else None
     if view is None or view.stale:
-        due = found and found.segments and found.message_count > runtime.settings.summary.trigger_message_count
+        due = found and found.segments and is_long_enough(found.message_count, runtime.settings.summary)
         return None, (NOT_ADOPTED,) if due else ()
     if view.boundary >= asked.seq:
         return None, (BEYOND,)

@@ -110,12 +110,12 @@ class ContextEngine:
             clock_of,
             compression_of,
             message_id,
-            open_store,
             token_counter_of,
         )
         from arc_common.memory.long_term.contradictions import Contradictions  # noqa: PLC0415
         from arc_common.memory.services import Services  # noqa: PLC0415
         from arc_common.settings import ArcSettings  # noqa: PLC0415
+        from arc_common.stores.registry import open_store  # noqa: PLC0415
         from arc_common.tokens.compression import CompressionStrategy  # noqa: PLC0415
 
         settings = settings or ArcSettings()

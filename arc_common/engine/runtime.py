@@ -10,7 +10,6 @@ from threading import Lock
 from uuid import uuid4
 
 from cachetools import LRUCache, TTLCache
-from sqlalchemy import Engine
 
 from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
@@ -27,8 +26,6 @@ from arc_common.protocols.conversations import Store
 from arc_common.protocols.search_index import IndexStore, Scope
 from arc_common.rag import RagPipeline
 from arc_common.settings import ArcSettings
-from arc_common.stores.conversations import SqlStore
-from arc_common.stores.drivers import SqlOptions
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
 from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
 from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter, TiktokenCounter, default_token_counter
@@ -41,7 +38,6 @@ SaveErrorHandler = Callable[[Exception, Sequence[Message]], None]
 _RECEIPTS = 64
 """Each receipt refers to its request's texts: up to half a megabyte with a window of 128,000 tokens."""
 _WARNED = 10_000
-_SQLITE_THREADS = 4
 _LOOK_AGAIN = 60.0
 """Seconds for which the result of a check for documents is cached."""
 
@@ -232,29 +228,6 @@ class Runtime:
         if most is not None and most < budget.input_limit:
             budget = TokenBudget(most, 0, sections)
         return budget.counted_by(self.token_counter)
-
-
-def open_store(url: str | Engine | None, settings: ArcSettings, clock: Callable[[], datetime]) -> tuple[Store, int]:
-    """Return the store, and the number of threads that serve async calls to it."""
-    address = url if url is not None else settings.resolved_database_url
-    storage = settings.storage
-    options = SqlOptions(
-        pool_size=storage.pool_size,
-        pool_timeout_seconds=storage.pool_timeout_seconds,
-        connect_timeout_seconds=storage.connect_timeout_seconds,
-        busy_timeout_seconds=storage.busy_timeout_seconds,
-        synchronous=storage.synchronous,
-        secure_delete=storage.secure_delete,
-        index_cache_bytes=storage.index_cache_bytes,
-        index_graph_from=storage.index_graph_from,
-        index_ef_search=storage.index_ef_search,
-    )
-    if address is None:
-        _log.info("no database URL: conversations are kept in memory and end with the process")
-        most = storage.max_sessions_in_memory
-        return SqlStore(clock=clock, options=options, max_sessions=most), _SQLITE_THREADS
-    store = SqlStore(address, clock=clock, auto_migrate=storage.auto_migrate, options=options)
-    return store, _SQLITE_THREADS if store.engine.dialect.name == "sqlite" else storage.pool_size
 
 
 def compression_of(settings: ArcSettings) -> CompressionStrategy | None:

@@ -41,9 +41,14 @@ Line = StoredMessage | Outline
 """A message that is not summarised yet."""
 
 
+def is_long_enough(message_count: int, settings: "SummarySettings") -> bool:
+    """Return whether a session with so many messages is summarised."""
+    return message_count > settings.trigger_message_count
+
+
 def is_summarised(state: SessionState, settings: "SummarySettings") -> bool:
     """Return whether a session is long enough for summaries, or has adopted one."""
-    return state.view is not None or state.message_count > settings.trigger_message_count
+    return state.view is not None or is_long_enough(state.message_count, settings)
 
 
 def token_limit(settings: "SummarySettings", room: int) -> int:
@@ -61,7 +66,7 @@ def least_to_free(state: SessionState, settings: "SummarySettings", *, tokens: i
     """Return the tokens that an adoption must free while all messages fit; `None` if no adoption is due."""
     view, count = state.view, len(state.messages)
     if view is None:
-        is_due = count > settings.trigger_message_count
+        is_due = is_long_enough(count, settings)
     else:
         was_cut = count > 0 and state.messages[-1].seq - view.boundary > count  # by `max_messages_per_session`
         is_due = was_cut or (count > settings.high_water_mark and tokens > settings.high_water_tokens)

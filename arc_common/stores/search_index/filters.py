@@ -1,13 +1,17 @@
-"""Translates metadata filters to the index's labels and ordered values, and to PostgreSQL's SQL. Pure."""
+"""Translates metadata filters to the index's labels and ordered values, and to SQL. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import blake2b
 from itertools import count
 from secrets import token_bytes
 from typing import Any, TypeAlias
 
+from sqlalchemy import text
+
 from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Exists, Filter, Not, OneOf, Scalar
+from arc_common.stores.conversations_statements import Statement, compiler_for
 from arc_common.stores.schema import PREFIX
 
 _BYTES = 8
@@ -77,6 +81,24 @@ def _canonical(value: Scalar) -> str:
 
 SIGNS: Mapping[Comparison, str] = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 """The SQL operators of the order comparisons."""
+
+
+_SQLITE_NUMBERS = """
+    SELECT group_concat(id) FROM arc_index_values
+    WHERE label = :label AND scope = :scope AND caller_id = :caller_id AND number {sign} :value"""
+
+_SQLITE_TEXTS = """
+    SELECT group_concat(id) FROM arc_index_values
+    WHERE label = :label AND scope = :scope AND caller_id = :caller_id
+      AND prefix {loosely} :prefix AND coalesce(text, prefix) {sign} :value"""
+
+
+@cache
+def comparing_statement(comparison: Comparison, *, text_value: bool) -> Statement:
+    """Return SQLite's statement for the rows of entries with a value under a key that satisfies a comparison."""
+    template = _SQLITE_TEXTS if text_value else _SQLITE_NUMBERS
+    sign = SIGNS[comparison]
+    return compiler_for("sqlite")(text(template.format(sign=sign, loosely=sign.rstrip("=") + "=")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from sqlalchemy import text
 
 from arc_common.concurrency import begin_in_each_process
-from arc_common.filters import Comparison, Condition, Filter
+from arc_common.filters import Condition, Filter
 from arc_common.protocols.search_index import IndexEntry
 from arc_common.retrieval.bm25 import BM25, inverse_document_frequencies
 from arc_common.retrieval.vectors import VectorTable
-from arc_common.stores.conversations_statements import Statement, Statements, compiler_for
+from arc_common.stores.conversations_statements import Statements
 from arc_common.stores.drivers import Transaction
 from arc_common.stores.schema import PREFIX
 from arc_common.stores.search_index.entries import Held
 from arc_common.stores.search_index.filters import (
-    SIGNS,
     All,
     Either,
     HasLabel,
@@ -32,6 +31,7 @@ from arc_common.stores.search_index.filters import (
     Ordered,
     Tokens,
     Wanted,
+    comparing_statement,
     number_of,
     wanted_for,
 )
@@ -129,23 +129,6 @@ def sqlite_index_statements() -> Statements:
     """Return the statements. Many numbers are returned as one text, in a fifth of the time of rows."""
     return Statements("sqlite", {name: text(sql) for name, sql in _SQL.items()})
 
-
-@cache
-def comparing_statement(comparison: Comparison, *, text_value: bool) -> Statement:
-    """Return the statement for rows of entries with a value under a key that satisfies a comparison."""
-    template = _TEXTS if text_value else _NUMBERS
-    sign = SIGNS[comparison]
-    return compiler_for("sqlite")(text(template.format(sign=sign, loosely=sign.rstrip("=") + "=")))
-
-
-_NUMBERS = """
-    SELECT group_concat(id) FROM arc_index_values
-    WHERE label = :label AND scope = :scope AND caller_id = :caller_id AND number {sign} :value"""
-
-_TEXTS = """
-    SELECT group_concat(id) FROM arc_index_values
-    WHERE label = :label AND scope = :scope AND caller_id = :caller_id
-      AND prefix {loosely} :prefix AND coalesce(text, prefix) {sign} :value"""
 
 _SQL = {
     "changes": """
