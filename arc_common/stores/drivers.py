@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import RLock
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from sqlalchemy import Engine, NullPool, StaticPool
 from sqlalchemy.exc import SQLAlchemyError
@@ -193,13 +193,12 @@ class _SqliteTransaction:
         self._driver = driver
         self._begin = begin
 
-    def __enter__(self) -> "_SqliteTransaction":
+    def __enter__(self) -> Self:
         try:
-            self._enter()
+            return self._enter()
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -208,11 +207,12 @@ class _SqliteTransaction:
         if isinstance(error, (SQLAlchemyError, sqlite3.Error)):
             raise self._driver.translated(error) from error
 
-    def _enter(self) -> None:
+    def _enter(self) -> Self:
         self._pooled = pooled = self._driver.connect()
         self._connection: sqlite3.Connection = pooled.driver_connection  # type: ignore[assignment]  # untyped in a pool
         if self._begin:
             self._connection.execute(self._begin)
+        return self
 
     def _leave(self) -> None:
         if self._pooled:
@@ -248,10 +248,10 @@ class _InTurn(_SqliteTransaction):
     def __del__(self) -> None:
         self._leave()
 
-    def _enter(self) -> None:
+    def _enter(self) -> Self:
         self._takes_turn = True  # set first, because an interrupt may come right after `acquire`
         self._turn.acquire()
-        super()._enter()
+        return super()._enter()
 
     def _leave(self) -> None:
         try:

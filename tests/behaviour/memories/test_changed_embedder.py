@@ -24,7 +24,7 @@ class Embedder:
 
 FIRST = Embedder("first", 3)
 CHANGES = {
-    "another": (FIRST, Embedder("second", 5)),
+    "another": (FIRST, Embedder("second", 3)),
     "of another dimension": (FIRST, Embedder("first", 5)),
     "none any more": (FIRST, None),
     "one at last": (None, FIRST),

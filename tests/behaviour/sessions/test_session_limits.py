@@ -247,3 +247,14 @@ def test_so_does_the_view_of_an_adapter(session, reserved):
     asked = [message.text for message in view if message.role is Role.USER]
     assert asked[-1] == "find them all"
     assert view[-1].text.startswith("found it here")
+
+
+@pytest.mark.parametrize(("name", "number"), [("RAG_FINAL_TOP_K", 2), ("RAG_TOP_K_MAX", 1)])
+def test_as_many_documents_are_shown_as_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, name: str, number: int
+) -> None:
+    monkeypatch.setenv(name, str(number))
+    with told(ArcSettings(), 1) as engine:
+        window = engine.session("s").context(QUESTION)
+    documents = next(section for section in window.sections if section.name == "documents")
+    assert len(documents.items) == number

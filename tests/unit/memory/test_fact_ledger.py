@@ -226,6 +226,7 @@ def test_a_note_in_korean_is_found_before_its_particle() -> None:
             ["My phone number has changed to 555-2222"],
             id="has changed to",
         ),
+        pytest.param(["My cat is Miso.", "My new cat is Rex."], ["My cat is Miso", "My new cat is Rex"], id="one more"),
         pytest.param(
             [
                 "I have a cat called Miso.",
