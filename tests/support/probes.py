@@ -58,7 +58,8 @@ def counted_syncs() -> Iterator[list[str]]:
     """Collects a name ("arc.db-wal") for each sync that SQLite asks of a file opened in the block.
 
     The operating system interface of the very library that `sqlite3` uses gets another open function, which hands
-    out files with another sync function. Skips where the library's symbols can't be found.
+    out files with another sync function. Skips on a Python that has SQLite built in, because its symbols can't be
+    found there.
     """
     import _sqlite3
 
