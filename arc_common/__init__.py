@@ -11,6 +11,7 @@ from arc_common.exceptions import (
     ConfigurationError,
     EngineClosedError,
     InvalidInputError,
+    MemoryConflictError,
     MemoryNotFoundError,
     MissingDependencyError,
     ModelCallError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from arc_common.context import ContextWindow, Item, LeftOut, Omission, Receipt, Section
     from arc_common.engine.admin import SessionDebug
     from arc_common.engine.session import Session
+    from arc_common.model_calls import SerialChatModel
     from arc_common.settings import ArcSettings
     from arc_common.tokens.calibration import CalibratedTokenCounter
     from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
@@ -58,6 +60,7 @@ __all__ = [
     "Item",
     "LeftOut",
     "Memory",
+    "MemoryConflictError",
     "MemoryNotFoundError",
     "MemoryStatus",
     "MemoryType",
@@ -74,6 +77,7 @@ __all__ = [
     "ScoredMessage",
     "Section",
     "SectionBudget",
+    "SerialChatModel",
     "Session",
     "SessionDebug",
     "SessionNotFoundError",
@@ -97,6 +101,7 @@ _LAZY = {
     "Omission": "context",
     "Receipt": "context",
     "Section": "context",
+    "SerialChatModel": "model_calls",
     "Session": "engine.session",
     "SessionDebug": "engine.admin",
     "TiktokenCounter": "tokens.counters",

@@ -6,15 +6,14 @@ import inspect
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from threading import Condition, Lock, RLock, Thread, get_ident, local
-from time import monotonic, sleep
-from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
-from weakref import WeakKeyDictionary, WeakSet, ref
+from time import monotonic
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from weakref import WeakKeyDictionary, WeakSet
 
 from arc_common.exceptions import EngineClosedError
 
@@ -218,92 +217,63 @@ def give_way() -> None:
         _background.until = time.thread_time() + _STEP_SECONDS
 
 
-def giving_way(items: Sequence[T]) -> Sequence[T]:
-    """Return the items as a sequence whose iteration gives way before each."""
-    return _GivingWay(items)
-
-
-class _GivingWay(Sequence[T]):
-    __slots__ = ("_items",)
-
-    def __init__(self, items: Sequence[T]) -> None:
-        self._items = items
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[T]: ...
-
-    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
-        return self._items[index]
-
-    def __iter__(self) -> Iterator[T]:
-        for item in self._items:
-            give_way()
-            yield item
+def giving_way(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items, giving way before each."""
+    for item in items:
+        give_way()
+        yield item
 
 
 _LONGEST_WAIT = 60.0
 """The longest time, in seconds, that a fork waits for running operations; longer than any of them waits for a lock."""
-_POLL_SECONDS = 0.001
 
 
 class ForkGate:
-    """Wraps a store's operations (`with gate.operation():`), so that a fork happens between them, never within."""
+    """Wraps a store's operations (`with gate.operation():`), so that a fork happens between them, never within.
+
+    Each thread has a lock of its own, which its operations hold; a fork takes the locks of all threads.
+    """
 
     def __init__(self, *, before: Callable[[], None], in_child: Callable[[], None]) -> None:
         self._before = before
         self._in_child = in_child
-        self.under_way: set[ref[_Operation]] = set()
-        self.fork = Lock()
+        self._reset()
         _gates.add(self)
 
-    def operation(self) -> "_Operation":
-        """Return an operation, for a `with` block."""
-        return _Operation(self)
+    def _reset(self) -> None:
+        self._own = local()
+        self._locks: WeakSet[Any] = WeakSet()
+        self._fork = Lock()
+        self._taken: list[Any] = []
+
+    def operation(self) -> Any:
+        """Return the thread's lock, for a `with` block."""
+        try:
+            return self._own.lock
+        except AttributeError:
+            with self._fork:
+                lock = self._own.lock = RLock()
+                self._locks.add(lock)
+            return lock
 
     def shut(self) -> None:
-        """Wait until no operation is running, and block new ones."""
-        self.fork.acquire()
+        """Wait until no other thread runs an operation, and block new ones."""
+        self._fork.acquire()
         deadline = monotonic() + _LONGEST_WAIT
-        while self.under_way and monotonic() < deadline:
-            sleep(_POLL_SECONDS)
+        for lock in list(self._locks):
+            if lock.acquire(timeout=max(deadline - monotonic(), 0.0)):
+                self._taken.append(lock)
         self._before()
 
     def open(self, *, in_child: bool) -> None:
         """Unblock operations."""
         if in_child:
-            self.under_way.clear()
+            self._reset()
             self._in_child()
-        self.fork.release()
-
-
-class _Operation:
-    """A running operation; it ends when its block exits or, after an interrupt there, when it is garbage-collected."""
-
-    __slots__ = ("__weakref__", "_gate")
-
-    def __init__(self, gate: ForkGate) -> None:
-        self._gate = gate
-
-    def __enter__(self) -> None:
-        gate = self._gate
-        gate.under_way.add(
-            ref(self, gate.under_way.discard)
-        )  # added before the check, so that a fork that begins now waits for it
-        while gate.fork.locked():
-            gate.under_way.discard(ref(self))
-            with gate.fork:
-                gate.under_way.add(ref(self, gate.under_way.discard))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._gate.under_way.discard(ref(self))
+            return
+        while self._taken:
+            self._taken.pop().release()
+        self._fork.release()
 
 
 # Fork hooks are process-wide and can't be removed, so there is one registration with weak references.

@@ -148,10 +148,10 @@ def best_places(ids: Sequence[str], scores: "NDArray[Any]", limit: int) -> list[
     return sorted(better, key=lambda place: (-values[place], ids[place])) + tied
 
 
-def cosines(vectors: "NDArray[np.float32]", vector: "NDArray[np.float32]") -> "NDArray[np.float64]":
+def cosines(vectors: "NDArray[np.floating]", vector: "NDArray[np.floating]") -> "NDArray[np.float64]":
     """Return each unit row's cosine with a unit vector; equal rows get equal cosines, unlike in a matrix product."""
     import numpy as np  # noqa: PLC0415 - see above
 
-    products: NDArray[np.float64] = vectors.astype(np.float64) * vector.astype(np.float64)
+    products: NDArray[np.float64] = vectors.astype(np.float64, copy=False) * vector.astype(np.float64)
     similarities: NDArray[np.float64] = np.clip(products.sum(axis=1), -1.0, 1.0)
     return similarities

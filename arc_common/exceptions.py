@@ -7,7 +7,8 @@ ArcError
 ├── BudgetExceededError                   the mandatory parts do not fit the model's context window
 ├── NotFoundError (LookupError)           this scope has no object with that id
 │   ├── SessionNotFoundError              the caller and user have no such session
-│   └── MemoryNotFoundError               this scope has no such memory
+│   └── MemoryNotFoundError               this scope has no such memory or pin
+├── MemoryConflictError                   somebody else edited the memory meanwhile
 ├── StoreError                            a store operation failed
 │   └── StoreUnavailableError             the store can't be reached, opened or read
 ├── ModelCallError                        a model call was refused, failed, or timed out
@@ -16,6 +17,7 @@ ArcError
 """
 
 import re
+from datetime import datetime
 
 HIDDEN = "**********"
 
@@ -90,6 +92,13 @@ def check_whole(field: str, value: object, *, least: int = 1) -> int:
     return value
 
 
+def check_moment(field: str, value: object) -> datetime | None:
+    """Return a time with zone, or `None`; raise `InvalidInputError` for anything else."""
+    if value is None or (isinstance(value, datetime) and value.tzinfo is not None):
+        return value
+    raise InvalidInputError(field, value, "a time with zone, or None")
+
+
 class ConfigurationError(ArcError):
     """A setting, an address or an installation is wrong; the message names it and what is allowed."""
 
@@ -149,11 +158,24 @@ class SessionNotFoundError(NotFoundError):
 
 
 class MemoryNotFoundError(NotFoundError):
-    """This scope has no memory with that id; another scope's memory counts as missing."""
+    """This scope has no memory or pin with that id; another scope's counts as missing."""
 
     def __init__(self, memory_id: str) -> None:
         self.memory_id = memory_id
         super().__init__(f"no memory {shown(memory_id)} in this scope")
+
+
+class MemoryConflictError(ArcError):
+    """Somebody else edited the memory meanwhile: read it again, and decide anew."""
+
+    def __init__(self, memory_id: str, *, expected: int, found: int) -> None:
+        self.memory_id = memory_id
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"memory {shown(memory_id)} is at revision {found}, not {expected}: it was edited meanwhile; get it again "
+            "and repeat the edit on what it says now"
+        )
 
 
 class StoreError(ArcError):

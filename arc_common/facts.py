@@ -1,41 +1,38 @@
 """Facts: short statements that a conversation established, with the ids of the messages that state them."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
 from arc_common.exceptions import InvalidInputError
+from arc_common.sources import Trust
 
 
 class FactCategory(StrEnum):
-    """The kind of statement of a fact, with all that differs between kinds.
-
-    - `hint` describes it to a model that extracts facts.
-    - `importance`, from 0 to 1, is that of a fact that a model extracted.
-    - `consequence`, from 0 to 1, is the cost of losing such a fact: half of a rule's importance for it.
-    """
+    """The kind of statement of a fact, with its hint to a model that extracts facts, and its importance from 0 to 1."""
 
     hint: str
     importance: float
-    consequence: float
 
-    def __new__(cls, name: str, hint: str = "", importance: float = 0.5, consequence: float = 0.5) -> Self:
-        """Create a category from its row: name, hint, importance and consequence."""
+    def __new__(cls, name: str, hint: str = "", importance: float = 0.5) -> Self:
+        """Create a category from its row: name, hint and importance."""
         category = str.__new__(cls, name)
         category._value_ = name
-        category.hint, category.importance, category.consequence = hint, importance, consequence
+        category.hint, category.importance = hint, importance
         return category
 
-    ENTITY = "ENTITY", "who or what somebody or something is", 0.75, 0.8
+    ENTITY = "ENTITY", "who or what somebody or something is", 0.75
     """The identity of a person or thing: names, roles, relations, contact details."""
-    DECISION = "DECISION", "chosen or agreed", 0.8, 0.85
+    DECISION = "DECISION", "chosen or agreed", 0.8
     """Choices, promises and agreements."""
-    CONDITION = "CONDITION", "must, must not, only if", 0.9, 1.0
+    CONDITION = "CONDITION", "must, must not, only if", 0.9
     """Requirements and their conditions: prohibitions, constraints, allergies, "only if"."""
-    STATE = "STATE", "how something is now", 0.65, 0.65
+    STATE = "STATE", "how something is now", 0.65
     """Current states and changes."""
-    NUMERIC = "NUMERIC", "amounts, dates, codes", 0.85, 0.95
+    NUMERIC = "NUMERIC", "amounts, dates, codes", 0.85
     """Amounts, money, dates, times, codes and ids."""
     GENERAL = "GENERAL"
     """Anything else worth keeping: preferences, reasons, plans."""
@@ -46,8 +43,9 @@ class ProposedFact:
     """A fact proposed by a summariser or the rules, before it is added to the ledger.
 
     Args:
-        key: The subject in a few words; a later fact with the same key supersedes this one.
-        value: The statement about the subject.
+        key: The subject in a few words, for matching only: a model's later fact with the same key supersedes this one.
+            By rules, the attribute that has one value ("email"), and empty for everything else.
+        value: The statement: a sentence.
         category: The kind of statement.
         sources: The ids of the messages that state it; empty if they have no ids yet.
         importance: From 0 to 1: how much its absence from the prompt would matter.
@@ -60,12 +58,15 @@ class ProposedFact:
     importance: float = 0.5
 
     def __post_init__(self) -> None:
-        if not self.key.strip():
-            raise InvalidInputError("fact.key", self.key, "text that is not empty")
         if not self.value.strip():
             raise InvalidInputError("fact.value", self.value, "text that is not empty")
         if not 0.0 <= self.importance <= 1.0:
             raise InvalidInputError("fact.importance", self.importance, "a number from 0 to 1")
+
+    @property
+    def slot(self) -> str:
+        """The name under which the fact is matched: its key, or else its value."""
+        return self.key if self.key.strip() else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +75,19 @@ class Fact:
 
     Args:
         id: The fact's id, unique within the session.
-        key: The subject in a few words.
-        value: The statement about the subject.
+        key: The subject in a few words, for matching only; may be empty.
+        value: The statement: a sentence.
         category: The kind of statement.
         sources: The ids of the messages that state it.
         importance: From 0 to 1.
         segment: The first position (`seq`) of the leaf it was extracted from; redoing the leaf redoes its facts.
-        made_by: The extractor: "model" or "rules".
+        made_by: The extractor: "model" or "rules"; "guard" for an excerpt that keeps values which no fact says.
         valid_from: The time of the newest message that states it (UTC).
+        said_by: The speaker of that message: a name, or its role; empty if unknown.
+        trust: How far the statement is trusted: the least of its sources.
         superseded_by: The id of the superseding fact; `None` if there is none.
-        removed: Whether a later leaf withdrew the fact without a replacement.
-        grounded: Whether the sources support it. Unsupported facts are kept for inspection, and never shown to a model.
+        removed: True if a later leaf withdrew the fact without a replacement.
+        grounded: True if the sources support it. Unsupported facts are kept for inspection, and never shown to a model.
     """
 
     id: str
@@ -96,9 +99,16 @@ class Fact:
     segment: int
     made_by: str
     valid_from: datetime
+    said_by: str = ""
     superseded_by: str | None = None
     removed: bool = False
     grounded: bool = True
+    trust: Trust = Trust.USER
+
+    @property
+    def is_excerpt(self) -> bool:
+        """Return whether this only quotes values that no fact says; summaries show it, `session.facts()` does not."""
+        return self.made_by == "guard"
 
     @property
     def holds(self) -> bool:
@@ -106,6 +116,40 @@ class Fact:
         return self.grounded and self.superseded_by is None and not self.removed
 
     @property
+    def slot(self) -> str:
+        """The name under which the fact is matched: its key, or else its value."""
+        return self.key if self.key.strip() else self.value
+
+    @property
+    def text(self) -> str:
+        """The statement on one line; a model's value that does not name its subject follows its key."""
+        value, key = " ".join(self.value.split()), " ".join(self.key.split())
+        words = set(re.findall(r"\w+", value.casefold()))
+        is_named = (
+            not key or self.made_by != "model" or any(word in words for word in re.findall(r"\w{3,}", key.casefold()))
+        )
+        return value if is_named else f"{key}: {value}"
+
+    @property
     def line(self) -> str:
-        """The fact as a line of the prompt: `- key: value`."""
-        return f"- {' '.join(self.key.split())}: {' '.join(self.value.split())}"
+        """The fact as a line of the prompt: `- 2026-11-23, user: Our flight is TP 1234`."""
+        day = f"{self.valid_from:%Y-%m-%d}" if self.valid_from.year > 1970 else ""  # undated
+        source = ", ".join(filter(None, (day, " ".join(self.said_by.split()))))
+        return f"- {source}: {self.text}" if source else f"- {self.text}"
+
+
+def facts_at(facts: Iterable[Fact], moment: datetime) -> list[Fact]:
+    """Return the facts that held at a moment, given all that were ever stated, in their order.
+
+    A fact that was withdrawn without a successor is left out: when that happened is not kept.
+    """
+    every = list(facts)
+    starts = {fact.id: fact.valid_from for fact in every}
+    return [
+        replace(fact, superseded_by=None)
+        for fact in every
+        if fact.grounded
+        and not fact.removed
+        and fact.valid_from <= moment
+        and (fact.superseded_by is None or starts.get(fact.superseded_by, fact.valid_from) > moment)
+    ]

@@ -1,6 +1,7 @@
 """Long-term memories: statements about a user that are useful beyond one conversation."""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,6 +10,7 @@ from typing import Any, Literal, Self
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import check_identifier, check_text
+from arc_common.sources import Trust, quoted
 
 ArtifactKind = Literal["tools", "facts", "summary"]
 """The kinds of artifacts: output of tools and searches, and the conversation's own facts and summary."""
@@ -28,6 +30,11 @@ class Artifact:
     created_at: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def trust(self) -> Trust:
+        """How far the artifact is trusted: what a tool or a search found is not."""
+        return Trust.UNTRUSTED if self.kind == "tools" else Trust.USER
+
 
 @dataclass(frozen=True, slots=True)
 class ScoredArtifact:
@@ -40,14 +47,14 @@ class ScoredArtifact:
 
     @property
     def line(self) -> str:
-        """The artifact as a list item in one line; a tool's artifact with source and day."""
+        """The artifact as a list item in one line; a tool's artifact a quotation with source and day."""
         text = " … ".join(" ".join(excerpt.split()) for excerpt in self.excerpts)
         if self.artifact.kind != "tools":
             return f"- {text}"
         when = f", {self.artifact.created_at:%Y-%m-%d}" if self.artifact.created_at else ""
         source = " ".join(self.artifact.source.split())
         shown = source if len(source) <= _SHOWN_SOURCE else f"{source[:_SHOWN_SOURCE]}…"
-        return f"- [{shown}{when}] {text}"
+        return f"- [{shown}{when}] {quoted(text)}"
 
 
 MemorySource = tuple[str, str]
@@ -57,15 +64,16 @@ MAX_MEMORY_CHARACTERS = 4_000
 """A memory is one or two sentences; longer texts are documents."""
 
 _DEPTH = 100
+_TYPE_NAME = re.compile(r"[^\W\d_][\w -]{0,31}")
 SAID_BY = "said_by"
 """The metadata key that names who speaks in a memory whose text is their own words ("user"), and who said or concluded
 what no user did ("assistant")."""
 
 
 class MemoryType(StrEnum):
-    """The kind of statement of a memory. Parsed case-insensitively.
+    """The kind of statement of a memory: a built-in one, or any other name. Parsed case-insensitively.
 
-    `hint` describes it to a model that extracts memories.
+    `hint` describes it to a model that extracts memories; `settings.memory.types` does so for other names.
     """
 
     hint: str
@@ -86,10 +94,21 @@ class MemoryType(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Self:
+        name = " ".join(value.casefold().split()) if isinstance(value, str) else ""
         for kind in cls:
-            if isinstance(value, str) and value.strip().lower() == kind.value:
+            if name == kind.value:
                 return kind
-        raise InvalidInputError("memory.type", value, f"one of {', '.join(cls)}")
+        if not _TYPE_NAME.fullmatch(name):
+            raise InvalidInputError("memory.type", value, f"{', '.join(cls)}, or a name of up to 32 characters")
+        return cls.described(name, "")
+
+    @classmethod
+    def described(cls, name: str, hint: str) -> Self:
+        """Return the type of this name with a description for models."""
+        kind = str.__new__(cls, name)
+        kind._name_ = kind._value_ = name
+        kind.hint = hint
+        return kind
 
 
 class MemoryStatus(StrEnum):
@@ -107,6 +126,33 @@ class MemoryStatus(StrEnum):
             if isinstance(value, str) and value.strip().upper() == status.value:
                 return status
         raise InvalidInputError("memory.status", value, f"one of {', '.join(cls)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A text that every request of a session shows word for word.
+
+    Args:
+        id: The pin's id, or that of the pinned memory.
+        text: The text, exactly as written.
+        created_at: When it was pinned, or when the pinned memory was stored (with zone).
+        message_id: The pinned message; `None` for a text or a memory.
+        said_by: Who said the pinned message: its name or role.
+        said_at: When the pinned message was said (with zone).
+    """
+
+    id: str
+    text: str
+    created_at: datetime
+    message_id: str | None = None
+    said_by: str | None = None
+    said_at: datetime | None = None
+
+    @property
+    def line(self) -> str:
+        """The pin as an item of the prompt: its text, after day and speaker if it is from a message."""
+        day = f"{self.said_at:%Y-%m-%d}, " if self.said_at else ""
+        return f"- {day}{' '.join(self.said_by.split())}: {self.text}" if self.said_by else f"- {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +183,11 @@ class Memory:
         last_accessed_at: When a search last returned the memory; `None` if none did.
         metadata: JSON values of the application's own.
         wordings: All wordings of the memory, the text's first; empty if the text is the only one.
+        pinned: True if every request of the scope's sessions shows the text.
+        tags: The application's own labels, by which searches filter.
+        valid_until: When it stops to hold (with zone); `None` if it holds until it is superseded.
+        revision: 1 for the memory as stored first, one more with each edit.
+        revised_at: When it was last edited (with zone); `None` if it never was.
 
     Raises:
         InvalidInputError: A value is not acceptable.
@@ -154,6 +205,11 @@ class Memory:
     last_accessed_at: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     wordings: tuple[Wording, ...] = ()
+    pinned: bool = False
+    tags: tuple[str, ...] = ()
+    valid_until: datetime | None = None
+    revision: int = 1
+    revised_at: datetime | None = None
 
     def __post_init__(self) -> None:
         check_identifier("memory.id", self.id)
@@ -163,9 +219,10 @@ class Memory:
         object.__setattr__(self, "importance", clamped(self.importance))
         if self.superseded_by is not None:
             check_identifier("memory.superseded_by", self.superseded_by)
-        for name in ("created_at", "valid_from", "last_accessed_at"):
+        object.__setattr__(self, "tags", checked_tags(self.tags))
+        for name in ("created_at", "valid_from", "last_accessed_at", "valid_until", "revised_at"):
             moment = getattr(self, name)
-            if moment is None and name == "last_accessed_at":
+            if moment is None and name not in ("created_at", "valid_from"):
                 continue
             if not isinstance(moment, datetime) or moment.tzinfo is None:
                 raise InvalidInputError(f"memory.{name}", moment, "a time with zone")
@@ -183,6 +240,15 @@ class Memory:
         """Return whether the memory is active and not superseded."""
         return self.status is MemoryStatus.ACTIVE and self.superseded_by is None
 
+    def has_ended(self, now: datetime) -> bool:
+        """Return whether `valid_until` has passed."""
+        return self.valid_until is not None and self.valid_until <= now
+
+    @property
+    def trust(self) -> Trust:
+        """How far the memory is trusted: as an assistant's conclusion, or as what a user said or somebody entered."""
+        return Trust.ASSISTANT if self.metadata.get(SAID_BY) == Trust.ASSISTANT.value else Trust.USER
+
     @property
     def said(self) -> tuple[Wording, ...]:
         """All wordings of the memory, the text's first."""
@@ -190,8 +256,8 @@ class Memory:
         return self.wordings or (Wording(self.text, self.sources, said_by if isinstance(said_by, str) else None),)
 
     def worded(self, wordings: Sequence[Wording]) -> "Memory":
-        """Return the memory with these wordings, at least one; the longest becomes its text."""
-        first = max(wordings, key=lambda wording: len(wording.text))
+        """Return the memory with these wordings, at least one; the longest becomes its text, unless it is pinned."""
+        first = max(wordings, key=lambda wording: (self.pinned and wording.text == self.text, len(wording.text)))
         said_by = {} if first.said_by is None else {SAID_BY: first.said_by}
         return replace(
             self,
@@ -230,10 +296,12 @@ class ProposedMemory:
     reinforces: bool = True
     supersedes: bool = True
     replaces: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    valid_until: datetime | None = None
 
     def stored_as(self, memory_id: str, now: datetime) -> Memory:
         """Return the memory to store."""
-        _check_values("memory.metadata", self.metadata, 0)
+        check_metadata(self.metadata)
         return Memory(
             id=memory_id,
             text=self.text,
@@ -244,6 +312,8 @@ class ProposedMemory:
             status=self.status,
             sources=self.sources,
             metadata=self.metadata,
+            tags=self.tags,
+            valid_until=self.valid_until,
         )
 
 
@@ -262,43 +332,17 @@ class ScoredMemory:
     score_parts: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryOutline:
-    """The fields of a stored `Memory` that decisions about a new memory need."""
-
-    id: str
-    text: str
-    importance: float
-    status: MemoryStatus
-    superseded_by: str | None
-    valid_from: datetime
-    last_accessed_at: datetime | None
-
-    @property
-    def holds(self) -> bool:
-        """Return whether the memory is active and not superseded."""
-        return self.status is MemoryStatus.ACTIVE and self.superseded_by is None
-
-    @classmethod
-    def of(cls, memory: Memory) -> "MemoryOutline":
-        """Return a memory's outline."""
-        return cls(
-            memory.id,
-            memory.text,
-            memory.importance,
-            memory.status,
-            memory.superseded_by,
-            memory.valid_from,
-            memory.last_accessed_at,
-        )
-
-
 def clamped(importance: object) -> float:
     """Clamp an importance to the range from 0 to 1."""
     nan = isinstance(importance, float) and math.isnan(importance)
     if nan or isinstance(importance, bool) or not isinstance(importance, int | float):
         raise InvalidInputError("memory.importance", importance, "a number from 0 to 1")
     return float(min(1, max(0, importance)))
+
+
+def check_metadata(metadata: object) -> None:
+    """Raise `InvalidInputError` for metadata that JSON can't represent."""
+    _check_values("memory.metadata", metadata, 0)
 
 
 def _check_values(name: str, value: object, depth: int) -> None:
@@ -313,6 +357,13 @@ def _check_values(name: str, value: object, depth: int) -> None:
         for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
             _check_values(f"{name} key", key, depth + 1)
             _check_values(f"{name}[{key!r}]", item, depth + 1)
+
+
+def checked_tags(tags: object) -> tuple[str, ...]:
+    """Return each tag once, in their order."""
+    if isinstance(tags, str) or not isinstance(tags, Sequence):
+        raise InvalidInputError("memory.tags", tags, "a sequence of texts")
+    return tuple(dict.fromkeys(check_identifier("memory.tags", tag) for tag in tags))
 
 
 def _checked_sources(sources: object) -> tuple[MemorySource, ...]:

@@ -1,13 +1,15 @@
 """Messages, and their groups that selection keeps whole: exchanges and turns."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal, Self, get_args
 
+from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError
+from arc_common.sources import SOURCE, Trust
 
 MAX_ID_LENGTH = 255
 """The most characters in an id from a caller."""
@@ -173,10 +175,16 @@ class Message:
                 raise InvalidInputError("role", self.role, "one of system, user, assistant, tool")
             object.__setattr__(self, "role", Role(self.role))
         content = self.content
-        if content is not None and type(content) is not str:
-            object.__setattr__(self, "content", _checked_content(content))
+        if isinstance(content, str):
+            if type(content) is not str:
+                object.__setattr__(self, "content", str(content))
+        elif content is not None:
+            expected = "text, a sequence of ContentPart, or None"
+            parts = checked_items("message.content", content, ContentPart, expected=expected)
+            object.__setattr__(self, "content", tuple(parts))
         if self.tool_calls:
-            object.__setattr__(self, "tool_calls", _checked_calls(self.tool_calls))
+            calls = checked_items("message.tool_calls", self.tool_calls, ToolCall, expected="a sequence of ToolCall")
+            object.__setattr__(self, "tool_calls", tuple(calls))
         elif type(self.tool_calls) is not tuple:
             object.__setattr__(self, "tool_calls", ())
         if self.id is not None:
@@ -206,6 +214,13 @@ class Message:
         """Return whether arc created this message; such messages are never stored."""
         return ARC_MARK in self.metadata
 
+    @property
+    def trust(self) -> Trust:
+        """How far the message's own words are trusted: by its role, and not at all if it names a source (`SOURCE`)."""
+        if SOURCE in self.metadata or self.role is Role.TOOL:
+            return Trust.UNTRUSTED
+        return Trust.ASSISTANT if self.role is Role.ASSISTANT else Trust.USER
+
     def stored_as(self, message_id: str, created_at: datetime) -> "Message":
         """Return the message with an id and a time (in UTC), keeping existing ones."""
         created = (self.created_at or created_at).astimezone(UTC)
@@ -221,28 +236,6 @@ def as_message(field_name: str, value: object, role: Role) -> Message:
     if isinstance(value, str):
         return Message(role, value)
     raise InvalidInputError(field_name, value, "text or a Message")
-
-
-def _checked_content(content: object) -> str | tuple[ContentPart, ...]:
-    if isinstance(content, str):
-        return str(content)
-    if not isinstance(content, Iterable):
-        raise InvalidInputError("message.content", content, "text, a sequence of ContentPart, or None")
-    parts = tuple(content)
-    for part in parts:
-        if not isinstance(part, ContentPart):
-            raise InvalidInputError("message.content", part, "text, a sequence of ContentPart, or None")
-    return parts
-
-
-def _checked_calls(calls: Iterable[object]) -> tuple[ToolCall, ...]:
-    if not isinstance(calls, Iterable):
-        raise InvalidInputError("message.tool_calls", calls, "a sequence of ToolCall")
-    checked = tuple(calls)
-    for call in checked:
-        if not isinstance(call, ToolCall):
-            raise InvalidInputError("message.tool_calls", call, "a ToolCall")
-    return tuple(call for call in checked if isinstance(call, ToolCall))
 
 
 @dataclass(frozen=True, slots=True)

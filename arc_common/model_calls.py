@@ -1,24 +1,69 @@
 """Calls chat models with a time limit, retries and a circuit breaker."""
 
+import logging
 from collections.abc import Sequence
 from concurrent.futures import wait
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from arc_common.concurrency import started
+from arc_common.concurrency import begin_in_each_process, started
 from arc_common.exceptions import InvalidInputError, ModelCallError
 from arc_common.messages import Message
 from arc_common.observability import Observer, timed
-from arc_common.protocols import ChatModel
+from arc_common.protocols import ChatModel, StructuredChatModel
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from arc_common.settings import ArcSettings
+
+_log = logging.getLogger("arc.models")
+
+_STRUCTURED_FAILURES = 3
+"""After so many failures in a row, a model is no longer asked for structured answers: each cost a call more."""
 
 
 class _LeftAloneError(ModelCallError):
     """The circuit breaker is open: the model failed too often and is not called for a while."""
+
+
+class SerialChatModel:
+    """A chat model that is called by one thread at a time, for models that are not thread-safe.
+
+    - Give the same object to the engine and to whatever else calls the model.
+    - The engine's time limit of a call begins once the call does; it waits as long again for its turn.
+
+    Args:
+        model: The model.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        if not isinstance(model, ChatModel):
+            raise InvalidInputError("model", model, "a ChatModel: complete(messages)")
+        self.model = model
+        begin_in_each_process(self._begin)
+
+    def _begin(self) -> None:
+        self.turn = Lock()
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """Return the model's answer, after the calls before it."""
+        with self.turn:
+            return self.model.complete(messages)
+
+    def complete_structured(self, messages: Sequence[Message], schema: "type[BaseModel]") -> "BaseModel":
+        """Return the model's structured answer, after the calls before it.
+
+        Raises:
+            NotImplementedError: The model has no structured output.
+        """
+        if not isinstance(self.model, StructuredChatModel):
+            raise NotImplementedError(f"{type(self.model).__name__} has no structured output")
+        with self.turn:
+            return self.model.complete_structured(messages, schema)
 
 
 class GuardedChatModel:
@@ -37,10 +82,13 @@ class GuardedChatModel:
         import stamina  # noqa: PLC0415
 
         options = settings.model_calls
-        self._model = model
+        self._serial = model if isinstance(model, SerialChatModel) else None
+        self._model = model.model if isinstance(model, SerialChatModel) else model
         self._timeout = options.timeout_seconds
         self._observer = observer
         self._name = name
+        self._unstructured = 0  # the structured answers that failed in a row
+        self._logged = False
         self._outcomes = pybreaker.CircuitMemoryStorage(pybreaker.STATE_CLOSED)
         self._breaker = pybreaker.CircuitBreaker(
             options.breaker_failures, options.breaker_reset_seconds, state_storage=self._outcomes
@@ -53,18 +101,22 @@ class GuardedChatModel:
             wait_jitter=pause_seconds,
         ).on(_is_worth_another_try)
 
-    def complete(self, messages: Sequence[Message]) -> str:
-        """Return the model's answer, retrying failed calls."""
-        return self._retrying(self._attempt, messages)
+    def complete(self, messages: Sequence[Message], *, schema: "type[BaseModel] | None" = None) -> str:
+        """Return the model's answer, retrying failed calls.
 
-    def _attempt(self, messages: Sequence[Message]) -> str:
+        With a schema it is a JSON object of that schema if the model has structured output and the call succeeds;
+        otherwise it is text that the messages ask for, within the same attempt and its time limit.
+        """
+        return self._retrying(self._attempt, messages, schema)
+
+    def _attempt(self, messages: Sequence[Message], schema: "type[BaseModel] | None") -> str:
         if self._is_left_alone():
             self._observer.count(f"{self._name}.refused")
             raise _LeftAloneError(f"the model failed {self._breaker.fail_max} times in a row and is not called for now")
         self._observer.count(f"{self._name}.calls")
         try:
             with timed(self._observer, f"{self._name}.call"):
-                answer = self._within_time(messages)
+                answer = self._within_time(messages, schema)
         except Exception as error:
             self._observer.count(f"{self._name}.errors")
             self._record(error)
@@ -74,13 +126,47 @@ class GuardedChatModel:
         self._record(None)
         return answer
 
-    def _within_time(self, messages: Sequence[Message]) -> str:
-        future = started(partial(_answer, self._model, messages), name="arc-model")
+    def _within_time(self, messages: Sequence[Message], schema: "type[BaseModel] | None") -> str:
+        turn = self._serial.turn if self._serial else Lock()
+        if not turn.acquire(timeout=self._timeout):
+            raise ModelCallError(f"other calls of the model did not end within {self._timeout:g} s")
+        try:
+            future = started(partial(self._answer, messages, schema), name="arc-model")
+        except BaseException:
+            turn.release()
+            raise
+        future.add_done_callback(lambda _: turn.release())  # of a call that takes too long, too, but only at its end
         if not wait([future], self._timeout).done:
             raise ModelCallError(f"the model did not answer within {self._timeout:g} s")
         answer = future.result()
         if not isinstance(answer, str):
             raise ModelCallError(f"the model answered with {type(answer).__name__}, not with text")
+        return answer
+
+    def _answer(self, messages: Sequence[Message], schema: "type[BaseModel] | None") -> str:
+        try:
+            answer = None if schema is None else self._structured(messages, schema)
+            return self._model.complete(messages) if answer is None else answer
+        except Exception:
+            raise
+        except BaseException as error:  # a client that exits or is cancelled must not end the thread that waits
+            raise ModelCallError(f"the model was stopped: {type(error).__name__}") from error
+
+    def _structured(self, messages: Sequence[Message], schema: "type[BaseModel]") -> str | None:
+        """Return the structured answer as JSON; `None` if there is none."""
+        model = self._model
+        if self._unstructured >= _STRUCTURED_FAILURES or not isinstance(model, StructuredChatModel):
+            return None
+        try:
+            answer = schema.model_validate(model.complete_structured(messages, schema)).model_dump_json()
+        except Exception as error:  # noqa: BLE001 - a client's own; a text answer is asked for in its place
+            self._unstructured += _STRUCTURED_FAILURES if isinstance(error, NotImplementedError) else 1
+            self._observer.count(f"{self._name}.unstructured", error=type(error).__name__)
+            if not self._logged:
+                self._logged = True
+                _log.warning("no structured answer, text is used: %s: %.300s", type(error).__name__, error)
+            return None
+        self._unstructured = 0
         return answer
 
     def _is_left_alone(self) -> bool:
@@ -111,15 +197,6 @@ def guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", ob
 
         settings = ArcSettings()
     return GuardedChatModel(chat_model, settings=settings, observer=observer, name=name)
-
-
-def _answer(model: ChatModel, messages: Sequence[Message]) -> str:
-    try:
-        return model.complete(messages)
-    except Exception:
-        raise
-    except BaseException as error:  # a client that exits or is cancelled must not end the thread that waits
-        raise ModelCallError(f"the model was stopped: {type(error).__name__}") from error
 
 
 def _is_worth_another_try(error: Exception) -> bool:

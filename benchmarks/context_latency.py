@@ -1,161 +1,163 @@
-"""What summaries add to a turn: `context` over a long conversation, with and without them, on SQLite.
+"""What one turn costs: statements, calls and CPU of `session.context` over long conversations of real text.
 
-    python benchmarks/context_latency.py [--turns 1000] [--model-seconds 3] [--think-seconds 0.02] [--no-recall]
+    python benchmarks/context_latency.py --data recall_locomo.json.gz [--sizes 200 10000] [--tokens 800 4000]
+        [--keep DIRECTORY] [--url postgresql://…] [--no-recall]
 
-Each turn appends a question and an answer and then asks for the context. "plain" has summaries switched off, "rules"
-has no model, "model" one that takes so many seconds for each call. CPU is the calling thread's own: it shows what a
-turn does, whatever else the machine is doing; wall also has its waiting for the disk, for other threads and for the
-interpreter. "statements" are those that the turn's own thread ran in one turn of 25, which is not timed: to be told of
-each, those that FTS5 runs within one too, takes milliseconds. The last column is what is added to plain.
-
-A turn also looks for older messages that its question is about, with summaries and without; `--no-recall` leaves that
-out. With no time to think the model falls behind from the first minute on, and everything it has not seen yet is shown
-verbatim while there is room: a turn then shows up to all of the conversation, which plain never does.
+The conversations of the file are appended one after the other until the session is long enough, and their questions
+are asked in turn. Every size is summarised by rules and indexed once; `--keep` keeps the SQLite files for the next run.
+"common" asks a text of frequent words only. CPU is the process's, as a median over the questions; calls, statements and
+files are those of one turn. "statements" counts what is sent to the database, transactions' own words aside; "store
+calls" are the calls from other packages into `arc_common.stores`.
 """
 
 import argparse
+import gzip
 import json
-import sqlite3
 import statistics
+import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from sqlalchemy import create_engine, event
 
-from arc_common import ArcSettings, ContextEngine, Message, Role
+from arc_common import ArcSettings, ContextEngine, Message, Role, Session
+from arc_common import __file__ as _package
 
-_QUESTION = "And what of order ORD-1005 now?"
-_TRACED = 25
-
-
-class SlowModel:
-    """Says little, and takes its time.
-
-    Args:
-        seconds: How long.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def complete(self, messages: Sequence[Message]) -> str:
-        """A summary in the form asked for."""
-        time.sleep(self._seconds)
-        if '"facts"' not in messages[-1].text + messages[0].text:
-            return json.dumps({"narrative": "They spoke of orders and deliveries, and agreed on dates."})
-        facts = [{"key": "topic", "value": "order", "category": "GENERAL"}]
-        return json.dumps({"facts": facts, "narrative": "They spoke of orders and deliveries, and agreed on dates."})
+_PACKAGE = str(Path(_package).parent)
+_STORES = f"{_PACKAGE}/stores/"
+_COMMON = "I would like to know what you think of it and when you went there with them, if you can say so."
+_SET = ("BEGIN", "COMMIT", "ROLLBACK")
+_AT_ONCE = 500
 
 
-def turn(number: int) -> list[Message]:
-    """A question with facts in it, and its answer."""
-    return [
-        Message(
-            Role.USER,
-            f"Question {number}: my order is ORD-{1000 + number}, the delivery to {number} High Street must not come "
-            f"before {number % 28 + 1} May, and the budget is ${number * 7}.",
-        ),
-        Message(Role.ASSISTANT, f"Noted, answer {number}. We will see to it, and write to you when it has been sent."),
+@dataclass
+class Turn:
+    """What one turn did; a profile function counts it."""
+
+    calls: int = 0
+    store_calls: int = 0
+    files: set[str] = field(default_factory=set)
+    statements: list[str] = field(default_factory=list)
+
+    def note(self, frame: FrameType, happened: str, _: object) -> None:
+        """Count a call."""
+        if happened != "call":
+            return
+        self.calls += 1
+        code = frame.f_code
+        name = code.co_filename
+        if name.startswith(_PACKAGE):
+            self.files.add(name)
+            before = frame.f_back.f_code.co_filename if frame.f_back else ""
+            public = not code.co_name.startswith(("_", "<"))
+            self.store_calls += public and name.startswith(_STORES) and not before.startswith(_STORES)
+        elif code.co_name == "execute" and name.endswith("psycopg/connection.py"):
+            self.ran(str(frame.f_locals.get("query")))
+
+    def ran(self, sql: str) -> None:
+        """Count a statement."""
+        if not sql.startswith((*_SET, "--")):
+            self.statements.append(sql)
+
+
+def read(path: Path) -> tuple[list[Message], list[str]]:
+    """Return the messages and the questions of the conversations in a file."""
+    conversations = json.loads(gzip.decompress(path.read_bytes()))
+    messages = [
+        Message(Role.USER if turn["speaker"] == one["turns"][0]["speaker"] else Role.ASSISTANT, turn["text"])
+        for one in conversations
+        for turn in one["turns"]
     ]
+    return messages, [each["question"] for one in conversations for each in one["questions"]]
 
 
-def measure(
-    turns: int, *, enabled: bool, model: SlowModel | None, think: float, recall: bool
-) -> dict[str, list[float]]:
-    """Milliseconds of each turn, of its thread and by the clock, and the statements it ran."""
-    figures: dict[str, list[float]] = {"cpu": [], "wall": [], "statements": [], "shown": []}
-    me = threading.get_ident()
-    ran: list[str] = []
-    with tempfile.TemporaryDirectory() as directory:
-        database = create_engine(f"sqlite:///{Path(directory) / 'arc.db'}")
+def fill(session: Session, engine: ContextEngine, messages: Iterator[Message], size: int) -> None:
+    """Append messages, summarise and index them."""
+    stored = 0
+    while stored < size:
+        stored += len(session.append(list(islice(messages, min(_AT_ONCE, size - stored)))))
+        session.summarize()
+    while not engine.flush(600):
+        pass
+    session.recall("Hello?")
+    engine.flush(600)
 
-        connections: list[sqlite3.Connection] = []
+
+def measure(url: str, messages: Sequence[Message], questions: Sequence[str], size: int, settings: ArcSettings) -> Any:
+    """Return the CPU in ms of each question's turn, and the counts of one turn."""
+    database = create_engine(url) if url.startswith("sqlite") else url
+    connections: list[Any] = []
+    if not isinstance(database, str):
         event.listen(database, "connect", lambda connection, _: connections.append(connection))
-
-        def note(sql: str) -> None:
-            if threading.get_ident() == me and sql not in ("BEGIN", "ROLLBACK") and not sql.startswith("--"):
-                ran.append(sql)
-
-        def trace(callback: Callable[[str], None] | None) -> None:
-            for connection in connections:
-                connection.set_trace_callback(callback)
-
-        settings = ArcSettings(summary={"enabled": enabled}, recall={"enabled": recall})
-        with ContextEngine.open(database, chat_model=model, settings=settings) as engine:
-            session = engine.session("s")
-            for number in range(1, turns + 1):
-                session.append(turn(number))
-                time.sleep(think)
-                if number % _TRACED == 0:
-                    trace(note)
-                    window = session.context(_QUESTION)
-                    trace(None)
-                    figures["statements"].append(len(ran))
-                    figures["shown"].append(len(window.messages))
-                    ran.clear()
-                    continue
-                wall, cpu = time.perf_counter(), time.thread_time()
-                window = session.context(_QUESTION)
-                figures["cpu"].append((time.thread_time() - cpu) * 1_000)
-                figures["wall"].append((time.perf_counter() - wall) * 1_000)
-                figures["shown"].append(len(window.messages))
+    with ContextEngine.open(database, settings=settings) as engine:
+        session = engine.session(f"s{size}")
+        if not session.exists():
+            fill(session, engine, cycle(messages), size)
+        for question in questions[:5]:
+            session.context(question)
+        cpu: list[float] = []
+        for question in questions:
+            before = time.process_time()
+            session.context(question)
+            cpu.append((time.process_time() - before) * 1_000)
+        turn = Turn()
+        for connection in connections:
+            connection.set_trace_callback(turn.ran)
+        session.context(questions[0])
+        for connection in connections:
+            connection.set_trace_callback(None)
+        if connections:
+            statements, turn = turn.statements, Turn()
+            turn.statements = statements
+        sys.setprofile(turn.note)
+        session.context(questions[0])
+        sys.setprofile(None)
+    if not isinstance(database, str):
         database.dispose()
-    return figures
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """The value that this share is at most."""
-    return statistics.quantiles(values, n=1_000, method="inclusive")[round(share * 1_000) - 1]
+    return statistics.median(cpu), turn
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=1_000)
-    parser.add_argument("--model-seconds", type=float, default=3.0)
-    parser.add_argument("--think-seconds", type=float, default=0.02)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[200, 10_000, 100_000])
+    parser.add_argument("--tokens", type=int, nargs="+", default=[800, 4_000])
+    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--keep", type=Path, help="where to keep the SQLite files")
+    parser.add_argument("--url", help="a database of PostgreSQL instead")
     parser.add_argument("--no-recall", action="store_true", help="look for no older messages")
+    parser.add_argument("--show", action="store_true", help="print the statements too")
     given = parser.parse_args()
-    columns = (
-        "CPU p50",
-        "CPU p99",
-        "wall p50",
-        "wall p99",
-        "statements p50",
-        "most",
-        "most shown",
-        "added CPU/wall p99",
-    )
-    table = Table("ms", *columns)
-    plain: tuple[float, float] | None = None
-    for name, enabled, model in (
-        ("plain", False, None),
-        ("rules", True, None),
-        ("model", True, SlowModel(given.model_seconds)),
-    ):
-        figures = measure(
-            given.turns, enabled=enabled, model=model, think=given.think_seconds, recall=not given.no_recall
-        )
-        cpu, wall, statements = figures["cpu"], figures["wall"], figures["statements"]
-        p99 = quantile(cpu, 0.99), quantile(wall, 0.99)
-        plain = plain or p99
-        table.add_row(
-            name,
-            f"{quantile(cpu, 0.5):.2f}",
-            f"{p99[0]:.2f}",
-            f"{quantile(wall, 0.5):.2f}",
-            f"{p99[1]:.2f}",
-            f"{quantile(statements, 0.5):.0f}",
-            f"{max(statements):.0f}",
-            f"{max(figures['shown']):.0f}",
-            f"{p99[0] - plain[0]:+.2f} / {p99[1] - plain[1]:+.2f}",
-        )
-    Console(width=124).print(table)
+    messages, questions = read(given.data)
+    asked = {"questions": questions[:: max(1, len(questions) // given.questions)], "common": [_COMMON] * 10}
+    table = Table("messages", "tokens", "asked", "statements", "store calls", "Python calls", "CPU ms", "files")
+    console = Console(width=110)
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = given.keep or Path(temporary)
+        for size in given.sizes:
+            url = given.url or f"sqlite:///{directory / f'{size}.db'}"
+            for tokens in given.tokens:
+                settings = ArcSettings(
+                    budget={"recalled": tokens},
+                    recall={"enabled": not given.no_recall},
+                    storage={"synchronous": "normal"},
+                )
+                for name, texts in asked.items():
+                    cpu, turn = measure(url, messages, texts, size, settings)
+                    figures = len(turn.statements), turn.store_calls, turn.calls, f"{cpu:.2f}", len(turn.files)
+                    table.add_row(f"{size:,}", f"{tokens:,}", name, *map(str, figures))
+                    if given.show:
+                        console.print("\n".join(" ".join(sql.split())[:100] for sql in turn.statements), markup=False)
+    console.print(table)
 
 
 if __name__ == "__main__":

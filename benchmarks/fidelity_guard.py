@@ -2,10 +2,11 @@
 
     python benchmarks/fidelity_guard.py --data PATH
 
-Prints, for each set of planted facts (60 in 120 messages of small talk, English and Korean), how many are found, and
-how many are still there when the most important lines fill 600, 1,000 and 1,300 tokens; the kinds that are missed; the
-same with the public chats' own messages as small talk; and on the public chats the facts per message, next to the share
-of messages with a fact among those that a question is about and among the others.
+Prints, for each set of planted facts (60 in 120 messages of small talk, English and Korean), how many are found as
+facts, how many with the guard's excerpts, and how many are still there when the most important lines of both fill 600,
+1,000 and 1,300 tokens; the kinds that are missed; the same with the public chats' own messages as small talk; and on
+the public chats the facts and excerpts per message, next to the share of messages with a fact among those that a
+question is about and among the others.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.facts.guard import excerpts_of
 from arc_common.messages import Message, Role
 from arc_common.tokens.counters import TiktokenCounter
 from tests.support.planted_facts import FACT_SETS, PlantedFact, build_conversation, load_facts
@@ -45,8 +47,9 @@ def recall(
     name: str, conversation: Sequence[Message], planted: Sequence[PlantedFact], counter: TiktokenCounter
 ) -> None:
     """Print how many planted facts are found, and how many within each ceiling."""
-    found = extract_facts(conversation)
-    lines = [f"- {fact.key}: {fact.value}" for fact in found]
+    facts = extract_facts(conversation)
+    found = [*facts, *excerpts_of(conversation, facts=facts)]
+    lines = [f"- 2026-01-01, user: {fact.value}" for fact in found]
     costs = [tokens + 1 for tokens in counter.count_batch(lines)]
     order = sorted(range(len(found)), key=lambda i: -found[i].importance)
     hits = []
@@ -57,11 +60,13 @@ def recall(
                 kept.append(folded(lines[i]))
                 used += costs[i]
         hits.append([fact for fact in planted if any(folded(fact.value) in line for line in kept)])
+    stated = sum(any(folded(fact.value) in folded(one.value) for one in facts) for fact in planted)
     missed = Counter(fact.kind for fact in planted if fact not in hits[-1])
     extra = sum(not any(folded(fact.value) in folded(one.value) for fact in planted) for one in found)
     within = " ".join(f"{ceiling}: {len(hit)}" for ceiling, hit in zip(CEILINGS, hits, strict=False))
     print(
-        f"{name:32} found {len(hits[-1])}/{len(planted)} | within tokens {within} | {extra} others, "
+        f"{name:32} facts {stated}, with excerpts {len(hits[-1])} of {len(planted)} | within tokens {within} | "
+        f"{extra} others, "
         f"{sum(costs) / len(costs):.1f} tokens a line | missed {dict(missed) or 'none'}"
     )
 
@@ -85,9 +90,13 @@ def flood(name: str, messages: Iterable[tuple[str, str, bool]]) -> None:
     """Print the facts per message by role, and the share of messages with one, by whether a question asks for it."""
     start = time.perf_counter()
     counts: dict[str, list[int]] = {}
+    excerpts: list[int] = []
     shares: dict[bool, list[bool]] = {True: [], False: []}
     for role, text, asked in messages:
-        found = len(extract_facts([Message(Role(role), text)]))
+        message = Message(Role(role), text, id="m")
+        facts = extract_facts([message])
+        excerpts.append(len(excerpts_of([message], facts=facts)))
+        found = len(facts)
         counts.setdefault(role, []).append(found)
         if role == "user":
             shares[asked].append(found > 0)
@@ -99,7 +108,8 @@ def flood(name: str, messages: Iterable[tuple[str, str, bool]]) -> None:
         if shares[asked]
     )
     milliseconds = 1_000 * (time.perf_counter() - start) / total
-    print(f"{name:20} facts per message: {per_message} | messages with a fact: {share} | {milliseconds:.1f} ms each")
+    kept = f"excerpts {sum(excerpts) / total:.3f}"
+    print(f"{name:20} facts per message: {per_message} | {kept} | messages with a fact: {share}, {milliseconds:.1f} ms")
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
     python benchmarks/fit_token_counter.py --data PATH [--write]
 
 Needs, besides arc: the packages named in `real_tokenizers.py` and `token_corpora.py`, and scipy. Use an environment of
-its own. `--write` puts the coefficients into `arc_common/tokens/calibration.py`.
+its own. `--write` puts the coefficients into `arc_common/tokens/calibration.toml`.
 
 Least squares with coefficients of at least zero. Where a class stands for a language among many, tokens that are missed
 weigh six times as much as tokens too many: a feature then costs what it does in those that it costs most. Each class
@@ -16,7 +16,6 @@ At the end, requests of one to five classes that were not fitted are filled to l
 
 import argparse
 import random
-import re
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,7 @@ Numbers = NDArray[np.float64]
 _KINDS = ("spacy", "cms", "mail", "nfd", "short")
 _REQUESTS = 10_000
 _FRAME = 4  # tokens around a message
-_FILE = Path(__file__).parent.parent / "arc_common" / "tokens" / "calibration.py"
+_FILE = Path(__file__).parent.parent / "arc_common" / "tokens" / "calibration.toml"
 _RIDGE = 0.01
 _MISSED = 6.0
 """What a token missed weighs beside one too many."""
@@ -50,7 +49,7 @@ def main() -> None:
     """Read the texts, count, fit, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of the shared data")
-    parser.add_argument("--write", action="store_true", help="replace the coefficients in the source")
+    parser.add_argument("--write", action="store_true", help="replace the stored coefficients")
     arguments = parser.parse_args()
 
     classes = corpora(arguments.data)
@@ -153,11 +152,9 @@ def _report_requests(classes: dict[str, tuple[Numbers, Numbers]]) -> None:
 
 
 def _write(coefficients: dict[str, float]) -> None:
-    lines = "".join(f'    "{name}": {value},\n' for name, value in coefficients.items() if value)
-    text = re.sub(
-        r"(?s)(COEFFICIENTS[^\n]*\{\n).*?(\n?\})", rf"\g<1>{lines}}}", _FILE.read_text(encoding="utf-8"), count=1
-    )
-    _FILE.write_text(text, encoding="utf-8")
+    head, mark, _ = _FILE.read_text(encoding="utf-8").partition("[coefficients]\n")
+    lines = (f"{name} = {value}\n" for name, value in coefficients.items() if value)
+    _FILE.write_text(head + mark + "".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from arc_common.documents import best_places
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import BM25
 from arc_common.stores import SqlIndexStore
+from arc_common.testing.index_queries import dense, lexical
 
 SCOPE = Scope()
 TOP_K = 10
@@ -67,7 +68,7 @@ def words(rng: np.random.Generator, texts: int, queries: int) -> None:
 
     def ours(terms: list[str]) -> list[float]:
         weights = dict.fromkeys(terms, 1.0)
-        found = store.lexical(SCOPE, "document", weights, limit=TOP_K)
+        found = lexical(store, SCOPE, "document", weights, limit=TOP_K)
         scores = formula.scores(found, list(weights.values()))
         return [float(scores[place]) for place in best_places(found.ids, scores, TOP_K)]
 
@@ -105,7 +106,7 @@ def vectors(table: NDArray[np.float32], asked: NDArray[np.float32]) -> None:
 
 def _arc_search(store: SqlIndexStore) -> Callable[[NDArray[np.float32]], list[str]]:
     def search(vector: NDArray[np.float32]) -> list[str]:
-        return [name for name, _ in store.dense(SCOPE, "document", vector, embedder="e", limit=TOP_K)]
+        return [name for name, _ in dense(store, SCOPE, "document", vector, embedder="e", limit=TOP_K)]
 
     return search
 

@@ -39,8 +39,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from arc_common.filters import parse_filter
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
+from arc_common.settings import StorageSettings
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.drivers import SqlOptions
+from arc_common.testing.index_queries import count, dense, lexical
 
 SCOPE = Scope("benchmark")
 TOP_K = 10
@@ -56,7 +57,7 @@ _SETTLED = 12
 _RECALL = 0.99
 """Bare SQL that finds less is not doing the job."""
 
-_EF_SEARCH = SqlOptions().index_ef_search
+_EF_SEARCH = StorageSettings().index_ef_search
 """How far bare SQL walks the graph first."""
 
 _WIDER = (170, 240, 340, 480, 680, 1000)
@@ -177,10 +178,10 @@ def on_sqlite(data: Data, folder: Path, strangers: int) -> None:
         return [one.document.id or "" for one in found]
 
     def vectors(n: int) -> Any:
-        return store.index.dense(SCOPE, "document", data.queries[n], embedder="made up", limit=100)
+        return dense(store.index, SCOPE, "document", data.queries[n], embedder="made up", limit=100)
 
     def words(n: int) -> Any:
-        return store.index.lexical(SCOPE, "document", dict.fromkeys(data.words[n].split(), 1.0), limit=100)
+        return lexical(store.index, SCOPE, "document", dict.fromkeys(data.words[n].split(), 1.0), limit=100)
 
     def fts(n: int) -> Any:
         query = " OR ".join(data.words[n].split())
@@ -341,7 +342,7 @@ class _NoEmbedder:
 
 
 def _fill(store: SqlStore, data: Data, scope: Scope = SCOPE) -> None:
-    if store.index.count(scope, "document") == len(data.texts):
+    if count(store.index, scope, "document") == len(data.texts):
         return
     start = perf_counter(), process_time()
     for at in range(0, len(data.texts), BATCH):
@@ -352,7 +353,7 @@ def _fill(store: SqlStore, data: Data, scope: Scope = SCOPE) -> None:
 
 def _dense(store: SqlStore, data: Data, n: int, asked: dict[str, Any] | None) -> list[tuple[str, float]]:
     filters = parse_filter(asked)
-    return store.index.dense(SCOPE, "document", data.queries[n], embedder="made up", filters=filters, limit=TOP_K)
+    return dense(store.index, SCOPE, "document", data.queries[n], embedder="made up", filters=filters, limit=TOP_K)
 
 
 def _filters(data: Data, share: float) -> Iterator[tuple[dict[str, Any], NDArray[np.bool_]]]:

@@ -33,7 +33,7 @@ from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.memory.long_term.service import MemoryKeeper
 from arc_common.memory.services import Services
 from arc_common.observability import SilentObserver
-from arc_common.protocols.memories import MemoryChange
+from arc_common.protocols.records import RecordChange
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.stores.conversations import SqlStore
@@ -76,7 +76,7 @@ def filled(store: SqlStore, count: int) -> MemoryKeeper:
     )
     now = datetime.now(UTC)
     memories = [ProposedMemory(text).stored_as(f"m{number}", now) for number, text in enumerate(texts(count))]
-    store.memories.commit(SCOPE, MemoryChange(tuple(memories)), version=0)
+    store.records.commit(SCOPE, RecordChange(tuple(memories)), version=0)
     HybridIndex(store.index, scope=SCOPE, kind="memory").add(
         [IndexEntry(memory.id, memory.text, metadata={"type": memory.type.value}) for memory in memories]
     )

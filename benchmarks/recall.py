@@ -10,6 +10,7 @@ of its dates, or dialogues, is a session. Questions come in a new session.
 - "in N": the share that stands in the context within N tokens; for facts_*, whether the value does, in upper or lower
   case. Of arc what `session.context` returns with a memory section of N tokens (of messages over 1,200 characters it
   shows an excerpt, which counts as the message); of the others the best turns as lines, as many as fit.
+- "shown N": the share of the evidence's words (four terms of the analyser in a row) that really stand there.
 - "all@10": the share of questions whose whole evidence is among the first ten.
 
 Contestants: the newest turns ("window"); BM25 over single turns with stemming and stop words (bm25s, Lucene's form);
@@ -318,7 +319,7 @@ def arc(
     """arc: what `session.recall` finds, and what `session.context` shows; and what closes it."""
     settings = ArcSettings(
         memory={"enabled": False},
-        recall={"scope": "user", "top_k": 200},
+        recall={"scope": "user"},
         storage={"max_sessions_in_memory": 100_000},
     )
     engine = ContextEngine.open(embedder=embedder, token_counter=counter, settings=settings)
@@ -367,12 +368,22 @@ def main() -> None:
                 if arguments.only and name not in arguments.only:
                     continue
                 ask, close = enter()
+                said = {message.id: shingles(message.text) for message in conversation.messages}
                 for question in conversation.questions:
-                    note(results[name], question, *ask(question))
+                    note(results[name], question, *ask(question), said=said)
                 close()
             if embedder is not None:
                 embedder.save()
         show(path.name, results)
+
+
+def shingles(text: str) -> set[tuple[str, ...]]:
+    """Every four terms in a row, within each line."""
+    found: set[tuple[str, ...]] = set()
+    for line in text.splitlines():
+        terms = analyze(line)
+        found.update(zip(terms, terms[1:], terms[2:], terms[3:], strict=False))
+    return found
 
 
 def contestants(
@@ -404,6 +415,8 @@ def note(
     question: Question,
     found: Sequence[str],
     shown: Mapping[int, tuple[frozenset[str], str]],
+    *,
+    said: Mapping[str | None, set[tuple[str, ...]]],
 ) -> None:
     """Add what a question brought to the columns."""
     wanted = question.evidence
@@ -416,6 +429,8 @@ def note(
             len(wanted & ids) / len(wanted) if wanted else float((question.value or "").casefold() in text.casefold())
         )
         result[f"in {budget:,}"].append((question.category, share))
+        if words := {shingle for name in wanted for shingle in said[name]}:
+            result[f"shown {budget:,}"].append((question.category, len(words & shingles(text)) / len(words)))
 
 
 def show(title: str, results: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]) -> None:

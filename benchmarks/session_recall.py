@@ -48,7 +48,7 @@ def by_messages(question: str, texts: Sequence[str], facts: Facts, top_k: int, w
 
 def by_both(question: str, texts: Sequence[str], facts: Facts, top_k: int, window: int) -> list[int]:
     """The places of the best messages, by them and their facts."""
-    return [found.place for found in recall(question, texts, facts, top_k=top_k, window_terms=window)]
+    return [found.place.seq for found in recall(question, texts, facts, top_k=top_k, window_terms=window)]
 
 
 def main() -> None:
@@ -86,7 +86,7 @@ def _facts(turns: Sequence[tuple[str, str]]) -> Facts:
     """What the rules read from the turns (role and text), and from which."""
     messages = [Message(Role(role), text, id=str(place)) for place, (role, text) in enumerate(turns)]
     found = extract_facts(messages)
-    return [(f"{fact.key} {fact.value}", [int(source) for source in fact.sources]) for fact in found]
+    return [(fact.value, [int(source) for source in fact.sources]) for fact in found]
 
 
 def _planted(name: str, seed: int) -> Iterator[float]:

@@ -20,7 +20,7 @@ from PIL import Image
 from render_demo import DARK, as_html
 
 from arc_common import ArcSettings, ContextEngine, Document, ScoredDocument, TokenBudget
-from arc_common.cli.demo.run import support_script
+from arc_common.cli.demo import support_script
 from arc_common.context import ContextWindow
 from arc_common.context.display import render_html
 

@@ -7,7 +7,13 @@ from arc_common.context import ContextWindow, Item
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Role
-from arc_common.prompts.context import render_artifacts, render_memory, render_memory_lines, render_recalled
+from arc_common.prompts.context import (
+    render_artifacts,
+    render_memory,
+    render_memory_lines,
+    render_pins,
+    render_recalled,
+)
 from arc_common.tokens.budget import TokenBudget
 from langchain_arc.chains import SessionSource, input_messages, picked
 from langchain_arc.messages import from_arc
@@ -119,8 +125,9 @@ class ArcContext(Runnable[Any, Any]):
 
 
 def _memory(window: ContextWindow) -> str:
-    """Return the window's facts, summary and recalled items, each in its fence."""
+    """Return the window's pins, facts, summary and recalled items, each in its fence."""
     said = {section.name: section.items for section in window.sections}
+    pins = [item.text for item in said.get("facts", ()) if item.kind == "pin"]
     facts = [item.text for item in said.get("facts", ()) if item.kind == "fact"]
     summary = "\n".join(item.text for item in said.get("summary", ()) if item.kind == "summary")
     found: dict[str, list[Item]] = {kind: [] for kind in ("note", "memory", "artifact", "fact", "recalled")}
@@ -129,6 +136,7 @@ def _memory(window: ContextWindow) -> str:
     texts = {kind: [item.text for item in items] for kind, items in found.items()}
     messages = [(item.day, item.text) for item in found["recalled"]]
     blocks = (
+        render_pins(pins),
         render_memory(facts, summary),
         *texts["note"],
         render_memory_lines(texts["memory"]),

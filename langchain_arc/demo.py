@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from arc_common.cli.demo.run import Ask, Commands, Half, Stage, model_class
+from arc_common.cli.demo import Ask, Commands, Half, Stage, model_class
 from arc_common.exceptions import MissingDependencyError
 from arc_common.protocols import ChatModel
 from langchain_arc.chains import with_arc_memory

@@ -18,6 +18,7 @@ except ImportError as error:
     raise MissingDependencyError("langchain_arc.open_engine", package="langchain-core", extra="langchain") from error
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from sqlalchemy import Engine
 
     from arc_common.settings import ArcSettings
@@ -39,7 +40,8 @@ def open_engine(
 
     Args:
         url: As in `ContextEngine.open`.
-        llm: A LangChain chat model, or an arc `ChatModel`; optional.
+        llm: A LangChain chat model, or an arc `ChatModel` (`SerialChatModel(LangChainChatModel(llm))` for one
+            that is not thread-safe); optional.
         summary_llm: The model that writes summaries in place of `llm`; by default the one that
             `settings.summary.llm_model` names ("openai:gpt-5-mini"), created by LangChain's `init_chat_model` when the
             first summary is due.
@@ -78,6 +80,10 @@ class _NamedChatModel:
     def complete(self, messages: Sequence[Message]) -> str:
         """Return the answer's content as text. Raises whatever creating or calling the model raises."""
         return self._model.complete(messages)
+
+    def complete_structured(self, messages: Sequence[Message], schema: "type[BaseModel]") -> "BaseModel":
+        """Return an instance of the schema. Raises whatever creating or calling the model raises."""
+        return self._model.complete_structured(messages, schema)
 
     @cached_property
     def _model(self) -> LangChainChatModel:

@@ -23,7 +23,8 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         chain = RunnableWithMessageHistory(prompt | model, ArcChatMessageHistory.factory(engine))
         chain.invoke("Hello", {"configurable": {"session_id": "s"}})
 
-    - Creating one does no I/O, so it is safe in an event loop.
+    - Creating one does no I/O, so it is safe in an event loop. The async forms are LangChain's own: they run the
+      others on a thread.
     - `messages` is what a model should see: the newest whole turns within the limits, no tool call without its results
       and no result without its call. The originals stay in the session.
     - Once the conversation is summarised, one system message with its facts and summary leads the view and replaces the
@@ -123,12 +124,6 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
             self._view = list(map(from_arc, self._session.window(**self._limits)))
         return list(self._view)
 
-    async def aget_messages(self) -> list[BaseMessage]:
-        """Async form of `messages`."""
-        if self._view is None:
-            self._view = list(map(from_arc, await self._session.awindow(**self._limits)))
-        return list(self._view)
-
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Append messages to the session; the view is read again afterwards.
 
@@ -153,29 +148,9 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
             raise
         self._view = None
 
-    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Async form of `add_messages`."""
-        batch: list[Message] = []
-        try:
-            batch = stored_batch(messages)
-            known = self._known(await self._session.afind(ids_of(batch)))
-            new = new_messages(batch, known)
-            stored = await self._session.aappend(new)
-            if again := taken_meanwhile(new, stored, known):
-                await self._session.aappend(again)
-        except Exception as error:
-            await self._session.areport_save_error(error, batch)
-            raise
-        self._view = None
-
     def clear(self) -> None:
         """Remove all messages and everything made from them; the session itself stays."""
         self._session.clear()
-        self._view = None
-
-    async def aclear(self) -> None:
-        """Async form of `clear`."""
-        await self._session.aclear()
         self._view = None
 
     def _known(self, stored: Iterable[Message]) -> dict[str, Message | None]:

@@ -6,6 +6,7 @@ from typing import Any
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, Message, Origin, Role, ToolCall
 from arc_common.serialization import OBJECTS, Extension, dumps, loads, storable_copy
+from arc_common.sources import SOURCE
 from arc_common.tokens.selection import renamed_ids
 from langchain_arc.content_blocks import block_of, part_of
 
@@ -74,7 +75,8 @@ def to_arc(message: BaseMessage) -> Message:
     - Lossless: `from_arc(to_arc(message)) == message`, of the same type. `origin` keeps whatever arc's own fields can't
       express, and is `None` when they express everything.
     - A subclass of one of LangChain's message classes comes back as LangChain's class, with all its fields.
-    - A message that arc made (`from_arc` marks it) carries its mark again.
+    - A message that arc made (`from_arc` marks it) carries its mark again, and one that names a source in its
+      `additional_kwargs` ("arc_source") names it in its metadata.
     - The message is not changed, and shares no mutable value with the result.
 
     Raises:
@@ -95,9 +97,9 @@ def to_arc(message: BaseMessage) -> Message:
         fields["tool_calls"] = _calls_of(message)
     elif isinstance(message, ToolMessage):
         fields["tool_call_id"] = message.tool_call_id or None
-    if ARC_MARK in message.additional_kwargs:
-        mark = message.additional_kwargs[ARC_MARK]
-        fields["metadata"] = {ARC_MARK: storable_copy(mark, f"message.additional_kwargs.{ARC_MARK}")}
+    marks = {name: message.additional_kwargs[name] for name in (ARC_MARK, SOURCE) if name in message.additional_kwargs}
+    if marks:
+        fields["metadata"] = storable_copy(marks, "message.additional_kwargs")
     bare = Message(**fields)
     return bare if _says_it_all(bare, message) else Message(**fields, origin=_origin_of(message, cls))
 

@@ -3,7 +3,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
+
+from pydantic import BaseModel
 
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message
@@ -17,6 +19,7 @@ try:
     from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
     from langchain_core.runnables import Runnable, RunnableConfig
+    from langchain_core.runnables.base import RunnableBindingBase
 except ImportError as error:
     raise MissingDependencyError("langchain_arc.models", package="langchain-core", extra="langchain") from error
 
@@ -30,6 +33,7 @@ _WORD = re.compile(r"\S+\s*|\s+")
 class LangChainChatModel:
     """A LangChain chat model as arc's `ChatModel`.
 
+    - Answers by a schema if the model has `with_structured_output`.
     - Inside a LangGraph run, its output does not appear in the stream of messages that the run's user sees.
 
     Args:
@@ -45,6 +49,26 @@ class LangChainChatModel:
         """Return the answer's text, its text blocks joined. Raises whatever the model's client raises."""
         answer = self._llm.invoke([from_arc(message) for message in messages], _HIDDEN_FROM_STREAMS)
         return str(answer.text if isinstance(answer, BaseMessage) else answer)
+
+    def complete_structured(self, messages: Sequence[Message], schema: type[BaseModel]) -> BaseModel:
+        """Return an instance of the schema, by `with_structured_output`.
+
+        Raises:
+            NotImplementedError: The model has no structured output.
+        """
+        answer = _structured(self._llm, schema).invoke(
+            [from_arc(message) for message in messages], _HIDDEN_FROM_STREAMS
+        )
+        return cast("BaseModel", answer)
+
+
+def _structured(llm: Runnable[Any, Any], schema: type[BaseModel]) -> Runnable[Any, Any]:
+    """Return the model with structured output; what is bound to it stays bound."""
+    if isinstance(llm, RunnableBindingBase):
+        return llm.model_copy(update={"bound": _structured(llm.bound, schema)})
+    if not hasattr(llm, "with_structured_output"):
+        raise NotImplementedError(f"{type(llm).__name__} has no structured output")
+    return cast("Runnable[Any, Any]", llm.with_structured_output(schema))
 
 
 class LangChainEmbedder:

@@ -16,7 +16,6 @@ from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
     best_first,
     check_min_score,
-    check_top_k,
     checked_request,
     reranked_if_possible,
     rescored,
@@ -158,7 +157,7 @@ class LangChainReranker:
         if not isinstance(model, BaseDocumentCompressor | BaseCrossEncoder):
             raise InvalidInputError("model", model, "a LangChain BaseDocumentCompressor or BaseCrossEncoder")
         self._model = model
-        self.top_k = check_top_k(top_k)
+        self.top_k = check_whole("top_k", top_k)
         self.min_score = check_min_score(min_score)
 
     def rerank(

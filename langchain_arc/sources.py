@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from arc_common.documents import ScoredDocument, finite_score, usable_items
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.filters import AllOf, AnyOf, Filter, matcher, parse_filter
-from arc_common.rerankers.base import check_top_k
 from langchain_arc.documents import document_to_arc, known_score
 from langchain_arc.filters import FilterStyle, Translator, style_of, translator_of
 
@@ -69,7 +68,7 @@ class LangChainRetriever:
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
-        most = check_top_k(top_k)
+        most = check_whole("top_k", top_k)
         asked = parse_filter(filters)
         if not query.strip() or asked == AnyOf(()):
             return []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
@@ -35,6 +35,14 @@ _MEMORY_TYPE = {"enum": [kind.value for kind in MemoryType], "title": "Type", "t
 """The schema that a model sees: a plain choice, without the definition of an enumeration."""
 
 
+def _built_in(value: object) -> str:
+    """Return the name of a built-in type: a model may not invent types."""
+    name = value.strip().lower() if isinstance(value, str) else value
+    if name not in list(MemoryType):
+        raise ValueError(f"expected one of {', '.join(MemoryType)}")
+    return str(name)
+
+
 class SearchMemory(BaseModel):
     """The arguments of `search_memory`."""
 
@@ -50,8 +58,8 @@ class SaveMemory(BaseModel):
         max_length=MAX_MEMORY_CHARACTERS,
         description="One or two sentences that can be understood without this conversation.",
     )
-    type: Annotated[MemoryType, WithJsonSchema(_MEMORY_TYPE)] = Field(
-        default=MemoryType.FACT, description=f"{render_choices(MemoryType)}."
+    type: Annotated[str, BeforeValidator(_built_in), WithJsonSchema(_MEMORY_TYPE)] = Field(
+        default="fact", description=f"{render_choices(MemoryType)}."
     )
     importance: float = Field(default=0.5, ge=0, le=1, description="From 0 to 1 (a mistake if forgotten).")
 

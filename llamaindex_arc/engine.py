@@ -23,6 +23,7 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from sqlalchemy import Engine
 
     from arc_common.settings import ArcSettings
@@ -44,7 +45,8 @@ def open_engine(
 
     Args:
         url: As in `ContextEngine.open`.
-        llm: A LlamaIndex LLM, or an arc `ChatModel`; optional.
+        llm: A LlamaIndex LLM, or an arc `ChatModel` (`SerialChatModel(LlamaIndexChatModel(llm))` for one
+            that is not thread-safe); optional.
         summary_llm: The model that writes summaries in place of `llm`; by default the one that
             `settings.summary.llm_model` names ("default" or "local:PATH"), created by LlamaIndex's `resolve_llm` when
             the first summary is due.
@@ -85,6 +87,10 @@ class _NamedChatModel:
     def complete(self, messages: Sequence[Message]) -> str:
         """Return the answer's content as text. Raises whatever creating or calling the model raises."""
         return self._model.complete(messages)
+
+    def complete_structured(self, messages: Sequence[Message], schema: "type[BaseModel]") -> "BaseModel":
+        """Return an instance of the schema. Raises whatever creating or calling the model raises."""
+        return self._model.complete_structured(messages, schema)
 
     @cached_property
     def _model(self) -> LlamaIndexChatModel:

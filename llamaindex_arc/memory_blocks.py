@@ -3,6 +3,7 @@
 
 import asyncio
 import hashlib
+import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -10,16 +11,16 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
-from itertools import groupby
+from itertools import groupby, pairwise
 from threading import Lock
 from typing import Any, ClassVar, NoReturn, Self, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache
 
+from arc_common.context.repetition import Said, body
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
-from arc_common.engine.turn import message_line
 from arc_common.exceptions import (
     EngineClosedError,
     InvalidInputError,
@@ -27,16 +28,18 @@ from arc_common.exceptions import (
     MissingDependencyError,
     StoreError,
 )
-from arc_common.facts import Fact
+from arc_common.facts import Fact, ProposedFact
 from arc_common.memories import ScoredMemory
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.ledger import adopted_facts
+from arc_common.memory.recall.lines import message_line
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer
 from arc_common.messages import Message
-from arc_common.prompts.context import render_fence, render_memory, render_recalled
-from arc_common.prompts.memories import render_memories
+from arc_common.prompts.context import render_fence, render_memory, render_pins, render_recalled
+from arc_common.prompts.memory_lines import render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import ConversationSummary
+from arc_common.sources import Trust
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.messages import to_arc, to_exact
 from llamaindex_arc.placement import without_fields
@@ -131,8 +134,35 @@ class SessionBlock(BaseMemoryBlock[str]):
         self, messages: list[ChatMessage] | None = None, session_id: str | None = None, **block_kwargs: Any
     ) -> str:
         """Return the block's text for a session; `""` if it has none."""
-        text = await asyncio.to_thread(self._text, self.session(session_id), [*(messages or ())])
+        text = await asyncio.to_thread(self._told_once, self.session(session_id), [*(messages or ())])
         return without_fields(text)
+
+    def _told_once(self, session: Session, messages: Sequence[ChatMessage]) -> str:
+        """Return the block's text without the lines and sentences that the turn's earlier blocks or messages say."""
+        text = self._text(session, messages)
+        if not text or session.id is None:
+            return text
+        turn = _digest(self, session.id, messages)
+        pins, end, rest = text.partition(_PINS_END) if text.startswith("<arc:pins>") else ("", "", text)
+        head, lines, tail = self._framed(rest.lstrip("\n"))
+        said = Said(lines)
+        for other in _shown.others(self, turn):
+            for line in other.splitlines():
+                said.add("another block", body(line))
+        for message in messages:
+            said.add("message", message.content or "")
+        left = [one for line in lines if (one := line if _LABEL.fullmatch(line) else _unsaid(said, line))]
+        kept = [one for one, after in pairwise([*left, "["]) if not _heads_nothing(one, after)]
+        told = "\n".join([*head, *kept, *tail]) if kept else ""
+        shown = "\n\n".join(filter(None, [pins + end, told]))
+        _shown.note(self, turn, shown)
+        return shown
+
+    def _framed(self, text: str) -> tuple[list[str], list[str], list[str]]:
+        """Return the lines before a block's content, the content's, and those after it."""
+        lines = text.split("\n") if text else []
+        end = max(len(lines) - self._closing, self._frame)
+        return lines[: self._frame], lines[self._frame : end], lines[end:]
 
     @abstractmethod
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
@@ -140,9 +170,7 @@ class SessionBlock(BaseMemoryBlock[str]):
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Shorten the text by about `tokens_to_truncate`, least useful lines first; `None` if none remain."""
-        lines = content.split("\n") if content else []
-        end = max(len(lines) - self._closing, self._frame)
-        head, kept, tail = lines[: self._frame], lines[self._frame : end], lines[end:]
+        head, kept, tail = self._framed(content)
         saved, enough = 0, tokens_to_truncate * _MARGIN
         while kept and saved < enough:
             saved += self._engine.token_counter.count(kept.pop(0 if self._oldest_first else -1) + "\n")
@@ -158,6 +186,43 @@ class SessionBlock(BaseMemoryBlock[str]):
         raise TypeError(
             f"an {type(self).__name__} holds its engine's connections, so it can't be pickled; make it anew"
         )
+
+
+def _unsaid(said: Said, line: str) -> str:
+    """Return a line without what was said; one with a quotation stays whole, or goes."""
+    return said.unsaid(line, trust=Trust.UNTRUSTED if "“" in line else None)[0]
+
+
+_LABEL = re.compile(r"\[\d{4}-\d\d-\d\d\]|[^:]{1,80}:")
+"""A day, or the label of excerpts."""
+
+
+def _heads_nothing(line: str, after: str) -> bool:
+    return _LABEL.fullmatch(line) is not None and (not after or after[0] == "[")
+
+
+class _Shown:
+    """Keeps what the blocks of one engine show in a turn, so that they don't repeat each other."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._of: WeakKeyDictionary[ContextEngine, LRUCache[bytes, dict[str, str]]] = WeakKeyDictionary()
+
+    def others(self, block: SessionBlock, turn: bytes) -> list[str]:
+        """Return what the blocks before this one show; a block that is asked again begins anew."""
+        with self._lock:
+            shown = self._of.setdefault(block.engine, LRUCache(_TURNS)).setdefault(turn, {})
+            if block.name in shown:
+                shown.clear()
+            return list(shown.values())
+
+    def note(self, block: SessionBlock, turn: bytes, text: str) -> None:
+        """Keep what a block shows."""
+        with self._lock:
+            self._of.setdefault(block.engine, LRUCache(_TURNS)).setdefault(turn, {})[block.name] = text
+
+
+_shown = _Shown()
 
 
 def _identified(messages: Sequence[ChatMessage]) -> list[Message]:
@@ -189,6 +254,7 @@ _MOST_PENDING = 64
 """The most unsummarised messages that the rules read; more than ever wait for a summary."""
 _FRAME = 4
 """Lines before the content: the marker, the heading, an empty line and the label."""
+_PINS_END = "\n</arc:pins>"
 _UNDATED = datetime.fromtimestamp(0, UTC)
 
 
@@ -196,7 +262,7 @@ _UNDATED = datetime.fromtimestamp(0, UTC)
 
 
 class ArcFactsBlock(SessionBlock):
-    """Shows a session's facts as `- key: value` lines: the most important, within `settings.budget.facts` tokens.
+    """Shows a session's pins, and its facts: the most important, within `settings.budget.facts` tokens.
 
         memory = Memory.from_defaults(session_id="s", memory_blocks=[ArcFactsBlock(engine), ArcSummaryBlock(engine)])
 
@@ -227,6 +293,10 @@ class ArcFactsBlock(SessionBlock):
         super().__init__(engine, name=name, **given)
 
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
+        pins = render_pins([pin.line for pin in session.pins()])
+        return "\n\n".join(filter(None, [pins, self._facts(session)]))
+
+    def _facts(self, session: Session) -> str:
         if not self._engine.settings.summary.enabled:
             return ""
         summary, pending = _written(session)
@@ -235,11 +305,19 @@ class ArcFactsBlock(SessionBlock):
         shown = adopted_facts(facts, max_tokens=self._engine.settings.budget.facts, count=count)
         return render_memory([fact.line for fact in shown], "")
 
+    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
+        """Shorten the facts; pins stay whole."""
+        if not content or not content.startswith("<arc:pins>"):
+            return await super().atruncate(content, tokens_to_truncate)
+        pins, end, facts = content.partition(_PINS_END)
+        kept = await super().atruncate(facts.lstrip("\n"), tokens_to_truncate)
+        return "\n\n".join(filter(None, [pins + end, kept])) or None
+
 
 class ArcSummaryBlock(SessionBlock):
     """Shows a session's summary, the newest part last, within `settings.summary.max_tokens` tokens.
 
-    - Messages that are not summarised yet contribute their most informative sentences.
+    - Messages that are not summarised yet contribute their most informative sentences, without their facts.
     - For everything else, including the arguments, see `ArcFactsBlock`.
     """
 
@@ -256,7 +334,8 @@ class ArcSummaryBlock(SessionBlock):
             return ""
         summary, pending = _written(session)
         rules = RuleBasedSummarizer(self._engine.token_counter)
-        newest = rules.narrative(pending, max_tokens=settings.leaf_narrative_tokens)
+        known = [fact.value for fact in extract_facts(pending)]
+        newest = rules.narrative(pending, max_tokens=settings.leaf_narrative_tokens, facts=known)
         return render_memory((), "\n".join(filter(None, [summary.narrative if summary else "", newest])))
 
 
@@ -269,9 +348,12 @@ def _written(session: Session) -> tuple[ConversationSummary | None, list[Message
 
 def _facts_of(messages: Sequence[Message]) -> list[Fact]:
     """Return the facts that rules find in messages, in the ledger's form."""
-    times = {message.id: message.created_at for message in messages}
-    return [
-        Fact(
+    by_id = {message.id: message for message in messages}
+
+    def fact(number: int, found: ProposedFact) -> Fact:
+        stating = [by_id[source] for source in found.sources]
+        newest = max(stating, key=lambda message: message.created_at or _UNDATED)
+        return Fact(
             id=f"pending-{number}",
             key=found.key,
             value=found.value,
@@ -280,20 +362,23 @@ def _facts_of(messages: Sequence[Message]) -> list[Fact]:
             importance=found.importance,
             segment=0,
             made_by="rules",
-            valid_from=next((time for source in found.sources if (time := times.get(source))), _UNDATED),
+            valid_from=newest.created_at or _UNDATED,
+            said_by=newest.name or newest.role.value,
         )
-        for number, found in enumerate(extract_facts(messages))
-    ]
+
+    return [fact(number, found) for number, found in enumerate(extract_facts(messages))]
 
 
 _TURNS = 256
+_SHORT_MESSAGE = 16
+"""Tokens: as many messages are asked for as may fit into the room."""
 
 
 class ArcRecallBlock(SessionBlock):
     """Shows messages of this session about the user's question that have left the `Memory`'s queue.
 
-    - The best `settings.recall.top_k` messages, in conversation order, each with its day and speaker; long ones are
-      shortened to the sentences that match.
+    - The best messages, in conversation order, each with its day and speaker; long ones are shortened to the sentences
+      that match.
     - They stay within the tokens of `settings.budget.recalled` that an `ArcLongTermBlock` leaves: both blocks of a
       `Memory` together take no more than either may alone.
     - Only the `Memory`'s own session is searched: each call names its id, so that one block may serve many sessions.
@@ -312,12 +397,9 @@ class ArcRecallBlock(SessionBlock):
         if not settings.recall.enabled or not question.strip():
             return ""
         shown = {message.content for message in messages}
-        most = settings.recall.top_k
-        recalled = session.recall(question, top_k=most + len(messages))
-        found = [
-            one.message for one in recalled if one.session_id in (None, session.id)
-        ]  # only this session's, regardless of `recall.scope`
-        best = [one for one in found if one.text.strip() and one.text not in shown][:most]
+        most = len(messages) + max(settings.budget.recalled // _SHORT_MESSAGE, 1)
+        found = [one.message for one in session.recall(question, top_k=most, scope="session")]
+        best = [one for one in found if one.text.strip() and one.text not in shown]
         fitting: list[Message] = []
         count = self._engine.token_counter.count
         room = settings.budget.recalled - count(_memories(self, session, messages)) if best else 0
@@ -338,7 +420,6 @@ class ArcLongTermBlock(SessionBlock):
     - For everything else, including the arguments, see `ArcFactsBlock`.
     """
 
-    _closing: ClassVar[int] = 2  # the marker and the instruction on their use
     _oldest_first: ClassVar[bool] = False
 
     def __init__(

@@ -13,16 +13,11 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, Role, ToolCall
 from arc_common.prompts.context import holds_memory
 from arc_common.serialization import OBJECTS, dumps, loads, storable_copy
+from arc_common.sources import SOURCE
 from arc_common.tokens.selection import renamed_ids
 
 try:
-    from llama_index.core.base.llms.types import (
-        BaseContentBlock,
-        ChatMessage,
-        MessageRole,
-        TextBlock,
-        ToolCallBlock,
-    )
+    from llama_index.core.base.llms.types import BaseContentBlock, ChatMessage, MessageRole, TextBlock, ToolCallBlock
     from llama_index.core.bridge.pydantic import BaseModel
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
@@ -49,7 +44,8 @@ def to_arc(message: ChatMessage) -> Message:
     - `from_arc` restores an equal message: class, role, blocks, their bytes, `additional_kwargs`.
     - The message is not changed, and shares no mutable value with the result.
     - Tool calls are read from `ToolCallBlock`s, or, without any, from `additional_kwargs["tool_calls"]` or
-      `["function_call"]`; a tool result's `tool_call_id` and any message's `name` are read from `additional_kwargs`.
+      `["function_call"]`; a tool result's `tool_call_id`, any message's `name` and its "arc_source" are read from
+      `additional_kwargs`.
     - A system message that shows arc's block of facts and summary carries arc's mark and is never stored. (It is
       recognised by its text, because a mark in `additional_kwargs` would be sent to providers, and some refuse it.)
 
@@ -71,7 +67,7 @@ def to_arc(message: ChatMessage) -> Message:
         tool_calls=_calls_of(message, role),
         tool_call_id=text_of(kwargs, "tool_call_id", "call_id") if role is Role.TOOL else None,
         name=text_of(kwargs, "name"),
-        metadata={ARC_MARK: "memory"} if own else {},
+        metadata=without_none(**{ARC_MARK: "memory" if own else None, SOURCE: text_of(kwargs, SOURCE)}),
     )
     if _rebuilt(result) == message:
         return result

@@ -29,10 +29,11 @@ try:
         LLMMetadata,
         MessageRole,
     )
-    from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.bridge.pydantic import BaseModel, Field, PrivateAttr
     from llama_index.core.callbacks import CallbackManager
     from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
     from llama_index.core.llms.llm import LLM
+    from llama_index.core.prompts import ChatPromptTemplate
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.models", package="llama-index-core", extra="llamaindex") from error
 
@@ -43,6 +44,8 @@ _WORD = re.compile(r"\s*\S+(?:\s+$)?|\s+")
 
 class LlamaIndexChatModel:
     """A LlamaIndex LLM as arc's `ChatModel`.
+
+    - Answers by a schema if the model calls functions or has a `structured_predict` of its own.
 
     Args:
         llm: The model.
@@ -56,6 +59,21 @@ class LlamaIndexChatModel:
     def complete(self, messages: Sequence[Message]) -> str:
         """Return the answer's content as text. Raises whatever the model's client raises."""
         return self._llm.chat([from_arc(message) for message in messages]).message.content or ""
+
+    def complete_structured(self, messages: Sequence[Message], schema: type[BaseModel]) -> BaseModel:
+        """Return an instance of the schema, by `structured_predict`.
+
+        Raises:
+            NotImplementedError: LlamaIndex would parse the model's text, as arc does itself.
+        """
+        llm = self._llm
+        own = isinstance(llm, LLM) and type(llm).structured_predict is not LLM.structured_predict
+        if not isinstance(llm, LLM) or not (own or llm.metadata.is_function_calling_model):
+            raise NotImplementedError(f"{type(llm).__name__} has no structured output")
+        answer: BaseModel = llm.structured_predict(
+            schema, ChatPromptTemplate([from_arc(message) for message in messages])
+        )
+        return answer
 
 
 def chat_model_of(llm: BaseLLM | ChatModel) -> ChatModel:

@@ -11,14 +11,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 from arc_common.documents import Document, ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.protocols import Reranker, TokenCounter
-from arc_common.rerankers.base import (
-    DEFAULT_TOP_K,
-    check_min_score,
-    check_top_k,
-    checked_request,
-    reranked_if_possible,
-    rescored,
-)
+from arc_common.rerankers.base import DEFAULT_TOP_K, check_min_score, checked_request, reranked_if_possible, rescored
 from arc_common.rerankers.mmr import DiversityReranker
 from arc_common.rerankers.score import SimpleScoreReranker
 from arc_common.tokens.budget import usable_tokens
@@ -131,7 +124,7 @@ class LlamaIndexReranker:
         if not isinstance(postprocessor, BaseNodePostprocessor):
             raise InvalidInputError("postprocessor", postprocessor, "a LlamaIndex node postprocessor")
         self._postprocessor = postprocessor
-        self.top_k = check_top_k(top_k)
+        self.top_k = check_whole("top_k", top_k)
         self.min_score = check_min_score(min_score)
 
     def rerank(

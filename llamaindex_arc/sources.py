@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from arc_common.documents import ScoredDocument, finite_score, usable_items
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.filters import Filter, matcher, parse_filter
-from arc_common.rerankers.base import check_top_k
 from llamaindex_arc.documents import to_document
 from llamaindex_arc.filters import from_filter
 
@@ -49,7 +48,7 @@ class LlamaIndexRetriever:
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
-        most = check_top_k(top_k)
+        most = check_whole("top_k", top_k)
         asked = parse_filter(filters)
         if not query.strip():
             return []

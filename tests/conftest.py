@@ -25,6 +25,7 @@ settings.load_profile("suite")
 
 LONG = (
     "integration/test_demo.py",
+    "integration/test_demo_command.py",
     "integration/test_hierarchical_memory.py",
     "integration/test_leaks.py",
     "integration/test_prompt_cache.py",

@@ -1,9 +1,9 @@
 """The `arc` command."""
 
 import io
-import json
 import sys
 from dataclasses import asdict, replace
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,7 +79,7 @@ def demo(
     ] = None,
 ) -> None:
     """Play one conversation through two frameworks, beside a sliding window and beside sending everything."""
-    from arc_common.cli.demo.display import run_demo  # noqa: PLC0415 - the same
+    from arc_common.cli.demo_display import run_demo  # noqa: PLC0415 - the same
 
     console = Console()
     try:
@@ -134,17 +134,18 @@ def inspect(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; with --full also the messages.")] = False,
 ) -> None:
     """Show the context window of a turn of a stored session, and what was left out."""
-    inspect_session(
-        Console(),
-        session,
-        turn=turn,
-        url=url,
-        caller_id=caller,
-        user_id=user,
-        tokens=tokens,
-        full=full,
-        as_json=json,
-    )
+    console = Console()
+    with _opened(url) as engine:
+        debug = engine.admin.debug(session, caller_id=caller, user_id=user)
+        budget = None if tokens is None else replace(engine.budget, context_window=tokens, output_reserve=0)
+        shown = engine.admin.replay(session, turn, budget=budget, caller_id=caller, user_id=user)
+    if json:
+        text = dumps(_as_json(debug, shown, full=full), indent=2, default=str)
+        console.print(Text(text), soft_wrap=True)
+        return
+    console.print(_headline(debug, shown))
+    console.print()
+    console.print(render_terminal(shown.window, full=full))
 
 
 @db.command()
@@ -171,32 +172,6 @@ def upgrade(
 
 
 _NAME_CHARACTERS = 80
-
-
-def inspect_session(
-    console: Console,
-    session_id: str,
-    *,
-    turn: int | None = None,
-    url: str | None = None,
-    caller_id: str = "default",
-    user_id: str | None = None,
-    tokens: int | None = None,
-    full: bool = False,
-    as_json: bool = False,
-) -> None:
-    """Print a stored session's state, and the context window of one of its turns as it would be built today."""
-    with _opened(url) as engine:
-        debug = engine.admin.debug(session_id, caller_id=caller_id, user_id=user_id)
-        budget = None if tokens is None else replace(engine.budget, context_window=tokens, output_reserve=0)
-        shown = engine.admin.replay(session_id, turn, budget=budget, caller_id=caller_id, user_id=user_id)
-    if as_json:
-        text = json.dumps(_as_json(debug, shown, full=full), indent=2, default=str)
-        console.print(Text(text), soft_wrap=True)
-        return
-    console.print(_headline(debug, shown))
-    console.print()
-    console.print(render_terminal(shown.window, full=full))
 
 
 def _database(url: str | None, settings: "ArcSettings") -> str:

@@ -1,12 +1,14 @@
 """Allocates the budget: tracks the tokens a request has used, those its open sections want, and the rest. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from arc_common.context.receipt import Item, MessageItems, Section, with_parts_of
 from arc_common.context.request import Costs, Draft, Layers, Request, plain
+from arc_common.memories import Pin
 from arc_common.messages import Exchange, Message
+from arc_common.prompts.context import render_pins
 from arc_common.protocols.summaries import View
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import REQUEST_OVERHEAD
@@ -40,10 +42,11 @@ class Sharing:
         """Return the tokens allotted to a section."""
         return self._budget.allot(self._wanted, self.left)[name]
 
-    def close(self, name: str, *, tokens: int, limit: int, items: Sequence[Item] = ()) -> None:
-        """Record a section's tokens and items, and allot it no more."""
-        listed = items if isinstance(items, MessageItems) else with_parts_of(tokens, items)
-        self.sections[name] = Section(name, tokens, limit, listed)
+    def close(self, name: str, *, tokens: int, limit: int, items: Sequence[Item] = (), fixed: int = 0) -> None:
+        """Record a section's tokens and items, and allot it no more; the draft began with `fixed` more tokens of it."""
+        whole = tokens + fixed
+        listed = items if isinstance(items, MessageItems) else with_parts_of(whole, items)
+        self.sections[name] = Section(name, whole, limit + fixed, listed)
         self._wanted.pop(name, None)
         self.left -= tokens
 
@@ -117,6 +120,11 @@ class HistoryRoom:
     def least(self) -> int:
         """The tokens for messages when every other section reaches its limit."""
         return max(self.left - self._reserved, 0)
+
+    def beside(self, pins: Sequence[Pin]) -> "HistoryRoom":
+        """Return the room that pins leave."""
+        tokens = self.costs.text(render_pins([pin.line for pin in pins]))
+        return replace(self, left=self.left - tokens) if tokens else self
 
     def more_beside(self, view: View | None) -> int:
         """Return the tokens that a current view's facts and summary leave unused; 0 for a stale view.

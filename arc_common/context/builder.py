@@ -16,10 +16,12 @@ from arc_common.context.receipt import (
     receipt_of,
     with_parts_of,
 )
+from arc_common.context.repetition import Said, each_once
 from arc_common.context.request import NO_LAYERS, NOTHING, Costs, Draft, Layers, RecalledLine, Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import ARC_MARK, Message, Role
+from arc_common.sources import Trust
 from arc_common.tokens.compression.truncation import shortened
 from arc_common.tokens.counters import REQUEST_OVERHEAD
 from arc_common.tokens.selection import (
@@ -29,6 +31,7 @@ from arc_common.tokens.selection import (
     CurrentTurn,
     Dropped,
     Fitted,
+    Selection,
     current_turn,
     fit_exchanges,
     says_something,
@@ -43,6 +46,9 @@ OLDER_STEP = "older step of the running turn"
 
 _KINDS = 4
 """Recalled items share one section: memories, artifacts and facts get up to a quarter each, messages the rest."""
+
+_KIND_OF = {"memories": "memory", "artifacts": "artifact", "recalled": "fact", "messages": "recalled"}
+"""The recalled items' kinds in the receipt, by their layers."""
 
 _ORDER = ("system", "tools", "facts", "summary", "history", "user_message", "recalled", "documents", "current_turn")
 """The order of the sections in the receipt."""
@@ -72,7 +78,7 @@ def build_context_window(
     items and documents follow its text, and the messages after it are the running turn.
 
     Raises:
-        BudgetExceededError: The system prompt and the current user message alone don't fit.
+        BudgetExceededError: The system prompt, the pins and the current user message alone don't fit.
         InvalidInputError: Neither the request nor the history has a user message.
     """
     builder = _WindowBuilder(request, history, costs=costs, layers=layers, notes=notes, stored=stored)
@@ -134,9 +140,13 @@ class _WindowBuilder(_Builder):
         self._note_dropped(turn.dropped)
         self._before: Sequence[Message] = turn.before
         self._user, self._running = turn.user, turn.running
+        self._steps = tuple(message for step in turn.running for message in step.messages)
+        self._merged: list[Omission] = []
         self._schemas = costs.schemas(request)
+        opened = self._opened(history, turn.user, stored=stored)
+        self._pinned = opened.tokens(costs) - opened.showing(pins=()).tokens(costs)
         self._sharing = Sharing(
-            self._opened(history, turn.user, stored=stored),
+            opened,
             budget=request.budget,
             schemas=self._schemas,
             wanted=wishes(request, layers, before=turn.before, running=turn.running, costs=costs),
@@ -153,12 +163,13 @@ class _WindowBuilder(_Builder):
         limit = request.budget.input_tokens
         while True:
             texts = tuple(text for text in (*fixed, *optional) if text.strip())
-            draft = Draft(request, user, Layers(instructions=texts))
+            draft = Draft(request, user, Layers(instructions=texts, pins=self._layers.pins))
             needed = REQUEST_OVERHEAD + self._schemas + draft.tokens(costs)
             if needed <= limit:
                 return draft
             if not optional:
                 parts = ["system prompt"] if any(fixed) else []
+                parts += ["pins"] if self._layers.pins else []
                 parts += ["user message", *(["tool and response schemas"] if self._schemas else [])]
                 raise BudgetExceededError(" and ".join(parts), needed=needed, available=limit)
             del optional[0]  # the newest instructions are kept longest
@@ -185,11 +196,13 @@ class _WindowBuilder(_Builder):
         facts = sharing.fill(sharing.draft.showing(facts=layers.facts))
         summary = sharing.fill(sharing.draft.showing(narrative="\n".join(narrative)))
         self._borrowed = min(max(facts - room_facts, 0), lent)
-        sharing.close("facts", tokens=facts, limit=max(room_facts + lent, facts), items=layers.fact_items)
+        limit = max(room_facts + lent, facts)
+        sharing.close("facts", tokens=facts, limit=limit, items=layers.fact_items, fixed=self._pinned)
         lines = [Item("summary", line) for line in narrative]
         sharing.close("summary", tokens=summary, limit=max(room_narrative, summary), items=lines)
         missed = layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)]
         self._adopted = frozenset(layers.fact_ids)
+        self._remembered = replace(layers, narrative="\n".join(narrative))
         self._omissions += [Omission("summary", None, costs.text(line), TOO_LARGE) for line in reversed(missed)]
         adopted = zip(self._layers.facts, self._layers.fact_ids, strict=False)
         self._omissions += [
@@ -209,6 +222,7 @@ class _WindowBuilder(_Builder):
         else:
             spent = 0
         quarter = most // _KINDS
+        self._said = self._said_so_far()
         remembered = self._recall(layers.memories, "memories", min(room - spent, quarter))
         spent += remembered
         spent += self._recall(layers.artifacts, "artifacts", min(room - spent, 2 * quarter - remembered))
@@ -216,7 +230,7 @@ class _WindowBuilder(_Builder):
         spent += self._recall(facts, "recalled", min(room - spent, quarter if layers.messages else room))
         spent += self._recall(layers.messages, "messages", room - spent)
         items = self._sharing.draft.recollections(self._costs)
-        shown = {item.id for item in items}
+        shown = {item.id for item in items}.union(one.id for one in self._merged)
         self._omissions += [
             Omission(kind, one.id, self._costs.corrected(one.tokens), TOO_LARGE, one.score_parts)
             for kind, lines in (("memory", layers.memories), ("artifact", layers.artifacts))
@@ -226,16 +240,26 @@ class _WindowBuilder(_Builder):
         self._sharing.close("recalled", tokens=spent, limit=room, items=items)
 
     def _recall(self, lines: Sequence[RecalledLine], kind: str, room: int) -> int:
-        """Show the best lines that fit, and return their tokens."""
-        if not lines:
-            return 0
+        """Show the best lines that fit, without what is said already, and return their tokens."""
+
+        def size(line: RecalledLine) -> int:
+            return self._costs.corrected(line.tokens)
+
+        lines, merged = each_once(lines, _KIND_OF[kind], self._said, size=size, room=room)
+        self._merged += merged
         filled = self._sharing.filled(
-            lines,
-            lambda kept: self._sharing.draft.showing(**{kind: kept}),
-            size=lambda line: self._costs.corrected(line.tokens),
-            room=room,
+            lines, lambda kept: self._sharing.draft.showing(**{kind: kept}), size=size, room=room
         )
-        return self._sharing.fill(filled)
+        return self._sharing.fill(filled) if filled is not self._sharing.draft else 0
+
+    def _said_so_far(self) -> Said:
+        """Return what the request says before anything is recalled: verbatim messages, facts and summary."""
+        said = Said(self._layers.recalled_lines)
+        if self._layers.has_recollections:
+            room = self._sharing.room("history")  # sections that are filled later can only leave more
+            verbatim = self._window(room).kept if self._compressed(room) is None else ()
+            said.add_fixed((*verbatim, self._user), self._remembered)
+        return said
 
     def run(self) -> None:
         """Fill in the running turn after the user's message: whole, or its newest steps."""
@@ -269,8 +293,17 @@ class _WindowBuilder(_Builder):
         """Fill in the newest turns of the history that fit."""
         room = self._sharing.room("history")
         self._compress(room)
+        selection = self._window(room)
+        self._kept = selection.kept
+        tokens = self._costs.messages(selection.kept)
+        self._note_changed(selection.changed)
+        self._note_dropped(selection.dropped[::-1])
+        self._sharing.close("history", tokens=tokens, limit=room, items=self._items(selection.kept))
+
+    def _window(self, room: int) -> Selection:
+        """Return the newest turns before the current one that fit."""
         shown = 0 if self._request.query else 1 + len(self._steps)
-        selection = select_window(
+        return select_window(
             self._before,
             max_turns=_less(self._request.max_turns, 1 if shown else 0),
             max_messages=_less(self._request.max_messages, shown),
@@ -279,23 +312,23 @@ class _WindowBuilder(_Builder):
             continued=True,
             shorten=self._shorten,
         )
-        self._kept = selection.kept
-        tokens = self._costs.messages(selection.kept)
-        self._note_changed(selection.changed)
-        self._note_dropped(selection.dropped[::-1])
-        self._sharing.close("history", tokens=tokens, limit=room, items=self._items(selection.kept))
 
     def _compress(self, room: int) -> None:
         """Apply the compression strategy to a history above its threshold, before turns are dropped at the limit."""
-        strategy, request = self._request.compression, self._request
-        used = request.budget.input_tokens - self._sharing.left
-        most = min(max(request.threshold - used, 0), room)
-        if strategy is None or self._sharing.wanted("history") <= most:
+        strategy, most = self._request.compression, self._compressed(room)
+        if strategy is None or most is None:
             return
         made = strategy.compress(self._before, max_tokens=most, count=self._costs.message)
         self._before = made.messages
         self._note_dropped(made.dropped[::-1])
         self._note_changed(made.changed)
+
+    def _compressed(self, room: int) -> int | None:
+        """Return the tokens that the compression strategy may leave of the history; `None` if it leaves it alone."""
+        request = self._request
+        used = request.budget.input_tokens - self._sharing.left
+        most = min(max(request.threshold - used, 0), room)
+        return None if request.compression is None or self._sharing.wanted("history") <= most else most
 
     def window(self, unread: LeftOut, passed_over: Sequence[Omission]) -> ContextWindow:
         """Return the messages with their sections and receipt."""
@@ -322,7 +355,7 @@ class _WindowBuilder(_Builder):
         ]
         receipt = receipt_of(
             [name for name in kept if name],
-            [*self._omissions, *self._missed_documents, *passed_over],
+            [*self._omissions, *self._missed_documents, *passed_over, *self._merged],
             rest={OLDER: unread, NOT_ADOPTED: self._not_shown(), NOT_NARRATED: self._layers.not_narrated},
             notes=self._notes,
             nearest=request.nearest,
@@ -336,6 +369,7 @@ class _WindowBuilder(_Builder):
     def _not_shown(self) -> LeftOut:
         """Return the count and tokens of the facts that are neither adopted nor recalled."""
         shown = {fact.id for fact in self._sharing.draft.shown.recalled}.union(self._layers.fact_ids)
+        shown = shown.union(one.id for one in self._merged if one.id)
         missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
         others = self._layers.not_recalled
         return LeftOut(others.count + len(missed), others.tokens + sum(map(self._costs.corrected, missed)))
@@ -377,7 +411,7 @@ def build_view(
 
     Raises:
         BudgetExceededError: With `keep_newest`: the newest user message and the system messages before it exceed
-            `max_tokens`.
+            `max_tokens`; or, with any limits, the pins do.
     """
     builder = _ViewBuilder(limits, history, costs=costs, most=most, layers=layers, is_whole=not unread.count)
     chosen = builder.choose()
@@ -415,6 +449,8 @@ class _ViewBuilder(_Builder):
     ) -> None:
         super().__init__(costs)
         self._limits, self._layers, self._most, self._is_whole = limits, layers, most, is_whole
+        self.memory: Message | None = None
+        self._merged: list[Omission] = []
         self._available = max(most - limits.reserved, 0)
         messages = [message for message in history if says_something(message)]
         self._empty = [Dropped(message, EMPTY) for message in history if not says_something(message)]
@@ -426,22 +462,48 @@ class _ViewBuilder(_Builder):
 
     def choose(self, *, spare: int = 0) -> list[Message]:
         """Choose the newest turn, facts and summary, and older turns, leaving `spare` tokens free."""
-        limits, costs = self._limits, self._costs
+        costs = self._costs
         self._steps = self._fitted_steps(spare)
         self._newest = (self._turn.user, *self._steps.shown) if self._turn.user else ()
+        self._tell_once()
         self.memory, self._remembered = self._memory_message()
+        if self._limits.max_tokens is not None and self._layers.pins and self._fixed(self._most) > self._most:
+            needed = self._fixed(self._most)
+            raise BudgetExceededError("system messages and pins", needed=needed, available=self._most)
         spent = costs.messages(self._newest) + (costs.message(self.memory) if self.memory else 0) + spare
-        self._selection = select_window(
+        self._selection = self._window(spent)
+        return [*self._selection.kept, *self._newest]
+
+    def _window(self, spent: int) -> Selection:
+        """Return the turns before the newest that fit."""
+        limits = self._limits
+        return select_window(
             [*self._leading, *self._turn.before],
             max_turns=_less(limits.max_turns, 1 if self._newest else 0),
             max_messages=_less(limits.max_messages, len(self._newest)),
             max_tokens=None if limits.max_tokens is None else max(self._available - spent, 0),
-            count=costs.message,
+            count=self._costs.message,
             keep_opening=limits.keep_opening and self._is_whole and self.memory is None and not self._newest,
             continued=bool(self._newest),
             shorten=self._shorten,
         )
-        return [*self._selection.kept, *self._newest]
+
+    def _tell_once(self) -> None:
+        """Leave out of the recalled items what the facts, the summary and the messages that surely fit say."""
+        layers, costs = self._layers, self._costs
+        if not layers.has_recollections:
+            return
+        said = Said(layers.recalled_lines)
+        verbatim = self._window(costs.messages(self._newest) + self._room()).kept
+        said.add_fixed((*verbatim, *self._newest), layers)
+        for name, kind in _KIND_OF.items():
+            lines, merged = each_once(
+                getattr(layers, name), kind, said, size=lambda line: costs.corrected(line.tokens), room=self._most
+            )
+            parts: dict[str, Any] = {name: tuple(lines)}
+            layers = replace(layers, **parts)
+            self._merged += merged
+        self._layers = layers
 
     def _fitted_steps(self, spare: int) -> Fitted:
         """Return the steps of the newest turn that fit."""
@@ -453,6 +515,7 @@ class _ViewBuilder(_Builder):
         fixed = self._fixed(most - asked)
         if fixed + asked > most:
             what = "system messages and user message" if fixed else "user message"
+            what = "system messages, pins and user message" if self._layers.pins else what
             raise BudgetExceededError(what, needed=fixed + asked, available=most)
         last = costs.messages(running[-1].messages) if running else 0
         room = max(self._available - fixed - asked, min(most - fixed - asked, last)) - spare
@@ -469,8 +532,11 @@ class _ViewBuilder(_Builder):
             self._layers = replace(self._layers, instructions=(first, *others[max(len(others) // 4, 1) :]))
 
     def _instructions(self) -> int:
-        """Return the tokens of the system message without facts and summary."""
-        system = Draft(Request(), None, Layers(instructions=self._layers.instructions)).system
+        """Return the tokens of the system message with pins, but without facts and summary."""
+        return self._tokens_of(Layers(instructions=self._layers.instructions, pins=self._layers.pins))
+
+    def _tokens_of(self, layers: Layers) -> int:
+        system = Draft(Request(), None, layers).system
         return self._costs.message(system) if system else 0
 
     def _memory_message(self) -> tuple[Message | None, list[Item]]:
@@ -489,7 +555,7 @@ class _ViewBuilder(_Builder):
             if layers.idle_note:
                 layers = replace(layers, idle_note="")
             elif not (layers.facts or narrative or layers.has_recollections):
-                return message, []
+                return message, layers.fact_items
             elif layers.has_recollections:
                 layers = layers.with_fewer_recollections()
             elif narrative:
@@ -505,7 +571,7 @@ class _ViewBuilder(_Builder):
     def sections(self, shown: Sequence[Message]) -> tuple[Section, ...]:
         """Return the sections of the view, which shows these messages after facts and summary."""
         costs, most, reserved = self._costs, self._most, self._limits.reserved
-        instructions = self._instructions()
+        instructions = self._tokens_of(Layers(instructions=self._layers.instructions))
         block = (costs.message(self.memory) if self.memory else 0) - instructions
         said = [Item("message", text) for text in self._layers.instructions if text.strip()]
         turns = len(shown) - len(self._newest)
@@ -531,13 +597,15 @@ class _ViewBuilder(_Builder):
         self._note_older_steps(self._steps)
         self._note_dropped([*self._turn.dropped, *self._selection.dropped[::-1], *self._empty])
         self._note_changed([*self._steps.changed, *self._selection.changed])
-        return self._omissions
+        return [*self._omissions, *self._merged]
 
 
 def _document(document: Document | ScoredDocument, costs: Costs) -> Item:
     text = plain(document)
     parts = document.score_parts if isinstance(document, ScoredDocument) else {}
-    return Item("document", text.text, text.id or text.source, costs.text(text.text), parts)
+    source = text.source or "a document"
+    tokens = costs.text(text.text)
+    return Item("document", text.text, text.id or text.source, tokens, parts, trust=Trust.UNTRUSTED, source=source)
 
 
 def _less(limit: int | None, taken: int) -> int | None:

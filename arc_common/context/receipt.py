@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, overload
 
 from arc_common.messages import Message
+from arc_common.sources import Trust
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,13 +24,15 @@ class Item:
     """One item of a request.
 
     Args:
-        kind: "message", "fact", "summary", "memory", "artifact", "recalled", "document", "tool", "schema", "note" or
-            "reserved".
+        kind: "message", "pin", "fact", "summary", "memory", "artifact", "recalled", "document", "tool", "schema",
+            "note" or "reserved".
         text: The item's text; `""` for a tool or a schema.
         id: The item's id, if it has one.
         tokens: The item's share of the section's tokens, including headings and framing.
         score_parts: The scores by which the item was chosen.
         day: The day on which a recalled line was said.
+        trust: How far the text is trusted; `None` for a message, and for what has no text of its own.
+        source: Where an untrusted text is from.
     """
 
     kind: str
@@ -38,6 +41,8 @@ class Item:
     tokens: int | None = None
     score_parts: Mapping[str, float] = field(default_factory=dict)
     day: date | None = None
+    trust: Trust | None = None
+    source: str = ""
 
 
 class MessageItems(Sequence[Item]):
@@ -217,7 +222,13 @@ def receipt_of(
 
 def _section(section: Section) -> dict[str, Any]:
     items = [
-        {"kind": item.kind, "id": item.id, "tokens": item.tokens, "score_parts": dict(item.score_parts)}
+        {
+            "kind": item.kind,
+            "id": item.id,
+            "tokens": item.tokens,
+            "score_parts": dict(item.score_parts),
+            **({"trust": item.trust} if item.trust else {}),
+        }
         for item in section.items
     ]
     return {"name": section.name, "tokens": section.tokens, "limit": section.limit, "items": items}

@@ -10,15 +10,18 @@ from typing import Any, Literal, NamedTuple
 from arc_common.context.receipt import NEAREST, Item, LeftOut
 from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError
+from arc_common.memories import Pin
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from arc_common.prompts.context import (
     render_artifacts,
     render_documents,
     render_memory,
     render_memory_lines,
+    render_pins,
     render_recalled,
 )
 from arc_common.protocols import TokenCounter
+from arc_common.sources import Trust
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import Correction
 from arc_common.tokens.compression import CompressionStrategy
@@ -134,6 +137,12 @@ class RecalledLine(NamedTuple):
     tokens: int  # without correction
     score_parts: Mapping[str, float] = {}
     order: tuple[datetime, str, int] | None = None  # a message's time, session id, and position in the session
+    trust: Trust | None = None
+    source: str = ""  # of an untrusted one
+
+    def shortened(self, line: str) -> "RecalledLine":
+        """Return the item with a shorter line, and its share of the tokens."""
+        return self if line == self.line else self._replace(line=line, tokens=self.tokens * len(line) // len(self.line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +164,7 @@ class Layers:
     covered: int = 0  # the number of summarised messages
     turn: int = 0  # the position of the current user message, stored or not; 0 if unknown
     idle_note: str = ""  # how long the conversation was idle
+    pins: tuple[Pin, ...] = ()  # oldest first
 
     @property
     def narrative_lines(self) -> tuple[str, ...]:
@@ -164,7 +174,12 @@ class Layers:
     @property
     def has_recollections(self) -> bool:
         """Return whether anything was recalled for the question."""
-        return bool(self.memories or self.artifacts or self.recalled or self.messages)
+        return bool(self.recalled_lines)
+
+    @property
+    def recalled_lines(self) -> list[str]:
+        """The lines of everything recalled for the question."""
+        return [one.line for one in (*self.memories, *self.artifacts, *self.recalled, *self.messages)]
 
     def recollecting(self, count: Callable[[RecalledLine], int], room: int) -> "Layers":
         """Return the layers with the recalled items that fit: memories, artifacts, facts, then messages."""
@@ -204,8 +219,9 @@ class Layers:
 
     @property
     def fact_items(self) -> list[Item]:
-        """The adopted facts as items of the receipt."""
-        return [Item("fact", line, name) for line, name in zip_longest(self.facts, self.fact_ids)]
+        """The pins and the adopted facts as items of the receipt."""
+        pins = [Item("pin", pin.line, pin.id) for pin in self.pins]
+        return pins + [Item("fact", line, name) for line, name in zip_longest(self.facts, self.fact_ids)]
 
 
 def _fewer(lines: tuple[RecalledLine, ...]) -> tuple[RecalledLine, ...]:
@@ -257,7 +273,7 @@ class Draft:
         shown = self.shown
         note = [Item("note", shown.idle_note, tokens=costs.text(shown.idle_note))] if shown.idle_note else []
         return note + [
-            Item(kind, one.line, one.id, costs.corrected(one.tokens), one.score_parts, _day(one))
+            Item(kind, one.line, one.id, costs.corrected(one.tokens), one.score_parts, _day(one), one.trust, one.source)
             for kind, lines in (
                 ("memory", shown.memories),
                 ("artifact", shown.artifacts),
@@ -274,7 +290,8 @@ class Draft:
 
     @property
     def _memory(self) -> str:
-        return render_memory(self.shown.facts, self.shown.narrative)
+        pins = render_pins([pin.line for pin in self.shown.pins])
+        return "\n\n".join(filter(None, [pins, render_memory(self.shown.facts, self.shown.narrative)]))
 
     @property
     def _volatile(self) -> list[str]:

@@ -53,7 +53,9 @@ def replay(runtime: "Runtime", key: SessionKey, *, turn: int | None, budget: Tok
     request = runtime.request(budget)
     if view is not None and not runtime.settings.conversation.window_is_set:
         request = replace(request, max_turns=None, max_messages=None)
-    layers = replace(_layers(runtime, key, view, asked.message.text), idle_note=idle_note(runtime, request, messages))
+    pins = runtime.store.summaries.state(key, limit=0, view=False).pins
+    note = idle_note(runtime, request, messages)
+    layers = replace(_layers(runtime, key, view, asked.message.text), pins=pins, idle_note=note)
     if view is not None and budget.max_tokens(
         "recalled"
     ):  # without a view, the messages that the turn itself showed are unknown
@@ -115,7 +117,7 @@ def _layers(runtime: "Runtime", key: SessionKey, view: View | None, query: str) 
     memory = runtime.memory
     if view is None or memory is None:
         return NO_LAYERS
-    return memory.layers(key, replace(runtime.store.summaries.state(key, limit=0), view=view), query)
+    return memory.layers(key, replace(runtime.store.summaries.state(key, limit=0, view=False), view=view), query)
 
 
 def _tokens(runtime: "Runtime", stored: Sequence[StoredMessage]) -> dict[int, int]:

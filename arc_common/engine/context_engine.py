@@ -14,6 +14,7 @@ from arc_common.protocols import (
     ChatModel,
     ContradictionDetector,
     Embedder,
+    Reranker,
     Retriever,
     SessionKey,
     TokenCounter,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from arc_common.engine.memories import Memories
     from arc_common.engine.runtime import Runtime, SaveErrorHandler
     from arc_common.engine.session import Session
-    from arc_common.protocols import QueryTransformer, Reranker
+    from arc_common.protocols import QueryTransformer
     from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
     from arc_common.tokens.compression import CompressionStrategy
@@ -73,6 +74,7 @@ class ContextEngine:
         retriever: "Retriever | RagPipeline | None" = None,
         compression: "CompressionStrategy | None" = None,
         contradiction_detector: ContradictionDetector | None = None,
+        reranker: Reranker | None = None,
         settings: "ArcSettings | None" = None,
         observer: Observer | None = None,
         on_save_error: "SaveErrorHandler | None" = None,
@@ -94,26 +96,23 @@ class ContextEngine:
                 strategies named by `settings.context.compression`.
             contradiction_detector: Decides which facts and memories a new one contradicts, for example by an
                 entailment model; by default rules decide, also whenever the detector fails.
+            reranker: Reorders the best 30 recalled messages, for example a cross-encoder; optional. Each turn waits
+                for it. `engine.rag` takes one for documents.
             settings: The settings; by default they are read from the environment.
             observer: Receives counts and timings.
             on_save_error: Called with the error and the messages when `save_turn` fails to save.
             clock: Returns the current time with a time zone.
-            new_id: Returns a new unique message id.
+            new_id: Returns a new unique id for a message, a fact or a memory.
 
         Raises:
             ConfigurationError: The URL or a setting is wrong.
             InvalidInputError: An argument is of the wrong type.
         """
         # Database, settings and memory take half a second to import, which only an open engine pays.
-        from arc_common.engine.runtime import (  # noqa: PLC0415
-            Runtime,
-            clock_of,
-            compression_of,
-            message_id,
-            token_counter_of,
-        )
+        from arc_common.engine.runtime import Runtime, clock_of, compression_of, random_id, token_counter_of  # noqa: PLC0415
         from arc_common.memory.long_term.contradictions import Contradictions  # noqa: PLC0415
         from arc_common.memory.services import Services  # noqa: PLC0415
+        from arc_common.rerankers import RERANKERS  # noqa: PLC0415
         from arc_common.settings import ArcSettings  # noqa: PLC0415
         from arc_common.stores.registry import open_store  # noqa: PLC0415
         from arc_common.tokens.compression import CompressionStrategy  # noqa: PLC0415
@@ -127,6 +126,7 @@ class ContextEngine:
             ("embedder", embedder, Embedder),
             ("compression", compression, CompressionStrategy),
             ("contradiction_detector", contradiction_detector, ContradictionDetector),
+            ("reranker", reranker, Reranker),
             ("retriever", retriever, Retriever),
         ):
             if value is not None and not isinstance(value, kind):
@@ -140,6 +140,10 @@ class ContextEngine:
                 f"summary.llm_model: got {named!r}, but this engine can't make a model from its name; use open_engine "
                 "of langchain_arc or llamaindex_arc, or pass the model as summary_model"
             )
+        if settings.rag.reranker not in RERANKERS:
+            raise ConfigurationError(
+                f"rag.reranker: got {settings.rag.reranker!r}, expected one of {', '.join(RERANKERS)}"
+            )
         clock = clock_of(clock)
         store, threads = open_store(url, settings, clock)
         services = Services(
@@ -148,10 +152,11 @@ class ContextEngine:
             token_counter=token_counter or token_counter_of(settings),
             observer=observer or SilentObserver(),
             clock=clock,
-            new_id=new_id or message_id,
+            new_id=new_id or random_id,
             contradictions=Contradictions(contradiction_detector, observer=observer),
             chat_model=chat_model,
             embedder=embedder,
+            reranker=reranker,
         )
         runtime = Runtime(
             services,
@@ -255,7 +260,7 @@ class ContextEngine:
         sources: "Retriever | Mapping[str, Retriever] | None" = None,
         *,
         transformers: "Sequence[QueryTransformer] | None" = None,
-        reranker: "Reranker | None" = None,
+        reranker: Reranker | None = None,
         citations: bool = False,
     ) -> "RagPipeline":
         """Return a retrieval pipeline configured by `settings.rag`.
@@ -290,7 +295,7 @@ class ContextEngine:
         before `close` if the work must be done now, for example in a script.
 
         Returns:
-            Whether all work ended within `timeout` seconds. Failed work counts as ended; it was logged and counted.
+            True if all work ended within `timeout` seconds. Failed work counts as ended; it was logged and counted.
 
         Raises:
             InvalidInputError: `timeout` is not a valid number of seconds.

@@ -15,8 +15,8 @@ from arc_common.messages import Message, check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
 from arc_common.rag import Chunker, ContextBuilder, Fusion, RagContext, RagPipeline, RagQuery
+from arc_common.rerankers import RERANKERS
 from arc_common.rerankers.bm25 import JointStatistics
-from arc_common.rerankers.registry import RERANKERS
 from arc_common.retrieval import HybridIndex, SearchResult, reciprocal_rank_fusion, score_fusion
 from arc_common.retrieval.fusion import raw_score_fusion
 from arc_common.retrieval.index import checked_ids
@@ -54,7 +54,7 @@ class DocumentIndex:
     def index(self) -> HybridIndex:
         """The underlying hybrid index."""
         return HybridIndex(
-            self._runtime.index_store,
+            self._runtime.store.index,
             scope=self._scope,
             embedder=self._runtime.embedder,
             drop_stop_words=self._runtime.settings.rag.drop_stop_words,
@@ -231,14 +231,21 @@ def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
 
 
 def documents_of_turn(
-    runtime: "Runtime", key: SessionKey | None, ask: Callable[[], tuple[str, Sequence[Message]]]
+    runtime: "Runtime",
+    key: SessionKey | None,
+    ask: Callable[[], tuple[str, Sequence[Message]]],
+    *,
+    empty: Collection[Scope] = (),
 ) -> RagContext:
-    """Retrieve documents for the question and the earlier messages that `ask` returns. Never raises."""
+    """Retrieve documents for the question and the earlier messages that `ask` returns. Never raises.
+
+    The scopes in `empty` are known to have none.
+    """
     settings = runtime.settings.rag
     if settings.enabled is False:
         return RagContext.EMPTY
     try:
-        pipeline = _pipeline_of(runtime, key)
+        pipeline = _pipeline_of(runtime, key, empty)
         if pipeline is None:
             return RagContext.EMPTY
         query, history = ask()
@@ -250,15 +257,27 @@ def documents_of_turn(
         return replace(RagContext.EMPTY, notes=(f"no documents were retrieved: {type(error).__name__}",))
 
 
-def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | None:
+def _scopes_of(key: SessionKey | None) -> dict[str, Scope]:
+    """Return the scopes of a turn's documents, by name."""
+    caller_id, user_id = (key.caller_id, key.user_id) if key else ("default", None)
+    return {"caller": Scope(caller_id)} | ({"user": Scope(caller_id, user_id)} if user_id else {})
+
+
+def unknown_scopes(runtime: "Runtime", key: SessionKey) -> list[Scope]:
+    """Return the scopes of a turn's documents of which it is not known that they have any, if that decides anything."""
+    if runtime.settings.rag.enabled is not None or runtime.retriever is not None:
+        return []
+    return [scope for scope in _scopes_of(key).values() if not runtime.has_documents.get(scope)]
+
+
+def _pipeline_of(runtime: "Runtime", key: SessionKey | None, empty: Collection[Scope]) -> RagPipeline | None:
     """Return the pipeline for this turn's documents; `None` if there are no documents."""
     given = runtime.retriever
     if isinstance(given, RagPipeline):
         return given
     if given is not None:
         return rag_pipeline(runtime, given)
-    caller_id, user_id = (key.caller_id, key.user_id) if key else ("default", None)
-    scopes = {"caller": Scope(caller_id)} | ({"user": Scope(caller_id, user_id)} if user_id else {})
+    scopes = {name: scope for name, scope in _scopes_of(key).items() if scope not in empty}
     filled = {name: scope for name, scope in scopes.items() if _has_documents(runtime, scope)}
     if not filled:
         return None

@@ -4,11 +4,12 @@ import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arc_common.concurrency import async_form
 from arc_common.documents import checked_items
-from arc_common.exceptions import InvalidInputError, MemoryNotFoundError
+from arc_common.exceptions import InvalidInputError, MemoryNotFoundError, check_moment, check_whole
 from arc_common.memories import (
     Memory,
     MemorySource,
@@ -16,9 +17,12 @@ from arc_common.memories import (
     MemoryType,
     ProposedMemory,
     ScoredMemory,
+    check_metadata,
+    checked_tags,
 )
 from arc_common.messages import Message, Role, as_message
-from arc_common.prompts.memories import InteractionMode, render_memories
+from arc_common.prompts.memories import InteractionMode
+from arc_common.prompts.memory_lines import render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
 
@@ -96,7 +100,9 @@ class Memories:
         metadata: Mapping[str, Any] | None = None,
         sources: Sequence[MemorySource] = (),
         status: MemoryStatus | str = MemoryStatus.ACTIVE,
+        tags: Sequence[str] = (),
         valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
     ) -> Memory:
         """Store a memory, or raise the importance of an existing one with the same meaning and status.
 
@@ -104,12 +110,14 @@ class Memories:
 
         Args:
             text: One or two sentences, at most 4,000 characters.
-            type: "fact", "preference" or "insight".
+            type: "fact", "preference", "insight", or any other name of up to 32 characters.
             importance: From 0 to 1; values outside are clamped.
             metadata: JSON values of the application's own.
             sources: Pairs of session id and message id of the messages that state it; deleting them all deletes it.
             status: "ACTIVE", or "PENDING" to hold the memory back until a review.
+            tags: The application's own labels; a repeated memory has those of both.
             valid_from: When it was said (with zone); by default now, after everything it contradicts.
+            valid_until: When it stops to hold (with zone): from then on it is neither found nor shown.
 
         Raises:
             InvalidInputError: A value is not acceptable. Nothing was written.
@@ -122,6 +130,8 @@ class Memories:
             status=_member(MemoryStatus, "memory.status", status),
             valid_from=valid_from,
             metadata=metadata or {},
+            tags=checked_tags(tags),
+            valid_until=valid_until,
         )
         return self._service().keeper.add(self._scope, proposed, by_hand=True).memory
 
@@ -159,6 +169,118 @@ class Memories:
 
     aset_status = async_form(set_status)
 
+    def edit(
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's name
+        importance: float | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | EllipsisType | None = ...,
+        revision: int | None = None,
+    ) -> Memory:
+        """Change a memory, and return it as a new revision; `history` keeps the earlier ones.
+
+        - What is not given stays. An edited text is no longer quoted as somebody's own words, supersedes what it
+          contradicts, and is still removed with the messages that the memory is from.
+        - Pass the `revision` that you read if somebody else may edit the memory, too.
+
+        Args:
+            memory_id: The memory's id.
+            text: The new text.
+            type: The new type.
+            importance: The new importance.
+            tags: The new tags, in place of all earlier ones.
+            metadata: The new metadata, in place of all earlier ones.
+            valid_from: When it was said (with zone).
+            valid_until: When it stops to hold (with zone); `None` for never.
+            revision: The revision that the edit is based on; by default the newest.
+
+        Raises:
+            InvalidInputError: A value is not acceptable. Nothing was written.
+            MemoryConflictError: The memory is at another revision than `revision`. Nothing was written.
+            MemoryNotFoundError: This scope has no memory with that id.
+        """
+        check_metadata(metadata)
+        if revision is not None:
+            check_whole("revision", revision)
+        given: dict[str, Any] = {
+            "text": text,
+            "type": None if type is None else _member(MemoryType, "memory.type", type),
+            "importance": importance,
+            "tags": None if tags is None else checked_tags(tags),
+            "metadata": metadata,
+            "valid_from": valid_from,
+        }
+        values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if valid_until is not ...:
+            values["valid_until"] = valid_until
+        return self._edited(memory_id, values, revision=revision)
+
+    aedit = async_form(edit)
+
+    def _edited(self, memory_id: str, values: Mapping[str, Any], *, revision: int | None = None) -> Memory:
+        memory = self._service().keeper.edit(self._scope, memory_id, values, revision=revision)
+        if memory is None:
+            raise MemoryNotFoundError(memory_id)
+        return memory
+
+    def history(self, memory_id: str) -> list[Memory]:
+        """Return every revision of a memory, the newest last.
+
+        Raises:
+            MemoryNotFoundError: This scope has no memory with that id.
+        """
+        found = self._service().keeper.store.find(self._scope, [memory_id], history=True)
+        if not found:
+            raise MemoryNotFoundError(memory_id)
+        return found
+
+    ahistory = async_form(history)
+
+    def rollback(self, memory_id: str, revision: int) -> Memory:
+        """Make an earlier revision's content the newest one's, and return that; nothing of the history is lost.
+
+        Raises:
+            InvalidInputError: The memory has no such revision.
+            MemoryNotFoundError: This scope has no memory with that id.
+        """
+        revisions = {one.revision: one for one in self.history(memory_id)}
+        if revision not in list(revisions):
+            raise InvalidInputError("revision", revision, f"one of {', '.join(map(str, revisions))}")
+        names = ("text", "type", "importance", "tags", "metadata", "valid_from", "valid_until")
+        return self._edited(memory_id, {name: getattr(revisions[revision], name) for name in names})
+
+    arollback = async_form(rollback)
+
+    def pin(self, memory_id: str) -> Memory:
+        """Show a memory's text word for word in every request of the scope's sessions, and return the memory.
+
+        - A user's pinned memory is shown in all of the user's sessions, a caller's in all of the caller's.
+        - It is never evicted, and keeps its text when another memory merges with it.
+
+        Raises:
+            MemoryNotFoundError: This scope has no memory with that id.
+        """
+        return self._pinned(memory_id, pinned=True)
+
+    apin = async_form(pin)
+
+    def unpin(self, memory_id: str) -> Memory:
+        """Show a memory only where it fits the question again. Raises as `pin`."""
+        return self._pinned(memory_id, pinned=False)
+
+    aunpin = async_form(unpin)
+
+    def _pinned(self, memory_id: str, *, pinned: bool) -> Memory:
+        memory = self._service().keeper.pin(self._scope, memory_id, pinned=pinned)
+        if memory is None:
+            raise MemoryNotFoundError(memory_id)
+        return memory
+
     def delete(self, memory_id: str) -> None:
         """Delete a memory permanently. The memories it superseded stay superseded.
 
@@ -170,24 +292,33 @@ class Memories:
 
     adelete = async_form(delete)
 
-    def search(self, query: str, limit: int = 5) -> list[ScoredMemory]:
+    def search(
+        self, query: str, limit: int = 5, *, tags: Sequence[str] = (), as_of: datetime | None = None
+    ) -> list[ScoredMemory]:
         """Return at most `limit` memories that match a question, by relevance, importance and recency, best first.
 
-        Updates `last_accessed_at` of each returned memory in the background.
+        Updates `last_accessed_at` of each returned memory in the background, unless `as_of` is given.
+
+        Args:
+            query: The question.
+            limit: The most memories.
+            tags: Return only memories with one of these tags; by default any.
+            as_of: Return what held at this moment (with zone), as it was then, found by its words alone.
 
         Raises:
-            InvalidInputError: `query` is not text, or `limit` is less than 1.
+            InvalidInputError: `query` is not text, `limit` is less than 1, or another argument is not acceptable.
         """
-        return self._service().keeper.search(self._scope, query, limit=limit)
+        tags, as_of = checked_tags(tags), check_moment("as_of", as_of)
+        return self._service().keeper.search(self._scope, query, limit=limit, tags=tags, as_of=as_of)
 
     asearch = async_form(search)
 
-    def context(self, query: str, limit: int = 5) -> str:
+    def context(self, query: str, limit: int = 5, *, tags: Sequence[str] = (), as_of: datetime | None = None) -> str:
         """Return the results of `search` as a block of text for a prompt; `""` if there are none. Raises as `search`.
 
         The memories' text is treated as data: it can create neither a line of its own nor one of arc's markers.
         """
-        return render_memories(self.search(query, limit))
+        return render_memories(self.search(query, limit, tags=tags, as_of=as_of))
 
     acontext = async_form(context)
 
@@ -206,6 +337,8 @@ class Memories:
         include_superseded: bool = False,
     ) -> list[Memory]:
         """Return memories, newest first; `None` for a status, a type or a limit means all.
+
+        Those that were superseded or are no longer valid are included on request.
 
         Raises:
             InvalidInputError: A value is not acceptable.

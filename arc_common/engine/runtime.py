@@ -16,16 +16,19 @@ from arc_common.context import Receipt, Request
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.memory.artifacts import SessionArtifacts
 from arc_common.memory.long_term.service import LongTermMemory
+from arc_common.memory.pins import SessionPins
 from arc_common.memory.recall.service import SessionRecall
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.reader import HierarchicalMemory
 from arc_common.memory.summaries.summarizers import ModelSummarizer
+from arc_common.memory.turn_sources import TurnSources
 from arc_common.messages import Message
 from arc_common.protocols import ChatModel, Retriever, SessionKey, TokenCounter
 from arc_common.protocols.conversations import Store
-from arc_common.protocols.search_index import IndexStore, Scope
+from arc_common.protocols.search_index import Scope
 from arc_common.rag import RagPipeline
 from arc_common.settings import ArcSettings
+from arc_common.sources import Trust
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
 from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
 from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter, TiktokenCounter, default_token_counter
@@ -38,6 +41,8 @@ SaveErrorHandler = Callable[[Exception, Sequence[Message]], None]
 _RECEIPTS = 64
 """Each receipt refers to its request's texts: up to half a megabyte with a window of 128,000 tokens."""
 _WARNED = 10_000
+_TURN = 32
+"""The newest messages that are read to learn what a running turn rests on, if another process began it."""
 _LOOK_AGAIN = 60.0
 """Seconds for which the result of a check for documents is cached."""
 
@@ -100,6 +105,7 @@ class Runtime:
         self.on_save_error = on_save_error
         self.closed = False
         self.receipts = LastReceipts()
+        self._turn_sources = TurnSources()
         self.has_documents: MutableMapping[Scope, bool] = TTLCache(_WARNED, ttl=_LOOK_AGAIN)
         self.artifacts = SessionArtifacts(services)
         self._summaries: HierarchicalMemory | None = None
@@ -109,6 +115,7 @@ class Runtime:
         facts = self._summaries.facts_about if self._summaries else lambda *_: []
         self._recall = SessionRecall(services, facts=facts)
         self._long_term = LongTermMemory(services)
+        self._pins = SessionPins(services, ledger=self._summaries)
 
     @property
     def store(self) -> Store:
@@ -117,21 +124,35 @@ class Runtime:
         return self.services.store
 
     @property
-    def index_store(self) -> IndexStore:
-        """The search index in the conversations' store."""
-        return self.store.index
-
-    @property
     def recall(self) -> SessionRecall:
         """The service that recalls messages for a question."""
         self.check_open()
         return self._recall
 
     @property
+    def pins(self) -> SessionPins:
+        """The service that pins texts and messages of sessions."""
+        self.check_open()
+        return self._pins
+
+    @property
     def long_term(self) -> LongTermMemory:
         """The service that extracts, stores and finds long-term memories."""
         self.check_open()
         return self._long_term
+
+    def keep(self, key: SessionKey, receipt: Receipt) -> None:
+        """Store a session's newest receipt, and note the untrusted sources of the request."""
+        self.receipts.keep(key, receipt)
+        shown = (section for section in receipt.sections if section.name in ("documents", "recalled"))
+        items = (item for section in shown for item in section.items)
+        self._turn_sources.show(key, (item.source for item in items if item.trust is Trust.UNTRUSTED))
+
+    def with_sources(self, key: SessionKey, messages: Sequence[Message]) -> list[Message]:
+        """Return messages to be stored; answers that rest on documents, tools or pasted text name these."""
+        return self._turn_sources.named(
+            key, messages, stored=lambda: [one.message for one in self.store.read(key, limit=_TURN)]
+        )
 
     def saved(self, key: SessionKey, messages: Sequence[Message], *, edited: Sequence[str] = ()) -> None:
         """Schedule summaries, recall indexing and memory extraction for newly stored messages."""
@@ -166,6 +187,7 @@ class Runtime:
     def forget(self, key: SessionKey) -> None:
         """Drop this process's cached state of a session whose messages were removed."""
         self.receipts.forget(key)
+        self._turn_sources.forget(key)
         self._recall.forget(key)
         if self._summaries is not None:
             self._summaries.forget(key)
@@ -263,6 +285,6 @@ def clock_of(clock: Callable[[], datetime] | None) -> Callable[[], datetime]:
     return now
 
 
-def message_id() -> str:
-    """Return a new unique message id."""
-    return f"msg_{uuid4().hex}"
+def random_id() -> str:
+    """Return a new unique id."""
+    return uuid4().hex

@@ -5,14 +5,16 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
 
 from arc_common.concurrency import async_form, replying, started
 from arc_common.context import ContextWindow, ViewLimits, as_documents
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.turn import Reader
-from arc_common.exceptions import EngineClosedError, InvalidInputError, check_whole
-from arc_common.facts import Fact
+from arc_common.exceptions import EngineClosedError, InvalidInputError, check_moment, check_whole
+from arc_common.facts import Fact, facts_at
+from arc_common.memories import Pin
 from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_messages
 from arc_common.messages import Message, Role, as_message
 from arc_common.observability import timed
@@ -61,7 +63,8 @@ class Session:
         """
         listed = as_messages(messages)
         with replying(), timed(self._runtime.observer, "context.save"):
-            stored = self._log().append(listed)
+            log = self._log()
+            stored = log.append(listed if self._key is None else self._runtime.with_sources(self._key, listed))
         messages = [one.message for one in stored]
         if self._key is not None:
             self._runtime.saved(self._key, messages, edited=[one.message.id or "" for one in stored if one.edited])
@@ -169,7 +172,7 @@ class Session:
 
         Raises:
             BudgetExceededError: With `keep_newest`: the newest user message and the system messages at the start exceed
-                `max_tokens`.
+                `max_tokens`; or the session's pins do.
             InvalidInputError: A limit is negative or not a whole number, or an argument is of the wrong type.
         """
         check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
@@ -219,7 +222,7 @@ class Session:
             history: Messages to use instead of the stored history, oldest first.
 
         Raises:
-            BudgetExceededError: The system prompt and the user message alone don't fit.
+            BudgetExceededError: The system prompt, the session's pins and the user message alone don't fit.
             InvalidInputError: An argument is invalid, or there is no user message.
         """
         request = replace(
@@ -235,16 +238,32 @@ class Session:
 
     acontext = async_form(context)
 
-    def facts(self, *, include_superseded: bool = False, include_ungrounded: bool = False) -> list[Fact]:
+    def facts(
+        self,
+        *,
+        include_superseded: bool = False,
+        include_ungrounded: bool = False,
+        include_excerpts: bool = False,
+        as_of: datetime | None = None,
+    ) -> list[Fact]:
         """Return the conversation's facts, most important first, then newest first; `find` returns their `sources`.
 
         Superseded facts no longer hold; ungrounded facts have no support in a message and are never shown to a model.
+        Excerpts quote values that no fact says ("Book a table for 4 at 7 pm"); the summary shows them.
+        With `as_of` (a time with zone), returns the facts that held then.
         """
+        moment = check_moment("as_of", as_of)
         memory = self._runtime.memory
         if memory is None or self._key is None:
             return []
+        if moment is not None:
+            found = memory.facts(self._key, include_superseded=True, include_excerpts=bool(include_excerpts))
+            return facts_at(found, moment)
         return memory.facts(
-            self._key, include_superseded=bool(include_superseded), include_ungrounded=bool(include_ungrounded)
+            self._key,
+            include_superseded=bool(include_superseded),
+            include_ungrounded=bool(include_ungrounded),
+            include_excerpts=bool(include_excerpts),
         )
 
     afacts = async_form(facts)
@@ -278,23 +297,70 @@ class Session:
 
     aremember = async_form(remember)
 
-    def recall(self, query: str, *, top_k: int | None = None) -> list[ScoredMessage]:
-        """Return at most `top_k` messages of this session that match a question, best first, wherever they are in it.
+    def recall(
+        self, query: str, *, top_k: int | None = None, scope: Literal["session", "user"] | None = None
+    ) -> list[ScoredMessage]:
+        """Return the `top_k` messages (10 by default) that are most relevant to a question or statement, best first.
 
-        By default 5, or 20 if no message contains half of the question's terms, as many are then about equally likely.
+        They are ranked as in a turn, but all of them may come back, also those that a turn shows already.
+
+        Args:
+            query: The question or statement.
+            top_k: The most messages.
+            scope: Search this session, or all sessions of its user; by default `settings.recall.scope`.
 
         Raises:
-            InvalidInputError: `query` is not text, or `top_k` is less than 1.
+            InvalidInputError: An argument is invalid, or the scope is "user" and the session has no user.
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
         if top_k is not None:
             check_whole("top_k", top_k)
+        if scope not in (None, "session", "user"):
+            raise InvalidInputError("scope", scope, "'session', 'user' or None")
         if self._key is None or not query.strip():
             return []
-        return self._runtime.recall.recall(self._key, query, top_k=top_k)
+        if scope == "user" and self._key.user_id is None:
+            raise InvalidInputError("scope", scope, "'session': this session has no user_id")
+        return self._runtime.recall.recall(self._key, query, top_k=top_k, scope=scope)
 
     arecall = async_form(recall)
+
+    def pin(self, text: str) -> Pin:
+        """Show a text, or the message with this id, word for word in every request of the session, and return the pin.
+
+        - Pins lead the facts, are never summarised, and are not shortened: a budget that can't hold them raises
+          `BudgetExceededError` before any model is called.
+        - The pin of a message shows its day and speaker, follows its edits, and is removed with it.
+        - Pinning the same again returns the same pin.
+
+        Raises:
+            InvalidInputError: The text is empty, the message has no text, or the session has no id.
+        """
+        return self._runtime.pins.pin(self._needed(), text)
+
+    apin = async_form(pin)
+
+    def pins(self, *, suggested: bool = False) -> list[Pin]:
+        """Return what every request of the session shows: its pins and its scopes' pinned memories, the oldest first.
+
+        With `suggested`, returns what may be worth pinning instead: the user's conditions and prohibitions.
+        """
+        if self._key is None:
+            return []
+        return self._runtime.pins.suggested(self._key) if suggested else self._runtime.pins.pins(self._key)
+
+    apins = async_form(pins)
+
+    def unpin(self, pin_id: str) -> None:
+        """Remove a pin of the session. `engine.memories(...).unpin` does so for a pinned memory.
+
+        Raises:
+            MemoryNotFoundError: The session has no pin of its own with that id.
+        """
+        self._runtime.pins.unpin(self._needed(), pin_id)
+
+    aunpin = async_form(unpin)
 
     def add_artifact(
         self, content: str, *, source: str, kind: str = "tools", metadata: Mapping[str, Any] | None = None
@@ -379,11 +445,15 @@ class Session:
         self._runtime.recall.forget_session(key)
         self._runtime.long_term.forget(key)
 
-    def _log(self) -> ConversationLog:
+    def _needed(self) -> SessionKey:
         if self._key is None:
             raise InvalidInputError("session_id", None, "an id, to store messages under")
+        return self._key
+
+    def _log(self) -> ConversationLog:
+        key = self._needed()
         self._runtime.check_open()
-        return ConversationLog(self._runtime.services, self._key)
+        return ConversationLog(self._runtime.services, key)
 
     def _reader(self) -> Reader:
         return Reader(self._runtime, self._key, self._log() if self._key else None)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -20,17 +20,20 @@ from arc_common.context import (
     build_view,
     history_room,
 )
-from arc_common.engine.documents import documents_of_turn
-from arc_common.memories import ScoredMemory
-from arc_common.memory.artifacts import excerpts_of
+from arc_common.engine.documents import documents_of_turn, unknown_scopes
+from arc_common.memories import Pin, ScoredMemory
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
+from arc_common.memory.recall.lines import holds_untrusted, message_line
 from arc_common.memory.summaries.trigger import is_summarised
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
-from arc_common.prompts.context import render_idle_note
-from arc_common.prompts.memories import render_memory_line
+from arc_common.prompts.context import render_idle_note, source_name
+from arc_common.prompts.memory_lines import render_memory_line
 from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.protocols.search_index import Candidates, IndexQuery, Scope
 from arc_common.rag import RagContext
+from arc_common.retrieval.bm25 import QueryTerms
+from arc_common.sources import Trust
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import current_turn
@@ -42,11 +45,47 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("arc.context")
 
-_LONG = 1_200
-"""Characters above which a recalled message is excerpted: a one-page reply would leave no room for other items."""
 _SPARE = 2
 """Lines are rendered up to this multiple of the room, so that smaller ones can replace those that don't fit."""
+_SHARE_OF_BEST = 0.5
+"""Memories that match less than this share of the best one's relevance only share words with the question."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the index holds for a turn's question, read in one statement; `None` for what was not asked."""
+
+    without_documents: frozenset[Scope] = frozenset()
+    memories: Candidates | None = None
+    messages: tuple[QueryTerms, Candidates] | None = None
+
+
+def look(runtime: "Runtime", key: SessionKey, query: str, *, room: int, documents: Collection[Scope] = ()) -> Looked:
+    """Look for documents, memories and messages in all scopes of a turn at once. Never raises."""
+    asked = {scope: IndexQuery(scope, "document") for scope in documents}
+    queries = list(asked.values())
+    settings = runtime.settings
+    terms = None
+    try:
+        if settings.memory.enabled:
+            service = runtime.long_term
+            queries.append(service.keeper.asking(service.scope_of(key), query, limit=settings.memory.top_k))
+        if settings.recall.enabled and room:
+            terms, of_messages = runtime.recall.asking(key, query, room=room)
+            queries.append(of_messages)
+        if not queries:
+            return Looked()
+        found = runtime.store.index.candidates(*queries)
+    except Exception:  # noqa: BLE001 - each part then asks on its own, and reports its failure
+        _log.debug("a turn could not look into all scopes at once", exc_info=True)
+        return Looked()
+    empty = (scope for scope, one in zip(asked, found, strict=False) if not one.count)
+    return Looked(
+        frozenset(empty),
+        found[len(asked)] if settings.memory.enabled else None,
+        None if terms is None else (terms, found[-1]),
+    )
 
 
 def with_recollections(
@@ -58,34 +97,44 @@ def with_recollections(
     shown: Collection[str],
     hidden: int | None,
     room: int,
+    looked: Looked | None = None,
 ) -> tuple[Layers, tuple[str, ...]]:
     """Return the layers with the items recalled for the question, and notes on problems. Never raises."""
     if key is None or not query.strip():
         return layers, ()
+    others = runtime.settings.recall.scope == "user" and key.user_id is not None
+    recalls = runtime.settings.recall.enabled and (others or hidden != 0)
+    if looked is None:
+        looked = look(runtime, key, query, room=room if recalls else 0)
     artifacts = runtime.artifacts.of_turn(key, query, facts=layers.recalled)
     facts = {one.artifact.id for one in artifacts if one.artifact.kind == "facts"}
-    memories = _memories(runtime, key, query)
+    memories = _memories(runtime, key, query, looked.memories)
     settings = runtime.settings
     found: Sequence[RecalledMessage] = ()
     notes: tuple[str, ...] = ()
-    others = settings.recall.scope == "user" and key.user_id is not None
-    if settings.recall.enabled and (others or hidden != 0):
-        top_k = settings.recall.top_k
-        if hidden is not None and not others:
-            top_k = min(top_k, max(hidden // 4, 1))
-        found, notes = runtime.recall.for_turn(key, query, layers=layers, shown=shown, top_k=top_k)
+    if recalls:
+        found, notes = runtime.recall.for_turn(
+            key, query, layers=layers, shown=shown, room=room, looked=looked.messages
+        )
     chosen = tuple(fact for fact in layers.recalled if fact.id in facts)
     count = runtime.context_counter.count
     recollected = replace(
         layers,
         recalled=chosen if settings.artifacts.enabled else layers.recalled,
         memories=tuple(
-            RecalledLine(one.memory.id, line, count(line), one.score_parts)
+            RecalledLine(one.memory.id, line, count(line), one.score_parts, trust=one.memory.trust)
             for one in memories
             for line in [render_memory_line(one)]
         ),
         artifacts=tuple(
-            RecalledLine(one.artifact.id, one.line, count(one.line), one.score_parts)
+            RecalledLine(
+                one.artifact.id,
+                one.line,
+                count(one.line),
+                one.score_parts,
+                trust=one.artifact.trust,
+                source=one.artifact.source,
+            )
             for one in artifacts
             if one.artifact.kind == "tools"
         ),
@@ -94,7 +143,7 @@ def with_recollections(
     return recollected, notes
 
 
-def _memories(runtime: "Runtime", key: SessionKey, query: str) -> list[ScoredMemory]:
+def _memories(runtime: "Runtime", key: SessionKey, query: str, looked: Candidates | None) -> list[ScoredMemory]:
     """Return the memories that match the question, best first; empty if memories are off. Never raises."""
     memory = runtime.settings.memory
     if not memory.enabled:
@@ -104,27 +153,20 @@ def _memories(runtime: "Runtime", key: SessionKey, query: str) -> list[ScoredMem
         scope = service.scope_of(key)
         if runtime.gathers(key):
             service.catch_up(key)
-        return service.keeper.search(scope, query, limit=memory.top_k) if service.keeper.has_any(scope) else []
+        found = service.keeper.search(scope, query, limit=memory.top_k, looked=looked)
+        least = _SHARE_OF_BEST * max((one.score_parts["relevance"] for one in found), default=0.0)
+        return [one for one in found if one.score_parts["relevance"] >= least]
     except Exception as error:  # noqa: BLE001 - the turn goes on without memories; the counter says so
         _log.warning("a turn goes on without memories: %s", error, exc_info=error)
         runtime.observer.count("memory.errors")
         return []
 
 
-def message_line(message: Message, question: str) -> str:
-    """Render a recalled message as one paragraph: its speaker and its text or excerpts."""
-    who = message.name or {Role.USER: "user", Role.ASSISTANT: "assistant"}.get(message.role, message.role.value)
-    text = message.text
-    if len(text) > _LONG:
-        text = " … ".join(excerpts_of(text, question))[:_LONG]
-    return f"{' '.join(who.split())}: {' '.join(text.split())}"
-
-
 def _lines(
     found: "Sequence[RecalledMessage]", question: str, runtime: "Runtime", *, room: int
 ) -> Iterator[RecalledLine]:
     """Yield the messages' lines until they exceed `_SPARE` times the room."""
-    left = _SPARE * room
+    left, zone = _SPARE * room, runtime.clock().tzinfo
     for one in found:
         if left <= 0:
             break
@@ -132,8 +174,11 @@ def _lines(
         line = message_line(message, question)
         tokens = runtime.context_counter.count(line)
         left -= tokens
-        order = (message.created_at or _LONG_AGO, one.place.session_id, one.place.seq)
-        yield RecalledLine(message.id or "", line, tokens, one.parts, order)
+        said_at = message.created_at.astimezone(zone) if message.created_at else _LONG_AGO
+        order = (said_at, one.place.session_id, one.place.seq)
+        trust = Trust.UNTRUSTED if holds_untrusted(message) else message.trust
+        source = "" if trust is not Trust.UNTRUSTED else source_name(message)
+        yield RecalledLine(message.id or "", line, tokens, one.parts, order, trust, source)
 
 
 class Reader:
@@ -143,15 +188,21 @@ class Reader:
         self._runtime = runtime
         self._key = key
         self._log = log
+        self._pins: Sequence[Pin] | None = None  # `None` until the session's state is read
+        self._looked: Looked | None = None  # `None` until the question is known
 
     def context(self, request: Request, history: Sequence[Message] | None, *, retrieve: bool) -> ContextWindow:
         """Build the window over the stored or the given history; with `retrieve`, search for documents."""
         runtime = self._runtime
         costs = Costs(runtime.context_counter, {})
+        if self._key is not None and request.query is not None and request.query.text.strip():
+            room, scopes = request.budget.max_tokens("recalled"), unknown_scopes(runtime, self._key) if retrieve else ()
+            self._looked = look(runtime, self._key, request.query.text, room=room, documents=scopes)
         retrieved = self._retrieved(request, history) if retrieve else RagContext.EMPTY
         request = replace(request, documents=request.documents or retrieved.documents)
         with timed(runtime.observer, "context.load"):
-            loaded = self._recollected(request, self._loaded(request, costs, history), is_whole=history is None)
+            loaded = self._pinned(self._loaded(request, costs, history))
+            loaded = self._recollected(request, loaded, is_whole=history is None)
         costs.know(loaded.tokens)
         if loaded.summarised and not runtime.settings.conversation.window_is_set:
             request = replace(request, max_turns=None, max_messages=None)
@@ -199,6 +250,7 @@ class Reader:
                 )
         if loaded is None:
             return []
+        loaded = self._pinned(loaded)
         if limits.include_summary:
             loaded = self._recollected_in_view(loaded, question(loaded.messages), room=available // 4)
             said = [*loaded.messages, *following]
@@ -226,6 +278,15 @@ class Reader:
         )
         self._keep(view.receipt)
         return list(view.messages)
+
+    def _pinned(self, loaded: LoadedHistory) -> LoadedHistory:
+        """Add the session's pins to the loaded history; they are read on their own if no state was read."""
+        if self._key is None:
+            return loaded
+        pins = self._pins
+        if pins is None:
+            pins = self._runtime.store.summaries.state(self._key, limit=0, view=False).pins
+        return replace(loaded, layers=replace(loaded.layers, pins=tuple(pins))) if pins else loaded
 
     def _view_room(self, available: int) -> HistoryRoom:
         """Return the room for verbatim messages in a view of `available` tokens."""
@@ -257,6 +318,7 @@ class Reader:
             shown={message.id for message in loaded.messages if message.id},
             hidden=loaded.unread.count + loaded.layers.covered if is_whole else None,
             room=room,
+            looked=self._looked,
         )
 
     def _retrieved(self, request: Request, history: Sequence[Message] | None) -> RagContext:
@@ -272,7 +334,8 @@ class Reader:
             turn = current_turn(said)  # the question is in the history
             return turn.user.text if turn.user else "", turn.before
 
-        return documents_of_turn(self._runtime, self._key, ask)
+        empty = self._looked.without_documents if self._looked else ()
+        return documents_of_turn(self._runtime, self._key, ask, empty=empty)
 
     def _loaded(self, request: Request, costs: Costs, history: Sequence[Message] | None) -> LoadedHistory:
         """Return the given history, or the stored one with its facts and summary."""
@@ -313,6 +376,7 @@ class Reader:
             return None, ()
         remembered = memory.read(self._key, room)
         state = remembered.state
+        self._pins = state.pins if state else None
         if state is None or not is_summarised(state, self._runtime.settings.summary):
             return None, remembered.notes
         read = self._with_question(state.messages)
@@ -347,7 +411,7 @@ class Reader:
     def _keep(self, receipt: Receipt) -> None:
         if self._key is None:
             return
-        self._runtime.receipts.keep(self._key, receipt)
+        self._runtime.keep(self._key, receipt)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("session %r: %s", self._key.session_id, receipt.to_json())
 

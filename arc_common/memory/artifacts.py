@@ -213,9 +213,8 @@ class SessionArtifacts:
             return stated[: min(settings.top_k, settings.final_top_k)]
 
     def forget(self, key: SessionKey) -> None:
-        """Remove a session's artifacts, even if it has no messages."""
+        """Drop what is cached of a session; `Records.forget` removes its artifacts."""
         self._know(key, None)
-        self._services.store.index.erase(_scope(key), kind="artifact")
 
     def _index(self, key: SessionKey) -> HybridIndex:
         services = self._services

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from arc_common.observability import Observer
-from arc_common.protocols import ChatModel, Embedder, TokenCounter
+from arc_common.protocols import ChatModel, Embedder, Reranker, TokenCounter
 
 if TYPE_CHECKING:
     from arc_common.memory.long_term.contradictions import Contradictions
@@ -27,3 +27,4 @@ class Services:
     contradictions: "Contradictions"
     chat_model: ChatModel | None = None
     embedder: Embedder | None = None
+    reranker: Reranker | None = None

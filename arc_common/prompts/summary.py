@@ -5,48 +5,65 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel, Field, create_model
+
 from arc_common.facts import Fact, FactCategory, ProposedFact
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import (
     DATA_RULE,
     is_refusal,
     json_values,
-    render_choices,
+    render_answer_form,
     render_conversation,
     render_fence,
     storable_line,
 )
 
-LEAF_INSTRUCTIONS = f"""You keep the notes of a conversation. {DATA_RULE}
 
-Write one JSON object and nothing else:
-{{"facts": {{"CATEGORY": ["key: value", "…"]}}, "removed": ["key"], "narrative": "…"}}
+def _lines(kind: FactCategory) -> Any:
+    return list[str], Field(default_factory=list, description=kind.hint or "anything else")
 
-facts: what must still be known much later, one statement each; numbers, dates, names, codes and prohibitions exactly \
-as they were said; only what was said. Leave out small talk, and suggestions that nobody agreed to.
-- CATEGORY: {render_choices(FactCategory)}.
-- key: what it is about, in a few words ("delivery address").
-- A known fact that changed: the same key with the new value. Don't repeat known facts that stay as they are.
-removed: the keys of known facts that no longer hold and have no new value.
-narrative: 2–3 sentences on flow, tone and agreements, without repeating the facts; at most {{max_tokens}} tokens.
 
-Write keys, values and narrative in the language of the conversation."""
+_Facts: Any = create_model("Facts", **{kind.name: _lines(kind) for kind in FactCategory})
 
-BLOCK_INSTRUCTIONS = f"""You keep the notes of a conversation. {DATA_RULE}
 
-Write one JSON object and nothing else:
-{{"narrative": "…"}}
+class SummaryAnswer(BaseModel):
+    """The notes of a part of a conversation."""
 
-narrative: 2–3 sentences on flow, tone and agreements of this part of the conversation; at most {{max_tokens}} tokens; \
-only what was said, in the language of the conversation."""
+    facts: _Facts = Field(
+        default_factory=_Facts,
+        description="what must still be known much later, one whole sentence each that can be understood alone, as "
+        '"key: sentence": the key says in a few words what it is about ("delivery address"); numbers, dates, names, '
+        "codes and prohibitions exactly as they were said; only what was said. Leave out small talk, and suggestions "
+        "that nobody agreed to. A known fact that changed: the same key with the new sentence. Don't repeat known "
+        "facts that stay as they are.",
+    )
+    removed: list[str] = Field(
+        default_factory=list,
+        description="the keys of known facts that no longer hold and have no new value; of those without a key, the "
+        "sentences.",
+    )
+    narrative: str = Field(
+        description="2–3 sentences on flow, tone and agreements, without repeating the facts; only what was said."
+    )
 
-ERA_INSTRUCTIONS = f"""You keep the notes of a long conversation. {DATA_RULE}
 
-Write one JSON object and nothing else:
-{{"narrative": "…"}}
+class NarrativeAnswer(BaseModel):
+    """The notes of a part of a conversation, told in a few sentences."""
 
-narrative: the notes given, oldest first, told as one: what it was about and what was agreed; at most {{max_tokens}} \
-tokens; nothing that the notes don't say, in their language."""
+    narrative: str = Field(description="2–3 sentences on flow, tone and agreements; only what was said.")
+
+
+_INSTRUCTIONS = f"""You keep the notes of a conversation. {DATA_RULE}
+
+{{form}}
+
+The narrative takes at most {{max_tokens}} tokens. Write in the language of the conversation."""
+LEAF_INSTRUCTIONS = _INSTRUCTIONS.replace("{form}", render_answer_form(SummaryAnswer))
+BLOCK_INSTRUCTIONS = _INSTRUCTIONS.replace("{form}", render_answer_form(NarrativeAnswer))
+ERA_INSTRUCTIONS = (
+    BLOCK_INSTRUCTIONS + " What you are given are notes, oldest first: tell them as one, and add nothing to them."
+)
 
 _LEAF_CHARACTERS = 16_000
 _BLOCK_CHARACTERS = 64_000
@@ -61,6 +78,8 @@ _MAX_VALUE = 500
 _MAX_NARRATIVE = 4_000
 _SHOWN_ANSWER = 2_000
 
+_LIST_MARKS = re.compile(r"(?:(?:[-*•]|\[\d{1,4}\]|\d{1,3}[.)])\s+)+")
+"""What a list's first item begins with: a narrative that keeps it looks like arc's own excerpts."""
 _COLON = re.compile(r"(?<=\S)(?::\s|：\s?)|(?<=[\u3040-\u30ff\u3400-\u9fff가-힣]):")
 """Separates key and value; a time ("10:30") contains no match."""
 
@@ -80,7 +99,7 @@ class ParsedSummary:
 
 def render_leaf_request(messages: Sequence[Message], *, related: Iterable[Fact], max_tokens: int) -> list[Message]:
     """Ask for the facts and the narrative of messages, with the known facts that they may change."""
-    known = "\n".join(fact.line for fact in related)
+    known = "\n".join(" ".join(f"- {fact.key}: {fact.value}".removeprefix("- : ").split()) for fact in related)
     parts = [render_fence("known-facts", known)] if known else []
     parts.append(render_fence("conversation", render_conversation(messages, max_characters=_LEAF_CHARACTERS)))
     return _request(LEAF_INSTRUCTIONS, parts, max_tokens)
@@ -224,7 +243,9 @@ def _category(value: object) -> FactCategory:
 
 
 def _narrative(found: object) -> str:
-    return _line(found.get("narrative"), _MAX_NARRATIVE) if isinstance(found, dict) else ""
+    told = _line(found.get("narrative"), _MAX_NARRATIVE) if isinstance(found, dict) else ""
+    found_marks = _LIST_MARKS.match(told)
+    return told[found_marks.end() :] if found_marks else told
 
 
 def _line(value: object, most: int) -> str:

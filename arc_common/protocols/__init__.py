@@ -16,6 +16,7 @@ from arc_common.protocols.models import (
     QueryTransformer,
     Reranker,
     Retriever,
+    StructuredChatModel,
     TokenCounter,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "Retriever",
     "SessionKey",
     "StoredMessage",
+    "StructuredChatModel",
     "TokenCounter",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from arc_common.messages import Message, check_identifier
 
 if TYPE_CHECKING:
-    from arc_common.protocols.memories import MemoryStore
+    from arc_common.protocols.records import Records
     from arc_common.protocols.search_index import IndexStore
     from arc_common.protocols.summaries import SummaryStore
 
@@ -68,7 +68,11 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The record of a session. Counts and sums cover the messages stored now; times are UTC."""
+    """The record of a session. Counts and sums cover the messages stored now; times are UTC.
+
+    `last_seq` is the `seq` of the newest message ever stored, and `remembered_seq` that of the newest one that was read
+    for long-term memories; 0 for none.
+    """
 
     key: SessionKey
     created_at: datetime
@@ -79,6 +83,8 @@ class Conversation:
     total_tokens: int
     status: str
     metadata: Mapping[str, Any]
+    last_seq: int = 0
+    remembered_seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,7 @@ class ConversationStore(Protocol):
         *,
         ids: Sequence[str] | None = None,
         seqs: Sequence[int] | None = None,
+        beside: bool = False,
         before: int | None = None,
         after: int | None = None,
         limit: int | None = None,
@@ -127,6 +134,7 @@ class ConversationStore(Protocol):
             key: The session.
             ids: Return the stored ones of these message ids, each once.
             seqs: Return the stored ones of these `seq`s, each once.
+            beside: Return the messages after the user's and before the others among `seqs` too: answers and questions.
             before: Return only messages with a smaller `seq`.
             after: Return only messages with a larger `seq`.
             limit: The maximum number of messages: the oldest ones with `after` alone, otherwise the newest.
@@ -155,15 +163,15 @@ class ConversationStore(Protocol):
 
 
 class Store(ConversationStore, Protocol):
-    """A conversation store that also keeps summaries, long-term memories and the search index."""
+    """A conversation store that also keeps summaries, records and the search index."""
 
     @property
     def summaries(self) -> "SummaryStore":
         """The summaries and facts of its conversations."""
 
     @property
-    def memories(self) -> "MemoryStore":
-        """The long-term memories."""
+    def records(self) -> "Records":
+        """The long-term memories and pins."""
 
     @property
     def index(self) -> "IndexStore":

@@ -1,11 +1,14 @@
 """Protocols of the models and tools that users supply."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from arc_common.documents import ScoredDocument
 from arc_common.filters import Filter
 from arc_common.messages import Message
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 @runtime_checkable
@@ -14,6 +17,20 @@ class ChatModel(Protocol):
 
     def complete(self, messages: Sequence[Message]) -> str:
         """Return the answer's text. Exceptions of the model's client pass through."""
+
+
+@runtime_checkable
+class StructuredChatModel(ChatModel, Protocol):
+    """A chat model that can also answer by a schema, as providers offer it under "structured output"."""
+
+    def complete_structured(self, messages: Sequence[Message], schema: "type[BaseModel]") -> "BaseModel":
+        """Return an instance of the schema.
+
+        If the call raises, or returns anything else, arc asks for a text answer in its place.
+
+        Raises:
+            NotImplementedError: The model has no structured output; arc does not ask for it again.
+        """
 
 
 @runtime_checkable

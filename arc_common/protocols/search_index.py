@@ -37,7 +37,7 @@ class Scope:
     """The owner of entries: a caller, one of its users, or one conversation.
 
     Scopes are separate partitions: a search in a scope finds only the entries stored under exactly that scope, not
-    those of a wider or a narrower one. Only `IndexStore.erase` also reaches the scopes within.
+    those of a wider or a narrower one. Only `IndexStore.remove` without ids also reaches the scopes within.
 
     Args:
         caller_id: The application; nothing is shared between two of them.
@@ -122,17 +122,46 @@ class IndexEntry:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LexicalCandidates:
-    """Entries that contain terms of a query, with the statistics that BM25 needs to score them.
+class IndexQuery:
+    """What to find in one scope and kind; without a limit, only statistics.
 
     Args:
-        ids: The ids of the n candidates, in any order.
-        frequencies: Float64 of shape (n, t): the frequency of each of the t requested terms in each candidate, in the
+        scope: The scope to search.
+        kind: The kind of entries to search.
+        terms: The weight of each term of the query, above zero.
+        vector: Float32 of shape (dimension,) and length 1, to find the nearest entries too.
+        embedder: The name of the embedder that made the vector.
+        filters: Find only entries whose metadata match.
+        ids: Find only these entries.
+        limit: The number of entries wanted by words, and the maximum number by the vector.
+        exact: Whether to require an exact search by the vector instead of an approximate one.
+    """
+
+    scope: Scope
+    kind: EntryKind
+    terms: Mapping[str, float] = field(default_factory=dict)
+    vector: "NDArray[np.float32] | None" = None
+    embedder: str | None = None
+    filters: Filter | None = None
+    ids: Collection[str] | None = None
+    limit: int = 0
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Entries that contain terms of a query, with the statistics that BM25 needs to score them; and the nearest ones.
+
+    Args:
+        ids: The ids of the n entries that contain a term, in any order.
+        frequencies: Float64 of shape (n, t): the frequency of each of the t requested terms in each entry, in the
             order of the terms.
-        lengths: Float64 of shape (n,): the candidates' lengths in terms.
+        lengths: Float64 of shape (n,): the entries' lengths in terms.
         document_frequencies: Int64 of shape (t,): the number of entries of scope and kind that contain each term.
         count: The number of entries in scope and kind, filtered out or not.
         total_length: The sum of these entries' lengths in terms.
+        embedding: The embedder and dimension of the stored vectors; `None` if there are none.
+        near: The id and cosine similarity of the entries nearest to the vector, best first.
     """
 
     ids: tuple[str, ...]
@@ -141,80 +170,36 @@ class LexicalCandidates:
     document_frequencies: "NDArray[np.int64]"
     count: int
     total_length: float
+    embedding: tuple[str, int] | None = None
+    near: Sequence[tuple[str, float]] = ()
 
 
 class IndexReader(Protocol):
     """The part of an `IndexStore` that a search needs."""
 
-    def embedding(self, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:
-        """Return the embedder and dimension of the stored vectors; `None` if there are none."""
+    def candidates(self, *queries: IndexQuery) -> list[Candidates]:
+        """Return the candidates of each query, in the same order.
 
-    def lexical(
-        self,
-        scope: Scope,
-        kind: EntryKind,
-        terms: Mapping[str, float],
-        *,
-        filters: Filter | None = None,
-        ids: Collection[str] | None = None,
-        limit: int,
-    ) -> LexicalCandidates:
-        """Return entries that contain at least one of the terms.
-
-        - Returns all such entries if there are no more than `limit`; otherwise at least `limit` of them, including
-          those that arc's BM25 (`arc_common.retrieval.bm25`) ranks first. A backend may miss some of the last of these.
+        - By words: all entries that contain a term if there are no more than `limit`; otherwise at least `limit` of
+          them, including those that arc's BM25 (`arc_common.retrieval.bm25`) ranks first. A backend may miss some of
+          the last of these.
+        - By vector: as many entries as have one and match, up to `limit`, even with a selective filter.
         - The statistics cover all entries in scope and kind, regardless of `filters` and `ids`.
 
-        Args:
-            scope: The scope to search.
-            kind: The kind of entries to search.
-            terms: The weight of each term of the query, above zero.
-            filters: Return only entries whose metadata match.
-            ids: Return only these entries.
-            limit: The number of entries wanted.
-        """
-
-    def dense(
-        self,
-        scope: Scope,
-        kind: EntryKind,
-        vector: "NDArray[np.float32]",
-        *,
-        embedder: str,
-        filters: Filter | None = None,
-        ids: Collection[str] | None = None,
-        limit: int,
-        exact: bool = False,
-    ) -> list[tuple[str, float]]:
-        """Return the id and cosine similarity of the entries nearest to a vector, best first, at most `limit`.
-
-        - Returns as many entries as match, up to `limit`, even with a selective filter.
-        - Omits entries without a vector.
-
-        Args:
-            scope: The scope to search.
-            kind: The kind of entries to search.
-            vector: Float32 of shape (dimension,) and length 1.
-            embedder: The name of the embedder that made the vector.
-            filters: Return only entries whose metadata match.
-            ids: Return only these entries.
-            limit: The maximum number of entries.
-            exact: Whether to require an exact search instead of an approximate one.
-
         Raises:
-            InvalidInputError: The stored vectors are from another embedder or have another dimension.
+            InvalidInputError: The stored vectors are from another embedder than the query's or have another dimension.
         """
 
-    def vectors(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
-        """Return the vectors of the entries with these ids, by id, omitting entries without one."""
+    def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str], *, vectors: bool = False) -> list[IndexEntry]:
+        """Return the stored entries with these ids, in the order of the ids, each once, without terms.
 
-    def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:
-        """Return the stored entries with these ids, in the order of the ids, each once, without terms and vectors."""
+        They have their vectors only with `vectors`.
+        """
 
 
 @runtime_checkable
 class IndexStore(IndexReader, Protocol):
-    """Stores the index. Thread-safe; every method is atomic and accesses one scope and kind only.
+    """Stores the index. Thread-safe; every method is atomic, and no query reads another's scope and kind.
 
     - Entries are returned as they were put, but `fetch` omits the parts that display does not need.
     - All vectors of one scope and kind have the same embedder and dimension.
@@ -222,38 +207,38 @@ class IndexStore(IndexReader, Protocol):
     """
 
     def put(
-        self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry], *, removed: Collection[str] = ()
-    ) -> None:
-        """Store entries; each replaces the one with its id. If two have the same id, the later one is stored.
+        self,
+        scope: Scope,
+        kind: EntryKind,
+        entries: Sequence[IndexEntry],
+        *,
+        removed: Collection[str] = (),
+        only_vectors: bool = False,
+    ) -> int:
+        """Store entries; each replaces the one with its id. Return the number stored.
 
-        The same step removes the entries whose ids are in `removed` and their chunks (see `remove`), but none of the
-        entries just stored.
+        - If two have the same id, the later one is stored.
+        - The same step removes the entries whose ids are in `removed` and their chunks (see `remove`), but none of the
+          entries just stored.
+        - With `only_vectors`, only add the vectors to the stored entries with the same id and text: they were stored
+          while no embedder was available.
 
         Raises:
             InvalidInputError: A vector's embedder or dimension differs from that of the stored vectors; nothing was
                 written.
         """
 
-    def attach(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> int:
-        """Add the vectors of `entries` to the stored entries with the same id and text; return the number added.
-
-        Serves entries that were stored while no embedder was available. Changes only vector and embedder.
-
-        Raises:
-            InvalidInputError: As for `put`.
-        """
-
-    def detach(self, scope: Scope, kind: EntryKind) -> int:
-        """Remove all vectors, so that another embedder can make new ones; return the number removed."""
-
-    def remove(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> int:
+    def remove(
+        self, scope: Scope, kind: EntryKind | None, ids: Collection[str] | None, *, only_vectors: bool = False
+    ) -> int:
         """Remove entries and return the number removed.
 
-        A document's chunks are removed with it: the entries `<id>#…` whose `document_id` is its id.
+        - A document's chunks are removed with it: the entries `<id>#…` whose `document_id` is its id.
+        - Without `ids`, remove all entries of the scope and of every scope within it (see `Scope.contains`); without a
+          kind, of every kind.
+        - With `only_vectors`, remove all vectors of the scope and kind but no entry, so that another embedder can make
+          new ones; `ids` is `None`.
         """
-
-    def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
-        """Remove all entries of the scope and of every scope within it (see `Scope.contains`); return their number."""
 
     def scan(
         self,
@@ -275,9 +260,6 @@ class IndexStore(IndexReader, Protocol):
             after: The last id of the previous page; return only entries with a larger one.
             limit: The maximum number of entries.
         """
-
-    def count(self, scope: Scope, kind: EntryKind, *, filters: Filter | None = None) -> int:
-        """Return the number of entries."""
 
     def close(self) -> None:
         """Release the store's resources. Safe to call twice."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from arc_common.facts import Fact
+from arc_common.memories import Pin
 from arc_common.messages import Message, Role
 from arc_common.protocols.conversations import SessionKey, StoredMessage
 
@@ -139,6 +140,8 @@ class SessionState:
         total_tokens: The sum of the stored token counts of the whole session.
         epoch: A number that changes with every edit, removal and clearing.
         facts_version: A number that changes with every change to the ledger.
+        pins: The texts that every request shows, oldest first: the session's own and its scopes' pinned memories.
+        outlines: The oldest messages after `after` without their texts, up to the number asked for.
     """
 
     view: View | None = None
@@ -147,6 +150,8 @@ class SessionState:
     total_tokens: int = 0
     epoch: int = 0
     facts_version: int = 0
+    pins: tuple[Pin, ...] = ()
+    outlines: tuple[Outline, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +223,17 @@ class SummaryStore(Protocol):
       invalid for a new session with the same id.
     """
 
-    def state(self, key: SessionKey, *, limit: int, after: int = 0) -> SessionState:
+    def state(
+        self, key: SessionKey, *, limit: int, after: int = 0, outlines: int = 0, view: bool = True
+    ) -> SessionState:
         """Return the view and the newest messages after its boundary, in one snapshot and one round trip.
 
         Returns at most `limit` messages, and with `after` only those with a larger `seq`, so that a caller that keeps
         the earlier messages reads only the new ones. The kept messages are current while the epoch is the same, and
         complete while the message count has grown by exactly the number of messages read.
+
+        With `outlines`, also returns as many of the oldest messages with a `seq` above `after`, without their texts and
+        whatever the boundary is. With `view=False`, leaves the view out, so that a damaged one does not hide the pins.
         """
 
     def segments(
@@ -238,9 +248,6 @@ class SummaryStore(Protocol):
             within: Return the segments of the level below that lie within this one, whatever `part` is.
             limit: The maximum number of unfinished segments.
         """
-
-    def outlines(self, key: SessionKey, *, after: int, limit: int) -> list[Outline]:
-        """Return the oldest messages with a `seq` above `after`, without their texts; at most `limit`."""
 
     def claim(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
         """Take the lease if it is free, expired or already the owner's.

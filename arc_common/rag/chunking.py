@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from arc_common.documents import Document
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import TokenCounter
 from arc_common.protocols.search_index import DOCUMENT_ID, chunk_prefix
 from arc_common.rag.context_builder import furthest
@@ -110,10 +110,8 @@ class Chunker:
     def __init__(self, token_counter: TokenCounter, *, size: int = 300, overlap: int = 50) -> None:
         if not isinstance(token_counter, TokenCounter):
             raise InvalidInputError("token_counter", token_counter, "an object with name, count and count_batch")
-        if type(size) is not int or size < 1:
-            raise InvalidInputError("size", size, "1 token or more")
-        if type(overlap) is not int or not 0 <= overlap < size:
-            raise InvalidInputError("overlap", overlap, f"0 to {size - 1} tokens: fewer than the size")
+        if check_whole("overlap", overlap, least=0) >= check_whole("size", size):
+            raise InvalidInputError("overlap", overlap, f"fewer tokens than the size of {size}")
         self._counter = token_counter
         self._size = size
         self._overlap = min(overlap, size // 2)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, ru
 
 from arc_common.context import Omission
 from arc_common.documents import Document, ScoredDocument, checked_items, usable_documents
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import Filter
 from arc_common.prompts.context import DOCUMENT_SEPARATOR, render_passage
 from arc_common.protocols import Retriever, TokenCounter
 from arc_common.rerankers.base import best_first, rescored
 from arc_common.retrieval.index import SearchResult
-from arc_common.text import analyze
 from arc_common.text.sentences import sentence_spans
 from arc_common.tokens.budget import usable_tokens
 
@@ -65,12 +64,6 @@ def in_order(ranked: Sequence[ScoredDocument]) -> list[ScoredDocument]:
     return [rescored(found, 1 - place / len(ranked), {}) for place, found in enumerate(ranked)]
 
 
-_SHINGLE = 3
-"""The number of consecutive terms in a shingle (Broder 1997)."""
-
-_LONGEST = 50_000
-"""The most characters of a text that is compared by shingles; longer texts only match exact copies."""
-
 _WORD = re.compile(
     r"""(?:(?<!\w)[-−](?=\d))?             # a number below zero
     \w+(?:['’]\w+|(?<=\d)[^\w\s](?=\d)\w+)*  # 3.5 is neither 3-5 nor 3:5
@@ -84,62 +77,14 @@ _EMPTY_WORDS = frozenset(["a", "an", "the", "and", "also", "that", "which", "ple
 "must", "before" and "after", "you" and "we"."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Outline:
-    shingles: frozenset[tuple[str, ...]]
-    content: tuple[str, ...]
+def wording(text: str) -> tuple[str, ...]:
+    """Return what a text says, in order: words, numbers, and signs other than punctuation (currencies, arrows).
 
-
-class SeenTexts:
-    """Remembers texts, and detects whether another text says the same."""
-
-    def __init__(self, *, threshold: float | None) -> None:
-        if threshold is not None and not (isinstance(threshold, int | float) and 0 < threshold <= 1):
-            raise InvalidInputError("threshold", threshold, "a share above 0, up to 1, or None")
-        self._threshold = threshold
-        self._texts: set[str] = set()
-        self._outlines: list[_Outline] = []
-
-    def has(self, text: str) -> bool:
-        """Return whether a remembered text says the same."""
-        if _normalised(text) in self._texts:
-            return True
-        if self._threshold is None or not self._outlines or len(text) > _LONGEST:
-            return False
-        own = _outline(text)
-        return any(self._is_near(own, other) for other in self._outlines)
-
-    def add(self, text: str) -> None:
-        """Remember a text."""
-        self._texts.add(_normalised(text))
-        if self._threshold is not None and len(text) <= _LONGEST:
-            self._outlines.append(_outline(text))
-
-    def _is_near(self, one: _Outline, other: _Outline) -> bool:
-        fewer, more = sorted((len(one.shingles), len(other.shingles)))
-        if self._threshold is None or not fewer or fewer < self._threshold * more or one.content != other.content:
-            return False
-        shared = len(one.shingles & other.shingles)
-        return shared >= self._threshold * (fewer + more - shared)
-
-
-def _normalised(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _outline(text: str) -> _Outline:
-    terms = analyze(text)
-    rows = max(1, len(terms) - _SHINGLE + 1) if terms else 0
-    return _Outline(
-        frozenset(tuple(terms[place : place + _SHINGLE]) for place in range(rows)),
-        _content(text),
-    )
-
-
-def _content(text: str) -> tuple[str, ...]:
-    """Return all that a text says, in order: words, numbers, and signs other than punctuation (currencies, arrows)."""
-    words = _WORD.findall(_THOUSANDS.sub("", _normalised(text)))
-    return tuple(word for word in words if word not in _EMPTY_WORDS and not _is_punctuation(word))
+    Two texts with the same wording are copies of each other. A text of punctuation alone stands for itself.
+    """
+    normalised = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    words = _WORD.findall(_THOUSANDS.sub("", normalised))
+    return tuple(word for word in words if word not in _EMPTY_WORDS and not _is_punctuation(word)) or (normalised,)
 
 
 def _is_punctuation(word: str) -> bool:
@@ -224,7 +169,7 @@ class RagContext:
 
     @property
     def has_documents(self) -> bool:
-        """Whether the context shows any document."""
+        """Return whether the context shows any document."""
         return bool(self.documents)
 
 
@@ -236,20 +181,19 @@ class ContextBuilder:
 
     - The context never exceeds its limit, sources and separators included; if the counter states an error
       (`relative_error`), that share is kept free.
-    - Documents are chosen by score (equal ones in the order given, those without a score last). A copy or near copy of
-      a better document is left out. A document that does not fit is skipped, cut at the end of a sentence, or ends the
-      context, as the settings say.
+    - Documents are chosen by score (equal ones in the order given, those without a score last). A copy of a better
+      document, up to articles, punctuation and case, is left out. A document that does not fit is skipped, cut at the
+      end of a sentence, or ends the context, as the settings say.
     - Markers, separators and source lines in texts and sources are escaped. The documents given are not changed.
 
     Args:
         token_counter: Counts tokens.
         max_tokens: The most tokens of the context.
         order: The order of the documents in the context (see `ordered`).
-        citations: Whether each document is numbered, from `[1]`.
-        skip_oversized: Whether a document that does not fit is skipped; otherwise, no document after it is shown.
-        truncate: Whether a document that does not fit is cut to the remaining room, by whole sentences, before later
+        citations: Number each document, from `[1]`.
+        skip_oversized: Skip a document that does not fit; otherwise, show no document after it.
+        truncate: Cut a document that does not fit to the remaining room, by whole sentences, before later
             ones are considered.
-        near_duplicates: The similarity from which two texts count as the same; `None` counts only copies.
     """
 
     def __init__(
@@ -261,20 +205,17 @@ class ContextBuilder:
         citations: bool = False,
         skip_oversized: bool = True,
         truncate: bool = False,
-        near_duplicates: float | None = 0.9,
     ) -> None:
         if not isinstance(token_counter, TokenCounter):
             raise InvalidInputError("token_counter", token_counter, "an object with name, count and count_batch")
         if not isinstance(order, str) or order not in get_args(DocumentOrder):
             raise InvalidInputError("order", order, f"one of {', '.join(get_args(DocumentOrder))}")
-        SeenTexts(threshold=near_duplicates)
         self._counter = token_counter
-        self._max_tokens = check_max_tokens(max_tokens)
+        self._max_tokens = check_whole("max_tokens", max_tokens, least=0)
         self._order: DocumentOrder = order
         self._citations = citations
         self._skip = skip_oversized
         self._truncate = truncate
-        self._near_duplicates = near_duplicates
 
     @classmethod
     def from_settings(
@@ -301,13 +242,15 @@ class ContextBuilder:
         Raises:
             InvalidInputError: A document is of the wrong kind, or `max_tokens` is not a number of tokens.
         """
-        most = usable_tokens(self._max_tokens if max_tokens is None else check_max_tokens(max_tokens), self._counter)
+        most = usable_tokens(
+            self._max_tokens if max_tokens is None else check_whole("max_tokens", max_tokens, least=0), self._counter
+        )
         ranked = _ranked(documents)
         packing = _Packing(self._counter, most, self._order, citations=self._citations)
-        seen = SeenTexts(threshold=self._near_duplicates)
+        seen: set[tuple[str, ...]] = set()
         omissions: list[Omission] = []
         for place, (found, tokens) in enumerate(packing.sized(ranked)):
-            if seen.has(found.document.text):
+            if (words := wording(found.document.text)) in seen:
                 omissions.append(_omission(found, tokens, DUPLICATE))
                 continue
             if packing.has_room(found, tokens):
@@ -321,7 +264,7 @@ class ContextBuilder:
             else:
                 omissions += [_omission(*left, TOO_LARGE) for left in packing.sized(ranked[place:])]
                 break
-            seen.add(found.document.text)
+            seen.add(words)
         shown, context, total = packing.finish()
         omissions += [_omission(*left, TOO_LARGE) for left in packing.dropped]
         if not shown and not omissions:
@@ -417,10 +360,3 @@ def _cut(found: ScoredDocument, end: int) -> ScoredDocument:
 
 def _omission(found: ScoredDocument, tokens: int, reason: str) -> Omission:
     return Omission("document", found.document.id or found.document.source, tokens, reason, found.score_parts)
-
-
-def check_max_tokens(value: int) -> int:
-    """Return `value` if it is a number of tokens."""
-    if type(value) is not int or value < 0:
-        raise InvalidInputError("max_tokens", value, "0 tokens or more")
-    return value

@@ -11,7 +11,7 @@ from typing import Any
 
 from arc_common.concurrency import Workers, async_form, started
 from arc_common.documents import ScoredDocument, checked_documents, checked_items
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import Filter
 from arc_common.messages import Message
 from arc_common.observability import Observer, SilentObserver, timed
@@ -20,12 +20,11 @@ from arc_common.rag.context_builder import (
     ContextBuilder,
     NotingRetriever,
     RagContext,
-    check_max_tokens,
     checked_queries,
     found_by,
     in_order,
 )
-from arc_common.rerankers.base import check_top_k, reranked
+from arc_common.rerankers.base import reranked
 from arc_common.retrieval.fusion import deduplicated, score_fusion
 from arc_common.retrieval.index import SearchResult
 
@@ -46,7 +45,7 @@ class RagQuery:
         query: The question.
         filters: Restricts documents by their metadata; passed to the sources unchanged.
         top_k: The most documents retrieved.
-        rerank: Whether the documents are re-ranked.
+        rerank: Re-rank the documents.
         history: The conversation before the question, oldest first.
         rerank_top_k: The most documents that the reranker keeps; `None` uses the pipeline's number.
     """
@@ -61,9 +60,9 @@ class RagQuery:
     def __post_init__(self) -> None:
         if not isinstance(self.query, str):
             raise InvalidInputError("query", self.query, "text")
-        check_top_k(self.top_k)
-        if self.rerank_top_k is not None and (type(self.rerank_top_k) is not int or self.rerank_top_k < 1):
-            raise InvalidInputError("rerank_top_k", self.rerank_top_k, "1 or more, or None")
+        check_whole("top_k", self.top_k)
+        if self.rerank_top_k is not None:
+            check_whole("rerank_top_k", self.rerank_top_k)
 
 
 class RagPipeline:
@@ -117,8 +116,6 @@ class RagPipeline:
             raise InvalidInputError("builder", builder, "a ContextBuilder")
         if reranker is not None and not isinstance(reranker, Reranker):
             raise InvalidInputError("reranker", reranker, "a Reranker, or None")
-        if type(rerank_top_k) is not int or rerank_top_k < 1:
-            raise InvalidInputError("rerank_top_k", rerank_top_k, "1 or more")
         if not callable(fusion):
             raise InvalidInputError("fusion", fusion, "a function: from rankings by name to one")
         if similarity_threshold is not None and not (
@@ -130,7 +127,7 @@ class RagPipeline:
             checked_items("transformers", transformers, QueryTransformer, expected="QueryTransformers")
         )
         self._reranker = reranker
-        self._rerank_top_k = rerank_top_k
+        self._rerank_top_k = check_whole("rerank_top_k", rerank_top_k)
         self._fusion = fusion
         self._threshold = similarity_threshold
         self._timeout = timeout_seconds
@@ -149,7 +146,7 @@ class RagPipeline:
         """
         asked = query if isinstance(query, RagQuery) else RagQuery(query)
         if max_tokens is not None:
-            check_max_tokens(max_tokens)
+            check_whole("max_tokens", max_tokens, least=0)
         if not asked.query.strip():
             return RagContext.EMPTY
         run = _Run(self._observer)

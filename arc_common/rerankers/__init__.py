@@ -3,9 +3,11 @@
 from arc_common.rerankers.base import RerankerChain
 from arc_common.rerankers.bm25 import BM25Reranker, TermStatistics
 from arc_common.rerankers.mmr import DiversityReranker, jaccard_mmr, query_mmr, vector_mmr
+from arc_common.rerankers.registry import RERANKERS
 from arc_common.rerankers.score import KeywordWeightedReranker, SimpleScoreReranker
 
 __all__ = [
+    "RERANKERS",
     "BM25Reranker",
     "DiversityReranker",
     "KeywordWeightedReranker",

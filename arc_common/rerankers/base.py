@@ -8,8 +8,8 @@ from functools import lru_cache
 from numbers import Real
 from typing import Self
 
-from arc_common.documents import ScoredDocument, checked_documents, checked_items
-from arc_common.exceptions import InvalidInputError
+from arc_common.documents import ScoredDocument, checked_documents
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Reranker
 from arc_common.text import analyze, analyze_query
 
@@ -54,14 +54,7 @@ def checked_request(
     """Return the checked candidates of a reranker's call and the maximum number of documents to return."""
     if not isinstance(query, str):
         raise InvalidInputError("query", query, "text")
-    return checked_documents("documents", documents), usual if top_k is None else check_top_k(top_k)
-
-
-def check_top_k(value: object) -> int:
-    """Return `value` if it is a whole number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInputError("top_k", value, "1 or more")
-    return value
+    return checked_documents("documents", documents), usual if top_k is None else check_whole("top_k", top_k)
 
 
 def check_min_score(value: float | None) -> float | None:
@@ -85,28 +78,21 @@ def _is_number(value: object) -> bool:
 class RerankerChain:
     """Runs rerankers in sequence, each on the result of the one before.
 
-    - Only the last reranker truncates to its number of documents; `depths` limits the others where a later step is
-      costly.
+    - Only the last reranker truncates to its number of documents.
     - Thresholds apply at every step; once no document is left, the remaining steps are skipped.
     - A step that returns anything other than documents raises an error.
 
     Args:
         rerankers: The rerankers, at least one, in order.
-        depths: The most documents that each step but the last returns; unlimited if `None`.
 
     Raises:
-        InvalidInputError: `rerankers` is empty or holds something else, or `depths` does not match it.
+        InvalidInputError: `rerankers` is empty or holds something else.
     """
 
-    def __init__(self, rerankers: Sequence[Reranker], *, depths: Sequence[int] | None = None) -> None:
+    def __init__(self, rerankers: Sequence[Reranker]) -> None:
         self._rerankers = tuple(rerankers) if isinstance(rerankers, Iterable) else ()
         if not self._rerankers or not all(isinstance(reranker, Reranker) for reranker in self._rerankers):
             raise InvalidInputError("rerankers", rerankers, "rerankers, at least one")
-        expected = f"{len(self._rerankers) - 1} numbers: one for each but the last"
-        given = None if depths is None else checked_items("depths", depths, int, expected=expected)
-        if given is not None and len(given) != len(self._rerankers) - 1:
-            raise InvalidInputError("depths", depths, expected)
-        self._depths = None if given is None else tuple(map(check_top_k, given))
 
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
@@ -114,11 +100,10 @@ class RerankerChain:
         """Return the last reranker's result, best first (see `Reranker`)."""
         left, _ = checked_request(query, documents, top_k, usual=DEFAULT_TOP_K)
         *before, last = self._rerankers
-        for step, reranker in enumerate(before):
+        for reranker in before:
             if not left:
                 return []
-            depth = len(left) if self._depths is None else self._depths[step]
-            left = checked_documents("reranked", reranker.rerank(query, left, top_k=depth))
+            left = checked_documents("reranked", reranker.rerank(query, left, top_k=len(left)))
         return checked_documents("reranked", last.rerank(query, left, top_k=top_k)) if left else []
 
 

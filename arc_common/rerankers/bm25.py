@@ -8,14 +8,13 @@ from inspect import getattr_static
 from typing import Protocol
 
 from arc_common.documents import ScoredDocument, checked_items, finite_score
-from arc_common.exceptions import InvalidInputError
-from arc_common.protocols.search_index import LexicalCandidates
+from arc_common.exceptions import InvalidInputError, check_whole
+from arc_common.protocols.search_index import Candidates
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
     Analyses,
     best_first,
     check_min_score,
-    check_top_k,
     checked_request,
     query_terms,
     rescored,
@@ -91,7 +90,7 @@ class BM25Reranker:
     ) -> None:
         self._statistics = _checked_statistics(statistics)
         self._analyses = Analyses()
-        self.top_k = check_top_k(top_k)
+        self.top_k = check_whole("top_k", top_k)
         self.min_score = check_min_score(min_score)
 
     def rerank(
@@ -137,7 +136,7 @@ def bm25_scores(
         # Counts may be out of date: a scope has at least its candidates, and N >= df keeps every idf above zero.
         count = math.ceil(max(_checked_count("document_count", statistics.document_count), count, texts_with.max()))
         total = mean * count
-    candidates = LexicalCandidates(tuple(map(str, range(len(texts)))), frequencies, lengths, texts_with, count, total)
+    candidates = Candidates(tuple(map(str, range(len(texts)))), frequencies, lengths, texts_with, count, total)
     scores: list[float] = _BM25.scores(candidates, [1.0] * len(terms)).tolist()
     return scores
 

@@ -1,17 +1,16 @@
 """DiversityReranker: maximal marginal relevance (Carbonell & Goldstein 1998), in time linear in the candidates."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from arc_common.documents import ScoredDocument
-from arc_common.exceptions import InvalidInputError
+from arc_common.documents import ScoredDocument, cosines
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
     Analyses,
     check_min_score,
     check_share,
-    check_top_k,
     checked_request,
     min_max,
     query_terms,
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Similarities: TypeAlias = Callable[[int], NDArray[np.floating]]
-
-
-_LEAST_SQUARE = {4: 1e-24, 8: 1e-276}
-"""The least square computed at full precision, by the size of a number in bytes."""
 
 
 def vector_mmr(
@@ -45,17 +40,21 @@ def vector_mmr(
     Raises:
         InvalidInputError: Vectors differ in dimension, or a number is not finite.
     """
-    cosines = _Cosines(vectors)
-    return _taken(_gains(relevance, len(cosines.rows), top_k, trade_off), cosines.to_row, top_k, 1 - trade_off)
+    units = _units("vectors", vectors)
+    gains = _gains(relevance, len(units), top_k, trade_off)
+    return _taken(gains, lambda place: cosines(units, units[place]), top_k, 1 - trade_off)
 
 
 def query_mmr(
     query_vector: "ArrayLike", vectors: "ArrayLike | Sequence[ArrayLike]", *, top_k: int, trade_off: float = 0.5
 ) -> list[tuple[int, float]]:
     """Select documents as `vector_mmr` does, with the cosine to the query's vector as relevance."""
-    cosines = _Cosines(vectors)
-    relevance = cosines.to_query(query_vector) if len(cosines.rows) else ()
-    return _taken(_gains(relevance, len(cosines.rows), top_k, trade_off), cosines.to_row, top_k, 1 - trade_off)
+    units = _units("vectors", vectors)
+    asked = _units("query_vector", [query_vector])
+    if len(units) and asked.shape[1] != units.shape[1]:
+        raise InvalidInputError("query_vector", query_vector, f"{units.shape[1]} numbers")
+    relevance = cosines(units, asked[0]) if len(units) else ()
+    return vector_mmr(relevance, units, top_k=top_k, trade_off=trade_off)
 
 
 def jaccard_mmr(
@@ -82,7 +81,7 @@ def _gains(relevance: "ArrayLike", count: int, top_k: int, trade_off: float) -> 
     """Return each candidate's gain before any is taken, after checking all values."""
     import numpy as np  # noqa: PLC0415
 
-    check_top_k(top_k)
+    check_whole("top_k", top_k)
     check_share("trade_off", trade_off)
     try:
         numbers = np.asarray(relevance, dtype=np.float64).reshape(-1)
@@ -115,78 +114,22 @@ def _taken(
     return taken
 
 
-class _Cosines:
-    """Compares vectors of any length with each other and with a query, without copying an array."""
-
-    def __init__(self, vectors: "ArrayLike | Sequence[ArrayLike]") -> None:
-        import numpy as np  # noqa: PLC0415
-
-        rows = _as_floats("vectors", vectors)
-        rows = rows.reshape(0, 0) if rows.shape == (0,) else rows
-        if rows.ndim != 2:
-            raise InvalidInputError("vectors", vectors, "one vector for each document")
-        self.rows, self._scale = _with_scale(rows)
-        if not np.isfinite(self._scale).all():
-            raise InvalidInputError("vectors", vectors, "finite numbers")
-
-    def to_row(self, place: int) -> "NDArray[np.floating]":
-        """Return the cosine of each vector and the vector at `place`."""
-        return self._cosines(self.rows[place] * self._scale[place])
-
-    def to_query(self, query: "ArrayLike") -> "NDArray[np.floating]":
-        """Return the cosine of each vector and the query's vector."""
-        import numpy as np  # noqa: PLC0415
-
-        vector, scale = _with_scale(_as_floats("query_vector", query, self.rows.dtype).reshape(1, -1))
-        if vector.shape[1] != self.rows.shape[1] or not np.isfinite(scale).all():
-            raise InvalidInputError("query_vector", query, f"{self.rows.shape[1]} finite numbers")
-        return self._cosines(vector[0] * scale)
-
-    def _cosines(self, unit: "NDArray[np.floating]") -> "NDArray[np.floating]":
-        cosines: NDArray[np.floating] = _products(unit, self.rows) * self._scale
-        return cosines
-
-
-def _products(vectors: "NDArray[np.floating]", rows: "NDArray[np.floating]") -> "NDArray[np.floating]":
-    """Return each row's dot product, summed in an order that no other row changes (`rows @ vector` would)."""
+def _units(field: str, vectors: "ArrayLike | Sequence[ArrayLike]") -> "NDArray[np.float64]":
+    """Return the vectors, one for each document, at length 1; a zero vector stays as it is."""
     import numpy as np  # noqa: PLC0415
 
-    if hasattr(np, "vecdot"):  # numpy 2
-        products: NDArray[np.floating] = np.vecdot(vectors, rows)
-    else:
-        products = (vectors[..., None, :] @ rows[..., None])[..., 0, 0]
-    return products
-
-
-def _with_scale(rows: "NDArray[np.floating]") -> "tuple[NDArray[np.floating], NDArray[np.floating]]":
-    """Return the rows (tiny ones enlarged) and each one's factor to length 1: 0 for zero, NaN for infinite ones."""
-    import numpy as np  # noqa: PLC0415
-
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        squares = _products(rows, rows)
-        if len(rows) and _LEAST_SQUARE[rows.itemsize] <= squares.min() and squares.max() < np.inf:
-            return rows, 1 / np.sqrt(squares)
-        small = np.flatnonzero(squares < _LEAST_SQUARE[rows.itemsize])
-        if rows[small].any():
-            rows = rows.copy()
-            rows[small] = np.ldexp(rows[small], -np.frexp(np.abs(rows[small]).max(axis=1, keepdims=True))[1])
-            squares[small] = _products(rows[small], rows[small])
-        squares[squares == np.inf] = np.nan
-        return rows, np.divide(1, np.sqrt(squares), out=squares, where=squares != 0)
-
-
-def _as_floats(
-    field: str, vectors: "ArrayLike | Sequence[ArrayLike]", dtype: "np.dtype[Any] | None" = None
-) -> "NDArray[np.floating]":
-    import numpy as np  # noqa: PLC0415
-
-    if dtype is None:
-        dtype = np.dtype(np.float64 if getattr(vectors, "dtype", None) == np.float64 else np.float32)
     try:
-        with np.errstate(over="ignore"):  # overflowing values become infinite and are reported as such
-            return np.asarray(vectors, dtype=dtype, order="C")
+        rows = np.array(vectors, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(field, vectors, "numbers, as many for each document") from error
+    rows = rows.reshape(0, 0) if rows.shape == (0,) else rows
+    if rows.ndim != 2 or not np.isfinite(rows).all():
+        raise InvalidInputError(field, vectors, "finite numbers, one vector for each document")
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+    np.divide(rows, largest, out=rows, where=largest > 0)  # so that no square is too large or too small
+    lengths = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    np.divide(rows, lengths, out=rows, where=lengths > 0)
+    return rows
 
 
 class DiversityReranker:
@@ -221,7 +164,7 @@ class DiversityReranker:
         min_score: float | None = None,
     ) -> None:
         self.trade_off = check_share("trade_off", trade_off)
-        self.top_k = check_top_k(top_k)
+        self.top_k = check_whole("top_k", top_k)
         self.min_score = check_min_score(min_score)
         if embedder is not None and not isinstance(embedder, Embedder):
             raise InvalidInputError("embedder", embedder, "an Embedder: a name, and embed(texts)")

@@ -1,4 +1,4 @@
-"""The rerankers that `settings.rag.reranker` can name. A new one is one file, one line here, and its name there."""
+"""The rerankers that `settings.rag.reranker` can name. A new one is one file and one line here."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING

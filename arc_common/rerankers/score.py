@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from arc_common.documents import ScoredDocument
+from arc_common.exceptions import check_whole
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
     Analyses,
     best_first,
     check_min_score,
     check_share,
-    check_top_k,
     checked_request,
     min_max,
     query_terms,
@@ -31,7 +31,7 @@ class SimpleScoreReranker:
     """
 
     def __init__(self, *, top_k: int = DEFAULT_TOP_K, min_score: float | None = None) -> None:
-        self.top_k = check_top_k(top_k)
+        self.top_k = check_whole("top_k", top_k)
         self.min_score = check_min_score(min_score)
 
     def rerank(
@@ -62,7 +62,7 @@ class KeywordWeightedReranker:
 
     def __init__(self, *, weight: float = 0.3, top_k: int = DEFAULT_TOP_K, min_score: float | None = None) -> None:
         self.weight = check_share("weight", weight)
-        self.top_k = check_top_k(top_k)
+        self.top_k = check_whole("top_k", top_k)
         self.min_score = check_min_score(min_score)
         self._analyses = Analyses()
 

@@ -4,12 +4,13 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rapidfuzz import fuzz, process
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.protocols.search_index import LexicalCandidates
+from arc_common.protocols.search_index import Candidates
 from arc_common.text import Alternative, alternatives, analyze, analyze_query, is_general
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class BM25:
             if not (isinstance(value, int | float) and 0 <= value <= most):
                 raise InvalidInputError(name, value, f"a number from 0 to {most}")
 
-    def scores(self, candidates: LexicalCandidates, weights: Sequence[float]) -> "NDArray[np.float64]":
+    def scores(self, candidates: Candidates, weights: Sequence[float]) -> "NDArray[np.float64]":
         """Return each candidate's score as float64 of shape (n,), above zero if a term occurs in it.
 
         A candidate's score depends only on its own row and the statistics, not on the other candidates.
@@ -52,7 +53,7 @@ class BM25:
             total += weight * scores
         return total
 
-    def term_scores(self, candidates: LexicalCandidates) -> "list[NDArray[np.float64]]":
+    def term_scores(self, candidates: Candidates) -> "list[NDArray[np.float64]]":
         """Return, for each term alone with weight 1, the candidates' scores as float64 of shape (n,)."""
         mean = candidates.total_length / candidates.count if candidates.count else 0.0
         norms = self.norms(candidates.lengths, mean=mean)
@@ -62,7 +63,7 @@ class BM25:
             for rarity, frequencies in zip(idf.tolist(), candidates.frequencies.T, strict=True)
         ]
 
-    def full_score(self, candidates: LexicalCandidates, weights: Sequence[float]) -> float:
+    def full_score(self, candidates: Candidates, weights: Sequence[float]) -> float:
         """Return the score of a text of mean length with each weighted term once, including terms no candidate has."""
         idf = self.idf(candidates.document_frequencies, candidates.count)
         return math.fsum(weight * rarity for weight, rarity in zip(weights, idf.tolist(), strict=True)) / (1 + self.k1)
@@ -126,6 +127,7 @@ class QueryTerms:
     alternatives: Likely
 
     @classmethod
+    @lru_cache(maxsize=64)  # a turn asks one question of messages, facts and artifacts
     def of(cls, question: str, *, kin: bool = True) -> "QueryTerms":
         """Parse a question, with alternatives for its words if `kin` is true."""
         about = _SPEAKERS.sub(" ", question)
@@ -150,7 +152,7 @@ class QueryTerms:
         return found
 
     def scores(
-        self, found: LexicalCandidates, columns: Sequence[str], likely: Likely
+        self, found: Candidates, columns: Sequence[str], likely: Likely
     ) -> "tuple[NDArray[np.float64], NDArray[np.bool_]]":
         """Return each candidate's score and whether it contains more than stop words; `columns` are its terms.
 
@@ -179,7 +181,7 @@ class QueryTerms:
             matches |= best[0] > 0
         return scores, matches
 
-    def ideal(self, found: LexicalCandidates, columns: Sequence[str]) -> float:
+    def ideal(self, found: Candidates, columns: Sequence[str]) -> float:
         """Return the score of a text that has each term once or twice; an absent term counts as if one text had it.
 
         It makes the scores of two indexes comparable, since the best texts of an index may be good or poor.
@@ -196,7 +198,7 @@ def terms_of(likely: Likely) -> Iterable[str]:
 
 
 def _scores_by_terms(
-    found: LexicalCandidates, columns: Sequence[str], likely: Likely
+    found: Candidates, columns: Sequence[str], likely: Likely
 ) -> "dict[tuple[str, ...], NDArray[np.float64]]":
     """Score the candidates by each term and by each alternative of several terms whose terms are all known."""
     import numpy as np  # noqa: PLC0415 - see above

@@ -17,11 +17,12 @@ from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import Embedder
 from arc_common.protocols.search_index import (
     KINDS,
+    Candidates,
     EntryKind,
     IndexEntry,
+    IndexQuery,
     IndexReader,
     IndexStore,
-    LexicalCandidates,
     Scope,
     unit_vector,
 )
@@ -264,7 +265,7 @@ class HybridIndex:
         entries = [entry for _, own in parts for entry in own]
         embedder = self._embedder
         brings_vectors = any(entry.vector is not None for entry in entries)
-        stored = self._store.embedding(self._scope, self._kind) if embedder or brings_vectors else None
+        stored = self._embedding() if embedder or brings_vectors else None
         embedding = one_embedding(entries, stored)
         if embedder is not None and not embedder.accepts(embedding):
             embedder = None
@@ -295,7 +296,7 @@ class HybridIndex:
         """
         embedder = self._embedder
         if embedder is not None:  # the store would refuse another embedder's vectors only after they are paid for
-            embedder.check(self._store.embedding(self._scope, self._kind))
+            embedder.check(self._embedding())
         done, after, limit = 0, None, self._batch_size
         while embedder is not None and (
             page := self._store.scan(self._scope, self._kind, unembedded=True, after=after, limit=limit)
@@ -303,7 +304,7 @@ class HybridIndex:
             after = page[-1].id
             page, works = embedder.of_entries(page)
             ready = [entry for entry in page if entry.vector is not None]
-            done += self._store.attach(self._scope, self._kind, ready)
+            done += self._store.put(self._scope, self._kind, ready, only_vectors=True)
             embedder = embedder if works else None
         return done
 
@@ -312,7 +313,7 @@ class HybridIndex:
 
         Until it has finished, texts without a vector are found by words only.
         """
-        self._store.detach(self._scope, self._kind)
+        self._store.remove(self._scope, self._kind, None, only_vectors=True)
         return self.embed_pending()
 
     def delete(self, ids: Collection[str]) -> int:
@@ -323,9 +324,9 @@ class HybridIndex:
         """Return the stored texts with these ids, in the order of the ids."""
         return [document_of(entry) for entry in self._store.fetch(self._scope, self._kind, checked_ids(ids))]
 
-    def count(self, *, filters: Mapping[str, Any] | Filter | None = None) -> int:
-        """Return the number of texts whose metadata match `filters`."""
-        return self._store.count(self._scope, self._kind, filters=parse_filter(filters))
+    def count(self) -> int:
+        """Return the number of texts."""
+        return self._statistics(()).count
 
     @property
     def document_count(self) -> int:
@@ -345,7 +346,8 @@ class HybridIndex:
 
     def vectors(self, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
         """Return the vectors of the texts with these ids, by id, omitting texts without one."""
-        return self._store.vectors(self._scope, self._kind, checked_ids(ids))
+        found = self._reader.fetch(self._scope, self._kind, checked_ids(ids), vectors=True)
+        return {entry.id: entry.vector for entry in found if entry.vector is not None}
 
     def search(
         self,
@@ -371,6 +373,7 @@ class HybridIndex:
         mode: SearchMode = "hybrid",
         vector: Sequence[float] | None = None,
         cosines: bool = False,
+        found: Candidates | None = None,
     ) -> SearchResult:
         """Return the texts that answer a query best, best first; ties go to the smaller id.
 
@@ -386,6 +389,7 @@ class HybridIndex:
                 "dense" searches by words, unless there is a threshold, which words can't meet.
             vector: The query's vector, if known; the embedder is then not called.
             cosines: Whether to add the score part "vector" to all texts that have a vector, not only to the nearest.
+            found: The candidates for `asking(query)` if they have been read already.
 
         Raises:
             InvalidInputError: An argument is invalid, or `vector` can't be compared with the stored vectors.
@@ -398,11 +402,13 @@ class HybridIndex:
         if not query.strip() and vector is None:
             return SearchResult()
         asks_vectors = mode != "lexical" and (vector is not None or self._embedder is not None)
-        stored = self._reader.embedding(self._scope, self._kind) if asks_vectors else None
+        limit = max(_CANDIDATES, top_k)
+        terms = self._terms(query)
+        if found is None:
+            found = self._candidates({} if mode == "dense" else terms, asked, limit)
+        stored = found.embedding if asks_vectors else None
         if vector is not None and self._embedder is not None:
             self._embedder.check(stored)
-        limit = max(_CANDIDATES, top_k)
-        nearest = top_k if mode == "dense" else limit
         rankings: dict[str, Ranking] = {}
         notes: list[str] = []
         wanted = None if vector is None else unit_vector("vector", vector)
@@ -415,11 +421,13 @@ class HybridIndex:
                     why = _BY_WORDS_ONLY if comparable else _OTHER_EMBEDDER
                     notes.append(_NO_THRESHOLD_MET if mode == "dense" and threshold is not None else why)
             if wanted is not None:
-                where = self._scope, self._kind
-                near = dict(self._reader.dense(*where, wanted, embedder=stored[0], filters=asked, limit=nearest))
+                nearest = top_k if mode == "dense" else limit
+                near = self._near(IndexQuery(*self._place, {}, wanted, stored[0], asked, limit=nearest))
                 rankings["vector"] = self._nearest(near, threshold)
         if mode != "dense" or (notes and threshold is None):
-            words, answered = self._matching(query, asked, limit)
+            if mode == "dense":
+                found = self._candidates(terms, asked, limit)
+            words, answered = self._matching(found, list(terms.values()), limit)
             rankings["bm25"] = words
             if near and words.weight:
                 vectors = rankings["vector"]
@@ -447,39 +455,54 @@ class HybridIndex:
         - Embedder, weights and formula are this index's. Where vectors are from another embedder, only words are used.
         - The arguments are those of `find`; `top_k` limits all results together. The first result holds the notes.
         """
-        parts = [(index._reader, index._scope) for index in (self, *others)]  # noqa: SLF001 - its class
+        scopes = [index._scope for index in (self, *others)]  # noqa: SLF001 - its class
         own = self._embedder
-        stored = [reader.embedding(scope, self._kind) for reader, scope in parts] if own else []
-        known = [one for one in stored if one is not None]
-        used = next((one for one in known if own and one[0] == own.name), known[0] if known else None)
         joint = copy(self)
-        embedded = frozenset(place for place, one in enumerate(stored) if one == used)
-        joint._reader = MultiScopeReader(parts, used, embedded)  # noqa: SLF001 - its class
+        joint._reader = MultiScopeReader(self._store, scopes, own.name if own else None)  # noqa: SLF001 - its class
         found = joint.find(query, top_k=top_k, filters=filters, cosines=cosines)
-        if own is not None and used is not None and used[0] == own.name and any(one != used for one in known):
-            found = replace(found, notes=(*found.notes, _OTHER_EMBEDDER))
+        if own is not None:
+            known = self._store.candidates(*(IndexQuery(scope, self._kind) for scope in scopes))
+            if len({one.embedding for one in known if one.embedding}) > 1 and _OTHER_EMBEDDER not in found.notes:
+                found = replace(found, notes=(*found.notes, _OTHER_EMBEDDER))
         documents: list[list[ScoredDocument]] = [[] for _ in (self, *others)]
         for one in found.documents:
             place, entry_id = MultiScopeReader.apart(one.document.id or "")
             documents[place].append(replace(one, document=replace(one.document, id=entry_id)))
         return [SearchResult(tuple(own), found.notes if not place else ()) for place, own in enumerate(documents)]
 
-    def _statistics(self, terms: Sequence[str]) -> LexicalCandidates:
-        """Return the statistics of scope and kind, without candidates."""
-        different = dict.fromkeys(terms, 1.0)
-        return self._store.lexical(self._scope, self._kind, different, ids=(), limit=0)
+    def asking(self, query: str, *, top_k: int = 10, filters: Filter | None = None) -> IndexQuery:
+        """Return what to ask the store for a query, by words."""
+        return IndexQuery(*self._place, self._terms(query), filters=filters, limit=max(_CANDIDATES, top_k))
 
-    def _matching(self, query: str, filters: Filter | None, limit: int) -> tuple[Ranking, float]:
-        """Return the ranking by words and the share of the query that its best text answers."""
+    @property
+    def _place(self) -> tuple[Scope, EntryKind]:
+        return self._scope, self._kind
+
+    def _statistics(self, terms: Sequence[str]) -> Candidates:
+        """Return the statistics of scope and kind, without candidates."""
+        return self._store.candidates(IndexQuery(*self._place, dict.fromkeys(terms, 1.0)))[0]
+
+    def _embedding(self) -> tuple[str, int] | None:
+        return self._statistics(()).embedding
+
+    def _candidates(self, terms: Mapping[str, float], filters: Filter | None, limit: int) -> Candidates:
+        return self._reader.candidates(IndexQuery(*self._place, terms, filters=filters, limit=limit))[0]
+
+    def _near(self, query: IndexQuery) -> dict[str, float]:
+        return dict(self._reader.candidates(query)[0].near)
+
+    def _terms(self, query: str) -> dict[str, float]:
+        """Return the weighted terms to search for."""
         terms = dict.fromkeys(analyze_query(query, drop_stop_words=self._drop_stop_words), 1.0)
         if self._kind == "document":
             terms |= {one: _CHARACTER for one in han_characters(" ".join(terms)) if one not in terms}
-        terms = dict(islice(terms.items(), _MAX_TERMS))
+        return dict(islice(terms.items(), _MAX_TERMS))
+
+    def _matching(self, found: Candidates, weights: Sequence[float], limit: int) -> tuple[Ranking, float]:
+        """Return the ranking by words and the share of the query that its best text answers."""
         weight = self._weights["bm25"]
-        if not terms:
+        if not weights or not found.ids:
             return Ranking({}, weight=weight), 0.0
-        found = self._reader.lexical(self._scope, self._kind, terms, filters=filters, limit=limit)
-        weights = list(terms.values())
         scores = self._bm25.scores(found, weights)
         best = {found.ids[place]: float(scores[place]) for place in best_places(found.ids, scores, limit)}
         if not best:
@@ -522,7 +545,7 @@ class HybridIndex:
         best = {entry_id: scores[entry_id] for entry_id in _best(scores, limit)}
         compared = list(islice(best, _CANDIDATES))
         trust = min(1.0, parts["vector"].weight / parts["bm25"].weight)
-        return lifted(best, self._reader.vectors(self._scope, self._kind, compared), trust=trust)
+        return lifted(best, self.vectors(compared), trust=trust)
 
     def _with_cosines(
         self, documents: list[ScoredDocument], vector: "NDArray[np.float32]", *, embedder: str
@@ -531,8 +554,8 @@ class HybridIndex:
         missing = [found.document.id or "" for found in documents if "vector" not in found.score_parts]
         if not missing:
             return documents
-        where = self._scope, self._kind
-        near = dict(self._reader.dense(*where, vector, embedder=embedder, ids=missing, limit=len(missing), exact=True))
+        asked = IndexQuery(*self._place, {}, vector, embedder, ids=missing, limit=len(missing), exact=True)
+        near = self._near(asked)
         return [
             replace(found, score_parts={**found.score_parts, "vector": near[found.document.id]})
             if found.document.id in near

@@ -1,13 +1,12 @@
 """Reads several scopes of an index as if they were one."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from arc_common.documents import best_places
-from arc_common.filters import Filter
-from arc_common.protocols.search_index import EntryKind, IndexEntry, IndexReader, LexicalCandidates, Scope
+from arc_common.protocols.search_index import Candidates, EntryKind, IndexEntry, IndexQuery, IndexReader, Scope
 from arc_common.retrieval.bm25 import inverse_document_frequencies
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
@@ -22,18 +21,18 @@ scopes of thousands of texts with their own words, .05, .1, .2 and .3 each kept 
 
 @dataclass(frozen=True, slots=True)
 class MultiScopeReader:
-    """An `IndexReader` that reads several scopes as if they were one, with the statistics of all of them.
+    """An `IndexReader` that reads several scopes of a store as if they were one, with the statistics of all of them.
 
     - An entry's joint id consists of its scope's position and its own id (see `apart`).
     - If a scope has more candidates than wanted, the best by the idf of all scopes are chosen: a term that is common in
       one user's notes may be rare in the others'.
-    - The scope passed to a method is ignored in favour of the scopes in `parts`.
-    - Vectors are read from the `embedded` scopes only, whose embedder and dimension are `stored`.
+    - The scope of a query is ignored in favour of `scopes`.
+    - Vectors of the embedder and dimension that come first are read: those of `embedder` if a scope has any.
     """
 
-    parts: Sequence[tuple[IndexReader, Scope]]
-    stored: tuple[str, int] | None = None
-    embedded: frozenset[int] = frozenset()
+    store: IndexReader
+    scopes: Sequence[Scope]
+    embedder: str | None = None
 
     @staticmethod
     def apart(joint_id: str) -> tuple[int, str]:
@@ -41,104 +40,87 @@ class MultiScopeReader:
         place, _, entry_id = joint_id.partition(" ")
         return int(place), entry_id
 
-    def embedding(self, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:  # noqa: ARG002 - the protocol's
+    def candidates(self, *queries: IndexQuery) -> list[Candidates]:
         """See `IndexReader`."""
-        return self.stored
+        return [self._joint(query) for query in queries]
 
-    def lexical(
+    def fetch(
         self,
         scope: Scope,  # noqa: ARG002 - the protocol's
         kind: EntryKind,
-        terms: Mapping[str, float],
+        ids: Sequence[str],
         *,
-        filters: Filter | None = None,
-        ids: Collection[str] | None = None,
-        limit: int,
-    ) -> LexicalCandidates:
+        vectors: bool = False,
+    ) -> list[IndexEntry]:
         """See `IndexReader`."""
+        entries = {
+            f"{place} {entry.id}": entry
+            for place, own in enumerate(self._named(ids))
+            if own
+            for entry in self.store.fetch(self.scopes[place], kind, own, vectors=vectors)
+        }
+        return [_under(one, entries[one]) for one in ids if one in entries]
+
+    def _joint(self, query: IndexQuery) -> Candidates:
         import numpy as np  # noqa: PLC0415 - see above
 
-        named = self._named(ids)
-
-        def of_part(place: int, weights: Mapping[str, float]) -> LexicalCandidates:
-            reader, own = self.parts[place]
-            chosen = None if ids is None else named[place]
-            return reader.lexical(own, kind, weights, filters=filters, ids=chosen, limit=limit)
-
-        found = [of_part(place, terms) for place in range(len(self.parts))]
+        named = None if query.ids is None else self._named(list(query.ids))
+        own = [
+            replace(query, scope=scope, vector=None, ids=None if named is None else named[place])
+            for place, scope in enumerate(self.scopes)
+        ]
+        found = self.store.candidates(*own)
         count, total_length = sum(part.count for part in found), sum(part.total_length for part in found)
         frequencies = np.sum([part.document_frequencies for part in found], axis=0)
         rarity = inverse_document_frequencies(frequencies, count)
+        anew = {}
         for place, part in enumerate(found):
-            if limit and len(part.ids) >= limit:
-                own = inverse_document_frequencies(part.document_frequencies, part.count)
+            if query.limit and len(part.ids) >= query.limit:
+                alone = inverse_document_frequencies(part.document_frequencies, part.count)
                 occurs = part.document_frequencies > 0
-                if _differ(own[occurs], rarity[occurs]):
-                    weights = zip(terms.items(), (rarity / own).tolist(), strict=True)
-                    found[place] = of_part(place, {term: weight * rise for (term, weight), rise in weights})
-        return LexicalCandidates(
+                if _differ(alone[occurs], rarity[occurs]):
+                    weights = zip(query.terms.items(), (rarity / alone).tolist(), strict=True)
+                    anew[place] = replace(own[place], terms={term: weight * rise for (term, weight), rise in weights})
+        if anew:
+            for place, part in zip(anew, self.store.candidates(*anew.values()), strict=True):
+                found[place] = part
+        embedding = self._embedding(found)
+        return Candidates(
             ids=tuple(f"{place} {one}" for place, part in enumerate(found) for one in part.ids),
             frequencies=np.concatenate([part.frequencies for part in found]),
             lengths=np.concatenate([part.lengths for part in found]),
             document_frequencies=frequencies,
             count=count,
             total_length=total_length,
+            embedding=embedding,
+            near=self._near(query, own, [part.embedding == embedding for part in found]),
         )
 
-    def dense(
-        self,
-        scope: Scope,  # noqa: ARG002 - the protocol's
-        kind: EntryKind,
-        vector: "NDArray[np.float32]",
-        *,
-        embedder: str,
-        filters: Filter | None = None,
-        ids: Collection[str] | None = None,
-        limit: int,
-        exact: bool = False,
+    def _embedding(self, found: Sequence[Candidates]) -> tuple[str, int] | None:
+        known = [part.embedding for part in found if part.embedding is not None]
+        return next((one for one in known if one[0] == self.embedder), known[0] if known else None)
+
+    def _near(
+        self, query: IndexQuery, own: Sequence[IndexQuery], comparable: Sequence[bool]
     ) -> list[tuple[str, float]]:
-        """See `IndexReader`."""
         import numpy as np  # noqa: PLC0415 - see above
 
-        named = self._named(ids)
-        found: list[tuple[str, float]] = []
-        for place in sorted(self.embedded):
-            reader, own = self.parts[place]
-            chosen = None if ids is None else named[place]
-            near = reader.dense(
-                own, kind, vector, embedder=embedder, filters=filters, ids=chosen, limit=limit, exact=exact
-            )
-            found += [(f"{place} {one}", cosine) for one, cosine in near]
-        best = best_places([one for one, _ in found], np.array([cosine for _, cosine in found]), limit)
+        if query.vector is None:
+            return []
+        places = [place for place, fits in enumerate(comparable) if fits]
+        asked = [replace(own[place], terms={}, vector=query.vector) for place in places]
+        found = [
+            (f"{place} {one}", cosine)
+            for place, part in zip(places, self.store.candidates(*asked), strict=True)
+            for one, cosine in part.near
+        ]
+        best = best_places([one for one, _ in found], np.array([cosine for _, cosine in found]), query.limit)
         return [found[place] for place in best]
 
-    def vectors(
-        self,
-        scope: Scope,  # noqa: ARG002 - the protocol's
-        kind: EntryKind,
-        ids: Collection[str],
-    ) -> "dict[str, NDArray[np.float32]]":
-        """See `IndexReader`."""
-        return {
-            f"{place} {one}": vector
-            for place, named in self._named(ids).items()
-            if place in self.embedded
-            for one, vector in self.parts[place][0].vectors(self.parts[place][1], kind, named).items()
-        }
-
-    def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:  # noqa: ARG002 - as above
-        """See `IndexReader`."""
-        entries = {
-            f"{place} {entry.id}": entry
-            for place, named in self._named(ids).items()
-            for entry in self.parts[place][0].fetch(self.parts[place][1], kind, named)
-        }
-        return [_under(one, entries[one]) for one in ids if one in entries]
-
-    def _named(self, ids: Collection[str] | None) -> dict[int, list[str]]:
+    def _named(self, ids: Sequence[str]) -> list[list[str]]:
         """Group joint ids by scope."""
-        named: dict[int, list[str]] = {place: [] for place in range(len(self.parts))}
-        for one in ids or ():
+        named: list[list[str]] = [[] for _ in self.scopes]
+        for one in ids:
             place, entry_id = self.apart(one)
             named[place].append(entry_id)
         return named

@@ -4,9 +4,10 @@ A number's description begins with its unit ("Tokens: …"). If services that us
 comment at the setting gives the reason for arc's.
 """
 
+import json
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -16,6 +17,7 @@ from pydantic_settings import (
 )
 
 from arc_common.exceptions import ConfigurationError
+from arc_common.memories import MemoryType
 from arc_common.settings.base import (
     PREFIX,
     EnvironmentAlias,
@@ -38,14 +40,14 @@ def _mode_name(value: object) -> object:
     return "in-memory" if name == "memory" else name
 
 
-_Mode: TypeAlias = Annotated[StorageMode | None, BeforeValidator(_mode_name)]
-
-
 class StorageSettings(Group):
     """Storage of conversations."""
 
-    mode: Annotated[_Mode, EnvironmentAlias("CONVERSATION_STORAGE_MODE")] = Field(
-        default=None, description='The store ("memory" is "in-memory"). None: sql with a database_url, else in-memory.'
+    mode: Annotated[StorageMode | None, BeforeValidator(_mode_name), EnvironmentAlias("CONVERSATION_STORAGE_MODE")] = (
+        Field(
+            default=None,
+            description='The store ("memory" is "in-memory"). None: sql with a database_url, else in-memory.',
+        )
     )
     auto_migrate: bool = Field(default=True, description="Create and migrate the tables on first use.")
     pool_size: int = Field(default=16, ge=1, description="Connections: to PostgreSQL, and threads for async calls.")
@@ -60,9 +62,12 @@ class StorageSettings(Group):
         default="full", description="SQLite's synchronous mode: normal may lose the last commits when the power fails."
     )
     secure_delete: bool = Field(default=True, description="Let SQLite overwrite deleted data with zeros.")
+    # 1 GiB holds 700,000 vectors of 384 numbers, of all scopes.
     index_cache_bytes: int = Field(
         default=2**30, ge=0, description="Bytes: of vectors that the index over SQLite keeps in memory."
     )
+    # Comparing 5,000 vectors takes 6 ms, a walk of the graph 1 to 2 ms. With 120 candidates (more for a selective
+    # filter) a walk found 99.3 % of the ten nearest among 100,000 sentences for questions about them, 97 % for others.
     index_graph_from: int = Field(
         default=5_000, ge=1, description="Vectors: more than these are searched by pgvector's HNSW graph."
     )
@@ -284,6 +289,15 @@ class FactSettings(Group):
     )
 
 
+def _parsed(value: object) -> object:
+    """Return what the JSON text of an environment says."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _named_types(types: dict[str, str]) -> dict[str, str]:
+    return {MemoryType(name).value: hint for name, hint in types.items()}
+
+
 class MemorySettings(Group):
     """Long-term memories, across sessions."""
 
@@ -298,6 +312,10 @@ class MemorySettings(Group):
     merge_cosine: float = Field(
         default=0.92, ge=-1, le=1, description="Cosine: similarity above which two memories that agree are merged."
     )
+    types: Annotated[dict[str, str], BeforeValidator(_parsed), AfterValidator(_named_types)] = Field(
+        default={}, description="Types: of memories besides the built-in, by name, described for the model."
+    )
+    instructions: str = Field(default="", description="What a model is told besides arc's own words about memories.")
     max_per_scope: int = Field(default=50, ge=1, description="Memories: that hold in one scope; the weakest leave.")
 
 
@@ -309,11 +327,9 @@ class RecallSettings(Group):
         default="session",
         description="Search this session, or all of the user's; those from before a change of it once they are used.",
     )
-    top_k: int = Field(default=30, ge=1, description="Messages: recalled at most; budget.recalled is the other limit.")
     window_terms: int = Field(
         default=60, ge=0, description="Terms: a message is indexed with neighbours until it has these."
     )
-    diversity: float = Field(default=0.0, ge=0, le=1, description="Share: of diversity in the ranking; 0 is off.")
 
 
 class ArtifactSettings(Group):
@@ -354,9 +370,7 @@ class RagSettings(Group):
         default=None, ge=-1, le=1, description="Cosine: the least of a document. None: any."
     )
     rerank_enabled: bool = Field(default=True, description="Re-rank the retrieved documents.")
-    reranker: Literal["score", "keyword", "bm25", "diversity"] = Field(
-        default="score", description="The default reranker."
-    )
+    reranker: str = Field(default="score", description="The default reranker, from arc_common.rerankers.RERANKERS.")
     rerank_top_k: Annotated[int, EnvironmentAlias("RAG_FINAL_TOP_K")] = Field(
         default=5, ge=1, description="Documents: left by a reranker."
     )
@@ -477,34 +491,22 @@ class ArcSettings(Immutable, BaseSettings):
         return init_settings, EnvironmentSource(settings_cls, dotenv_settings, env_settings)
 
     @property
-    def storage_mode(self) -> StorageMode:
-        """The chosen store: `storage.mode` if set, otherwise sql with a database URL and in-memory without one.
+    def resolved_database_url(self) -> str | None:
+        """The database's full URL, including the password; `None` if no database is used.
 
-        With an explicit `in-memory`, a database URL is ignored. The mode is checked here, not on construction, because
-        an engine may be opened with its own URL.
+        With `storage.mode` "in-memory", a database URL is ignored. The mode is checked here, not on construction,
+        because an engine may be opened with its own URL.
 
         Raises:
-            ConfigurationError: The mode needs a URL that is not set.
+            ConfigurationError: `storage.mode` is "sql", and no URL is set.
         """
-        mode = self.storage.mode
-        if mode is None:
-            return "in-memory" if self.database_url is None else "sql"
-        if mode == "sql" and self.database_url is None:
+        if self.storage.mode == "in-memory" or (self.database_url is None and self.storage.mode is None):
+            return None
+        if self.database_url is None:
             raise ConfigurationError(
                 "storage.mode (ARC_STORAGE__MODE, CONVERSATION_STORAGE_MODE): got 'sql', which needs database_url "
                 "(ARC_DATABASE_URL), and that is not set; set it, or choose 'in-memory'"
             )
-        return mode
-
-    @property
-    def resolved_database_url(self) -> str | None:
-        """The database's full URL, including the password; `None` if no database is used.
-
-        Raises:
-            ConfigurationError: As for `storage_mode`.
-        """
-        if self.storage_mode == "in-memory" or self.database_url is None:
-            return None
         return self.database_url.get_secret_value()
 
 

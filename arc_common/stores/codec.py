@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from secrets import randbits
 from typing import Any
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, Origin, Role, check_identifier, fields_from_plain, is_storable, plain_fields
 from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.search_index import Scope
@@ -52,7 +52,6 @@ def from_body(body: str) -> Any:
 MESSAGE_COLUMNS = ("message_id", "role", "body", "created_at", "seq", "tokens", "counter", "revision")
 """The columns that `stored_from_row` reads, in its order."""
 
-
 CONVERSATION_COLUMNS = (
     *(conversations.c[name] for name in (
         "session_id", "caller_id", "user_id", "account_id", "created_at", "updated_at", "last_message_at",
@@ -60,23 +59,16 @@ CONVERSATION_COLUMNS = (
     *(branches.c[name] for name in ("message_count", "tool_calls_count", "total_tokens")),
     conversations.c.status,
     conversations.c.body,
+    *(branches.c[name] for name in ("head_seq", "remembered_seq")),
 )  # fmt: skip
 """The columns that `conversation_from_row` reads, in its order."""
-
 
 ORIGIN_FORMAT_LENGTH = 32
 """Characters in the name of a foreign format."""
 
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _MICROSECOND = timedelta(microseconds=1)
-
-
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-
-
 _LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 
@@ -131,7 +123,7 @@ def stored_from_row(row: Sequence[Any]) -> StoredMessage:
 
 def conversation_from_row(row: Sequence[Any]) -> Conversation:
     """Read a row of `CONVERSATION_COLUMNS`."""
-    names, (created_at, updated_at, last_at, count, calls, tokens, status, more) = row[:4], row[4:]
+    names, (created_at, updated_at, last_at, count, calls, tokens, status, more, head, read) = row[:4], row[4:]
     return Conversation(
         key=SessionKey(*names),
         created_at=from_microseconds(created_at),
@@ -142,6 +134,8 @@ def conversation_from_row(row: Sequence[Any]) -> Conversation:
         total_tokens=tokens,
         status=status,
         metadata=from_body(more) if more else {},
+        last_seq=head,
+        remembered_seq=read,
     )
 
 
@@ -152,11 +146,7 @@ _KEY_LENGTH = 16
 
 def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
     """Refuse a value that is neither a whole number of at least `least` nor `None`."""
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInputError(field, value, f"a whole number of at least {least}, or None")
-    if value > _END:
+    if value is not None and check_whole(field, value, least=least) > _END:
         raise InvalidInputError(field, value, f"at most {_END}")
 
 
@@ -187,9 +177,7 @@ def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:
     check_identifier("caller_id", caller_id)
     if user_id is not None:
         check_identifier("user_id", user_id)
-    if limit is None:
-        raise InvalidInputError("limit", None, "a whole number of at least 1")
-    checked_limit("limit", limit, least=1)
+    checked_limit("limit", check_whole("limit", limit))
 
 
 def checked_counts(messages: Sequence[CountedMessage]) -> dict[int, dict[str, Any]]:
@@ -202,9 +190,7 @@ def checked_counts(messages: Sequence[CountedMessage]) -> dict[int, dict[str, An
         message = counted.message
         if message.id is None or message.created_at is None:
             raise InvalidInputError("message", message, "an id and a time, which a session gives")
-        if counted.tokens is None:
-            raise InvalidInputError("message.tokens", None, "a whole number")
-        checked_limit("message.tokens", counted.tokens)
+        checked_limit("message.tokens", check_whole("message.tokens", counted.tokens, least=0))
         if len(check_identifier("message.counter", counted.counter)) > _COUNTER_LENGTH:
             raise InvalidInputError("message.counter", counted.counter, f"at most {_COUNTER_LENGTH} characters")
         if roles.setdefault(message.id, message.role) is not message.role:

@@ -3,13 +3,12 @@
 import json
 import math
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, Engine, NullPool, StaticPool, create_engine, event, make_url
+from sqlalchemy import URL, Engine, NullPool, Pool, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from arc_common.concurrency import ForkGate, give_way
@@ -21,15 +20,18 @@ from arc_common.exceptions import (
     scrubbed,
 )
 from arc_common.protocols import SessionKey
+from arc_common.settings import StorageSettings
 from arc_common.stores.codec import MAIN_BRANCH, conversation_key
-from arc_common.stores.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, SqlOptions, Transaction
+from arc_common.stores.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, Transaction
 from arc_common.stores.migrate import ensure_schema
+
+T = TypeVar("T")
 
 _ALLOWED = "sqlite:///file.db, sqlite:// (in memory) or postgresql+psycopg://user:password@host/database"
 _MEMORY_NAMES = (None, "", ":memory:")
 
 
-def connect(url: str | URL | Engine, options: SqlOptions | None = None) -> tuple[Engine, bool]:
+def connect(url: str | URL | Engine, settings: StorageSettings | None = None) -> tuple[Engine, bool]:
     """Return an engine for the address and whether the caller must close it; open no connection."""
     if isinstance(url, Engine):
         _check(url.url, url.dialect.name, url.dialect.driver)
@@ -45,7 +47,7 @@ def connect(url: str | URL | Engine, options: SqlOptions | None = None) -> tuple
     name, _, driver = address.drivername.partition("+")
     _check(address, name, driver or {"sqlite": "pysqlite"}.get(name, driver))
     try:
-        engine = create_engine(address, **_pool(address, options or SqlOptions()))
+        engine = create_engine(address, **_pool(address, settings or StorageSettings()))
     except ImportError as error:
         raise MissingDependencyError("PostgreSQL storage", package="psycopg", extra="postgres") from error
     except (SQLAlchemyError, TypeError, ValueError) as error:
@@ -71,11 +73,6 @@ def _open_sqlite(_dialect: Any, record: Any, arguments: list[Any], options: dict
     return connection
 
 
-def driver_for(engine: Engine, options: SqlOptions) -> Driver:
-    """Return the driver for the engine's database."""
-    return SqliteDriver(engine, options) if engine.dialect.name == "sqlite" else PostgresDriver(engine)
-
-
 def _check(address: URL, name: str, driver: str) -> None:
     if (name, driver) not in (("sqlite", "pysqlite"), ("postgresql", "psycopg")):
         raise ConfigurationError(
@@ -91,29 +88,29 @@ def _shown(address: URL) -> str:
     return hide_password(_whole(address))
 
 
-def _pool(address: URL, options: SqlOptions) -> dict[str, Any]:
+def _pool(address: URL, settings: StorageSettings) -> dict[str, Any]:
     if address.drivername.startswith("sqlite"):
         if address.database in _MEMORY_NAMES or address.query.get("mode") == "memory":
-            return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
-        return {
-            "poolclass": NullPool,
-            "connect_args": {"check_same_thread": False},
-        }  # `SqliteDriver` keeps connections itself
-    pool: dict[str, Any] = {"pool_size": options.pool_size, "max_overflow": 4, "pool_recycle": 1800}
-    pool["pool_timeout"] = options.pool_timeout_seconds
+            pool_class: type[Pool] = StaticPool
+        else:
+            pool_class = NullPool  # `SqliteDriver` keeps connections itself
+        return {"poolclass": pool_class, "connect_args": {"check_same_thread": False}}
+    pool: dict[str, Any] = {"pool_size": settings.pool_size, "max_overflow": 4, "pool_recycle": 1800}
+    pool["pool_timeout"] = settings.pool_timeout_seconds
     if "connect_timeout" not in address.query:  # libpq takes whole seconds
-        pool["connect_args"] = {"connect_timeout": math.ceil(options.connect_timeout_seconds)}
+        pool["connect_args"] = {"connect_timeout": math.ceil(settings.connect_timeout_seconds)}
     return pool
 
 
 class Database:
     """Runs statements; creates or upgrades the tables at first use."""
 
-    def __init__(self, url: str | Engine, *, auto_migrate: bool, options: SqlOptions) -> None:
-        self.options = options
-        self.engine, self._owned = connect(url, options)
-        self._auto_migrate = auto_migrate
-        self._driver = driver_for(self.engine, options)
+    def __init__(self, url: str | Engine, settings: StorageSettings) -> None:
+        self.settings = settings
+        self.engine, self._owned = connect(url, settings)
+        self._driver: Driver = (
+            SqliteDriver(self.engine, settings) if self.dialect == "sqlite" else PostgresDriver(self.engine)
+        )
         self._gate = ForkGate(before=self._driver.before_fork, in_child=self._driver.in_child)
         self._ready = False
         self._preparing = Lock()
@@ -129,39 +126,31 @@ class Database:
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, in one round trip."""
-        with self._operation() as driver:
-            return driver.read(call)
+        return self._operate(lambda driver: driver.read(call))
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Run reading statements on one snapshot, in one round trip; return the rows of each."""
-        with self._operation() as driver:
-            return driver.snapshot(*calls)
+        return self._operate(lambda driver: driver.snapshot(*calls))
 
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement, durable in one round trip; `None` if another writer interfered."""
-        with self._operation() as driver:
-            return driver.write(call)
+        return self._operate(lambda driver: driver.write(call))
 
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Begin a writing transaction."""
-        with self._operation() as driver, driver.transaction() as transaction:
-            yield transaction
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a writing transaction; what it does not commit is rolled back."""
+        return self._operate(lambda driver: driver.transact(work))
 
-    @contextmanager
-    def reading(self) -> Iterator[Transaction]:
-        """Begin a reading transaction on one snapshot."""
-        with self._operation() as driver, driver.reading() as transaction:
-            yield transaction
+    def reading(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a reading transaction on one snapshot."""
+        return self._operate(lambda driver: driver.reading(work))
 
-    @contextmanager
-    def _operation(self) -> Iterator[Driver]:
-        """Yield the driver once the tables exist, while no fork happens."""
+    def _operate(self, work: Callable[[Driver], T]) -> T:
+        """Call `work` with the driver once the tables exist, while no fork happens."""
         give_way()
         with self._gate.operation():
             if not self._ready:
                 self._prepare()
-            yield self._driver
+            return work(self._driver)
 
     def close(self) -> None:
         """Close the connections, and the engine if this object created it."""
@@ -172,9 +161,9 @@ class Database:
     def _prepare(self) -> None:
         with self._preparing:
             if not self._ready:
-                ensure_schema(self.engine, auto_migrate=self._auto_migrate)
-                with self._driver.reading():  # an interrupt before the first connection would lose a database in memory
-                    pass
+                ensure_schema(self.engine, auto_migrate=self.settings.auto_migrate)
+                # Connect now: an interrupt before the first connection would lose a database in memory.
+                self._driver.reading(lambda _: None)
                 self._ready = True
 
 

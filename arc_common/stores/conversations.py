@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from sqlalchemy import Engine
 
 from arc_common.messages import same_content
 from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
+from arc_common.settings import StorageSettings
 from arc_common.stores.codec import (
     MAIN_BRANCH,
     checked_counts,
@@ -30,8 +30,8 @@ from arc_common.stores.codec import (
 )
 from arc_common.stores.connection import Database, check_owner, scope
 from arc_common.stores.conversations_statements import LOCKED_COLUMNS, REVISED_COLUMNS, statements_for
-from arc_common.stores.drivers import Call, Row, SqlOptions, Transaction
-from arc_common.stores.memories import SqlMemories
+from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.records import SqlRecords
 from arc_common.stores.search_index.entries import session_index_calls
 from arc_common.stores.summaries import Changed, SqlSummaries, edited
 
@@ -170,8 +170,7 @@ class SqlStore:
     Args:
         url: A SQLAlchemy address or an `Engine`. An engine passed in is used as it is and not closed.
         clock: Returns the time with zone; the system's time by default.
-        auto_migrate: Whether to create or upgrade the tables at first use.
-        options: The settings of the database and its connections.
+        settings: The settings of the database and its connections.
         max_sessions: The maximum number of sessions that a SQLite database keeps. A new one beyond it
             deletes the session written longest ago, with everything derived from it; the first deletion is logged.
             `None` keeps all.
@@ -185,18 +184,17 @@ class SqlStore:
         url: str | Engine = "sqlite://",
         *,
         clock: Callable[[], datetime] | None = None,
-        auto_migrate: bool = True,
-        options: SqlOptions | None = None,
+        settings: StorageSettings | None = None,
         max_sessions: int | None = None,
     ) -> None:
         checked_limit("max_sessions", max_sessions, least=1)
         self._max_sessions = max_sessions
         self._deletes_sessions = False
-        self._database = Database(url, auto_migrate=auto_migrate, options=options or SqlOptions())
+        self._database = Database(url, settings or StorageSettings())
         self._clock = clock or (lambda: datetime.now(UTC))
         self._sql = statements_for(self._database.dialect)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
-        self._memories = SqlMemories(self._database, clock=self._clock, index=lambda: self.index)
+        self._records = SqlRecords(self._database, clock=self._clock, index=lambda: self.index)
         self._index: SqlIndexStore | None = None
 
     @property
@@ -210,9 +208,9 @@ class SqlStore:
         return self._summaries
 
     @property
-    def memories(self) -> SqlMemories:
-        """The long-term memories, in the same database."""
-        return self._memories
+    def records(self) -> SqlRecords:
+        """The long-term memories and pins, in the same database."""
+        return self._records
 
     @property
     def index(self) -> "SqlIndexStore":
@@ -239,7 +237,8 @@ class SqlStore:
             results = self._without_lock(key, messages, rows, wanted, now)
             if results is not None:
                 return results
-        with self._database.transaction() as transaction:
+
+        def work(transaction: Transaction) -> list[StoredMessage]:
             look = self._lock(transaction, key, wanted, now)
             plan = plan_append(messages, existing=look.existing, next_seq=look.next_seq)
             if plan.inserted or plan.revised:
@@ -248,7 +247,9 @@ class SqlStore:
                     undo += self._make_room(transaction, key)
                 writes = self._writes(plan, scope(key), now, look.message_count, max_messages, written=rows)
                 transaction.commit(*writes, *undo)
-        return plan.results
+            return plan.results
+
+        return self._database.transact(work)
 
     def read(
         self,
@@ -256,6 +257,7 @@ class SqlStore:
         *,
         ids: Sequence[str] | None = None,
         seqs: Sequence[int] | None = None,
+        beside: bool = False,
         before: int | None = None,
         after: int | None = None,
         limit: int | None = None,
@@ -273,7 +275,8 @@ class SqlStore:
         if ids is not None:
             statement, parameters = self._sql.of_ids, {"message_ids": self._database.many(checked_ids(ids))}
         elif seqs is not None:
-            statement, parameters = self._sql.of_seqs, {"seqs": self._database.many(checked_seqs(seqs))}
+            statement = self._sql.of_seqs_beside if beside else self._sql.of_seqs
+            parameters = {"seqs": self._database.many(checked_seqs(seqs))}
         rows = self._database.read((statement, {**scope(key), **parameters}))
         if not rows:
             self._check_owner(key)
@@ -282,18 +285,24 @@ class SqlStore:
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""
         ids = checked_ids(message_ids)
-        with self._locked(key) as (transaction, place, summarized, _):
-            if not place:
+
+        def work(transaction: Transaction) -> int:
+            locked = self._lock_session(transaction, key)
+            if locked is None:
                 return 0
+            place, (summarized, _) = scope(key), locked
             names = self._database.many(ids)
             (removed,) = transaction.run((self._sql.remove_messages, {**place, "message_ids": names}))
             undo: list[Call] = []
             if removed:
                 changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
                 undo = self._summaries.undoing(transaction, place, changed, summarized=summarized)
-                undo += self._memories.forgetting(transaction, key, ids)[1]
+                undo += self._records.forgetting(transaction, key, ids)[1]
+                undo += self._records.unpinning(key, ids)
             transaction.commit(*self._without(removed, place, edits=int(bool(removed))), *undo)
-        return len(removed)
+            return len(removed)
+
+        return self._database.transact(work)
 
     def _without(self, removed: list[Row], place: Mapping[str, Any], *, edits: int) -> list[Call]:
         """Return the calls that subtract removed rows (their tokens and tool calls) from a session's sums."""
@@ -311,16 +320,21 @@ class SqlStore:
 
     def delete(self, key: SessionKey, *, keep_session: bool = False) -> int | None:
         """See `ConversationStore.delete`."""
-        with self._locked(key) as (transaction, place, _, count):
-            if not place:
+
+        def work(transaction: Transaction) -> int | None:
+            locked = self._lock_session(transaction, key)
+            if locked is None:
                 return None
             if keep_session:
+                place = scope(key)
                 (removed,) = transaction.run((self._sql.remove_all_messages, place))
                 derived = [*self._summaries.clearing(place), *self._derived(transaction, key)]
                 transaction.commit(*self._without(removed, place, edits=1), *derived)
             else:
                 transaction.commit(*self._deletion(transaction, key))
-        return count
+            return locked[1]
+
+        return self._database.transact(work)
 
     def get(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.get`."""
@@ -386,7 +400,7 @@ class SqlStore:
 
     def _derived(self, transaction: Transaction, key: SessionKey) -> list[Call]:
         """Return the calls that remove a session's memories and index entries."""
-        calls = self._memories.forgetting(transaction, key, None)[1]
+        calls = self._records.forgetting(transaction, key, None)[1]
         return [
             *calls,
             *session_index_calls(self._database.dialect, caller_id=key.caller_id, session_id=key.session_id),
@@ -443,7 +457,8 @@ class SqlStore:
             return []
         changed = edited(plan.revised)
         undo = self._summaries.undoing(transaction, scope(key), changed, summarized=look.summarized)
-        return [*undo, *self._memories.forgetting(transaction, key, changed.message_ids)[1]]
+        pins = self._records.repinning(key, [stored.message for stored in plan.revised])
+        return [*undo, *self._records.forgetting(transaction, key, changed.message_ids)[1], *pins]
 
     def _writes(
         self,
@@ -472,20 +487,19 @@ class SqlStore:
         else:
             yield self._sql.update_branch, change
 
-    @contextmanager
-    def _locked(self, key: SessionKey) -> Iterator[tuple[Transaction, dict[str, Any], int, int]]:
-        """Lock a session; yield its parameters (empty if it does not exist), summarized `seq` and message count."""
+    def _lock_session(self, transaction: Transaction, key: SessionKey) -> tuple[int, int] | None:
+        """Lock a session; return its summarized `seq` and message count, or `None` if it does not exist."""
         place = scope(key)
-        with self._database.transaction() as transaction:
-            # Two statements: on PostgreSQL, a single one would see the branch as it was before waiting for the lock.
-            found, branch = transaction.run(
-                (self._sql.lock_session, {**place, "now": to_microseconds(self._clock())}),
-                (self._sql.lock_branch, place),
-            )
-            if found:
-                check_owner(key, found[0][0])
-            summarized, count = branch[0] if branch else (0, 0)
-            yield transaction, place if found else {}, summarized, count
+        # Two statements: on PostgreSQL, a single one would see the branch as it was before waiting for the lock.
+        found, branch = transaction.run(
+            (self._sql.lock_session, {**place, "now": to_microseconds(self._clock())}),
+            (self._sql.lock_branch, place),
+        )
+        if not found:
+            return None
+        check_owner(key, found[0][0])
+        summarized, count = branch[0] if branch else (0, 0)
+        return summarized, count
 
     def _check_owner(self, key: SessionKey) -> None:
         for (user_id,) in self._database.read((self._sql.owner, scope(key))):

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     ColumnElement,
+    CompoundSelect,
     Executable,
     Insert,
     LargeBinary,
@@ -28,6 +29,7 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
+    union,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -116,6 +118,7 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
         "of_ids": mine.where(_one_of_ids(dialect_name)),
         "of_seqs": mine.where(one_of(messages.c.seq, "seqs", BigInteger, dialect_name)),
+        "of_seqs_beside": mine.where(messages.c.seq.in_(_with_others(dialect_name))),
         "newest": between.order_by(messages.c.seq.desc()),
         "oldest": between.order_by(messages.c.seq),
         "insert_message": insert(messages).values({name: bindparam(name) for name in _WRITTEN}),
@@ -191,6 +194,14 @@ def one_of(column: ColumnElement[Any], name: str, kind: Any, dialect_name: str) 
 
 def _one_of_ids(dialect_name: str) -> ColumnElement[bool]:
     return one_of(messages.c.message_id, "message_ids", Text, dialect_name)
+
+
+def _with_others(dialect_name: str) -> CompoundSelect[Any]:
+    """Select the places of messages, and of the answer to each question and the question before each answer."""
+    near = messages.alias("near")
+    these = (*in_session(near), one_of(near.c.seq, "seqs", BigInteger, dialect_name))
+    other = case((near.c.role == "user", near.c.seq + 1), else_=near.c.seq - 1)
+    return union(select(near.c.seq).where(*these), select(other).where(*these))
 
 
 def _insert(table: Any, dialect_name: str) -> Any:

@@ -3,43 +3,19 @@
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from threading import RLock
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Engine, NullPool, StaticPool
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from arc_common.exceptions import MissingDependencyError, StoreError, StoreUnavailableError, scrubbed
+from arc_common.settings import StorageSettings
 from arc_common.stores.conversations_statements import Statement
 from arc_common.stores.schema import SHOW_POSTINGS
-
-
-@dataclass(frozen=True, slots=True)
-class SqlOptions:
-    """The settings of SQL storage.
-
-    - SQLite caches vectors and lengths up to `index_cache_bytes` over all scopes; 1 GiB holds 700,000 vectors of 384
-      numbers.
-    - PostgreSQL compares up to `index_graph_from` vectors (5,000 take 6 ms); a scope with more gets pgvector's HNSW
-      graph, which is walked (1 to 2 ms) where more pass a filter.
-    - A walk keeps `index_ef_search` candidates, 1 to 1,000, and more for a selective filter. With 120, it found
-      99.3 % of the ten nearest among 100,000 sentences for questions about them, 97 % for others.
-    """
-
-    pool_size: int = 16
-    pool_timeout_seconds: float = 30.0
-    connect_timeout_seconds: float = 10.0
-    busy_timeout_seconds: float = 30.0
-    synchronous: Literal["full", "normal"] = "full"
-    secure_delete: bool = True
-    index_cache_bytes: int = 2**30
-    index_graph_from: int = 5_000
-    index_ef_search: int = 120
 
 
 def send_vectors(connection: Any) -> None:
@@ -50,6 +26,7 @@ def send_vectors(connection: Any) -> None:
     connection.adapters.register_dumper(Vector, VectorBinaryDumper)
 
 
+T = TypeVar("T")
 Row = Sequence[Any]
 Call = tuple[Statement, Mapping[str, Any] | Iterable[Mapping[str, Any]]]
 """A statement and its parameters; with several sets of them, it runs once for each and returns no rows."""
@@ -63,7 +40,7 @@ FROZEN = "arc_frozen"
 
 
 class Transaction(Protocol):
-    """An open transaction. Leaving it without `commit` rolls it back."""
+    """An open transaction."""
 
     def run(self, *calls: Call) -> list[list[Row]]:
         """Run the calls in one round trip; return the rows of each."""
@@ -84,11 +61,11 @@ class Driver(Protocol):
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement, durable in one round trip; `None` if another writer interfered."""
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """Begin a writing transaction."""
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a writing transaction; what it does not commit is rolled back."""
 
-    def reading(self) -> AbstractContextManager[Transaction]:
-        """Begin a reading transaction on one snapshot."""
+    def reading(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a reading transaction on one snapshot."""
 
     def close(self) -> None:
         """Close the driver's own connections."""
@@ -100,47 +77,65 @@ class Driver(Protocol):
         """Release, in a fork's child, resources that belong to the parent."""
 
 
-_WRITING = "BEGIN IMMEDIATE"
-
-
 class SqliteDriver:
     """SQLite through `sqlite3`."""
 
-    def __init__(self, engine: Engine, options: SqlOptions | None = None) -> None:
+    def __init__(self, engine: Engine, settings: StorageSettings) -> None:
         self._engine = engine
-        self._options = options or SqlOptions()
+        self._settings = settings
         self._idle: deque[PoolProxiedConnection] = deque()
         self._turn = RLock() if isinstance(engine.pool, StaticPool) else None
         self._writing = RLock()
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, which is its own snapshot."""
-        with self._begin(None) as connection:
-            return connection.run(call)[0]
+        return self._run(None, lambda transaction: transaction.run(call)[0])
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Read in one transaction; its first statement fixes the snapshot."""
-        with self.reading() as transaction:
-            return transaction.run(*calls)
+        return self.reading(lambda transaction: transaction.run(*calls))
 
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement after waiting for other writers."""
-        with self.transaction() as transaction:
+
+        def work(transaction: Transaction) -> list[Row]:
             (rows,) = transaction.run(call)
             transaction.commit()
-        return rows
+            return rows
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """Begin a transaction with BEGIN IMMEDIATE."""
-        return self._begin(_WRITING)
+        return self.transact(work)
 
-    def reading(self) -> AbstractContextManager[Transaction]:
-        """Begin a transaction whose first statement fixes the snapshot."""
-        return self._begin("BEGIN")
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a transaction that BEGIN IMMEDIATE opens."""
+        return self._run("BEGIN IMMEDIATE", work, turn=self._turn or self._writing)
 
-    def _begin(self, begin: str | None) -> "_SqliteTransaction":
-        turn = self._turn or (self._writing if begin == _WRITING else None)
-        return _InTurn(self, begin, turn) if turn else _SqliteTransaction(self, begin)
+    def reading(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a transaction whose first statement fixes the snapshot."""
+        return self._run("BEGIN", work)
+
+    def _run(self, begin: str | None, work: Callable[[Transaction], T], *, turn: Any = None) -> T:
+        """Call `work` with a connection, in a transaction if `begin` names one.
+
+        An interrupt may arrive at the first line of any Python function, an `__exit__` or a `finally` included, and a
+        notebook keeps the interrupted frames. So code written in C gives up what others wait for: the lock's own
+        `with` the turn, the connection's the transaction.
+        """
+        try:
+            with turn or self._turn or RLock():
+                pooled = self.connect()
+                try:
+                    connection: Any = pooled.driver_connection
+                    with connection:
+                        if begin:
+                            connection.execute(begin)
+                        result = work(_SqliteTransaction(connection))
+                        if begin and connection.in_transaction:
+                            connection.execute("ROLLBACK")
+                        return result
+                finally:
+                    self._give_back(pooled)
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise _translated(error, self._engine, unavailable=_sqlite_unavailable(error)) from error
 
     def connect(self) -> PoolProxiedConnection:
         """Return a connection for one caller, or the shared one for the caller whose turn it is."""
@@ -149,12 +144,12 @@ class SqliteDriver:
         except IndexError:
             pooled = self._engine.raw_connection()
             connection: Any = pooled.driver_connection
-            _once(pooled, lambda: _configure_sqlite(connection, self._options))
+            _once(pooled, lambda: _configure_sqlite(connection, self._settings))
             if self._turn:
                 self._idle.append(pooled)
             return pooled
 
-    def give_back(self, pooled: PoolProxiedConnection) -> None:
+    def _give_back(self, pooled: PoolProxiedConnection) -> None:
         """Keep a connection without an open transaction for later, or close it."""
         if FROZEN in pooled.info:  # so that the next caller sees later writes
             pooled.invalidate()
@@ -164,10 +159,6 @@ class SqliteDriver:
                 self._idle.append(pooled)
             else:
                 pooled.close()
-
-    def translated(self, failure: Exception) -> StoreError:
-        """Convert a driver's error to one of arc's."""
-        return _translated(failure, self._engine, unavailable=_sqlite_unavailable(failure))
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -185,42 +176,10 @@ class SqliteDriver:
 
 
 class _SqliteTransaction:
-    """A connection for a `with` block, in a transaction if `begin` names one; leaving it ends the transaction."""
+    __slots__ = ("_connection",)
 
-    _pooled: PoolProxiedConnection | None = None
-
-    def __init__(self, driver: SqliteDriver, begin: str | None) -> None:
-        self._driver = driver
-        self._begin = begin
-
-    def __enter__(self) -> Self:
-        try:
-            return self._enter()
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave()
-        if isinstance(error, (SQLAlchemyError, sqlite3.Error)):
-            raise self._driver.translated(error) from error
-
-    def _enter(self) -> Self:
-        self._pooled = pooled = self._driver.connect()
-        self._connection: sqlite3.Connection = pooled.driver_connection  # type: ignore[assignment]  # untyped in a pool
-        if self._begin:
-            self._connection.execute(self._begin)
-        return self
-
-    def _leave(self) -> None:
-        if self._pooled:
-            connection: Any = self._pooled.driver_connection
-            if self._begin and connection.in_transaction:
-                connection.execute("ROLLBACK")
-            pooled, self._pooled = self._pooled, None
-            self._driver.give_back(pooled)
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
 
     def run(self, *calls: Call) -> list[list[Row]]:
         return [self._rows(statement, parameters) for statement, parameters in calls]
@@ -236,45 +195,18 @@ class _SqliteTransaction:
         return []
 
 
-class _InTurn(_SqliteTransaction):
-    """A transaction that this process's callers take in turns."""
-
-    _takes_turn = False
-
-    def __init__(self, driver: SqliteDriver, begin: str | None, turn: Any) -> None:
-        super().__init__(driver, begin)
-        self._turn = turn
-
-    def __del__(self) -> None:
-        self._leave()
-
-    def _enter(self) -> Self:
-        self._takes_turn = True  # set first, because an interrupt may come right after `acquire`
-        self._turn.acquire()
-        return super()._enter()
-
-    def _leave(self) -> None:
-        try:
-            super()._leave()
-        finally:
-            if self._takes_turn:
-                with suppress(RuntimeError):  # the turn was not taken, or was released already
-                    self._turn.release()
-                self._takes_turn = False
-
-
 def _sqlite_unavailable(failure: Exception) -> bool:
     """Return whether the database is locked, full, unreadable or invalid; not for a constraint or statement error."""
     return isinstance(failure, sqlite3.OperationalError) or type(failure) is sqlite3.DatabaseError
 
 
-def _configure_sqlite(connection: sqlite3.Connection, options: SqlOptions) -> None:
+def _configure_sqlite(connection: sqlite3.Connection, settings: StorageSettings) -> None:
     """Configure durable commits, concurrent readers and, by default, erasure of deleted text from free pages."""
-    connection.execute(f"PRAGMA busy_timeout = {round(options.busy_timeout_seconds * 1000)}")
-    connection.execute(f"PRAGMA synchronous = {'FULL' if options.synchronous == 'full' else 'NORMAL'}")
-    connection.execute(f"PRAGMA secure_delete = {'ON' if options.secure_delete else 'OFF'}")
+    connection.execute(f"PRAGMA busy_timeout = {round(settings.busy_timeout_seconds * 1000)}")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if settings.synchronous == 'full' else 'NORMAL'}")
+    connection.execute(f"PRAGMA secure_delete = {'ON' if settings.secure_delete else 'OFF'}")
     if connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
-        _switch_to_wal(connection, options.busy_timeout_seconds)
+        _switch_to_wal(connection, settings.busy_timeout_seconds)
     connection.execute(SHOW_POSTINGS)
 
 
@@ -345,13 +277,15 @@ class PostgresDriver:
                 return None
             raise
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """Begin with the first calls."""
-        return _PostgresTransaction(self._connection(), self._error)
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a transaction that its first calls begin."""
+        with _PostgresTransaction(self._connection(), self._error) as transaction:
+            return work(transaction)
 
-    def reading(self) -> AbstractContextManager[Transaction]:
-        """Begin with the first calls."""
-        return _PostgresTransaction(self._connection(), self._error, begin=_READING)
+    def reading(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a transaction that its first calls begin."""
+        with _PostgresTransaction(self._connection(), self._error, begin=_READING) as transaction:
+            return work(transaction)
 
     def close(self) -> None:
         """Do nothing: the engine's pool holds the connections."""

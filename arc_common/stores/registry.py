@@ -9,7 +9,6 @@ from sqlalchemy import Engine
 from arc_common.protocols.conversations import Store
 from arc_common.settings import ArcSettings
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.drivers import SqlOptions
 
 _log = logging.getLogger("arc.engine")
 
@@ -20,20 +19,9 @@ def open_store(url: str | Engine | None, settings: ArcSettings, clock: Callable[
     """Return the store that the URL or the settings name, and the number of threads that serve async calls to it."""
     address = url if url is not None else settings.resolved_database_url
     storage = settings.storage
-    options = SqlOptions(
-        pool_size=storage.pool_size,
-        pool_timeout_seconds=storage.pool_timeout_seconds,
-        connect_timeout_seconds=storage.connect_timeout_seconds,
-        busy_timeout_seconds=storage.busy_timeout_seconds,
-        synchronous=storage.synchronous,
-        secure_delete=storage.secure_delete,
-        index_cache_bytes=storage.index_cache_bytes,
-        index_graph_from=storage.index_graph_from,
-        index_ef_search=storage.index_ef_search,
-    )
     if address is None:
         _log.info("no database URL: conversations are kept in memory and end with the process")
         most = storage.max_sessions_in_memory
-        return SqlStore(clock=clock, options=options, max_sessions=most), _SQLITE_THREADS
-    store = SqlStore(address, clock=clock, auto_migrate=storage.auto_migrate, options=options)
+        return SqlStore(clock=clock, settings=storage, max_sessions=most), _SQLITE_THREADS
+    store = SqlStore(address, clock=clock, settings=storage)
     return store, _SQLITE_THREADS if store.engine.dialect.name == "sqlite" else storage.pool_size

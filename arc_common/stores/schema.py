@@ -299,6 +299,7 @@ IS_UNCOVERED = text("arc_segments.covered = 0")
 IS_UNFINISHED = text("arc_segments.made_by <> 'model'")
 """The condition that a segment is empty or made by rules."""
 IS_FACT = text("arc_facts.tombstone = 0")
+IS_PINNED = text("arc_records.pinned = 1")
 
 summaries = Table(
     "arc_segments",
@@ -389,7 +390,7 @@ records = Table(
     Column("revision", Integer, nullable=False),
     Column("caller_id", _Identifier, nullable=False),
     Column("kind", String(16), nullable=False),
-    Column("type", String(16), nullable=False),
+    Column("type", String(32), nullable=False),
     Column("status", String(16), nullable=False),
     Column("superseded_by", _RecordId),
     Column("importance", Double, nullable=False),
@@ -403,9 +404,11 @@ records = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("last_accessed_at", BigInteger),
     Column("expires_at", BigInteger),
+    Column("pinned", SmallInteger, nullable=False, server_default="0"),  # 1 for what every request shows
     Column("body", Text, nullable=False),
     PrimaryKeyConstraint("scope", "record_id", "revision", name="arc_records_pk"),
 )
+Index("arc_records_pinned", records.c.scope, **_partial("pinned = 1"))
 Index("arc_records_changed", records.c.scope, records.c.version)
 Index("arc_records_named", records.c.scope, records.c.name, **_partial("name IS NOT NULL"))
 Index("arc_records_superseded", records.c.scope, records.c.superseded_by, **_partial("superseded_by IS NOT NULL"))

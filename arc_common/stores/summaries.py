@@ -13,6 +13,7 @@ from arc_common.stores.codec import row_key, stored_from_row, to_microseconds
 from arc_common.stores.connection import Database, check_owner, scope
 from arc_common.stores.conversations_statements import Statement
 from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.records_statements import pin_scopes, pins_from_text
 from arc_common.stores.summaries_statements import (
     FactRow,
     fact_from_row,
@@ -155,6 +156,10 @@ class _Session:
         return None if self.view_text is None else view_from_text(self.view_text)
 
 
+_INCARNATION = 1
+"""The place of a column that only a missing session lacks."""
+
+
 class SqlSummaries:
     """A `SummaryStore` on the tables of a `SqlStore`."""
 
@@ -163,22 +168,29 @@ class SqlSummaries:
         self._clock = clock
         self._sql = summary_statements_for(database.dialect)
 
-    def state(self, key: SessionKey, *, limit: int, after: int = 0) -> SessionState:
+    def state(
+        self, key: SessionKey, *, limit: int, after: int = 0, outlines: int = 0, view: bool = True
+    ) -> SessionState:
         """See `SummaryStore.state`."""
-        behind = {**scope(key), "after": after, "row_limit": limit}
-        found, newest_first = self._database.snapshot(
-            (self._sql.session, scope(key)), (self._sql.messages_behind, behind)
-        )
-        session = _session(key, found)
+        calls = [(self._sql.state, {**scope(key), **pin_scopes(key)})]
+        for statement, most in ((self._sql.messages_behind, limit), (self._sql.outlines, outlines)):
+            if most:
+                calls.append((statement, {**scope(key), "after": after, "row_limit": most}))
+        ((pinned, *found),), *listed = self._database.snapshot(*calls)
+        newest_first, outlined = (listed.pop(0) if most else [] for most in (limit, outlines))
+        pins = pins_from_text(pinned, self._clock())
+        session = _session(key, [found] if found[_INCARNATION] is not None else [])
         if session is None:
-            return SessionState()
+            return SessionState(pins=pins)
         return SessionState(
-            view=session.view,
+            view=session.view if view else None,
             messages=tuple(stored_from_row(row) for row in reversed(newest_first)),
             message_count=session.message_count,
             total_tokens=session.total_tokens,
             epoch=session.epoch,
             facts_version=session.facts_version,
+            pins=pins,
+            outlines=tuple(Outline(seq, Role(role), tokens) for seq, role, tokens in outlined),
         )
 
     def segments(
@@ -193,11 +205,6 @@ class SqlSummaries:
         else:
             rows = self._rows(key, self._sql.cover if part == "cover" else self._sql.segments)
         return sorted(map(segment_from_row, rows), key=lambda segment: (segment.start, segment.level))
-
-    def outlines(self, key: SessionKey, *, after: int, limit: int) -> list[Outline]:
-        """See `SummaryStore.outlines`."""
-        rows = self._rows(key, self._sql.outlines, after=after, row_limit=limit)
-        return [Outline(seq, Role(role), tokens) for seq, role, tokens in rows]
 
     def claim(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
         """See `SummaryStore.claim`."""
@@ -225,7 +232,8 @@ class SqlSummaries:
             *(one.superseded_by for one in commit.facts if one.superseded_by),
         ]
         named = {**place, "ids": self._database.many(judged), "leaf": segment.start}
-        with self._database.transaction() as transaction:
+
+        def work(transaction: Transaction) -> bool:
             _, found, overlapping, known, taken = transaction.run(
                 (self._sql.lock, place),
                 (self._sql.session, place),
@@ -247,7 +255,9 @@ class SqlSummaries:
                 calls = self._ledger(place, commit, _known_facts(known, taken), redone=bool(overlapping))
             reached = {**place, "summarized_to": max(locked.summarized, segment.end)}
             transaction.commit((self._sql.write_segment, {**row, **place}), *calls, (self._sql.set_summarized, reached))
-        return True
+            return True
+
+        return self._database.transact(work)
 
     def _ledger(
         self, place: Mapping[str, Any], commit: Commit, known: Mapping[str, KnownFact], *, redone: bool
@@ -267,7 +277,8 @@ class SqlSummaries:
     def adopt(self, key: SessionKey, view: View, *, epoch: int) -> bool:
         """See `SummaryStore.adopt`."""
         place = scope(key)
-        with self._database.transaction() as transaction:
+
+        def work(transaction: Transaction) -> bool:
             _, found = transaction.run((self._sql.lock, place), (self._sql.session, place))
             locked = _session(key, found)
             if locked is None or locked.epoch != epoch:
@@ -280,7 +291,9 @@ class SqlSummaries:
                 (self._sql.drop_old_views, place),
                 (self._sql.set_summarized, {**place, "summarized_to": max(locked.summarized, view.boundary)}),
             )
-        return True
+            return True
+
+        return self._database.transact(work)
 
     def facts(
         self,
@@ -352,7 +365,10 @@ class SqlSummaries:
         view = view_from_text(stored_view[0][0]) if stored_view else None
         if view and rests_on(view, places=(*changed.places, *leaves), fact_ids=(row[0] for row in read_from)):
             calls.append((self._sql.empty_view, {**place, "body": view_text(without_text(view, changed))}))
-        return [*calls, (self._sql.drop_earlier_views, place)] if view else calls
+        if not view:
+            return calls
+        # A view past the end would hide all that is left; the next reader adopts another.
+        return [*calls, (self._sql.drop_earlier_views, place), (self._sql.drop_views_past_end, place)]
 
     def clearing(self, place: Mapping[str, Any]) -> list[Call]:
         """Return the calls that remove all segments, facts and views and reset the session's state."""
@@ -373,10 +389,13 @@ class SqlSummaries:
         return rows
 
     def _lease(self, key: SessionKey, statement: Statement, parameters: Mapping[str, Any]) -> list[Row]:
-        with self._database.transaction() as transaction:
+        def work(transaction: Transaction) -> list[Row]:
             (rows,) = transaction.run((statement, {**scope(key), **parameters}))
             if rows:
                 transaction.commit()
+            return rows
+
+        rows = self._database.transact(work)
         if not rows:
             self._check_owner(key)
         return rows

@@ -22,6 +22,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal,
     null,
     or_,
     select,
@@ -32,6 +33,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, View
+from arc_common.sources import Trust
 from arc_common.stores.codec import from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.conversations_statements import (
     Statements,
@@ -42,6 +44,7 @@ from arc_common.stores.conversations_statements import (
     same_user,
     select_messages,
 )
+from arc_common.stores.records_statements import pins_of
 from arc_common.stores.schema import (
     IS_FACT,
     IS_UNCOVERED,
@@ -128,14 +131,14 @@ def fact_row(row: FactRow, place: int, leaf: Segment) -> dict[str, Any]:
         "tombstone": 0,
         "heir": None,
         "fact_id": fact.id,
-        "folded_key": folded_key(fact.key),
+        "folded_key": folded_key(fact.slot),
         "category": fact.category.value,
         "status": "" if fact.grounded else _UNGROUNDED,
         "importance": float(fact.importance),
         "sources": to_body(list(fact.sources), field="fact.sources"),
         "valid_from": to_microseconds(fact.valid_from),
         "made_by": fact.made_by,
-        "body": to_body([fact.key, fact.value], field="fact"),
+        "body": to_body([fact.key, fact.value, fact.said_by, fact.trust.value], field="fact"),
     }
 
 
@@ -148,7 +151,7 @@ _TOMBSTONE = {
 def fact_from_row(row: Sequence[Any]) -> Fact:
     """Read a row of `FACT_COLUMNS` and the id of the fact's successor ("" if it ended without one)."""
     fact_id, body, category, sources, importance, leaf_start, made_by, valid_from, status, heir = row
-    key, value = from_body(body)
+    key, value, said_by, trust = from_body(body)
     return Fact(
         id=fact_id,
         key=key,
@@ -159,9 +162,11 @@ def fact_from_row(row: Sequence[Any]) -> Fact:
         segment=leaf_start,
         made_by=made_by,
         valid_from=from_microseconds(valid_from),
+        said_by=said_by,
         superseded_by=heir or None,
         removed=heir == "",
         grounded=status != _UNGROUNDED,
+        trust=Trust(trust),
     )
 
 
@@ -233,8 +238,11 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         _view().scalar_subquery(),
         *(conversations.c[name] for name in ("lease_owner", "lease_fence")),
     )
+    anyone = select(literal(1).label("one")).subquery()  # a session that does not exist yet has pins, too
+    this = anyone.outerjoin(conversations, and_(*same_session())).outerjoin(branches, of_branch)
     return {
         "session": select(*session).select_from(conversations.join(branches, of_branch)).where(*same_session()),
+        "state": select(pins_of(dialect_name), *session).select_from(this),
         "messages_behind": select_messages()
         .where(*in_session(messages), messages.c.seq > later(func.coalesce(boundary, 0), after))
         .order_by(messages.c.seq.desc())
@@ -383,6 +391,11 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         .where(*inside(views), views.c.at_seq == _nth_view(1))
         .values(body=bindparam("body")),
         "drop_earlier_views": delete(views).where(*inside(views), views.c.at_seq < _nth_view(1)),
+        "drop_views_past_end": delete(views).where(
+            *inside(views),
+            views.c.boundary
+            >= select(func.coalesce(func.max(messages.c.seq), 0)).where(*inside(messages)).scalar_subquery(),
+        ),
         "drop_bare_leaves": delete(summaries).where(*these, ~message_in_it),
         "drop_segment": delete(summaries).where(
             *inside(summaries), summaries.c.level == bindparam("level"), summaries.c.start_seq == bindparam("start_seq")

@@ -3,9 +3,19 @@
 from arc_common.testing.fakes import (
     CountingObserver,
     FailingChatModel,
+    OneThreadChatModel,
     ReplyingChatModel,
     ScriptedChatModel,
     SlowChatModel,
+    StructuredReplyingChatModel,
 )
 
-__all__ = ["CountingObserver", "FailingChatModel", "ReplyingChatModel", "ScriptedChatModel", "SlowChatModel"]
+__all__ = [
+    "CountingObserver",
+    "FailingChatModel",
+    "OneThreadChatModel",
+    "ReplyingChatModel",
+    "ScriptedChatModel",
+    "SlowChatModel",
+    "StructuredReplyingChatModel",
+]

@@ -3,13 +3,18 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event, Lock
+from time import sleep
+from typing import TYPE_CHECKING, Any
 
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import parse_fences, parse_memory
 from arc_common.text import analyze_query
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 class ReplyingChatModel:
@@ -48,6 +53,33 @@ class FailingChatModel(ReplyingChatModel):
         super().__init__([error])
 
 
+class StructuredReplyingChatModel(ReplyingChatModel):
+    """Answers by a schema too: with the fields given, in order; an exception among them is raised.
+
+    - `schemas` holds the schema of each structured call; `requests` the messages of the text calls.
+
+    Args:
+        answers: The fields of the structured answers, or exceptions; the last one is repeated.
+        replies: The replies to text calls, as in `ReplyingChatModel`.
+    """
+
+    def __init__(
+        self, answers: Iterable[Mapping[str, Any] | Exception], replies: Iterable[str | Exception] = ("",)
+    ) -> None:
+        super().__init__(replies)
+        self._answers = list(answers)
+        self.schemas: list[type[BaseModel]] = []
+
+    def complete_structured(self, messages: Sequence[Message], schema: "type[BaseModel]") -> "BaseModel":  # noqa: ARG002
+        """Return the next answer as an instance of the schema, or raise it."""
+        with self._lock:
+            answer = self._answers[min(len(self.schemas), len(self._answers) - 1)]
+            self.schemas.append(schema)
+        if isinstance(answer, Exception):
+            raise answer
+        return schema.model_validate(answer)
+
+
 class SlowChatModel:
     """Returns another model's answer, but only once it is allowed to.
 
@@ -73,11 +105,39 @@ class SlowChatModel:
             self.answered.set()
 
 
+class OneThreadChatModel:
+    """Returns another model's answer, and raises `RuntimeError` while another thread waits for one.
+
+    - `clashes` counts the calls that were refused; a local model might crash the process at each.
+
+    Args:
+        model: Provides the answers.
+        seconds: The time that each answer takes.
+    """
+
+    def __init__(self, model: ReplyingChatModel, *, seconds: float = 0.02) -> None:
+        self._model = model
+        self._seconds = seconds
+        self._inside = Lock()
+        self.clashes = 0
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """Return the other model's answer."""
+        if not self._inside.acquire(blocking=False):
+            self.clashes += 1
+            raise RuntimeError("two threads call a model that serves one")
+        try:
+            sleep(self._seconds)
+            return self._model.complete(messages)
+        finally:
+            self._inside.release()
+
+
 UNKNOWN = "I do not know."
 
 _SENTENCE = re.compile(r"(?<=[.!?。？！])\s+|\n+")
 _QUESTION_MARKS = ("?", "？")
-_SPEAKER = re.compile(r"^(?:User|Assistant): ")
+_SPEAKER = re.compile(r"^- [^:\n]{1,100}: ")
 _FACT = re.compile(r"- (?P<key>.+?): (?P<value>.+)")
 _BY = {Role.USER: "You said", Role.ASSISTANT: "I said"}
 _NOTED = "Noted"

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from arc_common.documents import best_places
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, matches, parse_filter
-from arc_common.protocols.search_index import EntryKind, IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
+from arc_common.protocols.search_index import Candidates, EntryKind, IndexEntry, IndexStore, Scope, unit_vector
 from arc_common.retrieval.bm25 import BM25
+from arc_common.testing.index_queries import count, dense, embedding, lexical, vectors_of
 
 KEYS = ["a", "b", "a.b", "a'b", 'a"b', "$.a"[1:], "a[0]", "한국어", "0", "a b", "\\", "null"]
 
@@ -88,10 +89,10 @@ def an_entry(
 
 def matching(store: IndexStore, scope: Scope, *terms: str) -> list[str]:
     """Return the ids of documents with any of the terms, sorted."""
-    return sorted(store.lexical(scope, "document", dict.fromkeys(terms, 1.0), limit=10_000).ids)
+    return sorted(lexical(store, scope, "document", dict.fromkeys(terms, 1.0), limit=10_000).ids)
 
 
-def scored(found: LexicalCandidates, terms: Mapping[str, float], limit: int) -> list[tuple[str, float]]:
+def scored(found: Candidates, terms: Mapping[str, float], limit: int) -> list[tuple[str, float]]:
     """Return the documents found with their scores, best first."""
     scores = BM25().scores(found, list(terms.values()))
     return [(found.ids[place], float(scores[place])) for place in best_places(found.ids, scores, limit)]
@@ -167,7 +168,7 @@ class IndexStoreContract:
             assert matching(store, scope, odd) == [odd]
             assert names(store.scan(scope, "document", filters=Condition(odd, "eq", odd), limit=9)) == [odd]
         assert store.remove(scope, "document", ODD[:3]) == 3
-        assert store.count(scope, "document") == len(ODD) - 3
+        assert count(store, scope, "document") == len(ODD) - 3
 
     def test_a_caller_s_metadata_stay_its_own(self, store: IndexStore, scope: Scope) -> None:
         """Changing the metadata given or returned does not change what is stored."""
@@ -188,11 +189,11 @@ class IndexStoreContract:
         assert matching(store, scope, "old") == ["b"]
         assert matching(store, scope, "words") == []
         assert matching(store, scope, "new", "first") == ["a"]
-        assert store.count(scope, "document", filters=parse_filter({"v": 1})) == 0
-        assert store.vectors(scope, "document", ["a"]) == {}
-        assert store.embedding(scope, "document") is None
-        assert store.count(scope, "document") == 2
-        found = store.lexical(scope, "document", {"old": 1}, limit=9)
+        assert count(store, scope, "document", filters=parse_filter({"v": 1})) == 0
+        assert vectors_of(store, scope, "document", ["a"]) == {}
+        assert embedding(store, scope, "document") is None
+        assert count(store, scope, "document") == 2
+        found = lexical(store, scope, "document", {"old": 1}, limit=9)
         assert (found.count, found.total_length, found.document_frequencies.tolist()) == (2, 2, [1])
 
     def test_fetch_keeps_the_order_asked(self, store: IndexStore, scope: Scope) -> None:
@@ -211,7 +212,7 @@ class IndexStoreContract:
         assert matching(store, scope, "word") == ["b", "c"]
         assert [name for name, _ in self.nearest(store, scope, [1, 0])] == ["b", "c"]
         assert store.remove(scope, "document", ["b", "c"]) == 2
-        assert store.embedding(scope, "document") is None
+        assert embedding(store, scope, "document") is None
         store.put(scope, "document", [an_entry("a", "word", vector=[1, 0, 0])])
         assert matching(store, scope, "word") == ["a"]
 
@@ -239,7 +240,7 @@ class IndexStoreContract:
         """More entries than fit one statement are put, fetched and removed at once; a whole book fits one entry."""
         entries = [an_entry(f"{n:05}", f"word{n} common", metadata={"n": n}) for n in range(3_000)]
         store.put(scope, "document", entries)
-        assert store.count(scope, "document") == 3_000
+        assert count(store, scope, "document") == 3_000
         assert len(store.fetch(scope, "document", names(entries))) == 3_000
         assert matching(store, scope, "word2999") == ["02999"]
         assert store.remove(scope, "document", names(entries)[1:]) == 2_999
@@ -278,17 +279,17 @@ class IndexStoreContract:
             store.put(where, kind, [entry, an_entry(f"other{n}", "common")])
         for n, (where, kind) in enumerate(places):
             assert [entry.text for entry in store.fetch(where, kind, ["same"])] == [f"common word{n}"]
-            found = store.lexical(where, kind, {"common": 1, "word0": 1}, limit=99)
+            found = lexical(store, where, kind, {"common": 1, "word0": 1}, limit=99)
             assert set(found.ids) == {"same", f"other{n}"}
             assert (found.count, found.total_length) == (2, 3)
             assert found.document_frequencies.tolist() == [2, 1 if n == 0 else 0]
-            near = store.dense(where, kind, np.array([1, 0], np.float32), embedder="test", limit=99)
+            near = dense(store, where, kind, np.array([1, 0], np.float32), embedder="test", limit=99)
             assert dict(near) == pytest.approx({"same": 1 / (1 + n * n) ** 0.5}, abs=1e-5)
-            assert store.count(where, kind) == len(store.scan(where, kind, limit=99)) == 2
-            assert store.count(where, kind, filters=Condition("n", "eq", 0)) == (n == 0)
-            assert set(store.vectors(where, kind, ["same", "other0"])) == {"same"}
+            assert count(store, where, kind) == len(store.scan(where, kind, limit=99)) == 2
+            assert count(store, where, kind, filters=Condition("n", "eq", 0)) == (n == 0)
+            assert set(vectors_of(store, where, kind, ["same", "other0"])) == {"same"}
         assert store.remove(*places[0], ["same"]) == 1
-        assert all(store.count(where, kind) == 2 for where, kind in places[1:])
+        assert all(count(store, where, kind) == 2 for where, kind in places[1:])
 
     def test_erase_takes_what_lies_within_a_scope(self, store: IndexStore, scope: Scope) -> None:
         """A user's conversations' entries are erased too; other users' and other callers' stay."""
@@ -296,16 +297,16 @@ class IndexStoreContract:
         for where, kind in places:
             store.put(where, kind, [an_entry("a", "word", vector=[1, 0])])
         caller, kind_only, user, session, other, stranger = places
-        assert store.erase(Scope(scope.caller_id, user_id="u")) == 2
-        assert [store.count(*place) for place in (user, session)] == [0, 0]
+        assert store.remove(Scope(scope.caller_id, user_id="u"), None, None) == 2
+        assert [count(store, *place) for place in (user, session)] == [0, 0]
         assert matching(store, user[0], "word") == []
-        assert [store.count(*place) for place in (caller, kind_only, other, stranger)] == [1, 1, 1, 1]
-        assert store.erase(Scope(scope.caller_id), kind="memory") == 1
-        assert store.erase(Scope(scope.caller_id)) == 2
-        assert store.count(*stranger) == 1
-        assert store.erase(Scope(scope.caller_id)) == 0
+        assert [count(store, *place) for place in (caller, kind_only, other, stranger)] == [1, 1, 1, 1]
+        assert store.remove(Scope(scope.caller_id), "memory", None) == 1
+        assert store.remove(Scope(scope.caller_id), None, None) == 2
+        assert count(store, *stranger) == 1
+        assert store.remove(Scope(scope.caller_id), None, None) == 0
         store.put(*user, [an_entry("a", vector=[1, 0, 0])])
-        assert store.embedding(*user) == ("test", 3)
+        assert embedding(store, *user) == ("test", 3)
 
     @staticmethod
     def _places(scope: Scope) -> list[tuple[Scope, EntryKind]]:
@@ -331,8 +332,8 @@ class IndexStoreContract:
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(work, "abcdefgh"))
-        assert store.count(scope, "document") == len(matching(store, scope, "common")) == 40
-        found = store.lexical(scope, "document", {"common": 1}, limit=99)
+        assert count(store, scope, "document") == len(matching(store, scope, "common")) == 40
+        found = lexical(store, scope, "document", {"common": 1}, limit=99)
         assert (found.count, found.total_length, found.document_frequencies.tolist()) == (40, 80, [40])
 
     def test_one_id_from_many_threads(self, store: IndexStore, scope: Scope) -> None:
@@ -347,7 +348,7 @@ class IndexStoreContract:
         n = kept.metadata["n"]
         assert kept == an_entry("a", f"word{n}", vector=[1, n], metadata={"n": n})
         assert matching(store, scope, f"word{n}") == ["a"]
-        found = store.lexical(scope, "document", {f"word{i}": 1 for i in range(40)}, limit=99)
+        found = lexical(store, scope, "document", {f"word{i}": 1 for i in range(40)}, limit=99)
         assert (found.count, found.total_length, found.document_frequencies.sum()) == (1, 1, 1)
 
     def test_closing_twice_is_fine(self, store: IndexStore) -> None:
@@ -361,7 +362,7 @@ class IndexStoreContract:
     def nearest(store: IndexStore, scope: Scope, vector: Sequence[float], **more: Any) -> list[tuple[str, float]]:
         """Return the results of `dense`."""
         asked = {"embedder": "test", "limit": 10, "exact": True, **more}
-        return store.dense(scope, "document", unit_vector("vector", vector), **asked)
+        return dense(store, scope, "document", unit_vector("vector", vector), **asked)
 
     # Words
 
@@ -370,7 +371,7 @@ class IndexStoreContract:
         store.put(scope, "document", [
             IndexEntry("a", "", {"x": 2, "y": 1}), IndexEntry("b", "", {"y": 0.35}), IndexEntry("c", "", {"z": 4}),
         ])  # fmt: skip
-        found = store.lexical(scope, "document", {"y": 1, "unknown": 1, "x": 3}, limit=10)
+        found = lexical(store, scope, "document", {"y": 1, "unknown": 1, "x": 3}, limit=10)
         rows = dict(zip(found.ids, zip(found.frequencies.tolist(), found.lengths.tolist(), strict=True), strict=True))
         assert rows == {"a": ([1, 0, 2], 3), "b": ([pytest.approx(0.35), 0, 0], pytest.approx(0.35))}
         assert found.document_frequencies.tolist() == [2, 0, 1]
@@ -387,7 +388,7 @@ class IndexStoreContract:
         texts = {f"d{n}": terms for n, terms in enumerate(corpus)}
         store.put(scope, "document", [IndexEntry(key, "", terms) for key, terms in texts.items()])
         expected = {key: bm25(texts, query, key) for key, terms in texts.items() if set(terms) & set(query)}
-        found = scored(store.lexical(scope, "document", query, limit=100), query, 100)
+        found = scored(lexical(store, scope, "document", query, limit=100), query, 100)
         assert dict(found) == pytest.approx(expected)
         assert [key for key, _ in found] == sorted(dict(found), key=lambda key: (-dict(found)[key], key))
 
@@ -398,17 +399,24 @@ class IndexStoreContract:
             for n in range(400)
         ])  # fmt: skip
         terms = {"common": 1.0, "rare": 1.0}
-        every = scored(store.lexical(scope, "document", terms, limit=400), terms, 400)
+        every = scored(lexical(store, scope, "document", terms, limit=400), terms, 400)
         assert len(every) == 400
-        some = store.lexical(scope, "document", terms, limit=20)
+        some = lexical(store, scope, "document", terms, limit=20)
         assert len(some.ids) >= 20
         assert scored(some, terms, 10) == every[:10]
 
     def test_of_equal_texts_the_smaller_ids_are_among_a_limited_number(self, store: IndexStore, scope: Scope) -> None:
         """A hundred greetings have one score; their ids decide."""
         store.put(scope, "document", [an_entry(f"{n:03}", "hello") for n in reversed(range(100))])
-        found = store.lexical(scope, "document", {"hello": 1.0}, limit=5)
+        found = lexical(store, scope, "document", {"hello": 1.0}, limit=5)
         assert [key for key, _ in scored(found, {"hello": 1.0}, 5)] == ["000", "001", "002", "003", "004"]
+
+    def test_an_entry_may_get_its_first_words_later(self, store: IndexStore, scope: Scope) -> None:
+        """An entry stored without words, and searched, is found by the words that replace it."""
+        for words in ("", "red"):
+            store.put(scope, "document", [an_entry("d", words)])
+            found = lexical(store, scope, "document", {"red": 1}, limit=9)
+            assert found.ids == (("d",) if words else ())
 
     def test_filters_and_ids_leave_the_statistics(self, store: IndexStore, scope: Scope) -> None:
         """A term's rarity is computed over the scope, not over the filtered entries."""
@@ -420,7 +428,7 @@ class IndexStoreContract:
             (None, [], set()),
         ]
         for filters, ids, expected in asked:
-            found = store.lexical(scope, "document", {"word": 1}, filters=filters, ids=ids, limit=9)
+            found = lexical(store, scope, "document", {"word": 1}, filters=filters, ids=ids, limit=9)
             assert set(found.ids) == expected
             assert (found.count, found.total_length, found.document_frequencies.tolist()) == (6, 12, [6])
 
@@ -433,21 +441,21 @@ class IndexStoreContract:
         store.put(scope, "document", entries)
         kept = Condition("kept", "eq", value=True)
         expected = {f"{n:04}" for n in range(0, 1_000, 100)}
-        assert set(store.lexical(scope, "document", {"word": 1.0}, filters=kept, limit=10).ids) == expected
+        assert set(lexical(store, scope, "document", {"word": 1.0}, filters=kept, limit=10).ids) == expected
         assert {key for key, _ in self.nearest(store, scope, [1, 0], filters=kept)} == expected
         assert {key for key, _ in self.nearest(store, scope, [1, 0], filters=kept, exact=False)} == expected
 
     def test_nothing_is_found_where_nothing_is(self, store: IndexStore, scope: Scope) -> None:
         """No terms, entries, limit or match gives no candidates and no error."""
-        empty = store.lexical(scope, "document", {"word": 1.0}, limit=10)
+        empty = lexical(store, scope, "document", {"word": 1.0}, limit=10)
         assert (empty.ids, empty.count, empty.total_length) == ((), 0, 0)
         assert empty.frequencies.shape == (0, 1)
         assert self.nearest(store, scope, [1, 0]) == []
         store.put(scope, "document", [an_entry("a", "word", vector=[1, 0])])
-        assert store.lexical(scope, "document", {}, limit=10).ids == ()
-        assert store.lexical(scope, "document", {"other": 1.0}, limit=10).ids == ()
-        assert store.lexical(scope, "document", {"word": 1.0}, limit=0).ids == ()
-        assert store.lexical(scope, "document", {"\ud800": 1.0}, limit=10).document_frequencies.tolist() == [0]
+        assert lexical(store, scope, "document", {}, limit=10).ids == ()
+        assert lexical(store, scope, "document", {"other": 1.0}, limit=10).ids == ()
+        assert lexical(store, scope, "document", {"word": 1.0}, limit=0).ids == ()
+        assert lexical(store, scope, "document", {"\ud800": 1.0}, limit=10).document_frequencies.tolist() == [0]
         assert self.nearest(store, scope, [1, 0], limit=0) == []
         assert self.nearest(store, scope, [1, 0], ids=[]) == []
 
@@ -497,8 +505,8 @@ class IndexStoreContract:
         assert [key for key, _ in self.nearest(store, scope, [1, 0])] == ["d0", "d2", "d4", "d6"]
         assert [key for key, _ in self.nearest(store, scope, [1, 0], ids=["d3", "d4", "x"])] == ["d4"]
         assert [key for key, _ in self.nearest(store, scope, [1, 0], filters=Condition("n", "gt", 2))] == ["d4", "d6"]
-        assert set(store.vectors(scope, "document", ["d0", "d1", "x"])) == {"d0"}
-        assert store.embedding(scope, "document") == ("test", 2)
+        assert set(vectors_of(store, scope, "document", ["d0", "d1", "x"])) == {"d0"}
+        assert embedding(store, scope, "document") == ("test", 2)
 
     def test_two_embedders_are_never_compared(self, store: IndexStore, scope: Scope) -> None:
         """Another embedder or dimension raises on storing and on searching, and nothing is written."""
@@ -507,22 +515,22 @@ class IndexStoreContract:
             with pytest.raises(InvalidInputError):
                 store.put(scope, "document", [an_entry("c"), wrong])
             with pytest.raises(InvalidInputError):
-                store.attach(scope, "document", [wrong])
+                store.put(scope, "document", [wrong], only_vectors=True)
         with pytest.raises(InvalidInputError):
             store.put(scope, "memory", [an_entry("a", vector=[1, 0]), an_entry("b", vector=[1, 0, 0])])
         with pytest.raises(InvalidInputError, match="other"):
             self.nearest(store, scope, [1, 0], embedder="other")
         with pytest.raises(InvalidInputError, match="3"):
             self.nearest(store, scope, [1, 0, 0])
-        assert store.count(scope, "document") == 1
-        assert store.count(scope, "memory") == 0
+        assert count(store, scope, "document") == 1
+        assert count(store, scope, "memory") == 0
 
     @pytest.mark.parametrize("wrong", [-1, True, 2**62 + 1, 10**30])
     def test_limits_are_checked(self, store: IndexStore, scope: Scope, wrong: int) -> None:
         """A store is asked for a whole number of entries up to 2**62."""
         for call in (
             lambda: store.scan(scope, "document", limit=wrong),
-            lambda: store.lexical(scope, "document", {"red": 1.0}, limit=wrong),
+            lambda: lexical(store, scope, "document", {"red": 1.0}, limit=wrong),
             lambda: self.nearest(store, scope, [1, 0], limit=wrong),
         ):
             with pytest.raises(InvalidInputError, match="limit"):
@@ -532,21 +540,24 @@ class IndexStoreContract:
         """A vector is added only if the text is still the same; everything else stays."""
         store.put(scope, "document", [an_entry("a", "one", metadata={"n": 1}), an_entry("b", "new")])
         late = [an_entry("a", "one", vector=[1, 0]), an_entry("b", "old", vector=[1, 0]), an_entry("x", vector=[1, 0])]
-        assert store.attach(scope, "document", late) == 1
+        assert store.put(scope, "document", late, only_vectors=True) == 1
         assert [key for key, _ in self.nearest(store, scope, [1, 0])] == ["a"]
         first, second = store.scan(scope, "document", limit=9)
         assert (first.metadata, first.terms, first.embedder) == ({"n": 1}, {"one": 1}, "test")
         assert second == an_entry("b", "new")
-        assert store.attach(scope, "document", []) == 0
+        assert store.put(scope, "document", [], only_vectors=True) == 0
 
     def test_another_embedder_can_take_over(self, store: IndexStore, scope: Scope) -> None:
         """A new embedder works once the old vectors are removed; the words stay."""
         store.put(scope, "document", [an_entry("a", "one", vector=[1, 0]), an_entry("b", "two")])
-        assert store.detach(scope, "document") == 1
-        assert store.detach(scope, "document") == 0
-        assert store.embedding(scope, "document") is None
-        assert store.attach(scope, "document", [an_entry("a", "one", vector=[0, 0, 1], embedder="other")]) == 1
-        assert store.embedding(scope, "document") == ("other", 3)
+        assert store.remove(scope, "document", None, only_vectors=True) == 1
+        assert store.remove(scope, "document", None, only_vectors=True) == 0
+        assert embedding(store, scope, "document") is None
+        assert (
+            store.put(scope, "document", [an_entry("a", "one", vector=[0, 0, 1], embedder="other")], only_vectors=True)
+            == 1
+        )
+        assert embedding(store, scope, "document") == ("other", 3)
         assert dict(self.nearest(store, scope, [0, 0, 2], embedder="other")) == pytest.approx({"a": 1})
         assert matching(store, scope, "one") == ["a"]
 
@@ -566,9 +577,9 @@ class IndexStoreContract:
         )
         expected = {key for key, one in held.items() if matches(asked, one)}
         assert self._kept(store, scope, asked) == expected
-        assert store.count(scope, "document", filters=asked) == len(expected)
+        assert count(store, scope, "document", filters=asked) == len(expected)
         assert {entry.id for entry in store.scan(scope, "document", filters=asked, limit=99)} == expected
-        near = store.dense(scope, "document", vector, embedder="e", filters=asked, limit=99)
+        near = dense(store, scope, "document", vector, embedder="e", filters=asked, limit=99)
         assert {key for key, _ in near} == expected
 
     def test_keys_are_only_keys(self, store: IndexStore, scope: Scope) -> None:
@@ -579,7 +590,7 @@ class IndexStoreContract:
             assert self._kept(store, scope, Condition(key, "eq", n)) == {str(n)}
             assert self._kept(store, scope, Exists(key)) == {str(n)}
             assert self._kept(store, scope, OneOf(key, (n, -1))) == {str(n)}
-        assert store.count(scope, "document") == len(keys)
+        assert count(store, scope, "document") == len(keys)
 
     def test_a_filter_may_name_many_values(self, store: IndexStore, scope: Scope) -> None:
         """The store accepts as many values as a filter does."""
@@ -594,4 +605,4 @@ class IndexStoreContract:
 
     @staticmethod
     def _kept(store: IndexStore, scope: Scope, asked: Filter) -> set[str]:
-        return set(store.lexical(scope, "document", {"t": 1.0}, filters=asked, limit=99).ids)
+        return set(lexical(store, scope, "document", {"t": 1.0}, filters=asked, limit=99).ids)

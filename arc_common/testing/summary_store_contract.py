@@ -115,10 +115,9 @@ class SummaryStoreContract:
     def test_nothing_there(self, store: Store, key: SessionKey) -> None:
         """A session that does not exist is empty, gives no lease and accepts no commit."""
         summaries, key = store.summaries, replace(key, session_id="nowhere")
-        assert summaries.state(key, limit=5) == SessionState()
+        assert summaries.state(key, limit=5, outlines=5) == SessionState()
         assert summaries.segments(key) == summaries.segments(key, part="unfinished", limit=5) == []
         assert summaries.segments(key, within=a_leaf(1, 4, level=1)) == []
-        assert summaries.outlines(key, after=0, limit=5) == []
         assert summaries.facts(key) == summaries.facts(key, keys=["a"]) == []
         assert summaries.segments(key, part="all") == []
         assert summaries.claim(key, owner="a", seconds=1) is None
@@ -152,8 +151,8 @@ class SummaryStoreContract:
         assert list(state.messages) == talk[30:]
         assert (state.view, state.message_count) == (a_view(boundary=30), 32)
 
-    def test_any_text_comes_back(self, store: Store, key: SessionKey) -> None:
-        """Text that databases refuse, and every field, comes back unchanged."""
+    def test_any_text_comes_back(self, store: Store, key: SessionKey, clock: Clock) -> None:
+        """Text that databases refuse, and every field, comes back unchanged; a segment without a time gets one."""
         odd = "a\x00b\ud800 안녕 🎉 %s :x {y} '"
         segment = a_leaf(1, 4, narrative=odd, sources=(("m1", "x"), ("m2", "y")))
         fact = a_fact(
@@ -165,20 +164,20 @@ class SummaryStoreContract:
         assert store.summaries.segments(key) == [segment]
         assert store.summaries.facts(key) == [fact] == store.summaries.facts(key, keys=[odd])
         assert store.summaries.state(key, limit=0).view == view
-
-    def test_a_segment_without_a_time_was_written_now(self, store: Store, key: SessionKey, clock: Clock) -> None:
-        """The store's clock provides the time."""
         clock.pass_by(77)
-        self.put(store, key, a_leaf(1, 4, created_at=None))
-        assert store.summaries.segments(key)[0].created_at == clock.now
+        assert self.put(store, key, a_leaf(5, 8, created_at=None))
+        assert store.summaries.segments(key)[1].created_at == clock.now
 
     def test_outlines(self, store: Store, key: SessionKey) -> None:
-        """Outlines hold the oldest messages after a place."""
-        assert store.summaries.outlines(key, after=30, limit=9) == [
-            Outline(31, Role.USER, 10),
-            Outline(32, Role.ASSISTANT, 10),
-        ]
-        assert [one.seq for one in store.summaries.outlines(key, after=4, limit=3)] == [5, 6, 7]
+        """Outlines hold the oldest messages after a place, before the boundary too, beside the newest messages."""
+        state = store.summaries.state
+        newest = (Outline(31, Role.USER, 10), Outline(32, Role.ASSISTANT, 10))
+        assert state(key, limit=0, after=30, outlines=9).outlines == newest
+        assert store.summaries.adopt(key, a_view(boundary=20), epoch=state(key, limit=0).epoch)
+        both = state(key, limit=2, after=4, outlines=3)
+        assert [one.seq for one in both.outlines] == [5, 6, 7]
+        assert [one.seq for one in both.messages] == [31, 32]
+        assert (both.message_count, both.view) == (32, a_view(boundary=20))
 
     # Segments
 
@@ -242,32 +241,19 @@ class SummaryStoreContract:
             assert store.summaries.state(key, limit=0) == before
 
     def test_unfinished(self, store: Store, key: SessionKey) -> None:
-        """First what is empty, then what is by rules, oldest first, leaves before blocks; covered or not; no eras."""
-        self.put(store, key, a_leaf(1, 4, made_by="rules"))
-        self.put(store, key, a_leaf(5, 8))
-        self.put(store, key, a_leaf(9, 12))
-        self.put(store, key, a_leaf(1, 8, level=1, made_by="rules"))
-        self.put(store, key, a_leaf(1, 8, level=2, made_by="rules"))
+        """Empty ones come first, then those by rules, covered or not, oldest first, leaves before blocks; or all."""
+        leaves = a_leaf(1, 4, made_by="rules"), a_leaf(5, 8), a_leaf(9, 12)
+        for segment in (*leaves, *(a_leaf(1, 8, level=level, made_by="rules") for level in (1, 2))):
+            self.put(store, key, segment)
         assert stretches(store.summaries.segments(key, part="unfinished", limit=9)) == [(0, 1, 4), (1, 1, 8)]
         store.append(key, [counted("m10", "changed", role="assistant")])
         unfinished = [(0, 9, 12), (0, 1, 4), (1, 1, 8)]
         assert stretches(store.summaries.segments(key, part="unfinished", limit=9)) == unfinished
         assert stretches(store.summaries.segments(key, part="unfinished", limit=2)) == unfinished[:2]
-
-    def test_all_segments(self, store: Store, key: SessionKey) -> None:
-        """Covered segments are listed too; those to be written again are stale."""
-        self.put(store, key, a_leaf(1, 4, made_by="rules"))
-        self.put(store, key, a_leaf(5, 8))
-        self.put(store, key, a_leaf(9, 12))
-        self.put(store, key, a_leaf(1, 8, level=1, parts=2, tokens=9))
-        store.append(key, [counted("m10", "changed", role="assistant")])
-        segments = store.summaries.segments(key, part="all")
-        assert [(one.level, one.start, one.end, one.covered, one.stale) for one in segments] == [
-            (0, 1, 4, True, False),
-            (1, 1, 8, False, False),
-            (0, 5, 8, True, False),
-            (0, 9, 12, False, True),
-        ]
+        every = store.summaries.segments(key, part="all")
+        assert stretches(every) == [(0, 1, 4), (1, 1, 8), (2, 1, 8), (0, 5, 8), (0, 9, 12)]
+        assert [one.covered for one in every] == [True, True, False, True, False]
+        assert [one.stale for one in every] == [False, False, False, False, True]
 
     # Facts
 
@@ -588,7 +574,6 @@ class SummaryStoreContract:
             lambda summaries, key: summaries.segments(key, part="all"),
             lambda summaries, key: summaries.segments(key, within=a_leaf(1, 4, level=1)),
             lambda summaries, key: summaries.segments(key, part="unfinished", limit=1),
-            lambda summaries, key: summaries.outlines(key, after=0, limit=1),
             lambda summaries, key: summaries.claim(key, owner="a", seconds=1),
             lambda summaries, key: summaries.commit(key, Commit(a_leaf(1, 4)), lease=None, epoch=0),
             lambda summaries, key: summaries.adopt(key, a_view(), epoch=0),
@@ -596,8 +581,7 @@ class SummaryStoreContract:
             lambda summaries, key: summaries.facts(key, keys=["a"]),
         ],
         ids=[
-            "state", "cover", "segments", "parts", "unfinished", "outlines", "acquire",
-            "commit", "adopt", "facts", "facts of keys",
+            "state", "cover", "segments", "parts", "unfinished", "acquire", "commit", "adopt", "facts", "facts of keys",
         ],
     )  # fmt: skip
     def test_another_user_finds_nothing(

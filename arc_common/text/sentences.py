@@ -1,66 +1,42 @@
 """Splits text into sentences and clauses, and finds the parts that are stated as opposed to asked or supposed."""
 
 import re
-import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
+from functools import cache
+from importlib import import_module
+from typing import Any
 
-from arc_common.text.languages.language import Language
 from arc_common.text.languages.registry import SEEKING_CYRILLIC, SEEKING_LATIN, detect
 
-_MOST = 64
-"""The most characters joined into one; a longer sequence is not a character that anybody reads."""
+_LONGEST_CHARACTER = 64
+"""Code points searched for the beginning of a character; only runs of flags and of accents are longer."""
 
-_JOINER = "\u200d"
-_JOINED_HANGUL = frozenset(["ll", "lv", "lo", "lc", "vv", "vt", "ov", "ot", "ct", "tt"])
+
+@cache
+def _characters() -> Any:
+    return import_module("regex").compile(r"\X")  # it has no types
+
+
+def is_border(text: str, position: int) -> bool:
+    """Return whether a text may be cut before `position`: between two characters as readers see them (UAX #29)."""
+    if position <= 0 or position >= len(text):
+        return True
+    before, after = text[position - 1], text[position]
+    if before < "\x7f" and after < "\x7f":
+        return not (before == "\r" and after == "\n")
+    if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
+        return False
+    start = position - 1
+    while start and text[start] >= "\x7f" and position - start < _LONGEST_CHARACTER:
+        start -= 1
+    return any(found.end() == position for found in _characters().finditer(text, start, position + 1))
 
 
 def grapheme_break(text: str, offset: int) -> int:
-    """Return the last border between characters, as a reader sees them, at or before `offset`."""
-    border = min(offset, len(text))
-    lowest = border - _MOST
-    while lowest < border and 0 < border < len(text) and _are_one(text, border):
-        border -= 1
-    return border if border > lowest else min(offset, len(text))
-
-
-def _are_one(text: str, border: int) -> bool:
-    """Return whether the code points on both sides of a border form one character."""
-    before, after = text[border - 1], text[border]
-    if before == "\r" and after == "\n":
-        return True
-    if before < "\u0300" and after < "\u0300":  # the common case
-        return False
-    if after == _JOINER or unicodedata.category(after) in ("Mn", "Mc", "Me") or "\U0001f3fb" <= after <= "\U0001f3ff":
-        return unicodedata.category(before) != "Cc"
-    if "\U000e0020" <= after <= "\U000e007f":
-        return True
-    if before == _JOINER:
-        return unicodedata.category(after) == "So"
-    if _is_flag(before) and _is_flag(after):
-        flags = 0
-        while flags < _MOST and border - flags > 0 and _is_flag(text[border - flags - 1]):
-            flags += 1
-        return flags % 2 == 1
-    return _hangul(before) + _hangul(after) in _JOINED_HANGUL
-
-
-def _is_flag(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
-def _hangul(character: str) -> str:
-    """Return the kind of a Korean letter: leading consonant, vowel, trailing consonant, open or closed syllable."""
-    if "\u1100" <= character <= "\u115f":
-        return "l"
-    if "\u1160" <= character <= "\u11a7":
-        return "v"
-    if "\u11a8" <= character <= "\u11ff":
-        return "t"
-    if "가" <= character <= "힣":
-        return "o" if (ord(character) - ord("가")) % 28 == 0 else "c"
-    return "-"
+    """Return the last border between characters at or before `offset`; `offset` itself in an endless character."""
+    offset = min(offset, len(text))
+    near = range(offset, max(offset - _LONGEST_CHARACTER, -1), -1)
+    return next((place for place in near if is_border(text, place)), offset)
 
 
 MAX_SENTENCE = 1_200
@@ -154,91 +130,6 @@ _CYRILLIC_LETTER = re.compile(r"[\u0400-\u04ff]")
 _UNKNOWN_LETTER = re.compile(
     r"(?![\u3005\u3040-\u30ff\u3130-\u318f\u3400-\u9fff가-힣\uff21-\uff9f])[^\W\d_\u0000-\u024f\u0400-\u04ff\u1e00-\u1eff]"
 )
-
-_FEWEST_WORDS = 2
-"""The fewest words before a reported question that count as a statement; fewer ("Hi") only lead to it."""
-
-
-class Mood(StrEnum):
-    """The way in which a part of a sentence is meant."""
-
-    STATED = "stated"
-    CONFIRMED = "confirmed"
-    """Stated with a question behind it: "it's on Friday, isn't it?"."""
-    REQUESTED = "requested"
-    """Asked to be done: "could you deliver it on Friday?"."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A verbatim part of a sentence that may hold a fact, and how it is meant."""
-
-    text: str
-    mood: Mood
-
-
-def parts_of(sentence: str, language: Language) -> list[Part]:
-    """Return the parts of a sentence that state or request something, in order; often the whole sentence."""
-    if language.supposition.search(sentence):
-        return []
-    if not language.question.search(sentence) and not _asks_in_case(sentence, language):
-        return [Part(text, Mood.STATED) for text in _without_reported(sentence, language)]
-    if language.tag.search(sentence):
-        return [Part(text, Mood.CONFIRMED) for text in _without_reported(sentence, language)]
-    start = _start_of_question(sentence, language)
-    asked = sentence[start:]
-    given = language.given.search(asked)
-    behind = asked[given.start() :].rstrip(" ?") if given else ""
-    asked = asked[: given.start()] if given else asked
-    is_request = language.request.search(asked) is not None and not language.task.search(asked)
-    before = [sentence[:start]] if is_request else _without_conditions(sentence[:start], language)
-    parts = [Part(text, Mood.STATED) for stated in before for text in _without_reported(stated, language)]
-    if is_request:
-        parts.append(Part(asked, Mood.REQUESTED))
-    return [part for part in (*parts, Part(behind, Mood.STATED)) if part.text.strip()]
-
-
-def _asks_in_case(sentence: str, language: Language) -> bool:
-    """Return whether a sentence asks a question after a condition; the question mark may be missing."""
-    clauses = clauses_of(sentence)
-    return any(language.condition.search(sentence[start:end]) for start, end in clauses[:-1]) and any(
-        language.asking.match(sentence, start) for start, _ in clauses[1:]
-    )
-
-
-def _without_conditions(text: str, language: Language) -> list[str]:
-    """Return the parts of a text between the clauses that state the condition of a question."""
-    parts, rest = [], 0
-    for start, end in clauses_of(text):
-        if language.condition.search(text[start:end]):
-            parts.append(text[rest:start])
-            rest = end
-    return [part for part in (*parts, text[rest:]) if part.strip(" ,;:，；：、") or not parts]
-
-
-def _start_of_question(sentence: str, language: Language) -> int:
-    """Return where a question begins: at the first clause in question order, else at the last clause."""
-    starts = [start for start, _ in clauses_of(sentence)] + [
-        match.end() for match in language.joiner.finditer(sentence)
-    ]
-    for start in sorted(starts):
-        if language.asking.match(sentence, start):
-            return start
-    return max(starts, default=0)
-
-
-def _without_reported(text: str, language: Language) -> Iterator[str]:
-    """Yield the parts of a text outside its reported questions, which extend to the end of their clause."""
-    rest = 0
-    for start, end in clauses_of(text):
-        reported = language.reported.search(text, start, end)
-        if reported is not None and reported.start() >= rest:
-            before = text[rest : reported.start()].strip(" ,;:")
-            if len(before.split()) >= _FEWEST_WORDS:
-                yield before
-            rest = end
-    if (behind := text[rest:].strip(" ,;:")) or not rest:
-        yield behind if rest else text
 
 
 def seeks(text: str) -> bool:

@@ -2,12 +2,14 @@
 
 import math
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from threading import Lock
 from typing import Protocol, runtime_checkable
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import check_whole
 from arc_common.protocols import TokenCounter
 
 _PRIOR_TOKENS = 2_000
@@ -48,103 +50,11 @@ def corrected(counter: TokenCounter, raw_total: int) -> int:
     return math.ceil(round(raw_total * correction.factor, 3))
 
 
-_split = str.split
-_ENGLISH = frozenset(
-    _split(
-        "the of and to in is that for it you was with on as are be at by this have from or an had not but what all "
-        "were we when your can there said which she do their if will each about up out them then many some so these "
-        "would other into has more her two like him see could no make than been who its now my made did get may our "
-        "me us how any after also just only they he his use where most i a"
-    )
-)
-_WESTERN = frozenset(
-    _split(
-        "de la el los las en que y un una es por con para del se su le les des et du est une pour dans qui sur pas il "
-        "au ne ce der die das und ist nicht ein eine zu den von mit auf im dem sie di che per non sono della o os da "
-        "em um uma não com het van een te dat niet op zijn och att det som på är av og til av jeg du ikke "
-        "yang dan untuk dengan ini itu dari pada tidak anda atau dalam akan ke oleh"
-    )
-)
-"""The commonest words of Spanish, French, German, Italian, Portuguese, Dutch, Swedish, Norwegian and Indonesian,
-without English words. Vocabularies contain these languages' words, too."""
-
-_TRADITIONAL = (
-    "個們這來說國為會後對過學開關長問間還點見現發經頭進從動實種體當無應與機電氣專書話讓樣錢車東門請認識覺幾將該項設"
-    "號連選資訊網頁檔"
-)
-_CLASSES = {
-    "rare": "\x80-\U0010ffff",  # all characters of no other class; vocabularies lack them and encode their bytes
-    "punctuation": "\x00-\x08\x0b\x0c\x0e-\x1f!-/:-@[-`{-\x7f",
-    "space": " ",
-    "line_end": "\n\r",
-    "tab": "\t",
-    "digit": "0-9",
-    "upper": "A-Z",
-    "lower": "a-z",
-    "accented": "\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff",
-    "accented_far": "\u0100-\u017f",  # Polish, Czech, Turkish …
-    "accented_rare": "\u0180-\u02ff\u1e00-\u1e9f\u1efa-\u1eff",  # African languages, phonetics
-    "turkish": "ğĞıİşŞ",
-    "vietnamese": "ơƠưƯ\u1ea0-\u1ef9",
-    "combining": "\u0300-\u036f\u3099\u309a",  # decomposed text (NFD): a mark costs more than its letter
-    "greek": "\u0370-\u03ff",
-    "polytonic": "\u1f00-\u1fff",
-    "cyrillic": "\u0400-\u052f\u1c80-\u1c8f",
-    "cyrillic_not_russian": "\u0402-\u040f\u0452-\u052f",
-    # letters of smaller languages that Tatar, Kazakh and Kyrgyz don't have
-    "cyrillic_rare": "\u0460-\u0489\u0498\u0499\u049e-\u04a1\u04a4-\u04ad\u04b4-\u04b9\u04bc-\u04d7\u04da-\u04e7"
-    "\u04ea-\u04ed\u04f0-\u052f",
-    "cyrillic_russian": "ыэЫЭ",
-    "armenian": "\u0530-\u058f",
-    "hebrew": "\u0590-\u05ff",
-    "hebrew_mark": "\u0591-\u05c7",
-    "arabic": "\u0600-\u06ff\u0750-\u077f\ufb50-\ufdff\ufe70-\ufefc",
-    "arabic_mark": "\u064b-\u065f\u0670",
-    # letters that Arabic, Persian and Urdu don't have, but Kurdish, Uyghur, Sindhi and Pashto
-    "arabic_rare": "\u0671-\u0678\u067a-\u067d\u067f-\u0685\u0687\u0689-\u0690\u0692-\u0697\u0699-\u06a8\u06aa-\u06ae"
-    "\u06b0-\u06b9\u06bb-\u06bd\u06bf\u06c0\u06c2-\u06cb\u06cd-\u06d1\u06d3-\u06d5",
-    "devanagari": "\u0900-\u097f",
-    "bengali": "\u0980-\u09ff",
-    "gurmukhi": "\u0a00-\u0a7f",
-    "gujarati": "\u0a80-\u0aff",
-    "oriya": "\u0b00-\u0b7f",
-    "tamil": "\u0b80-\u0bff",
-    "telugu": "\u0c00-\u0c7f",
-    "kannada": "\u0c80-\u0cff",
-    "malayalam": "\u0d00-\u0d7f",
-    "sinhala": "\u0d80-\u0dff",
-    "thai": "\u0e00-\u0e7f",
-    "lao": "\u0e80-\u0eff",
-    "tibetan": "\u0f00-\u0fff",
-    "burmese": "\u1000-\u109f",
-    "georgian": "\u10a0-\u10ff",
-    "ethiopic": "\u1200-\u139f",
-    "khmer": "\u1780-\u17ff",
-    "han": "\u3400-\u9fff\uf900-\ufaff",
-    "han_traditional": _TRADITIONAL,
-    "hiragana": "\u3040-\u309f",
-    "katakana": "\u30a0-\u30ff\u31f0-\u31ff",
-    "hangul": "\uac00-\ud7a3",
-    "jamo_alone": "\u3130-\u318f",  # as used in chats
-    "jamo": "\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff",
-    "cjk_mark": "\u3000-\u303f\ufe30-\ufe4f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65",
-    "full_width": "\uff21-\uff3a\uff41-\uff5a\uff66-\uffef",
-    # digits of Arabic, Persian, Devanagari, Bengali, Gujarati, Burmese and Khmer, and full-width ones
-    "digit_known": "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0ae6-\u0aef\u1040-\u1049\u17e0-\u17e9"
-    "\uff10-\uff19",
-    "digit_rare": "\u0a66-\u0a6f\u0b66-\u0b6f\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f\u0de6-\u0def"
-    "\u0e50-\u0e59\u0ed0-\u0ed9\u0f20-\u0f33\u1090-\u1099",
-    "typography": "\u0080-\u00a9\u00ab-\u00b9\u00bb-\u00bf\u00d7\u00f7\u2000-\u200a\u2010-\u203f\u20a0-\u20bf",
-    "symbol": "\u2040-\u209f\u2100-\u2bff",
-    "joiner": "\u200b-\u200f\ufe00-\ufe0f",
-    "rare_wide": "\U00010000-\U0010ffff",
-    "picture": "\U0001f000-\U0001fbff",
-    "face": "\U0001f600-\U0001f64f",
-    "flag_letter": "\U0001f1e6-\U0001f1ff",
-    "skin_tone": "\U0001f3fb-\U0001f3ff",
-}
-"""Characters by class; a later class takes precedence over earlier ones."""
-
+_DATA = tomllib.loads(files("arc_common.tokens").joinpath("calibration.toml").read_text("utf-8"))
+COEFFICIENTS: Mapping[str, float] = _DATA["coefficients"]
+"""Tokens per feature; features without one cost nothing."""
+_ENGLISH, _WESTERN = (frozenset(_DATA["words"][name].split()) for name in ("english", "western"))
+_CLASSES: Mapping[str, str] = _DATA["classes"]
 _NAMES = tuple(_CLASSES)
 _CODE = {name: bytes((index + 1,)) for index, name in enumerate(_NAMES)}
 _ASCII_CODE = {name: _CODE[name] for name in ("punctuation", "space", "line_end", "tab", "digit", "upper", "lower")}
@@ -185,7 +95,7 @@ _PARTS = {
 _ASCII_IN_RUNS = ("upper",)
 _IN_RUNS = (
     *_ASCII_IN_RUNS,
-    *_split(
+    *str.split(
         "greek cyrillic armenian hebrew arabic devanagari bengali gurmukhi gujarati oriya tamil telugu kannada "
         "malayalam sinhala thai lao tibetan burmese georgian ethiopic khmer hiragana katakana hangul"
     ),
@@ -194,7 +104,7 @@ _IN_RUNS = (
 _KEEP = {
     name: _only(name, *_PARTS.get(name, ())) for name in (*_IN_RUNS, "punctuation", "space", "line_end", "tab", "digit")
 }
-_SINGLE = _split(
+_SINGLE = str.split(
     "rare rare_wide accented accented_far accented_rare turkish vietnamese combining polytonic hebrew_mark arabic_mark "
     "arabic_rare cyrillic_not_russian cyrillic_rare jamo jamo_alone full_width digit_known digit_rare cjk_mark "
     "typography symbol joiner picture face flag_letter skin_tone"
@@ -387,8 +297,7 @@ class CalibratedTokenCounter:
     def observe(self, estimated_tokens: int, reported_tokens: int) -> None:
         """Record a request's raw estimate and the tokens that the provider reported; ignore a pair with a zero."""
         for field, value in (("estimated_tokens", estimated_tokens), ("reported_tokens", reported_tokens)):
-            if type(value) is not int or value < 0:
-                raise InvalidInputError(field, value, "a whole number, 0 or more")
+            check_whole(field, value, least=0)
         if estimated_tokens and reported_tokens:
             with self._lock:
                 self._estimated += estimated_tokens
@@ -404,106 +313,3 @@ class CalibratedTokenCounter:
             if factor != self._correction.factor:
                 self._correction = Correction(self._correction.version + 1, factor)
             return self._correction
-
-
-COEFFICIENTS: Mapping[str, float] = {
-    "punctuation_run": 0.975,
-    "digit_group": 0.985,
-    "space_before_digit": 1.0,
-    "letter_after_digit": 0.019,
-    "upper_alone": 0.623,
-    "upper_inside": 0.79,
-    "english_word": 0.734,
-    "turkish_word": 0.388,
-    "western_word": 1.33,
-    "foreign_word": 1.546,
-    "english_more": 0.215,
-    "vietnamese_more": 0.712,
-    "turkish_more": 0.379,
-    "foreign_more": 0.151,
-    "foreign_unusual": 0.745,
-    "typography": 0.349,
-    "symbol": 1.56,
-    "greek_run": 0.496,
-    "greek_more": 0.413,
-    "line_end": 1.0,
-    "accented": 0.706,
-    "hangul_run": 0.586,
-    "hangul_more": 0.935,
-    "turkish": 0.853,
-    "cjk_mark": 0.327,
-    "han_japanese": 1.145,
-    "han_chinese": 0.877,
-    "han_traditional": 1.472,
-    "accented_far": 0.857,
-    "punctuation_mixed": 0.5,
-    "jamo_alone": 1.881,
-    "spaces": 0.854,
-    "rare": 3.026,
-    "hiragana_run": 0.884,
-    "hiragana_more": 0.397,
-    "katakana_run": 1.268,
-    "katakana_more": 0.569,
-    "hebrew_run": 0.559,
-    "hebrew_more": 0.444,
-    "tab": 0.798,
-    "ethiopic_run": 2.307,
-    "ethiopic_more": 2.199,
-    "arabic_run": 0.763,
-    "arabic_more": 0.257,
-    "arabic_mark": 1.869,
-    "accented_rare": 1.608,
-    "cyrillic_run": 0.942,
-    "cyrillic_more": 0.313,
-    "tibetan_run": 0.691,
-    "tibetan_more": 1.794,
-    "digit_known": 0.952,
-    "joiner": 0.354,
-    "polytonic": 2.95,
-    "gujarati_run": 0.478,
-    "gujarati_more": 0.627,
-    "devanagari_more": 0.605,
-    "kannada_run": 1.475,
-    "kannada_more": 0.299,
-    "digit_rare": 1.899,
-    "russian_run": 2.015,
-    "malayalam_run": 1.775,
-    "malayalam_more": 0.219,
-    "sinhala_run": 0.211,
-    "sinhala_more": 0.824,
-    "tamil_run": 1.704,
-    "tamil_more": 0.21,
-    "telugu_run": 0.929,
-    "telugu_more": 0.433,
-    "vietnamese": 1.361,
-    "combining": 1.714,
-    "picture": 2.21,
-    "rare_wide": 4.0,
-    "bengali_run": 0.528,
-    "bengali_more": 0.458,
-    "arabic_rare": 1.404,
-    "cyrillic_rare": 3.062,
-    "hebrew_mark": 1.046,
-    "georgian_run": 1.044,
-    "georgian_more": 0.282,
-    "thai_run": 1.506,
-    "thai_more": 0.324,
-    "oriya_run": 0.799,
-    "oriya_more": 1.227,
-    "gurmukhi_run": 0.774,
-    "gurmukhi_more": 0.747,
-    "burmese_run": 2.028,
-    "burmese_more": 0.46,
-    "armenian_run": 0.837,
-    "armenian_more": 0.35,
-    "khmer_run": 1.66,
-    "khmer_more": 0.551,
-    "lao_run": 0.686,
-    "lao_more": 2.185,
-    "face": 1.892,
-    "flag_letter": 1.751,
-    "skin_tone": 1.592,
-    "full_width": 1.824,
-    "jamo": 3.133,
-}
-"""Tokens per feature, fitted to o200k_base by `benchmarks/fit_token_counter.py --write`; others cost nothing."""

@@ -8,16 +8,18 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Lock
 from time import monotonic
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
+from arc_common.concurrency import started
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message
 from arc_common.protocols import TokenCounter
@@ -187,50 +189,29 @@ def _shipped_folder() -> Path | None:
     return Path(spec.origin).parent / "_static" / "tiktoken_cache" if spec and spec.origin else None
 
 
-class Download:
-    """Loads an encoding as tiktoken does (cache folder, then network), on a daemon thread because it may hang."""
+@lru_cache(maxsize=32)
+def _download(name: str) -> "tuple[Future[Encoding], float]":
+    """Start the process's only download of an encoding, which may hang; return it with the time of its start."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._done = Event()
-        self._started = monotonic()
-        self._encoding: Encoding | None = None
-        self._error: Exception | None = None
-        self._reported = False
-        self._lock = Lock()
-        Thread(target=self._run, name=f"arc-vocabulary-{name}", daemon=True).start()
-
-    def _run(self) -> None:
+    def load() -> "Encoding":
         from tiktoken import Encoding  # noqa: PLC0415 - not needed to import arc
 
-        try:  # not tiktoken.get_encoding: it holds a lock of the whole process while it downloads
-            self._encoding = Encoding(**_openai().ENCODING_CONSTRUCTORS[self._name]())
-        except Exception as error:  # noqa: BLE001 - requests, OS and hash errors all mean: no vocabulary
-            self._error = error
-        finally:
-            self._done.set()
+        # Not tiktoken.get_encoding: it holds a lock of the whole process while it downloads.
+        return Encoding(**_openai().ENCODING_CONSTRUCTORS[name]())
 
-    def result(self, timeout: float) -> "Encoding | None":
-        """Return the encoding if it is loaded within `timeout` seconds of the download's start."""
-        self._done.wait(max(0.0, self._started + timeout - monotonic()))
-        return self._encoding
-
-    @property
-    def problem(self) -> str:
-        """The reason why there is no encoding, for a log line."""
-        return f"{type(self._error).__name__}: {self._error}" if self._error else "not answered in time"
-
-    def first_to_report(self) -> bool:
-        """Return True on the first call only, so that one caller logs the problem."""
-        with self._lock:
-            first, self._reported = not self._reported, True
-            return first
+    return started(load, name=f"arc-vocabulary-{name}"), monotonic()
 
 
 @lru_cache(maxsize=32)
-def shared_download(name: str) -> Download:
-    """Return the process's only download of this encoding, started by the first call."""
-    return Download(name)
+def _report(name: str, problem: str, fallback: str) -> None:
+    """Log, once per process and problem, that an encoding has no vocabulary."""
+    _log.warning(
+        "No vocabulary for %s (%s): counting with %s instead. Put the file into tiktoken's cache folder "
+        "(TIKTOKEN_CACHE_DIR), or install llama-index-core, which ships it.",
+        name,
+        problem,
+        fallback,
+    )
 
 
 _log = logging.getLogger("arc.tokens")
@@ -314,16 +295,14 @@ class TiktokenCounter:
                 return self.__dict__["_encoding"]  # type: ignore[no-any-return]  # the dict that cached_property fills
             found = local_encoding(self._encoding_name, self._cache_dir)
             if found is None:
-                download = shared_download(self._encoding_name)
-                found = download.result(self._timeout)
-                if found is None and download.first_to_report():
-                    _log.warning(
-                        "No vocabulary for %s (%s): counting with %s instead. Put the file into tiktoken's cache "
-                        "folder (TIKTOKEN_CACHE_DIR), or install llama-index-core, which ships it.",
-                        self._encoding_name,
-                        download.problem,
-                        self._fallback.name,
-                    )
+                future, begun = _download(self._encoding_name)
+                wait([future], max(0.0, begun + self._timeout - monotonic()))
+                error = future.exception() if future.done() else None
+                if future.done() and error is None:
+                    found = future.result()
+                else:
+                    problem = f"{type(error).__name__}: {error}" if error else "not answered in time"
+                    _report(self._encoding_name, problem, self._fallback.name)
             self.__dict__["_encoding"] = found
             return found
 

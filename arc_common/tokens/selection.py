@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Exchange, Message, Role, Turn, exchanges_of, turns_of
 
 _LONGEST = 32
@@ -309,8 +309,8 @@ class CurrentTurn:
 def check_limits(**limits: int | None) -> None:
     """Raise `InvalidInputError` for a limit that is negative or not a whole number."""
     for name, limit in limits.items():
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-            raise InvalidInputError(name, limit, "a whole number of at least 0, or None")
+        if limit is not None:
+            check_whole(name, limit, least=0)
 
 
 def current_turn(messages: Sequence[Message], *, live: bool = True) -> CurrentTurn:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from arc_common.protocols import ConversationStore
-from arc_common.protocols.memories import MemoryStore
+from arc_common.protocols.records import Records
 from arc_common.protocols.search_index import IndexStore
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import ConversationStoreContract
-from arc_common.testing.memory_store_contract import MemoryStoreContract
+from arc_common.testing.records_contract import RecordsContract
 from arc_common.testing.search_index_contract import IndexStoreContract
 from arc_common.testing.summary_store_contract import Clock, SummaryStoreContract
 
@@ -50,14 +50,14 @@ class TestConversations(ConversationStoreContract):
         return shared
 
 
-class TestMemories(MemoryStoreContract):
+class TestMemories(RecordsContract):
     @pytest.fixture
     def conversations(self, shared: SqlStore) -> SqlStore:
         return shared
 
     @pytest.fixture
-    def store(self, shared: SqlStore) -> MemoryStore:
-        return shared.memories
+    def store(self, shared: SqlStore) -> Records:
+        return shared.records
 
 
 class TestSearchIndex(IndexStoreContract):

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from tests.goldens.conversations import LANGUAGES
+from tests.goldens.long_conversations import NAMES, golden, requests
 from tests.goldens.recordings import write
 from tests.goldens.windows import WAYS, Turn, build, turns
 
@@ -18,3 +19,7 @@ for language in LANGUAGES:
                 copied = shutil.copy(filled, Path(folder) / f"{way}-{budget}.db")
                 asked[budget] = turns(f"sqlite:///{copied}", language, way, budget)
             write(language, way, asked)
+
+for name in NAMES:
+    for turn, text in requests(name).items():
+        golden(name, turn).write_text(text, "utf-8")

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import make_url
 
 from tests.goldens.conversations import LANGUAGES
+from tests.goldens.long_conversations import NAMES, golden, requests
 from tests.goldens.recordings import differences
 from tests.goldens.windows import WAYS, Turn, build, turns
 from tests.support.servers import PostgresServer
@@ -60,3 +61,10 @@ def test_the_same_requests_on_postgres(
         with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {copied} TEMPLATE {source} STRATEGY wal_log")
         check(language, way, budget, turns(postgres.url(copied), language, way, budget))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_requests_of_whole_conversations(name: str) -> None:
+    """At turns 10, 50 and 200, each to be read as a whole: `long/NAME.TURN.golden`."""
+    for turn, text in requests(name).items():
+        assert text == golden(name, turn).read_text("utf-8"), RECORD

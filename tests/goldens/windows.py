@@ -148,7 +148,7 @@ def _steady(shown: Sequence[Turn]) -> list[Turn]:
 
     def steady(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: steady(inside) for key, inside in value.items()}
+            return {steady(key): steady(inside) for key, inside in value.items()}
         if isinstance(value, list):
             return [steady(inside) for inside in value]
         if isinstance(value, float):

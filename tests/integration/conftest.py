@@ -1,20 +1,21 @@
-"""One run of the demo, for all tests that only look at it."""
+"""A provider's package, for the tests of the demo."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from arc_common.cli.demo.run import TurnRecord
-from tests.support.demo_runs import opened, played
+from tests.support.demo_runs import module
 
 
-@pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The database of a run without interruption; not to be written to."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('whole')}/demo.db"
-    played(url)
-    return url
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
+    """Installs a provider's package, for as long as the test lasts."""
 
+    def install(text: str) -> None:
+        module(tmp_path, "langchain_openai", text)
+        monkeypatch.syspath_prepend(str(tmp_path))
 
-@pytest.fixture(scope="session")
-def records(whole: str) -> list[TurnRecord]:
-    with opened(whole) as run:
-        return run.done()
+    yield install
+    sys.modules.pop("langchain_openai", None)

@@ -1,96 +1,31 @@
-"""`arc demo` as a user runs it: real frameworks, a real file, its own process."""
+"""`arc demo` from the first turn to the comparison: what is stored, what the model saw, what is shown."""
 
-import json
+import io
 import os
-import pty
+import re
 import signal
 import subprocess
-import sys
-import textwrap
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
+from rich.cells import cell_len
+from rich.console import Console
 
-from arc_common.cli.commands import main
-from arc_common.cli.demo.run import RECORDS, SESSION, find_halves, support_script
+from arc_common.cli.demo import CONTEXT_WINDOW, RECORDS, SESSION, TurnRecord
+from arc_common.cli.demo_display import Display
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
 from arc_common.tokens.calibration import CalibratedTokenCounter
 from arc_common.tokens.counters import REQUEST_OVERHEAD, message_tokens_batch
+from tests.support.demo_runs import ARC, PROVIDER, environment, here, opened, script, spoken, stored
 
-script = support_script()
-ARC = [sys.executable, "-c", "from arc_common.cli.commands import main; main()"]
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
-
-
-def environment(**variables: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("ARC_") and name not in KEYS}
-    path = os.pathsep.join(filter(None, [variables.get("PYTHONPATH"), kept.get("PYTHONPATH")]))
-    return {**kept, "COLUMNS": "110", **variables, "PYTHONPATH": path}
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a run printed, and its exit code."""
-
-    code: int
-    out: str
-    err: str
-
-
-def demo(folder: Path, *words: str, **variables: str) -> Ran:
-    """Run it in a process of its own."""
-    ran = subprocess.run(
-        [*ARC, "demo", *words],
-        check=False,
-        cwd=folder,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
-    return Ran(ran.returncode, ran.stdout, ran.stderr)
-
-
-Demo: TypeAlias = Callable[..., Ran]
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Demo:
-    """Run it in this process, which has the frameworks loaded already: importing both takes three seconds."""
-    for name in [name for name in os.environ if name.startswith("ARC_") or name in KEYS]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("COLUMNS", "110")
-
-    def run(folder: Path, *words: str, **variables: str) -> Ran:
-        with monkeypatch.context() as patch:
-            for name, value in variables.items():
-                patch.setenv(name, value)
-            patch.chdir(folder)
-            patch.setattr(sys, "argv", ["arc", "demo", *words])
-            try:
-                main()
-                code: object = 0
-            except SystemExit as ended:
-                code = ended.code or 0
-        printed = capsys.readouterr()
-        return Ran(int(str(code)), printed.out, printed.err)
-
-    return run
-
-
-def stored(folder: Path, session: str = SESSION) -> list[Message]:
-    with ContextEngine.open(f"sqlite:///{folder}/arc-demo.db") as engine:
-        return engine.session(session).messages()
-
-
-def spoken(folder: Path) -> list[tuple[str, str]]:
-    return [(message.role.value, message.text) for message in stored(folder)]
+HALF = "half.db"
+"""The file of the run as it is at the handover."""
+LIMIT = 3_072
+PART_BY_PART = "What the model saw in the end, part by part:"
 
 
 @dataclass(frozen=True)
@@ -98,11 +33,11 @@ class Finished:
     folder: Path
     output: str
     errors: str
-    records: Sequence[dict[str, Any]]
 
 
-HALF = "half.db"
-"""The file of the run as it is at the handover."""
+def recorded(folder: Path) -> list[TurnRecord]:
+    with opened(f"sqlite:///{folder}/arc-demo.db") as run:
+        return run.done()
 
 
 @pytest.fixture(scope="module")
@@ -110,72 +45,100 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """A run from the first turn to the comparison, which only pauses at the handover, where its file is copied."""
     folder = tmp_path_factory.mktemp("whole")
     for words in (("--turns", str(script.handover)), ()):
-        ran = demo(folder, *words)
+        ran = here(folder, *words)
         assert ran.code == 0, ran.err
         if words:
             (folder / HALF).write_bytes((folder / "arc-demo.db").read_bytes())
-    records = [json.loads(message.text) for message in stored(folder, RECORDS)]
-    return Finished(folder, ran.out, ran.err, records)
+    return Finished(folder, ran.out, ran.err)
 
 
-def test_one_database_holds_the_messages_of_both_frameworks(whole: Finished) -> None:
+@pytest.fixture(scope="module")
+def records(whole: Finished) -> list[TurnRecord]:
+    return recorded(whole.folder)
+
+
+def test_one_database_holds_the_messages_of_both_frameworks(whole: Finished, records: list[TurnRecord]) -> None:
     """LangChain's half and LlamaIndex's half are one conversation, in order, each message once."""
-    assert [record["framework"] for record in whole.records] == ["LangChain"] * script.handover + ["LlamaIndex"] * (
-        len(script.turns) - script.handover
-    )
+    behind = len(script.turns) - script.handover
+    assert [one.framework for one in records] == ["LangChain"] * script.handover + ["LlamaIndex"] * behind
     said = spoken(whole.folder)
     assert said[::2] == [("user", turn.user) for turn in script.turns]
-    assert said[1::2] == [("assistant", record["arc"]["answer"]) for record in whole.records]
+    assert said[1::2] == [("assistant", one.arc.answer) for one in records]
 
 
-def test_the_second_framework_received_what_the_first_one_wrote(whole: Finished) -> None:
+def test_the_second_framework_received_what_the_first_one_wrote(records: list[TurnRecord]) -> None:
     """The first request through LlamaIndex holds LangChain's newest messages, and facts and summary for the rest."""
-    last, first = whole.records[script.handover - 1 : script.handover + 1]
-    assert (last["framework"], first["framework"]) == ("LangChain", "LlamaIndex")
-    assert first["arc"]["seen"][-2:] == [2 * script.handover - 1, 2 * script.handover]
-    assert {*last["arc"]["seen"]} & {*first["arc"]["seen"]}
-    assert all(first["arc"]["parts"][part] > 0 for part in ("facts", "summary"))
-    assert min(first["arc"]["noted"]) < 20
+    last, first = (one.arc for one in records[script.handover - 1 : script.handover + 1])
+    assert first.seen[-2:] == (2 * script.handover - 1, 2 * script.handover)
+    assert {*last.seen} & {*first.seen}
+    assert all(first.parts[part] > 0 for part in ("facts", "summary"))
+    assert min(first.noted) < 20
 
 
-def test_arc_answers_most_of_what_a_window_lost_for_fewer_tokens(whole: Finished) -> None:
-    """All three have the same limit; sending everything soon goes over it, and costs more than twice as much."""
-    asked = [(question, whole.records[turn.number - 1]) for turn, question in script.questions]
-    right = [sum(question.value_in(record[side]["answer"]) is not None for question, record in asked) for side in SIDES]
-    assert 4 * right[0] >= 3 * len(asked)
-    assert 2 * right[1] < right[0]
-    arc, newest = (sum(map(cost_of(side), whole.records)) for side in SIDES)
-    everything = [record["whole"] for record in whole.records]
-    assert arc < newest
-    assert 2 * arc < sum(everything)
-    assert everything[-1] > 15_000
-    assert max(map(cost_of("arc"), whole.records)) <= LIMIT
+def test_arc_answers_what_the_newest_messages_lost(records: list[TurnRecord]) -> None:
+    """The same model, the same questions and the same limit; only what it was shown differs."""
+    asked = [(question, records[turn.number - 1]) for turn, question in script.questions]
+    with_arc = [question.value_in(record.arc.answer) is not None for question, record in asked]
+    with_newest = [question.value_in(record.newest.answer) is not None for question, record in asked]
+    assert 4 * sum(with_arc) >= 3 * len(asked)
+    assert with_newest == [2 * question.stated - 1 in record.newest.seen for question, record in asked]
+    assert 1 < sum(with_newest) < sum(with_arc) / 2
 
 
-SIDES = ("arc", "newest")
-LIMIT = 3_072
-PART_BY_PART = "What the model saw in the end, part by part:"
+def test_all_of_it_answers_everything_and_does_not_fit(records: list[TurnRecord]) -> None:
+    """The questions have answers; sending everything gets them, for more than twice arc's tokens and over the limit."""
+    for turn, question in script.questions:
+        assert question.value_in(records[turn.number - 1].whole_answer)
+    assert records[-1].whole > 15_000
+    assert 2 * sum(record.arc.tokens for record in records) < sum(record.whole for record in records)
 
 
-def cost_of(side: str) -> Callable[[dict[str, Any]], int]:
-    """The tokens of a record's request."""
-    return lambda record: sum(record[side]["parts"].values()) + 3
+def test_no_request_is_over_the_limit(records: list[TurnRecord], whole: Finished) -> None:
+    """The window beside arc gets as much as fits: another turn would be too much."""
+    with opened(f"sqlite:///{whole.folder}/arc-demo.db") as run:
+        limit = run.limit
+    assert limit == CONTEXT_WINDOW - CONTEXT_WINDOW // 4
+    for record in records:
+        assert record.arc.tokens <= limit
+        assert record.newest.tokens <= limit
+        assert record.newest.tokens == record.whole or record.newest.tokens > limit - 400
+    assert sum(record.arc.tokens for record in records) < sum(record.newest.tokens for record in records)
 
 
-def test_it_says_what_was_right_and_what_it_cost(whole: Finished) -> None:
+def test_views_say_which_messages_a_request_held(records: list[TurnRecord]) -> None:
+    """The newest, without a gap; with arc the older ones' place is taken by facts and summary, not before."""
+    for record in records:
+        before = 2 * (record.number - 1)
+        for view in (record.arc, record.newest):
+            assert view.seen == tuple(range(before - len(view.seen) + 1, before + 1))
+            assert view.tokens > sum(view.parts.values()) > view.parts["question"] > 0
+            assert (view.parts["history"] > 0) == (before > 0)
+        parts = record.arc.parts
+        shortened = len(record.arc.seen) < before
+        assert (parts["facts"] > 0, parts["summary"] > 0) == (shortened, shortened)
+        assert bool({*record.arc.noted} - {*record.arc.seen}) == shortened
+        assert not record.newest.noted
+
+
+def test_facts_and_what_is_recalled_keep_within_their_shares(records: list[TurnRecord]) -> None:
+    most = 0.4 * (CONTEXT_WINDOW - CONTEXT_WINDOW // 4)
+    assert max(record.arc.parts["facts"] + record.arc.parts["recalled"] for record in records) < most + 100
+
+
+def test_it_says_what_was_right_and_what_it_cost(whole: Finished, records: list[TurnRecord]) -> None:
     """All costs, what the model refused, and where the conversation is kept; nothing on stderr."""
     assert whole.errors == ""
     assert "\x1b" not in whole.output
     assert str(whole.folder / "arc-demo.db") in whole.output
-    everything = [record["whole"] for record in whole.records]
-    for costs in (*(list(map(cost_of(side), whole.records)) for side in SIDES), everything):
+    everything = [one.whole for one in records]
+    for costs in ([one.arc.tokens for one in records], [one.newest.tokens for one in records], everything):
         assert f"{max(costs):,}" in whole.output
         assert f"{sum(costs):,}" in whole.output
     refused = sum(cost > LIMIT for cost in everything)
     assert f"{len(everything) - refused} of {len(everything)}" in whole.output
 
 
-def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, here: Demo, tmp_path: Path) -> None:
+def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, tmp_path: Path) -> None:
     """As printed, in the same folder, without the environment being active, whatever the file is called."""
     file = tmp_path / "my demo's.db"
     file.write_bytes((whole.folder / "arc-demo.db").read_bytes())
@@ -199,7 +162,7 @@ def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, here: Demo, tm
         assert len(engine.session(SESSION).messages()) == 2
 
 
-def test_the_window_is_what_trim_messages_keeps(whole: Finished) -> None:
+def test_the_window_is_what_trim_messages_keeps(records: list[TurnRecord]) -> None:
     """The conversation beside it is cut as LangChain's own function cuts it, by the same counts."""
     counter = CalibratedTokenCounter()
 
@@ -210,18 +173,18 @@ def test_the_window_is_what_trim_messages_keeps(whole: Finished) -> None:
 
     room = LIMIT - REQUEST_OVERHEAD  # `trim_messages` counts a request in two parts
     history: list[BaseMessage] = [SystemMessage(script.system)]
-    for turn, record in zip(script.turns, whole.records, strict=True):
+    for turn, record in zip(script.turns, records, strict=True):
         asked = [*history, HumanMessage(turn.user)]
         if turn.number in {1, 50, script.handover, len(script.turns)}:
             kept = trim_messages(
                 asked, max_tokens=room, token_counter=cost, strategy="last", start_on="human", include_system=True
             )
             shown = len(kept) - 2
-            assert record["newest"]["seen"] == list(range(len(history) - shown, len(history)))
-        history += [HumanMessage(turn.user), AIMessage(record["newest"]["answer"])]
+            assert record.newest.seen == tuple(range(len(history) - shown, len(history)))
+        history += [HumanMessage(turn.user), AIMessage(record.newest.answer)]
 
 
-def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished, here: Demo) -> None:
+def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished) -> None:
     """A finished conversation stays as it is."""
     before = spoken(whole.folder)
     again = here(whole.folder)
@@ -231,7 +194,9 @@ def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished, her
 
 
 @pytest.mark.parametrize("begin", [0, script.handover], ids=["LangChain", "LlamaIndex"])
-def test_after_a_kill_it_goes_on_where_it_was(whole: Finished, here: Demo, tmp_path: Path, begin: int) -> None:
+def test_after_a_kill_it_goes_on_where_it_was(
+    whole: Finished, records: list[TurnRecord], tmp_path: Path, begin: int
+) -> None:
     """What is there after SIGKILL in either half is what a run without interruption had, with the same records."""
     if begin:
         (tmp_path / "arc-demo.db").write_bytes((whole.folder / HALF).read_bytes())
@@ -241,7 +206,7 @@ def test_after_a_kill_it_goes_on_where_it_was(whole: Finished, here: Demo, tmp_p
     resumed = here(tmp_path, "--turns", str(goes_on - done))
     assert f"after turn {done} of {len(script.turns)}" in resumed.out
     assert spoken(tmp_path) == spoken(whole.folder)[: 2 * goes_on]
-    assert [json.loads(message.text) for message in stored(tmp_path, RECORDS)] == whole.records[:goes_on]
+    assert recorded(tmp_path) == records[:goes_on]
 
 
 def kill_at(turn: int, folder: Path) -> None:
@@ -258,75 +223,6 @@ def kill_at(turn: int, folder: Path) -> None:
     assert process.wait() == -signal.SIGKILL
 
 
-def test_it_stops_where_it_is_told_and_begins_anew(here: Demo, tmp_path: Path) -> None:
-    """`--turns` leaves the rest for the next run, `--restart` forgets what was there."""
-    assert "after turn 2 of" in here(tmp_path, "--turns", "2").out
-    assert len(spoken(tmp_path)) == 4
-    here(tmp_path, "--restart", "--turns", "1")
-    assert len(spoken(tmp_path)) == 2
-
-
-def module(folder: Path, name: str, text: str) -> str:
-    """A module that stands before the installed one of that name; returns what PYTHONPATH has to be."""
-    folder.joinpath(f"{name}.py").write_text(textwrap.dedent(text))
-    return str(folder)
-
-
-@pytest.mark.parametrize(
-    ("absent", "extra", "other"),
-    [("langchain_core", "langchain", "LlamaIndex"), ("llama_index", "llamaindex", "LangChain")],
-)
-def test_without_one_framework_the_other_one_plays_all(tmp_path: Path, absent: str, extra: str, other: str) -> None:
-    """The extra that is missing is named with the command that installs it."""
-    path = module(tmp_path, absent, f"raise ModuleNotFoundError('No module named {absent}')")
-    ran = demo(tmp_path, "--turns", "2", PYTHONPATH=path)
-    assert ran.code == 0, ran.err
-    assert f"pip install 'arc-context-engine[{extra}]'" in ran.out
-    assert {json.loads(message.text)["framework"] for message in stored(tmp_path, RECORDS)} == {other}
-
-
-def test_without_any_framework_it_says_what_to_install(tmp_path: Path) -> None:
-    """Exit code 1, one message, and no file."""
-    module(tmp_path, "langchain_core", "raise ImportError('none')")
-    ran = demo(tmp_path, PYTHONPATH=module(tmp_path, "llama_index", "raise ImportError('none')"))
-    assert ran.code == 1
-    assert "arc-context-engine[langchain]" in ran.err
-    assert "arc-context-engine[llamaindex]" in ran.err
-    assert "Traceback" not in ran.err
-    assert not (tmp_path / "arc-demo.db").exists()
-
-
-PROVIDER = """
-    from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage
-    from langchain_core.outputs import ChatGeneration, ChatResult
-
-    class ChatOpenAI(BaseChatModel):
-        model: str
-
-        @property
-        def _llm_type(self):
-            return "test"
-
-        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-            {body}
-            text = f"{{self.model}} was shown {{len(messages)}} messages"
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
-    """
-
-
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
-    """Installs a provider's package, for as long as the test lasts."""
-
-    def install(text: str) -> None:
-        module(tmp_path, "langchain_openai", text)
-        monkeypatch.syspath_prepend(str(tmp_path))
-
-    yield install
-    sys.modules.pop("langchain_openai", None)
-
-
 def without_the_end(whole: Finished, folder: Path, turns: int) -> None:
     """A copy of the run's file, in which the conversation stands after so many turns."""
     (folder / "arc-demo.db").write_bytes((whole.folder / "arc-demo.db").read_bytes())
@@ -336,132 +232,184 @@ def without_the_end(whole: Finished, folder: Path, turns: int) -> None:
             session.remove([message.id for message in session.messages()[messages:] if message.id])
 
 
-@pytest.mark.parametrize("half", ["LangChain", "LlamaIndex"])
+@pytest.mark.parametrize(
+    ("begin", "words", "name"),
+    [(0, (), "gpt-5-mini"), (script.handover - 1, ("--model", "openai:my-own"), "my-own")],
+    ids=["LangChain", "handover, named"],
+)
 def test_a_real_model_answers_when_a_key_is_set(
-    whole: Finished, here: Demo, provider: Callable[[str], None], tmp_path: Path, half: str
+    whole: Finished, provider: Callable[[str], None], tmp_path: Path, begin: int, words: tuple[str, ...], name: str
 ) -> None:
-    """Only the questions cost calls, both halves ask it, and the key shows nowhere."""
+    """Only the questions cost calls, both halves ask it, also in one process, and the key shows nowhere."""
     provider(PROVIDER.format(body="pass"))
     asked = [turn.number for turn, _ in script.questions]
-    begin, end = 0, asked[0]
-    if half == "LlamaIndex":
-        begin = next(number for number in asked if number > script.handover) - 2
-        end = len(script.turns)
+    end = next(number for number in asked if number > begin + 1)
+    if begin:
         without_the_end(whole, tmp_path, begin)
-    ran = here(tmp_path, "--turns", str(end - begin), OPENAI_API_KEY="sk-hunter2")
+    ran = here(tmp_path, *words, "--turns", str(end - begin), OPENAI_API_KEY="sk-hunter2")
     assert ran.code == 0, ran.err
-    assert "openai:gpt-5-mini" in ran.out
+    assert f"openai:{name}" in ran.out
     assert "hunter2" not in ran.out + ran.err
     answers = [text for _, text in spoken(tmp_path)[1::2]]
-    records = [json.loads(message.text) for message in stored(tmp_path, RECORDS)]
-    assert {record["framework"] for record in records[begin:]} == {half}
-    assert {number: text for number, text in enumerate(answers, 1) if "gpt-5-mini" in text} == {
+    records = recorded(tmp_path)
+    assert len(records) == end
+    for record in records[begin:]:
+        assert record.framework == ("LangChain" if record.number <= script.handover else "LlamaIndex")
+        if record.number > 1:
+            assert record.arc.seen[-1] == 2 * record.number - 2
+    assert {number: text for number, text in enumerate(answers, 1) if name in text} == {
         # two of the system's, and the question
-        number: f"gpt-5-mini was shown {len(records[number - 1]['arc']['seen']) + 3} messages"
+        number: f"{name} was shown {len(records[number - 1].arc.seen) + 3} messages"
         for number in asked
         if begin < number <= end
     }
 
 
-def test_a_model_that_fails_ends_the_run_and_can_be_resumed(
-    here: Demo, provider: Callable[[str], None], tmp_path: Path
-) -> None:
-    """Exit code 1, the model's name, not the client's words; the turns before it, and the question, are kept."""
-    provider(PROVIDER.format(body="raise PermissionError('bad key sk-hunter2')"))
-    ran = here(tmp_path, OPENAI_API_KEY="sk-hunter2")
-    assert ran.code == 1
-    assert ran.err.startswith("arc: the model openai:gpt-5-mini failed (PermissionError)")
-    assert "hunter2" not in ran.out + ran.err
-    done = script.questions[0][0].number - 1
-    assert len(spoken(tmp_path)) == 2 * done + 1
-    assert f"after turn {done}" in here(tmp_path, "--local", "--turns", "1").out
-
-
-def test_a_model_can_be_named(here: Demo, provider: Callable[[str], None], tmp_path: Path) -> None:
-    """The name goes to the provider's class as it is."""
-    provider(PROVIDER.format(body="pass"))
-    here(tmp_path, "--model", "openai:my-own", "--turns", str(script.questions[0][0].number))
-    assert spoken(tmp_path)[-1][1].startswith("my-own was shown")
-
-
-def test_a_named_model_without_its_package_is_an_error(here: Demo, tmp_path: Path) -> None:
-    """Who asked for it gets no other one in its place."""
-    ran = here(tmp_path, "--model", "google:some")
-    assert ran.code == 1
-    assert "pip install langchain-google-genai" in ran.err
-    assert "pip install llama-index-llms-google-genai" in ran.err
-
-
-def test_a_client_that_fails_when_it_is_made_is_said(
-    here: Demo, provider: Callable[[str], None], tmp_path: Path
-) -> None:
-    """Some go online at once; the local model answers, and their words are not repeated."""
-    provider("def ChatOpenAI(model): raise OSError('sk-hunter2')")
-    ran = here(tmp_path, "--turns", "1", OPENAI_API_KEY="sk-hunter2")
-    assert ran.code == 0, ran.err
-    assert "LangChain can't reach openai:gpt-5-mini (OSError)" in " ".join(ran.out.split())
-    assert "hunter2" not in ran.out + ran.err
-
-
-def test_local_wins_over_a_key(here: Demo, tmp_path: Path) -> None:
-    """No call is made, and no provider's package is looked for."""
-    ran = here(tmp_path, "--local", "--turns", "1", OPENAI_API_KEY="sk-hunter2")
-    assert ran.code == 0
-    assert "openai" not in ran.out
-
-
-def test_a_key_without_the_package_is_said(here: Demo, tmp_path: Path) -> None:
-    """The local model answers, and the missing package is named."""
-    ran = here(tmp_path, "--turns", "1", ANTHROPIC_API_KEY="sk-hunter2")
-    assert ran.code == 0, ran.err
-    assert "pip install langchain-anthropic" in " ".join(ran.out.split())
-    assert "hunter2" not in ran.out + ran.err
-
-
-@pytest.mark.parametrize(
-    ("variables", "escapes"),
-    [({"TERM": "xterm-256color"}, True), ({"TERM": "dumb"}, False)],
-    ids=["colour terminal", "dumb terminal"],
-)
-def test_in_a_terminal(tmp_path: Path, variables: dict[str, str], escapes: bool) -> None:
-    """A capable terminal gets colour and a progress bar; a dumb one gets plain lines."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*ARC, "demo", "--fast", "--turns", "3"], cwd=tmp_path, env=environment(**variables), stdout=theirs
-    )
-    os.close(theirs)
-    output = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            output += chunk
-    except OSError:  # Linux says so when the other end is closed
-        pass
-    os.close(ours)
-    assert process.wait() == 0
-    assert (b"\x1b[" in output) == escapes
-    assert (b"3/208" in output or b"2/208" in output) == escapes
-    assert "Mina Park" in output.decode()
-
-
-def test_no_colour_is_respected(here: Demo, tmp_path: Path) -> None:
-    """NO_COLOR wins over a terminal that has it."""
-    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "TTY_INTERACTIVE": "0"}
-    assert "\x1b[36m" in here(tmp_path, "--turns", "1", **terminal).out
-    assert "\x1b[36m" not in here(tmp_path, "--turns", "1", **terminal, NO_COLOR="1").out
-
-
 def test_an_old_console_gets_letters_that_it_can_show(whole: Finished) -> None:
     """No error where the output's encoding holds neither Korean nor block characters."""
-    ran = demo(whole.folder, PYTHONIOENCODING="ascii")
+    ran = here(whole.folder, encoding="ascii")
     assert ran.code == 0, ran.err
     assert f"16 of {len(script.questions)}" in ran.out
     assert ran.out.isascii()
 
 
-def test_registering_emits_no_warning() -> None:
-    """What LangChain says about its own class stays out of the demo."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        halves, missing = find_halves()
-    assert [half.name for half in halves] == ["LangChain", "LlamaIndex"]
-    assert not missing
+# The display fits its console, says the same with and without colour, and shows every verdict
+
+LIMIT = 3_072
+
+
+def shown(records: list[TurnRecord], width: int, *, encoding: str = "utf-8", colour: bool = False) -> str:
+    stream = io.BytesIO()
+    output = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
+    console = Console(file=output, width=width, force_terminal=colour, color_system="standard" if colour else None)
+    display = Display(console, script, limit=LIMIT)
+    display.title([("file", "demo.db")])
+    for record in records:
+        if record.number in (1, script.handover + 1):
+            display.half(record.framework, "goes on")
+        display.turn(script.turns[record.number - 1], record)
+    display.comparison(records)
+    output.flush()
+    return stream.getvalue().decode(encoding)
+
+
+def test_no_line_is_wider_than_the_console(records: list[TurnRecord]) -> None:
+    for width in (63, 80, 120):
+        assert max(map(cell_len, shown(records, width).splitlines())) <= width
+
+
+def test_every_number_is_whole(records: list[TurnRecord]) -> None:
+    text = shown(records, 80)
+    comparison = text.split("in the end")[-1]
+    for record in records:
+        assert f"{record.arc.tokens:,}" in text
+    for side in zip(*((one.arc.tokens, one.newest.tokens, one.whole) for one in records), strict=True):
+        assert f"{max(side):,}" in comparison
+        assert f"{sum(side):,}" in comparison
+    for part in ("facts", "summary", "history"):
+        assert f"{records[-1].arc.parts[part]:,}" in comparison
+    asked = [(question, records[turn.number - 1]) for turn, question in script.questions]
+    right = [[question.value_in(one.arc.answer) for question, one in asked]]
+    right += [[question.value_in(one.newest.answer) for question, one in asked]]
+    right += [[question.value_in(one.whole_answer) for question, one in asked if one.whole <= LIMIT]]
+    assert all(value in comparison for value in right[0] if value)
+    for answers in right:
+        assert f"{sum(value is not None for value in answers)} of {len(asked)}" in comparison
+
+
+def test_it_needs_no_colour(records: list[TurnRecord]) -> None:
+    """Without colour there are no control characters, and the words are the same."""
+    plain, coloured = shown(records, 100), shown(records, 100, colour=True)
+    assert "\x1b" not in plain
+    assert "\x1b[" in coloured
+
+
+def test_it_needs_no_unicode(records: list[TurnRecord]) -> None:
+    """Where the output can't show block characters, only the conversation's own letters are replaced."""
+    text = shown(records, 80, encoding="ascii")
+    assert "+ 1,284,000" in text
+    assert "x " in text
+    assert text.isascii()
+
+
+def test_only_what_the_customer_says_is_shortened(records: list[TurnRecord]) -> None:
+    for width in (80, 120):
+        cut = [line for line in shown(records, width).splitlines() if "…" in line]
+        assert cut, width
+        assert all(line[:3].strip().isdigit() for line in cut), width
+
+
+@pytest.mark.parametrize("width", [64, 120])
+def test_a_turn_shows_the_tokens_and_the_mark_of_each_way(records: list[TurnRecord], width: int) -> None:
+    """A right answer is ticked; a wrong one, and a request that the model refuses, are crossed."""
+    played = shown(records, width).split("in the end, and")[0].splitlines()
+    lines = {int(line[:3]): line for line in played if line[:3].strip().isdigit()}
+    for turn, record in zip(script.turns, records, strict=True):
+        cells = []
+        for answer, tokens in (
+            (record.arc.answer, record.arc.tokens),
+            (record.newest.answer, record.newest.tokens),
+            (record.whole_answer, record.whole),
+        ):
+            is_wrong = turn.question is not None and turn.question.value_in(answer) is None
+            cells.append(f"{tokens:,}{' ✗' if is_wrong or tokens > LIMIT else ' ✓' if turn.question else ''}")
+        assert re.search(r"\s+".join(map(re.escape, cells)) + r"\s*$", lines[turn.number])
+
+
+def test_the_map_tells_what_was_seen_from_what_was_only_quoted(records: list[TurnRecord]) -> None:
+    """A cell is full where messages were shown, shaded where arc only quotes some, and a dot elsewhere."""
+    last = records[-1]
+    lines = shown(records, 120).splitlines()
+    line = next(line for line in lines if line.startswith(" arc") and "█" in line)
+    cells = line.split()[1]
+    step = -(-(last.number - 1) // len(cells))
+    for place, cell in enumerate(cells):
+        turns = range(place * step + 1, min((place + 1) * step, last.number - 1) + 1)
+        messages = {number for turn in turns for number in (2 * turn - 1, 2 * turn)}
+        expected = "█" if messages & {*last.arc.seen} else "▒" if messages & {*last.arc.noted} else "·"
+        assert cell == expected
+    assert "▒" in cells
+    whole = next(line for line in lines if line.startswith(" everything") and "·" in line)
+    assert "none" in whole
+    assert f"{last.whole:,}" in whole
+    everything = [*records[:-1], replace(last, whole=LIMIT)]
+    whole = next(line for line in shown(everything, 120).splitlines() if line.startswith(" everything") and "█" in line)
+    assert "·" not in whole
+
+
+@pytest.mark.parametrize("times", [4.0, 1.0, 0.5], ids=["more", "as much", "less"])
+def test_the_cost_of_everything_is_told_as_it_was_measured(records: list[TurnRecord], times: float) -> None:
+    scaled = [replace(record, whole=int(record.arc.tokens * times)) for record in records]
+    assert f"for {times:.1f} times arc's tokens" in " ".join(shown(scaled, 120).split())
+
+
+def test_it_is_long_enough_to_outgrow_a_window() -> None:
+    """At least 300 messages that don't repeat each other, some of them Korean, played by two frameworks."""
+    assert 2 * len(script.turns) >= 300
+    said = [text for turn in script.turns for text in (turn.user, turn.reply) if text]
+    assert len(set(said)) == len(said)
+    assert any("가" <= letter <= "힣" for turn in script.turns for letter in turn.user)
+    assert 1 < script.handover < len(script.turns)
+
+
+def test_a_fact_is_stated_once_by_the_user_and_not_in_its_question() -> None:
+    """The value stands in the turn that is named, and in no other written text: nothing gives it away."""
+    written = {(each.number, text) for each in script.turns for text in (each.user, each.reply or "")}
+    for turn, question in script.questions:
+        assert {number for number, text in written if question.value_in(text)} == {question.stated}, turn.number
+        assert question.value_in(script.turns[question.stated - 1].user)
+        assert question.value_in(turn.user) is None
+        assert question.value_in(script.system) is None
+
+
+def test_facts_are_asked_for_early_and_late() -> None:
+    """The first question comes while all is short, most at the end, one of them about the newest part."""
+    distances = [turn.number - question.stated for turn, question in script.questions]
+    assert script.questions[0][0].number < 25
+    assert sum(distance > 50 for distance in distances) >= 10
+    assert sum(distance < 25 for distance in distances[1:]) == 1
+
+
+def test_replies_are_told_apart_by_what_they_answer() -> None:
+    said = [turn.user for turn in script.turns]
+    assert not [(a, b) for a in said for b in said if a is not b and b.startswith(a)]

@@ -139,7 +139,7 @@ def stored(engine: ContextEngine, said: list[Message]) -> Session:
 def packed(engine: ContextEngine, said: list[Message], limit: int) -> list[Message]:
     """The texts as documents in one message."""
     documents = [Document(message.text) for message in said]
-    packed = ContextBuilder(engine.token_counter, max_tokens=limit, near_duplicates=None).build(documents)
+    packed = ContextBuilder(engine.token_counter, max_tokens=limit).build(documents)
     return [Message(Role.USER, packed.context)]
 
 

@@ -1,4 +1,4 @@
-"""The import contracts hold, and would fail."""
+"""The import contracts would fail; that they hold is seen by `make lint`, which `make test` begins with."""
 
 import shutil
 import subprocess
@@ -29,12 +29,6 @@ def lint(folder):
     return subprocess.run(
         [sys.executable, "-c", code, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False
     )
-
-
-def test_the_contracts_hold(copy):
-    """As they are."""
-    verdict = lint(copy)
-    assert verdict.returncode == 0, verdict.stdout
 
 
 WRONG = [

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -48,25 +47,3 @@ def test_recall_is_of_as_many_as_pass(comparing: ModuleType, passing: int) -> No
     assert comparing.recall_of(data, search, passes) == 1
     half = min(passing, comparing.TOP_K) // 2
     assert comparing.recall_of(data, lambda n: search(n)[:half], passes) == (0.5 if passing else 1)
-
-
-def test_bare_sql_is_one_that_does_the_job(comparing: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """The narrowest walk that finds as much is shown beside the plain one, which finds half; no other is timed."""
-    data = comparing.made_up(60, 4, 3)
-
-    def search(n: int) -> Sequence[tuple[str, float]]:
-        scores = data.vectors @ data.queries[n]
-        return [(f"{place:07}", scores[place]) for place in np.argsort(-scores)[:10].tolist()]
-
-    runs: dict[str, Callable[[int], Any]] = {
-        "arc": search,
-        "bare SQL 120": lambda n: search(n)[:5],
-        "bare SQL 170": lambda n: search(n)[:9],
-        "bare SQL 240": search,
-        "bare SQL 340": search,
-        "bare exact": search,
-    }
-    comparing.show_postgres(data, runs, None, "all")
-    shown = capsys.readouterr().out
-    assert [name in shown for name in runs] == [True, True, False, True, False, True]
-    assert "recall 0.500, 5 rows" in shown

@@ -8,22 +8,18 @@ import pytest
 
 from tests.support.notebooks import FOLDER, PATHS, executed, read
 
-EACH = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
 
-
-@EACH
-@pytest.mark.timeout(60)
-async def test_the_outputs_are_those_of_a_run(path: Path) -> None:
-    """Executed from top to bottom without a key or a network, a notebook shows what is committed.
+async def test_the_outputs_are_those_of_a_run() -> None:
+    """Executed from top to bottom without a key or a network, each notebook shows what is committed.
 
     After a change on purpose, `python -m tests.support.notebooks` writes them anew: look at them, then commit.
     """
-    committed = read(path)
-    fresh = await executed(committed, path.parent)
-    assert shown(committed) == shown(fresh)
+    run = [(shown(committed), shown(fresh)) async for committed, fresh in executed(PATHS)]
+    for path, (committed, fresh) in zip(PATHS, run, strict=True):
+        assert committed == fresh, path.name
 
 
-@EACH
+@pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
 def test_the_outputs_are_the_same_everywhere(path: Path) -> None:
     """No warning, no error, no path, no minted id and no Python version is committed."""
     notebook = read(path)

@@ -1,11 +1,11 @@
 """What every strategy guarantees, whatever the conversation."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, note
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
@@ -65,22 +65,123 @@ def results(names: Iterable[str], messages: list[Message], budget: int) -> Itera
         yield name, compressed(name, messages, budget)
 
 
-@given(conversations(), budgets)
-def test_every_message_is_accounted_for_once(messages, budget):
+def every_message_is_accounted_for_once(messages: list[Message], budget: int, result: Compression) -> None:
     """What is not kept as it is was changed or dropped, never two of these; inputs stay as they are."""
+    assert result.tokens == sum(map(cost, result.messages))
+    ids = {id(message) for message in messages}
+    untouched = Counter(message.id for message in result.messages if id(message) in ids)
+    gone = Counter(item.message.id for item in result.dropped) + Counter(item.message.id for item in result.changed)
+    assert untouched + gone == Counter(message.id for message in messages)
+    assert all(id(item.message) in ids for item in (*result.dropped, *result.changed))
+    made = {id(change.replacement) for change in result.changed}
+    new = [message for message in result.messages if id(message) not in ids]
+    assert made <= {id(message) for message in new}
+    assert all(id(message) in made or message.made_by_arc for message in new)
+
+
+def the_system_prompt_and_the_newest_user_message_stay_whole(
+    messages: list[Message], budget: int, result: Compression
+) -> None:
+    kept = list(result.messages)
+    ids = {id(message) for message in kept}
+    assert {id(message) for message in newest_user(messages)} <= ids
+    if kept and kept[0].made_by_arc:
+        assert all(message.text in kept[0].text for message in leading(messages))
+    else:
+        prompt = leading(messages)
+        assert [id(message) for message in kept[: len(prompt)]] == [id(message) for message in prompt]
+
+
+def what_is_left_is_a_request_that_a_provider_accepts(
+    messages: list[Message], budget: int, result: Compression
+) -> None:
+    """The user comes first, pairs are whole and stand together, and calls without results are at the very end."""
+    if not result.dropped:
+        return
+    body = list(result.messages)[len(leading(list(result.messages))) :]
+    assert not body or body[0].role is Role.USER
+    exchanges, orphans = exchanges_of(body)
+    assert not orphans
+    assert [message for exchange in exchanges for message in exchange.messages] == body
+    complete = [exchange.complete for exchange in exchanges]
+    assert complete == sorted(complete, reverse=True)
+
+
+def no_exchange_is_split(messages: list[Message], budget: int, result: Compression) -> None:
+    dropped = {item.message.id for item in result.dropped}
+    for exchange in exchanges_of(messages)[0]:
+        assert len({message.id in dropped for message in exchange.messages}) == 1
+
+
+def order_is_the_conversations(messages: list[Message], budget: int, result: Compression) -> None:
+    kept = [message.id for message in result.messages if message.id]
+    whole = [message.id for message in messages]
+    ordered = [message.id for exchange in exchanges_of(messages)[0] for message in exchange.messages]
+    assert kept in ([i for i in whole if i in kept], [i for i in ordered if i in kept])
+
+
+def the_budget_holds(messages: list[Message], budget: int, result: Compression) -> None:
+    exchanges, _ = exchanges_of(messages)
+    last_complete = max((i for i, exchange in enumerate(exchanges) if exchange.complete), default=-1)
+    still_open = [message for exchange in exchanges[last_complete + 1 :] for message in exchange.messages]
+    must = sum(map(cost, [*leading(messages), *newest_user(messages), *still_open]))
+    assert result.tokens <= max(budget, must)
+
+
+def what_is_not_enough_is_still_less(messages: list[Message], budget: int, result: Compression) -> None:
+    """Strategies that only shorten, or drop one kind, never cost more than before, and stop once it fits."""
+    assert result.tokens <= sum(map(cost, messages))
+    for change in result.changed:
+        assert change.tokens_after < change.tokens_before
+
+
+def a_changed_message_keeps_who_it_is_and_loses_its_foreign_form(
+    messages: list[Message], budget: int, result: Compression
+) -> None:
+    assert not result.dropped
+    assert len(result.messages) == len(messages)
+    for change in result.changed:
+        old, new = change.message, change.replacement
+        assert new.origin is None
+        assert replace(new, content=old.content, origin=old.origin) == old
+
+
+def reasons_are_true(messages: list[Message], budget: int, result: Compression) -> None:
+    """A result without a call is said to be one, a call without a result too, and an opening."""
+    exchanges, orphans = exchanges_of(messages)
+    unanswered = {message.id for exchange in exchanges if not exchange.complete for message in exchange.messages}
+    first_user = next((i for i, message in enumerate(messages) if message.role is Role.USER), len(messages))
+    opening = {message.id for exchange in exchanges_of(messages[:first_user])[0] for message in exchange.messages}
+    for item in result.dropped:
+        name = item.message.id
+        assert (item.reason == ORPHANED) == (name in {message.id for message in orphans})
+        assert item.reason != UNANSWERED or name in unanswered
+        assert item.reason != NO_USER or name in opening or item.message.role is Role.TOOL
+
+
+RULES: list[tuple[Iterable[str], Callable[[list[Message], int, Compression], None]]] = [
+    (EVERY, every_message_is_accounted_for_once),
+    (EVERY, the_system_prompt_and_the_newest_user_message_stay_whole),
+    (DROPPING | DROPPING_SOME, what_is_left_is_a_request_that_a_provider_accepts),
+    (EVERY, no_exchange_is_split),
+    (EVERY, order_is_the_conversations),
+    (DROPPING, the_budget_holds),
+    (DROPPING_SOME | SHORTENING, what_is_not_enough_is_still_less),
+    (SHORTENING, a_changed_message_keeps_who_it_is_and_loses_its_foreign_form),
+    (DROPPING | DROPPING_SOME, reasons_are_true),
+]
+
+
+@settings(max_examples=60)
+@given(conversations(), budgets)
+def test_every_rule_holds_for_what_each_strategy_leaves(messages, budget):
+    """The conversation that is given stays as it is."""
     before = [replace(message) for message in messages]
-    for _, result in results(EVERY, messages, budget):
+    for name, result in results(EVERY, messages, budget):
         assert messages == before
-        assert result.tokens == sum(map(cost, result.messages))
-        ids = {id(message) for message in messages}
-        untouched = Counter(message.id for message in result.messages if id(message) in ids)
-        gone = Counter(item.message.id for item in result.dropped) + Counter(item.message.id for item in result.changed)
-        assert untouched + gone == Counter(message.id for message in messages)
-        assert all(id(item.message) in ids for item in (*result.dropped, *result.changed))
-        made = {id(change.replacement) for change in result.changed}
-        new = [message for message in result.messages if id(message) not in ids]
-        assert made <= {id(message) for message in new}
-        assert all(id(message) in made or message.made_by_arc for message in new)
+        for names, rule in RULES:
+            if name in names:
+                rule(messages, budget, result)
 
 
 @given(conversations(), st.integers(0, 3))
@@ -114,96 +215,6 @@ def test_each_message_is_counted_once(messages, budget):
         strategy_.compress(messages, max_tokens=budget, count=count)
         calls = Counter(map(id, counted))
         assert all(calls[id(message)] == 1 for message in messages)
-
-
-@given(conversations(), budgets)
-def test_the_system_prompt_and_the_newest_user_message_stay_whole(messages, budget):
-    for _, result in results(EVERY, messages, budget):
-        kept = list(result.messages)
-        ids = {id(message) for message in kept}
-        assert {id(message) for message in newest_user(messages)} <= ids
-        if kept and kept[0].made_by_arc:
-            assert all(message.text in kept[0].text for message in leading(messages))
-        else:
-            prompt = leading(messages)
-            assert [id(message) for message in kept[: len(prompt)]] == [id(message) for message in prompt]
-
-
-@given(conversations(), budgets)
-def test_what_is_left_is_a_request_that_a_provider_accepts(messages, budget):
-    """The user comes first, pairs are whole and stand together, and calls without results are at the very end."""
-    for _, result in results(DROPPING | DROPPING_SOME, messages, budget):
-        if not result.dropped:
-            continue
-        body = list(result.messages)[len(leading(list(result.messages))) :]
-        assert not body or body[0].role is Role.USER
-        exchanges, orphans = exchanges_of(body)
-        assert not orphans
-        assert [message for exchange in exchanges for message in exchange.messages] == body
-        complete = [exchange.complete for exchange in exchanges]
-        assert complete == sorted(complete, reverse=True)
-
-
-@given(conversations(), budgets)
-def test_no_exchange_is_split(messages, budget):
-    for _, result in results(EVERY, messages, budget):
-        dropped = {item.message.id for item in result.dropped}
-        for exchange in exchanges_of(messages)[0]:
-            assert len({message.id in dropped for message in exchange.messages}) == 1
-
-
-@given(conversations(), budgets)
-def test_order_is_the_conversations(messages, budget):
-    for _, result in results(EVERY, messages, budget):
-        kept = [message.id for message in result.messages if message.id]
-        whole = [message.id for message in messages]
-        ordered = [message.id for exchange in exchanges_of(messages)[0] for message in exchange.messages]
-        assert kept in ([i for i in whole if i in kept], [i for i in ordered if i in kept])
-
-
-@given(conversations(), budgets)
-def test_the_budget_holds(messages, budget):
-    for _, result in results(DROPPING, messages, budget):
-        exchanges, _ = exchanges_of(messages)
-        last_complete = max((i for i, exchange in enumerate(exchanges) if exchange.complete), default=-1)
-        still_open = [message for exchange in exchanges[last_complete + 1 :] for message in exchange.messages]
-        must = sum(map(cost, [*leading(messages), *newest_user(messages), *still_open]))
-        assert result.tokens <= max(budget, must)
-
-
-@given(conversations(), budgets)
-def test_what_is_not_enough_is_still_less(messages, budget):
-    """Strategies that only shorten, or drop one kind, never cost more than before, and stop once it fits."""
-    for _, result in results(DROPPING_SOME | SHORTENING, messages, budget):
-        assert result.tokens <= sum(map(cost, messages))
-        for change in result.changed:
-            assert change.tokens_after < change.tokens_before
-
-
-@given(conversations(), budgets)
-def test_a_changed_message_keeps_who_it_is_and_loses_its_foreign_form(messages, budget):
-    for _, result in results(SHORTENING, messages, budget):
-        assert not result.dropped
-        assert len(result.messages) == len(messages)
-        for change in result.changed:
-            old, new = change.message, change.replacement
-            assert new.origin is None
-            assert replace(new, content=old.content, origin=old.origin) == old
-
-
-@given(conversations(), budgets)
-def test_reasons_are_true(messages, budget):
-    """A result without a call is said to be one, a call without a result too, and an opening."""
-    for _, result in results(DROPPING | DROPPING_SOME, messages, budget):
-        exchanges, orphans = exchanges_of(messages)
-        unanswered = {message.id for exchange in exchanges if not exchange.complete for message in exchange.messages}
-        first_user = next((i for i, message in enumerate(messages) if message.role is Role.USER), len(messages))
-        opening = {message.id for exchange in exchanges_of(messages[:first_user])[0] for message in exchange.messages}
-        for item in result.dropped:
-            name = item.message.id
-            assert (item.reason == ORPHANED) == (name in {message.id for message in orphans})
-            assert item.reason != UNANSWERED or name in unanswered
-            assert item.reason != NO_USER or name in opening or item.message.role is Role.TOOL
 
 
 @every

@@ -14,6 +14,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition, Exists, Filter, Not
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.stores import SqlIndexStore, SqlStore
+from arc_common.testing.index_queries import count, dense, embedding, lexical
 from arc_common.testing.search_index_contract import scored
 
 IDS = ["a", "é", "한"]
@@ -42,11 +43,11 @@ others = st.builds(an_entry, *fields, st.sampled_from([(1, 0), (1, 0, 0)]), st.j
 names = st.lists(st.sampled_from(IDS), max_size=2)
 operations: st.SearchStrategy[Callable[[IndexStore, Scope], Any]] = st.one_of(
     *[some.map(lambda given: lambda store, scope: store.put(scope, "fact", given))] * 4,
-    some.map(lambda given: lambda store, scope: store.attach(scope, "fact", given)),
+    some.map(lambda given: lambda store, scope: store.put(scope, "fact", given, only_vectors=True)),
     others.map(lambda given: lambda store, scope: store.put(scope, "fact", given)),
     names.map(lambda given: lambda store, scope: store.remove(scope, "fact", given)),
-    st.just(lambda store, scope: store.detach(scope, "fact")),
-    st.just(lambda store, scope: store.erase(scope, kind="fact")),
+    st.just(lambda store, scope: store.remove(scope, "fact", None, only_vectors=True)),
+    st.just(lambda store, scope: store.remove(scope, "fact", None)),
 )
 FILTERS: list[Filter | None] = [
     None, Condition("n", "eq", 1), Condition("n", "gte", 1), Condition("n", "lt", "z"), Not(Condition("n", "gt", 1)),
@@ -63,18 +64,18 @@ def answer(call: Callable[[], Any]) -> Any:
 
 def seen(store: IndexStore, scope: Scope) -> list[Any]:
     """All that can be asked."""
-    answers: list[Any] = [store.embedding(scope, "fact"), store.fetch(scope, "fact", IDS)]
+    answers: list[Any] = [embedding(store, scope, "fact"), store.fetch(scope, "fact", IDS)]
     answers.append([
         (one, None if one.vector is None else [round(float(x), 5) for x in one.vector])
         for one in store.scan(scope, "fact", limit=99)
     ])  # fmt: skip
     for asked in FILTERS:
         answers += [
-            store.count(scope, "fact", filters=asked),
+            count(store, scope, "fact", filters=asked),
             [entry.id for entry in store.scan(scope, "fact", filters=asked, unembedded=True, limit=3)],
             answer(partial(near, store, scope, asked)),
         ]
-        found = store.lexical(scope, "fact", TERMS, filters=asked, limit=99)
+        found = lexical(store, scope, "fact", TERMS, filters=asked, limit=99)
         answers += [
             (found.count, round(found.total_length, 6), found.document_frequencies.tolist()),
             [(name, round(score, 9)) for name, score in scored(found, TERMS, 99)],
@@ -83,7 +84,7 @@ def seen(store: IndexStore, scope: Scope) -> list[Any]:
 
 
 def near(store: IndexStore, scope: Scope, asked: Filter | None) -> list[tuple[str, float]]:
-    found = store.dense(scope, "fact", VECTOR, embedder="test", filters=asked, limit=9)
+    found = dense(store, scope, "fact", VECTOR, embedder="test", filters=asked, limit=9)
     return [(name, round(cosine, 5)) for name, cosine in found]
 
 

@@ -7,10 +7,9 @@ import pytest
 
 from arc_common import HeuristicTokenCounter, Message, Role, TokenBudget, ToolCall
 from arc_common.context import ContextWindow, Receipt, Request
-from tests.support.window_cases import Case, fixed_tokens, plain_tokens, told
+from tests.support.window_cases import Case
 from tests.support.window_rules import (
     BrokenWindowError,
-    Outcome,
     answered,
     check_contents,
     check_fixed,
@@ -21,7 +20,6 @@ from tests.support.window_rules import (
     check_shape,
     check_tokens,
     least_more,
-    shrunk,
 )
 
 PROMPT = Message(Role.SYSTEM, "Be kind.")
@@ -96,27 +94,12 @@ def test_what_more_of_the_history_would_take(messages, more):
     assert least_more(CASE, messages) == pytest.approx(more, abs=4)
 
 
-def test_a_wasteful_window_is_found():
-    """Of ten tenths of a budget two are left, and what is left out takes one."""
-    assert Outcome(used=0.8, overflows=True, spare=200, more=100).is_wasteful
-    assert not Outcome(used=0.8, overflows=True, spare=200, more=300).is_wasteful
-    assert not Outcome(used=0.8, overflows=False, spare=200, more=100).is_wasteful
-    assert not Outcome(used=0.95, overflows=True, spare=50, more=10).is_wasteful
-
-
 @pytest.mark.parametrize(("total", "budget"), [(500, 400), (1, 400)], ids=["over budget", "counted too low"])
 def test_tokens_are_counted_anew(total, budget):
     """Neither what the window says nor what it may cost is believed."""
     case = replace(CASE, request=replace(CASE.request, budget=TokenBudget(budget, 0)))
     with pytest.raises(BrokenWindowError, match="budget"):
         check_tokens(case, ContextWindow(SOUND, (), total, Receipt(())))
-
-
-def test_the_plain_count_is_the_published_one():
-    """Four tokens a message, three a call, three a request; the text by the counter."""
-    count = HeuristicTokenCounter().count
-    assert plain_tokens(CASE.counter)(CALL) == 4 + 3 + count("weather") + count("{}") + count("c1")
-    assert fixed_tokens(CASE) == 3 + 4 + count("Be kind.") + 4 + count("And tomorrow?")
 
 
 def test_open_calls_of_a_running_turn_are_answered_before_a_provider_sees_them():
@@ -133,15 +116,6 @@ def test_frameworks_are_checked_on_their_own_objects():
         for messages in ((USER, RESULT), (USER, CALL, QUERY), (CALL, RESULT)):
             with pytest.raises(BrokenWindowError):
                 check(CASE, messages)
-
-
-def test_a_failure_is_told_with_no_more_messages_than_it_needs():
-    """The rest of the history is taken away."""
-    history = (USER, Message(Role.ASSISTANT, "rain", id="a"), *(replace(USER, id=f"u{n}") for n in range(9)))
-    case = replace(CASE, history=(*history, replace(RESULT, id="orphan")))
-    smallest = shrunk(case, check=lambda each: check_shape(each.history, is_running=False))
-    assert [message.role.value for message in smallest.history] == ["user", "tool"]
-    assert "tool: 'rain' answers #c1" in told(smallest)
 
 
 def test_other_words_in_a_framework_s_message_are_found():

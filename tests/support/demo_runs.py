@@ -1,12 +1,23 @@
-"""Runs of the demo whose halves need no framework: arc's own session."""
+"""Runs of `arc demo`: as a command, here or in a process of its own, and over arc's own session without a framework."""
 
+import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
 from itertools import islice
+from pathlib import Path
 
-from arc_common.cli.demo.run import Ask, DemoRun, Half, Script, Stage, TurnRecord, support_script
+import pytest
+
+from arc_common.cli.commands import main
+from arc_common.cli.demo import SESSION, Ask, DemoRun, Half, Script, Stage, TurnRecord, support_script
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
+from arc_common.messages import Message
 from arc_common.protocols import ChatModel
 from arc_common.testing import ScriptedChatModel
 
@@ -50,3 +61,90 @@ def played(
 ) -> list[TurnRecord]:
     with opened(url, halves, script) as run:
         return list(islice(run.play(), turns))
+
+
+ARC = [sys.executable, "-c", "from arc_common.cli.commands import main; main()"]
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """This process's without keys and settings, with these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ARC_") and name not in KEYS}
+    path = os.pathsep.join(filter(None, [variables.get("PYTHONPATH"), kept.get("PYTHONPATH")]))
+    return {**kept, "COLUMNS": "110", **variables, "PYTHONPATH": path}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+def demo(folder: Path, *words: str, **variables: str) -> Ran:
+    """Run it in a process of its own."""
+    command = [*ARC, "demo", *words]
+    ran = subprocess.run(
+        command, check=False, cwd=folder, env=environment(**variables), capture_output=True, text=True, timeout=280
+    )
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+
+def here(folder: Path, *words: str, encoding: str = "utf-8", **variables: str) -> Ran:
+    """Run it in this process, which has the frameworks loaded already: importing both takes three seconds."""
+    out, err = (TextIOWrapper(BytesIO(), encoding) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name in {*os.environ} - {*environment()}:
+            patch.delenv(name)
+        for name, value in {"COLUMNS": "110", **variables}.items():
+            patch.setenv(name, value)
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["arc", "demo", *words])
+        try:
+            main()
+            code: object = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        printed = []
+        for stream in (out, err):
+            stream.seek(0)
+            printed.append(stream.read())
+    return Ran(int(str(code)), *printed)
+
+
+def stored(folder: Path, session: str = SESSION) -> list[Message]:
+    """The messages of a session in the file that the command writes."""
+    with ContextEngine.open(f"sqlite:///{folder}/arc-demo.db") as engine:
+        return engine.session(session).messages()
+
+
+def spoken(folder: Path) -> list[tuple[str, str]]:
+    return [(message.role.value, message.text) for message in stored(folder)]
+
+
+def module(folder: Path, name: str, text: str) -> str:
+    """A module that stands before the installed one of that name; returns what PYTHONPATH has to be."""
+    folder.joinpath(f"{name}.py").write_text(textwrap.dedent(text))
+    return str(folder)
+
+
+PROVIDER = """
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+
+    class ChatOpenAI(BaseChatModel):
+        model: str
+
+        @property
+        def _llm_type(self):
+            return "test"
+
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            {body}
+            text = f"{{self.model}} was shown {{len(messages)}} messages"
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+    """
+"""A provider's package; `body` comes before each answer."""

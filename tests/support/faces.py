@@ -72,8 +72,8 @@ def orders(number: int) -> list[Message]:
         message
         for n in range(number)
         for message in (
-            Message(Role.USER, f"My order number is A-{1000 + n}, and it must not be sent to Berlin."),
-            Message(Role.ASSISTANT, f"Order A-{1000 + n} goes to Lisbon, on day {n}."),
+            Message(Role.USER, f"I placed order A-{1000 + n}, and it must not be sent to Berlin."),
+            Message(Role.ASSISTANT, f"Order A-{1000 + n} goes to Lisbon, on day {n}. Is door {n} open?"),
         )
     ]
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -88,7 +89,8 @@ SESSION_READS: dict[str, Face] = {
     "find": calls(session_of, "find", ["m0", "m1", "m24"]),
     "window": calls(session_of, "window"),
     "window verbatim": calls(session_of, "window", include_summary=False, max_messages=4),
-    "facts": calls(session_of, "facts", include_superseded=True, include_ungrounded=True),
+    "facts": calls(session_of, "facts", include_superseded=True, include_ungrounded=True, include_excerpts=True),
+    "pins": calls(session_of, "pins"),
     "summary": calls(session_of, "summary"),
     "summarize": calls(session_of, "summarize"),
     "recall": calls(session_of, "recall", QUESTION, top_k=50),
@@ -102,7 +104,7 @@ reads("Session.exists, Session.id", reaches=())(
 )
 no_reads(
     "Session.append Session.save_turn Session.add_artifact Session.clear Session.delete Session.remove "
-    "Session.stream_turn Session.report_save_error Session.remember",
+    "Session.stream_turn Session.report_save_error Session.remember Session.pin Session.unpin",
     because="writes, or gives back what it was given",
 )
 no_reads("ContextEngine.flush", because="waits, and gives back no more than whether it did")
@@ -195,7 +197,7 @@ def one_each(engine: ContextEngine, party: Party) -> None:
 
 no_reads(
     "DocumentIndex.add DocumentIndex.delete DocumentIndex.of DocumentIndex.index HybridIndex.add HybridIndex.delete "
-    "HybridIndex.embed_pending HybridIndex.re_embed HybridIndex.replace",
+    "HybridIndex.asking HybridIndex.embed_pending HybridIndex.re_embed HybridIndex.replace",
     because="writes, or hands out what has cases of its own",
 )
 
@@ -206,6 +208,11 @@ for _level in EVERY:
         "context": calls(_held, "context", QUESTION, 50),
         "get": calls(_held, "get", "m"),
         "set_status": calls(_held, "set_status", "m", "ACTIVE"),
+        "unpin": calls(_held, "unpin", "m"),
+        "edit": calls(_held, "edit", "m", importance=1.0),
+        "history": calls(_held, "history", "m"),
+        "rollback": calls(_held, "rollback", "m", 1),
+        "search as of now": calls(_held, "search", QUESTION, 50, as_of=datetime(9000, 1, 1, tzinfo=UTC)),
         "list": calls(_held, "list", status=None, include_superseded=True),
     }.items():
         reads(f"Memories.{_name} of a {_level}", reaches=(_level,))(_run)
@@ -221,7 +228,9 @@ def remembered(engine: ContextEngine, party: Party) -> None:
         assert memories.scope.caller_id == party.caller
 
 
-no_reads("Memories.add Memories.extract Memories.delete", because="writes, or gives back what it was given")
+no_reads(
+    "Memories.add Memories.extract Memories.delete Memories.pin", because="writes, or gives back what it was given"
+)
 no_reads("ContextEngine.memories", because="hands out what has cases of its own")
 
 # --- LangChain --------------------------------------------------------------------------------------------------------

@@ -5,18 +5,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import product
 from typing import Any, Literal
+from uuid import uuid4
 
 from pydantic import BaseModel
 
 from arc_common import ArcSettings, ContextEngine, Document, Message
 from arc_common.engine.memories import Memories
-from arc_common.memories import ProposedMemory
-from arc_common.memory.long_term.service import MemoryKeeper
 
 __all__ = [
     "PARTIES",
     "QUESTION",
     "SETTINGS",
+    "Ids",
     "Letters",
     "Level",
     "Party",
@@ -103,32 +103,40 @@ class Letters:
         return [[1.0 + text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
 
 
-def fill(engine: ContextEngine) -> None:
-    """Store something of every kind for every party, under equal ids."""
-    keeper = _keeper(engine)
+class Ids:
+    """Returns ids of their own, or the same one while `fill` adds memories: each is the only one in its place."""
+
+    def __init__(self) -> None:
+        self.fixed: str | None = None
+
+    def __call__(self) -> str:
+        return self.fixed or uuid4().hex
+
+
+def fill(engine: ContextEngine, ids: Ids) -> None:
+    """Store something of every kind for every party, under equal ids; the engine makes ids by `ids`."""
     for party in PARTIES:
         session = engine.session(party.session, user_id=party.user, caller_id=party.caller)
         own = marker(party, "session")
         for n in range(_TURNS):
             thing = _THINGS[n] if n < len(_THINGS) else None
-            text = f"Question {n} about the weather, the depot and the harbour?"
+            text = f"Question {n} about the weather, the codeword {own}, the depot and the harbour?"
             if thing or n == _TURNS - 1:
                 text = f"My {thing or 'order'} number is {own}, it is the secret codeword. It must not leave the depot."
             session.append([Message("user", text, id=f"m{2 * n}"), Message("assistant", "Noted.", id=f"m{2 * n + 1}")])
         session.summarize()
+        session.pin("m0")
         session.add_artifact(f"The secret codeword is {own}. The depot is in Busan.", source="web")
         handbook = f"Handbook: the secret codeword is {marker(party, 'caller')}, the depot is far."
         engine.documents_of(party.caller).add(Document(handbook, id="h", source="s"))
         notes = f"Private notes. Codeword, secret: {marker(party, 'user')}; my depot!"
         engine.documents_of(party.caller, user_id=party.user).add(Document(notes, id="d", source="s"))
+        ids.fixed = "m"
         for level in _LEVELS:
-            text = f"The secret codeword of the depot: {marker(party, level)}."
-            keeper.add(memories_of(engine, party, level).scope, ProposedMemory(text, importance=1), by_hand=True)
-
-
-def _keeper(engine: ContextEngine) -> MemoryKeeper:
-    """Adds an engine's memories, all under one id: each is the only one in its place."""
-    return MemoryKeeper(engine._runtime.services, new_id=lambda: "m")
+            memories_of(engine, party, level).add(
+                f"The secret codeword of the depot: {marker(party, level)}.", importance=1
+            )
+        ids.fixed = None
 
 
 def memories_of(engine: ContextEngine, party: Party, level: Level) -> Memories:

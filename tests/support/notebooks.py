@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -34,26 +35,34 @@ def read(path: Path) -> Any:
     return nbformat.read(path, as_version=4)
 
 
-async def executed(notebook: Any, folder: Path) -> Any:
-    """The notebook with fresh outputs, and with nothing in it that differs from run to run or from machine to machine.
+async def executed(paths: Sequence[Path]) -> AsyncIterator[tuple[Any, Any]]:
+    """Each notebook as committed, and with fresh outputs, in which nothing differs from run to run or by machine.
 
-    It runs in the folder, with no key and no network.
+    They run in their folder, with no key and no network, one after the other in one kernel, which imports the
+    frameworks once; its names are removed before each.
 
     Raises:
         CellExecutionError: A cell failed.
     """
-    fresh = deepcopy(notebook)
-    if "import matplotlib" in str(fresh.cells):
-        _find_fonts()
-    client = NotebookClient(
-        fresh,
-        kernel_manager_class=_ThisPython,
-        resources={"metadata": {"path": str(folder)}},
-        timeout=60,
-        record_timing=False,
-        coalesce_streams=True,
-    )
-    await client.async_execute(env=_environment())
+    _find_fonts()
+    manager = _ThisPython()
+    await manager.start_kernel(cwd=str(FOLDER), env=_environment())
+    try:
+        for path in paths:
+            committed = read(path)
+            fresh = deepcopy(committed)
+            client = NotebookClient(fresh, km=manager, timeout=60, record_timing=False, coalesce_streams=True)
+            async with client.async_setup_kernel():
+                assert client.kc is not None
+                await client.kc.execute_interactive("get_ipython().reset(new_session=True)", silent=True)
+                await client.async_execute(reset_kc=False)
+                client.kc.stop_channels()
+            yield committed, _without_traces(fresh)
+    finally:
+        await manager.shutdown_kernel(now=True)
+
+
+def _without_traces(fresh: Any) -> Any:
     fresh.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
@@ -77,11 +86,12 @@ def _environment() -> dict[str, str]:
     return kept | dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _DEAD_END)
 
 
-def main() -> None:
+async def main() -> None:
     """Write the outputs of all notebooks anew."""
-    for path in PATHS:
-        nbformat.write(asyncio.run(executed(read(path), path.parent)), path)
+    made = [fresh async for _, fresh in executed(PATHS)]
+    for path, fresh in zip(PATHS, made, strict=True):
+        nbformat.write(fresh, path)
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())

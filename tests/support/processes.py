@@ -31,6 +31,7 @@ from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.protocols.summaries import Commit, Segment
 from arc_common.stores.conversations import SqlStore
+from arc_common.testing.index_queries import lexical
 from tests.support.servers import NOBODY, postgres_server
 
 ROOT = Path(__file__).parents[2]
@@ -147,13 +148,13 @@ def churn(report: Callable[[str], None], *, url: str, seed: int, rounds: int) ->
         elif what < 0.8:
             store.index.remove(INDEXED, "memory", [entry.id for entry in entries])
         elif what < 0.9:
-            store.index.attach(INDEXED, "memory", entries)
+            store.index.put(INDEXED, "memory", entries, only_vectors=True)
         elif what < 0.95:
-            store.index.detach(INDEXED, "memory")
+            store.index.remove(INDEXED, "memory", None, only_vectors=True)
         elif what < 0.97 and n < rounds / 2:  # what went wrong before would be forgotten with it
-            store.index.erase(INDEXED)
+            store.index.remove(INDEXED, None, None)
         else:
-            store.index.lexical(INDEXED, "memory", {"red": 1.0}, limit=5)
+            lexical(store.index, INDEXED, "memory", {"red": 1.0}, limit=5)
     report("done")
     store.close()
 

@@ -11,17 +11,18 @@ from arc_common.settings import ArcSettings
 from arc_common.stores import SqlStore
 from arc_common.tokens.counters import HeuristicTokenCounter
 
+_NUMBERS = count(1)
+
 
 def services(store: Any = None, **parts: Any) -> Services:
     """A store in memory, default settings and the rules, unless others are given."""
-    numbers = count(1)
     defaults: dict[str, Any] = {
         "store": SqlStore() if store is None else store,
         "settings": ArcSettings(),
         "token_counter": HeuristicTokenCounter(),
         "observer": SilentObserver(),
         "clock": lambda: datetime.now(UTC),
-        "new_id": lambda: f"new-{next(numbers)}",
+        "new_id": lambda: f"new-{next(_NUMBERS)}",
         "contradictions": Contradictions(),
     }
     return Services(**{**defaults, **parts})

@@ -68,10 +68,10 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(("rule", "contents"), BAD.values(), ids=BAD)
-def test_what_the_api_refuses_is_found(rule, contents):
+def test_what_the_api_refuses_is_found():
     """By the rule that it breaks."""
-    assert rule in {violation.rule for violation in gemini.violations({"contents": contents})}
+    for name, (rule, contents) in BAD.items():
+        assert rule in {violation.rule for violation in gemini.violations({"contents": contents})}, name
 
 
 @pytest.mark.parametrize("parts", [[], [{}], [{"text": ""}]], ids=str)
@@ -80,7 +80,6 @@ def test_an_empty_system_instruction_is_found(parts):
     assert gemini.violations({"systemInstruction": {"parts": parts}, "contents": [USER]})[0].rule == "text"
 
 
-@pytest.mark.parametrize("contents", GOOD.values(), ids=GOOD)
-def test_what_the_api_accepts_passes(contents):
-    """Nothing is found."""
-    assert gemini.violations({"systemInstruction": {"parts": [TEXT]}, "contents": contents}) == []
+def test_what_the_api_accepts_passes():
+    for name, contents in GOOD.items():
+        assert gemini.violations({"systemInstruction": {"parts": [TEXT]}, "contents": contents}) == [], name

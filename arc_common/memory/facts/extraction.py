@@ -1,154 +1,67 @@
-"""Rule-based fact extraction: finds facts in messages by patterns of their language, without a model."""
+"""Facts by rules: the sentences of messages that state something worth knowing later, in their speaker's own words."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
+from arc_common.concurrency import giving_way
 from arc_common.facts import FactCategory, ProposedFact
+from arc_common.memory.long_term.contradictions import slot_of
+from arc_common.memory.own_words import learnable
 from arc_common.messages import Message, Role
 from arc_common.text.analyzer import content_words
-from arc_common.text.languages.korean import strip_particles
-from arc_common.text.languages.language import NEVER, Found, Language, Signal, find
-from arc_common.text.languages.registry import ANCHORS, LANGUAGES, detect
-from arc_common.text.sentences import Mood, Part, clauses_of, parts_of, rough_tokens, sentence_spans, sentences_of
+from arc_common.text.languages.language import Language
+from arc_common.text.languages.registry import CONCRETE, DATES, NAMES, detect
+from arc_common.text.sentences import clauses_of, sentences_of
 
-_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_QUOTATION = re.compile(
-    r"(?P<said>\b(?:says?|said|told \w{1,12}|wrote|writes|texted|announced|reads?)[,:]?\s)?"
-    r"(?<![\w\"])[“\"](?=\S)[^\"“”\n]{60,2000}(?<=\S)[”\"](?!\w)"
+_BORDER = re.compile(r"[.!。！]\s{0,2}")
+
+IDENTIFIER = re.compile(
+    r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,63}"
+    r"|(?<![\w/.-])(?=[A-Z\d-]{0,12}[A-Z])(?=[A-Z-]{0,12}\d[A-Z-]{0,12}\d)[A-Z\d]{1,12}(?:-[A-Z\d]{1,12}){1,4}(?![a-z-])"
 )
-"""A long quotation is somebody else's text (titles are short), unless a verb of saying introduces it."""
+"""An e-mail address, or a code of capitals and digits in parts: a user who states one means it to be kept."""
 
-_ONESELF = f"(?={'|'.join(language.oneself for language in LANGUAGES)})"
-_QUOTED = re.compile(
-    rf"(?<!\w)(?:[“\"]{_ONESELF}[^\"“”\n]{{3,400}}[”\"]|「{_ONESELF}[^「」\n]{{3,400}}」|『{_ONESELF}[^『』\n]{{3,400}}』"
-    rf"|['‘]{_ONESELF}[^\n]{{3,300}}?['’](?=[\s.,!?;:)]|[가-힣]|$))"
-)
-"""A quoted sentence in which the speaker talks about themselves."""
-
-_QUOTE_PAIRS = {'"': '"', "“": "”", "‘": "’", "'": "'", "「": "」", "『": "』"}
-
-
-def own_words(text: str) -> str:
-    """Return a text without code, quotations, given tasks and requests to forget, which its writer does not state."""
-    text = _QUOTATION.sub(_unless_said, _CODE_BLOCK.sub("\n", text))
-    return without_forgotten(_without_tasks(text))
-
-
-def without_quoted(text: str) -> str:
-    """Return a text with each quotation in which somebody speaks of themselves replaced by a line break."""
-    return _QUOTED.sub("\n", text)
-
-
-def without_forgotten(text: str) -> str:
-    """Return a text without requests to forget something and the content to be forgotten."""
-    kept, rest = [], 0
-    for start, end in sentence_spans(text):
-        sentence = text[start:end]
-        if (stated := _stated_instead(sentence)) is not None:
-            kept += [text[rest:start], stated]
-            rest = end
-    return "".join([*kept, text[rest:]])
-
-
-def _stated_instead(sentence: str) -> str | None:
-    """Return the statement after a request to forget; `None` if the sentence contains no such request."""
-    for language in LANGUAGES:
-        if request := language.forget.search(sentence):
-            instead = language.said_instead.match(sentence, request.end())
-            return sentence[instead.end() :] if instead else ""
-    return None
-
-
-def _without_tasks(text: str) -> str:
-    """Remove texts that the writer hands over as a task: up to the closing quotation mark or the next empty line."""
-    for language in LANGUAGES:
-        kept, rest = [], 0
-        for task in language.text_task.finditer(text):
-            if task.end() < rest:
-                continue
-            closing = _QUOTE_PAIRS.get(text[task.end() : task.end() + 1])
-            end = text.find(closing, task.end() + 1) + 1 if closing else text.find("\n\n", task.end())
-            kept += [text[rest : task.end()], "\n"]
-            rest = end if end > 0 else len(text)
-        text = language.text_in_task.sub("\n", "".join([*kept, text[rest:]]))
-    return text
-
-
-def _unless_said(quotation: re.Match[str]) -> str:
-    return quotation.group() if quotation["said"] else "\n"
-
-
-THRESHOLD = 0.3
-"""The lowest score at which a clause counts as a fact."""
-
-SURE = 0.4
-"""A message contributes only its best clause among those that score below this."""
-
-MAX_VALUE_TOKENS = 18
-"""Cut a longer clause to the part around its strongest match."""
-
-SHORT_SENTENCE_TOKENS = 15
-"""A sentence no longer than this stays one clause: splitting it would save nothing and lose its meaning."""
+QUOTES = str.maketrans("’‘＇", "'''")
 
 _READ_CHARACTERS = 50_000
 """Read a longer message (a pasted document) only at its start and its end, half of these characters each."""
 
 _KEPT_TEXTS = 4_096
 _KEPT_CHARACTERS = 4_000
-"""Cache the parse of a text, because most are read twice (facts and memories); longer texts are not cached."""
+"""Cache what a text states, because most are read twice (facts and memories); longer texts are not cached."""
 
-_CALLS = 4
-"""A clause of at most this many words that matches only as a name addresses somebody ("Wow, Caroline!")."""
+_LONGEST = 240
+"""Cut a longer sentence at the last border of a clause before this many characters."""
+
+_SHORT = 30
+"""A statement of more characters needs two specific words."""
+_NAMED = 2
+"""The fewest specific words, such as a verb and its object, before a pronoun that refers to them."""
 
 _FACTS_PER_MESSAGE = 4
-_TOKENS_PER_FURTHER_FACT = 30
-_LONG_REPLY = 1_500
-
-_MAY_ANCHOR = re.compile(r"[\d@/“\"「『《‘]|www", re.IGNORECASE)
-_QUOTES = str.maketrans("’‘＇", "'''")
-_NAME = Signal("name", FactCategory.ENTITY, 0.35, NEVER, anchor=True)
-"""The signal for a name in any language."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Clause:
-    text: str
-    score: float
-    specific: float
-    found: tuple[Found, ...]
-    language: Language
+_CHARACTERS_PER_FURTHER_FACT = 400
+LONG_REPLY = 1_500
 
 
 def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
-    """Extract the facts that the messages state, in the speakers' own words and in order."""
+    """Extract the facts that the messages state: whole sentences, in their order, each once.
+
+    - A user's fact says something about themselves, their people, things, plans or conditions, or gives a value.
+    - An assistant's fact is a decision, an id or a date.
+    - Questions, requests, suppositions, courtesies and comments on the conversation are none.
+    - Deterministic; linear in the length of the text.
+    """
     facts: dict[str, ProposedFact] = {}
-    for message in messages:
-        if message.role in (Role.USER, Role.ASSISTANT) and not message.made_by_arc:
-            for fact in _facts_of(message):
-                same = " ".join(fact.value.casefold().split())
-                known = facts.pop(same, None)
-                if known is not None:
-                    sources = tuple(dict.fromkeys(known.sources + fact.sources))
-                    fact = replace(fact, sources=sources, importance=max(fact.importance, known.importance))  # noqa: PLW2901
-                facts[same] = fact
+    for message in giving_way(learnable(messages)):
+        for fact in _facts_of(message):
+            same = " ".join(fact.value.casefold().split())
+            known = facts.pop(same, None)
+            if known is not None:
+                fact = replace(fact, sources=tuple(dict.fromkeys(known.sources + fact.sources)))  # noqa: PLW2901
+            facts[same] = fact
     return list(facts.values())
-
-
-def parts_said(text: str) -> Sequence[Sequence[tuple[Part, Language]]]:
-    """Split a text's own words into sentences, and each sentence into parts with its language."""
-    return (_parts_said if len(text) <= _KEPT_CHARACTERS else _parts_said.__wrapped__)(text)
-
-
-@lru_cache(_KEPT_TEXTS)
-def _parts_said(text: str) -> Sequence[Sequence[tuple[Part, Language]]]:
-    sentences = sentences_of(own_words(text))
-    return [
-        [(part, language) for part in parts_of(sentence, language)]
-        for sentence, language in zip(sentences, map(detect, sentences), strict=True)
-        if not (sentence.startswith("[") and sentence.endswith("]"))  # a stage direction: "[shares a photo]"
-    ]
 
 
 def _facts_of(message: Message) -> list[ProposedFact]:
@@ -161,201 +74,148 @@ def _facts_of(message: Message) -> list[ProposedFact]:
 
 @lru_cache(_KEPT_TEXTS)
 def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
-    """Return the facts that a text states, without sources."""
-    long = len(text) > _LONG_REPLY
-    clauses: list[_Clause] = []
-    for parts in parts_said(text):
-        for part, language in parts:
-            clauses += _clauses_of(part, language, role, long=long)
-    doubtful = [clause for clause in clauses if clause.score < SURE]
-    if len(doubtful) > 1:
-        best_doubtful = max(doubtful, key=lambda clause: clause.score)
-        clauses = [clause for clause in clauses if clause.score >= SURE or clause is best_doubtful]
-    allowed = _FACTS_PER_MESSAGE + rough_tokens(text) // _TOKENS_PER_FURTHER_FACT // 4
-    if role is Role.ASSISTANT:
-        allowed = 2
-    if len(clauses) > allowed:
-        best = sorted(range(len(clauses)), key=lambda i: -clauses[i].score)[:allowed]
-        clauses = [clauses[i] for i in sorted(best)]
-    return [_fact(clause) for clause in clauses]
+    """Return the facts that a text states, without sources; of many, the most important."""
+    facts: list[ProposedFact] = []
+    before = ""
+    for sentence in sentences_of(text):
+        language = detect(sentence)
+        for said in _statements(sentence, language):
+            stated = said
+            concrete = CONCRETE.search(said) if language.vague.search(said) else None
+            if concrete and concrete["sure"] and before and len(before) < _LONGEST // 2:
+                start = text.find(before)  # "We took the oak table. It costs $1,240."
+                end = text.find(said, start + len(before))
+                if _BORDER.fullmatch(text, start + len(before), end):
+                    stated = text[start : end + len(said)]
+            plain = stated.translate(QUOTES)
+            if role is Role.USER:
+                category = _of_user(plain, language) or _of_user(_head(plain, language), language)
+                if category is None and IDENTIFIER.search(plain):
+                    category = FactCategory.NUMERIC
+            else:
+                category = _of_assistant(plain, language, is_long=len(text) > LONG_REPLY)
+            if category is not None:
+                if facts and facts[-1].value == before and stated != said:
+                    facts.pop()
+                facts.append(ProposedFact(slot_of(stated), stated, category, importance=category.importance))
+            before = stated
+    most = _FACTS_PER_MESSAGE + len(text) // _CHARACTERS_PER_FURTHER_FACT
+    best = sorted(range(len(facts)), key=lambda place: -facts[place].importance)[:most]
+    return [facts[place] for place in sorted(best)]
 
 
-def _clauses_of(part: Part, language: Language, role: Role, *, long: bool) -> list[_Clause]:
-    clauses: list[_Clause] = []
-    body = _without_lead_ins(part.text, language)
-    joinable = False
-    for start, end in _units(body, language):
-        clause = _weighed(body[start:end], language, role, mood=part.mood, long=long)
-        if clause is not None and joinable:
-            before = clauses[-1]
-            both = body[body.index(before.text) : end]
-            if rough_tokens(both) <= MAX_VALUE_TOKENS:
-                clauses[-1] = _Clause(
-                    _ended(both),
-                    max(before.score, clause.score),
-                    before.specific,
-                    before.found + clause.found,
-                    language,
-                )
-                continue
-        joinable = clause is not None
-        if clause is not None:
-            clauses.append(clause)
-    return clauses
-
-
-def _ended(text: str) -> str:
-    """Strip the punctuation around a text, because a value is not a sentence."""
-    return text.strip(" \t,;:.!。，、") or text
-
-
-def _without_lead_ins(sentence: str, language: Language) -> str:
+def _statements(sentence: str, language: Language) -> Iterator[str]:
+    """Yield what a sentence states, without what leads to it and without what it asks."""
+    if sentence.startswith("[") and sentence.endswith("]"):  # "[shares a photo]"
+        return
     for _ in range(4):
-        shorter = language.lead_ins.sub("", sentence, count=1)
-        if shorter == sentence or not shorter.strip():
+        shorter = language.lead_ins.sub("", sentence, count=1).strip()
+        if shorter == sentence or not shorter:
             break
         sentence = shorter
-    return sentence.strip()
-
-
-def _units(sentence: str, language: Language) -> list[tuple[int, int]]:
-    """Split a sentence into spans that can stand alone."""
-    if rough_tokens(sentence) <= SHORT_SENTENCE_TOKENS:
-        return [(0, len(sentence))]
-    units: list[tuple[int, int]] = []
-    open_ended = False
-    for start, end in clauses_of(sentence):
-        piece = sentence[start:end]
-        short = len(piece.split()) <= 3 if language.script == "latin" else rough_tokens(piece) <= 4
-        joins = bool(units) and (open_ended or (short and language.joins_short) or language.continues.match(piece))
-        if joins and rough_tokens(sentence[units[-1][0] : end]) <= MAX_VALUE_TOKENS + 6:
-            units[-1] = (units[-1][0], end)
-        else:
-            units.append((start, end))
-        alone = units[-1] == (start, end)
-        open_ended = short or (alone and language.subordinate.match(piece) is not None)
-    return units
-
-
-def _weighed(piece: str, language: Language, role: Role, *, mood: Mood, long: bool) -> _Clause | None:
-    plain = piece.translate(_QUOTES)
-    anchors = find(ANCHORS, plain) if _MAY_ANCHOR.search(plain) else []
-    names = _names(plain, language)
-    if role is Role.ASSISTANT:
-        found = _assistant_found(plain, anchors, names, language, long=long)
-        if not found or mood is not Mood.STATED:
-            return None
+    plain = sentence.translate(QUOTES)
+    clauses = clauses_of(plain)
+    end = len(sentence)
+    if "?" in plain or "？" in plain:
+        asked = [start for start, to in clauses if language.seeking.search(plain[start:to])]
+        end = asked[0] if asked else clauses[-1][0] if clauses else 0
     else:
-        found = anchors + names + find(language.signals, plain)
-    if not found or (len(names) == len(found) and len(piece.split()) <= _CALLS):
+        asked = [
+            start
+            for start, to in clauses
+            if language.seeking.search(plain[start:to]) and not language.forbidding.search(plain[start:to])
+        ]
+        if asked and language.is_spaced:
+            return
+        end = asked[0] if asked else end  # "订单号是 AB-20931，请查一下"
+    stated = _cut(sentence[:end].strip(" ,;:-–—，、；：").rstrip(".。"))
+    only_condition = end < len(sentence) and language.condition.search(stated)
+    if stated and not only_condition and not language.supposition.search(plain[:end]):
+        yield stated
+
+
+def _cut(sentence: str) -> str:
+    """Return a long sentence up to a border between its clauses."""
+    if len(sentence) <= _LONGEST:
+        return sentence
+    ends = [end for _, end in clauses_of(sentence) if 40 <= end <= _LONGEST]
+    return sentence[: ends[-1]] if ends else ""
+
+
+def _of_user(plain: str, language: Language) -> FactCategory | None:
+    """Return the kind of a user's statement; `None` if it states nothing worth knowing."""
+    words = content_words(plain) if language.is_spaced else re.findall(r"\w{2}", plain)
+    concrete = CONCRETE.search(plain)
+    is_named = any(not name[:2].isupper() for name in NAMES.findall(plain))  # "AI" names nobody
+    if not (words or concrete or is_named) or language.chit_chat.search(plain):
         return None
-    doubt = 1.0
-    for one in found:
-        doubt *= 1.0 - one.signal.weight
-    anchored = bool(anchors)
-    counted = any(one.signal.category is FactCategory.NUMERIC and not one.signal.anchor for one in found)
-    specific = _specificity(piece) + (1.5 if anchored else 0.0) + len(names) + counted
-    specific = 0.45 + 0.55 * min(specific, 3.0) / 3.0
-    score = (1.0 - doubt) * specific
-    if mood is Mood.REQUESTED and not anchored:
+    if language.forbidding.search(plain):
+        return FactCategory.CONDITION if len(words) > 1 or not language.vague.search(plain) else None
+    is_sure = concrete is not None and concrete.lastgroup == "sure"
+    if _is_vague(plain, language) or _is_fragment(plain, language) or language.wanting.search(plain):
         return None
-    if mood is Mood.CONFIRMED:
-        score *= 0.75 if anchored else 0.5
-    if language.chit_chat.search(plain):
-        score *= 0.85 if anchored else 0.4
-    if not anchored and language.listener.search(plain):
-        score *= 0.75
-    if score < THRESHOLD:
+    if language.listener.search(plain):
+        return FactCategory.NUMERIC if is_sure and language.asserting.search(plain) else None
+    if language.feeling.search(plain) and not is_sure:
         return None
-    start, end = _window(piece, found, language)
-    return _Clause(_ended(piece[start:end]), score, specific, tuple(found), language)
+    if len(words) + is_named <= (len(plain) > _SHORT):
+        return None
+    is_own = language.oneself.search(plain) is not None
+    dates = DATES.findall(plain)
+    if is_own and (is_named or concrete or dates):
+        return _kind(plain, language, concrete)
+    is_lasting = any(form.search(plain) for form in (language.deciding, language.preferring))
+    if lasting := language.lasting.search(plain):  # "I confirm" has no object
+        rest = f"{plain[: lasting.start()]} {plain[lasting.end() :]}"
+        is_lasting |= not language.is_spaced or len(words) >= _NAMED or bool(content_words(rest))
+    if is_own and is_lasting and not language.unnamed.search(_head(plain, language)):
+        return _kind(plain, language, concrete)
+    if (is_sure or (dates and not DATES.match(plain))) and language.asserting.search(plain):
+        return _kind(plain, language, concrete)
+    return None
 
 
-def _names(plain: str, language: Language) -> list[Found]:
-    """Return the first name in a clause, if its language tells names from other words."""
-    if match := language.names.search(f" {plain}"):
-        return [Found(_NAME, match.start() - 1, match.end() - 1)]
-    match = language.first_name.search(plain)
-    return [Found(_NAME, match.start(), match.end())] if match else []
+def _is_vague(plain: str, language: Language) -> bool:
+    """Return whether a statement is about something that only the conversation names."""
+    if language.vague.search(plain):
+        return True
+    pronoun = language.unnamed.search(plain)
+    return pronoun is not None and len(content_words(plain[: pronoun.start()])) < _NAMED
 
 
-def _assistant_found(
-    plain: str, anchors: list[Found], names: list[Found], language: Language, *, long: bool
-) -> list[Found]:
-    """Find a labelled id, a commitment or a specific statement to the listener; in a long reply only the first."""
-    code = [one for one in anchors if one.signal.name in ("number", "phone")]
-    found = find(language.assistant, plain)
-    if any(one.signal.category is FactCategory.NUMERIC for one in found) and code:
-        return found + code
-    if long:
-        return []
-    committed = [one for one in found if one.signal.category is FactCategory.DECISION]
-    definite = anchors + names
-    return committed + definite if committed else found + definite if found and definite else []
+def _head(plain: str, language: Language) -> str:
+    """Return a sentence up to its second clause: "Court is set for the 22nd and I'd rather not be late"."""
+    if language.condition.search(plain):
+        return ""
+    ends = [end for _, end in clauses_of(plain)[:1]]
+    if joined := language.joining.search(plain):
+        ends.append(joined.start())
+    return plain[: min(ends, default=0)]
 
 
-def _specificity(piece: str) -> float:
-    """Count the words that are specific to this conversation; long runs of Chinese count by their length."""
-    return sum(
-        max(1.0, len(word) / 4) if not word.isascii() and "一" <= word[0] <= "鿿" else 1.0
-        for word in content_words(piece)
-    )
+def _is_fragment(plain: str, language: Language) -> bool:
+    """Return whether a statement is no more than a condition or a time: "Since I was 17 or so"."""
+    return language.condition.search(plain) is not None and len(content_words(plain)) <= _NAMED
 
 
-def _window(piece: str, found: Sequence[Found], language: Language) -> tuple[int, int]:
-    """Return the span of a clause to keep: all of it, or as much around the strongest match as fits."""
-    if rough_tokens(piece) <= MAX_VALUE_TOKENS + 4:
-        return 0, len(piece)
-    centre = max(found, key=lambda one: (one.signal.weight, -one.start))
-    borders = [0, *(match.end() for match in language.joiner.finditer(piece)), len(piece)]
-    start = max(border for border in borders if border <= centre.start)
-    end = min((border for border in borders if border >= centre.end), default=len(piece))
-    if rough_tokens(piece[start:end]) > MAX_VALUE_TOKENS + 4:
-        return _words_around(piece, start, end, centre)
-    for border in borders:
-        if border > end and rough_tokens(piece[start:border]) <= MAX_VALUE_TOKENS:
-            end = border
-    return start, end
+def _of_assistant(plain: str, language: Language, *, is_long: bool) -> FactCategory | None:
+    """Return the kind of an assistant's statement: a decision with a value, an id or a date; `None` for others."""
+    concrete = CONCRETE.search(plain)
+    if language.chit_chat.search(plain) or language.wanting.search(plain) or is_long or not concrete:
+        return None
+    is_yours = language.yours.search(plain) is not None
+    if language.deciding.search(plain) and (is_yours or language.oneself.search(plain)):
+        return FactCategory.DECISION
+    return FactCategory.NUMERIC if concrete.lastgroup == "sure" and is_yours else None
 
 
-def _words_around(piece: str, start: int, end: int, centre: Found) -> tuple[int, int]:
-    """Return the span of whole words around the match that fits, preferring the words after it."""
-    spaces = [start, *(start + match.end() for match in re.finditer(r"\s", piece[start:end])), end]
-    left = max(border for border in spaces if border <= centre.start)
-    right = min((border for border in spaces if border >= centre.end), default=end)
-    while rough_tokens(piece[left:right]) < MAX_VALUE_TOKENS:
-        grown = False
-        following = next((border for border in spaces if border > right), None)
-        if following is not None:
-            right, grown = following, True
-        preceding = max((border for border in spaces if border < left), default=None)
-        if preceding is not None and rough_tokens(piece[preceding:right]) <= MAX_VALUE_TOKENS:
-            left, grown = preceding, True
-        if not grown:
-            break
-    if rough_tokens(piece[left:right]) > 2 * MAX_VALUE_TOKENS:  # one long word
-        right = min(right, max(centre.end, left + 60))
-    return left, right
-
-
-def _fact(clause: _Clause) -> ProposedFact:
-    strongest = max(clause.found, key=lambda one: one.signal.weight).signal
-    consequence = strongest.category.consequence * min(1.0, strongest.weight / 0.6) * clause.specific
-    importance = round(min(1.0, (clause.score + consequence) / 2), 2)
-    return ProposedFact(_key(clause, strongest), clause.text, strongest.category, (), importance)
-
-
-_WIDE_KEY = 6
-
-
-def _key(clause: _Clause, strongest: Signal) -> str:
-    """Return the topic of a clause: the subject of its copula, else its first specific words."""
-    plain = clause.text.translate(_QUOTES)
-    match = clause.language.topic.search(plain)
-    words = match.group(1).split() if match else []
-    if not content_words(" ".join(words)):
-        words = [word for word in content_words(plain) if not any(character.isdigit() for character in word)]
-    words = [strip_particles(word) for word in words]
-    if not clause.language.is_spaced:
-        words = [word[:_WIDE_KEY] for word in words[:1]]
-    return " ".join(dict.fromkeys(words[:2])) or " ".join(plain.split()[:2])[:40] or strongest.name
+def _kind(plain: str, language: Language, concrete: re.Match[str] | None) -> FactCategory:
+    if concrete and concrete.lastgroup == "sure":
+        return FactCategory.NUMERIC
+    if language.deciding.search(plain):
+        return FactCategory.DECISION
+    if concrete:
+        return FactCategory.NUMERIC
+    if language.preferring.search(plain):
+        return FactCategory.GENERAL
+    return FactCategory.ENTITY if NAMES.search(plain) else FactCategory.STATE

@@ -7,12 +7,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 
+from arc_common.concurrency import giving_way
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.long_term.contradictions import contradicts, is_changed, is_negated
 from arc_common.text import analyze_query
 from arc_common.text.analyzer import is_common, words_of
 from arc_common.text.languages.korean import noun_of, stem_of_verb, strip_particles
-from arc_common.text.languages.registry import LANGUAGES
+from arc_common.text.languages.registry import DATES, LANGUAGES
 from arc_common.text.sentences import sentences_of
 
 GROUNDED_WORDS = 0.6
@@ -20,6 +21,11 @@ GROUNDED_WORDS = 0.6
 
 COVERED_WORDS = 0.8
 """The share of a fact's specific words that a text must contain to say the same."""
+
+_OWN_WORDS = 2
+_OWN_SHARE = 0.7
+"""The most specific words of a model's own in a sentence that retells or concludes (tone, flow and topics): so many, or
+this share if that is more."""
 
 _MAX_WORDS = 64
 """The most words of a value that are compared; a fact is a line, not a page."""
@@ -138,22 +144,50 @@ def _says(text: _Text, statement: str, share: float) -> bool:
     return sum(text.has_word(word) for word in words) >= max(1.0, share * len(words)) if words else False
 
 
+def has_values(text: str, statement: str) -> bool:
+    """Return whether a text has all numbers, codes, addresses, dates and names of a statement."""
+    values, names, _ = _essentials(statement)
+    prepared = _prepared(text)
+    return _has_values(prepared, values, names) and all(map(prepared.has_word, DATES.findall(_folded(statement))))
+
+
 def invents(statement: str, source_text: str) -> bool:
     """Return whether a statement contains a number, code, address or name that its source text does not."""
     values, names, _ = _essentials(statement)
     return not _has_values(_Text.of(source_text), values, names)
 
 
-def without_inventions(narrative: str, source_text: str) -> str:
-    """Return the sentences of a narrative that invent nothing (see `invents`); `""` if there are none."""
+def without_inventions(narrative: str, source_text: str, *, untrusted: str = "") -> str:
+    """Return the sentences of a narrative that its source supports without untrusted text; `""` for none."""
     source = _Text.of(source_text)
-    told = (sentence for sentence in sentences_of(narrative) if _has_values(source, *_essentials(sentence)[:2]))
+    told = (
+        sentence
+        for sentence in sentences_of(narrative)
+        if _retells(source, sentence) and not rests_on(sentence, untrusted, source_text)
+    )
     return " ".join(sentence.strip() for sentence in told)
+
+
+def rests_on(statement: str, untrusted: str, trusted: str) -> bool:
+    """Return whether a statement takes anything from untrusted text that trusted text does not say."""
+    if not untrusted:
+        return False
+    values, names, words = _essentials(statement)
+    own, others = _prepared(trusted), _prepared(untrusted)
+    parts = [part for name in names for part in words_of(name) if part not in _LABELS and not is_common(part)]
+    return any(others.has_value(value) and not own.has_value(value) for value in values) or any(
+        others.has_word(word) and not own.has_word(word) for word in (*parts, *words)
+    )
+
+
+@lru_cache(8)
+def _prepared(text: str) -> _Text:
+    return _Text.of(text)
 
 
 def is_revoked(fact: Fact, source_text: str, contradicts: Callable[[str, str], bool] = contradicts) -> bool:
     """Return whether a text revokes a fact: a sentence about it denies, ends, changes or contradicts something."""
-    key, value = set(analyze_query(fact.key)), set(analyze_query(fact.value))
+    key, value = set(analyze_query(fact.slot)), set(analyze_query(fact.value))
 
     def is_about(terms: AbstractSet[str]) -> bool:
         return key <= terms or 2 * len(value & terms) >= len(value)
@@ -165,27 +199,58 @@ def is_revoked(fact: Fact, source_text: str, contradicts: Callable[[str, str], b
     )
 
 
-def is_grounded(value: str, source_text: str) -> bool:
-    """Return whether a fact's source text contains the essential content of its value."""
-    return _says(_Text.of(source_text), value, GROUNDED_WORDS)
+def _retells(text: _Text, sentence: str) -> bool:
+    values, names, words = _essentials(sentence)
+    own = sum(not text.has_word(word) for word in words)
+    return (
+        bool(words_of(sentence))
+        and own <= max(_OWN_WORDS, _OWN_SHARE * len(words))
+        and _has_values(text, values, names)
+    )
+
+
+def is_concluded(statement: str, source_text: str) -> bool:
+    """Return whether a statement may be concluded from a text: it has the numbers, names and some of the words."""
+    source = _Text.of(source_text)
+    return all(_retells(source, sentence) for sentence in sentences_of(statement))
+
+
+def is_in_own_words(statement: str, source_text: str) -> bool:
+    """Return whether a text contains none of a statement's specific words and values."""
+    values, _, words = _essentials(statement)
+    source = _Text.of(source_text)
+    return bool(words) and not any(map(source.has_word, words)) and not any(map(source.has_value, values))
+
+
+def is_grounded(statement: str, source_text: str) -> bool:
+    """Return whether a source text contains the essential content of a statement: of each of its sentences."""
+    source = _Text.of(source_text)
+    return all(_says(source, sentence, GROUNDED_WORDS) for sentence in sentences_of(statement) or [statement])
 
 
 def missing_facts(
     extracted: Sequence[ProposedFact], *, facts: Sequence[ProposedFact], narrative: str = ""
 ) -> list[ProposedFact]:
     """Return the extracted facts that neither the given facts nor the narrative say, in their order."""
-    kept = [f"{fact.key} {fact.value}" for fact in facts]
+    kept = [f"{fact.key} {fact.value}".strip() for fact in facts]
     prepared = [(_Text.of(text), _is_denied(text)) for text in (*kept, narrative) if text.strip()]
 
     def is_said(fact: ProposedFact) -> bool:
         needs_denial = is_negated(fact.value)
-        return any(_covers(text, fact.value) for text, denies in prepared if denies or not needs_denial)
+        if any(_covers(text, fact.value) for text, denies in prepared if denies or not needs_denial):
+            return True
+        taken = "\n".join(  # "How long is the visa valid: 90 days" was taken from "The visa is good for 90 days"
+            text
+            for text, one in zip(kept, facts, strict=True)
+            if set(one.sources) & set(fact.sources) and is_grounded(one.value, fact.value)
+        )
+        return bool(taken) and has_values(taken, fact.value) and (_is_denied(taken) or not needs_denial)
 
-    return [fact for fact in extracted if not is_said(fact)]
+    return [fact for fact in giving_way(extracted) if not is_said(fact)]
 
 
 def _is_denied(text: str) -> bool:
-    return is_negated(text) or any(language.rules_out.search(text) for language in LANGUAGES)
+    return is_negated(text) or any(language.forbidding.search(text) for language in LANGUAGES)
 
 
 def _covers(text: _Text, value: str) -> bool:

@@ -10,6 +10,7 @@ from cachetools import LRUCache
 from arc_common.concurrency import giving_way
 from arc_common.context import RecalledLine
 from arc_common.facts import Fact
+from arc_common.memory.facts.ledger import follow_ups
 from arc_common.memory.recall.index import SessionIndex
 from arc_common.memory.services import Services
 from arc_common.protocols import SessionKey
@@ -46,11 +47,12 @@ class FactIndex:
         else:
             self._index, self._known = earlier._index, set(earlier._known)  # noqa: SLF001 - its own kind
             self._costs = earlier._costs  # noqa: SLF001 - its own kind
-        new = giving_way([fact for fact in facts if fact.id not in self._known])
+        new = [fact for fact in facts if fact.id not in self._known]
         self._known.update(fact.id for fact in new)
-        self._index.extend((fact.id, f"{fact.key} {fact.value}") for fact in new)
+        self._index.extend((fact.id, fact.text) for fact in giving_way(new))
         self.facts = {fact.id: fact for fact in facts}
         """The facts by id, the most important first."""
+        self._after = follow_ups(facts)
         self._leaves = sorted(fact.segment for fact in facts)
 
     def cost(self, text: str) -> int:
@@ -94,6 +96,10 @@ class FactIndex:
                 break
             chosen.append(ids[place])
         always = {fact_id for fact_id in adopted if in_question(self.facts.get(fact_id))}
+        for name in chosen[:]:  # "We changed it to 10 August" follows "We fly out on 9 August"
+            if (later := self._after.get(name)) is not None:
+                chosen = [one for one in chosen if one != later.id]
+                chosen.insert(chosen.index(name) + 1, later.id)
         lines = [RecalledLine(name, line, self.cost(line)) for name in chosen for line in [self.facts[name].line]]
         return lines, asked - len(always.union(chosen))
 

@@ -8,11 +8,14 @@ from datetime import datetime
 
 from arc_common.concurrency import giving_way
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memory.long_term.contradictions import contradicts
-from arc_common.protocols.summaries import Commit, Maker, Segment
+from arc_common.memory.long_term.contradictions import contradicts, follows_up, is_changed
+from arc_common.protocols.summaries import Commit, Segment
+from arc_common.sources import Trust
 from arc_common.text import analyze
 
 _MOST_MISSES = 16
+_NEAR = 20
+"""The most facts back that a change without its subject may be about."""
 _RELATED = 0.5
 """A text may change a fact if it contains at least this share, by weight, of the fact's key or value."""
 
@@ -24,18 +27,19 @@ def folded(text: str) -> str:
 
 def merged(
     segment: Segment,
-    proposed: Sequence[tuple[ProposedFact, Maker]],
+    proposed: Sequence[tuple[ProposedFact, str]],
     *,
     known: Sequence[Fact],
     removed_keys: Iterable[str] = (),
-    said_at: Callable[[ProposedFact], datetime],
+    said: Callable[[ProposedFact], tuple[datetime, str, Trust]],
     new_id: Callable[[], str],
     ungrounded: Sequence[ProposedFact] = (),
     contradicts: Callable[[str, str], bool] = contradicts,
 ) -> Commit:
     """Return the commit that stores a leaf with these facts in the ledger."""
 
-    def stored(proposal: ProposedFact, maker: Maker, *, grounded: bool = True) -> Fact:
+    def stored(proposal: ProposedFact, maker: str, *, grounded: bool = True) -> Fact:
+        valid_from, said_by, trust = said(proposal)
         return Fact(
             id=new_id(),
             key=proposal.key,
@@ -45,60 +49,60 @@ def merged(
             importance=proposal.importance,
             segment=segment.start,
             made_by=maker,
-            valid_from=said_at(proposal),
+            valid_from=valid_from,
+            said_by=said_by,
+            trust=trust,
             grounded=grounded,
         )
 
     facts = _of_one_leaf(giving_way([stored(proposal, maker) for proposal, maker in proposed]), contradicts)
-    earlier = _by_key(fact for fact in known if fact.holds and fact.segment < segment.start)
-    later = _by_key(fact for fact in known if fact.holds and fact.segment > segment.start)
-    for (key, value), fact in giving_way(list(facts.items())):
-        taker = next((one.id for one in later.get(key, ()) if _ends(one, fact, contradicts)), None)
-        facts[key, value] = replace(fact, superseded_by=taker) if taker else fact
-    superseded = {
-        other.id: fact.id
-        for (key, _), fact in giving_way(list(facts.items()))
-        for other in earlier.get(key, ())
-        if _ends(fact, other, contradicts)
-    }
-    gone = {folded(key) for key in removed_keys} - {key for key, _ in facts}
-    removed = tuple(other.id for key in earlier if key in gone for other in earlier[key] if other.id not in superseded)
+    holding = [fact for fact in known if fact.holds]
+    earlier = [fact for fact in holding if fact.segment < segment.start]
+    later = [fact for fact in holding if fact.segment > segment.start]
+    superseded: dict[str, str] = {}
+    for place, fact in giving_way(list(facts.items())):
+        taker = next((one.id for one in later if _ends(one, fact, contradicts)), None)
+        facts[place] = replace(fact, superseded_by=taker) if taker else fact
+        superseded.update((other.id, fact.id) for other in earlier if _ends(fact, other, contradicts))
+    gone = {folded(key) for key in removed_keys} - {slot for slot, _ in facts}
+    removed = tuple(one.id for one in earlier if folded(one.slot) in gone and one.id not in superseded)
     invented = (stored(proposal, "model", grounded=False) for proposal in ungrounded)
     return Commit(segment, (*facts.values(), *invented), superseded, removed)
 
 
 def _of_one_leaf(proposed: Iterable[Fact], contradicts: Callable[[str, str], bool]) -> dict[tuple[str, str], Fact]:
-    """Return facts by folded key and value: the last of equal ones, each superseded by a later one that ends it."""
+    """Return facts by folded slot and value: the last of equal ones, each superseded by a later one that ends it."""
     facts: dict[tuple[str, str], Fact] = {}
     for fact in proposed:
-        key, value = folded(fact.key), folded(fact.value)
-        facts.pop((key, value), None)  # so that the last one also comes last
+        own = folded(fact.slot), folded(fact.value)
+        facts.pop(own, None)  # so that the last one also comes last
         for place, before in facts.items():
-            by_rules = fact.made_by == before.made_by == "rules"
-            if place[0] == key and by_rules and contradicts(fact.value, before.value):
+            if fact.made_by == "rules" and _contradicts(fact, before, contradicts):
                 facts[place] = replace(before, superseded_by=fact.id)
-        facts[key, value] = fact
+        facts[own] = fact
     return facts
 
 
-def _by_key(facts: Iterable[Fact]) -> dict[str, list[Fact]]:
-    found: dict[str, list[Fact]] = {}
-    for fact in facts:
-        found.setdefault(folded(fact.key), []).append(fact)
-    return found
-
-
 def _ends(later: Fact, earlier: Fact, contradicts: Callable[[str, str], bool]) -> bool:
-    """Return whether a later fact replaces an earlier one with the same key."""
-    if later.made_by == "model" or folded(later.value) == folded(earlier.value):
+    """Return whether a later fact replaces an earlier one: it says the same, has a model's key, or contradicts it."""
+    if folded(later.slot) == folded(earlier.slot) and (
+        later.made_by == "model" or folded(later.value) == folded(earlier.value)
+    ):
         return True
-    return earlier.made_by == "rules" and contradicts(later.value, earlier.value)
+    return not later.is_excerpt and _contradicts(later, earlier, contradicts)
+
+
+def _contradicts(later: Fact, earlier: Fact, contradicts: Callable[[str, str], bool]) -> bool:
+    """Return whether a later fact ends a rule's; an assistant's ends a user's only by words of change."""
+    if earlier.made_by != "rules" or not contradicts(later.value, earlier.value):
+        return False
+    return earlier.trust is not Trust.USER or later.trust is Trust.USER or is_changed(later.value)
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
     """Return the facts that a text may change, best matches first, as long as their lines fit."""
     words = set(analyze(text))
-    sides = [(set(analyze(fact.key)), set(analyze(fact.value))) for fact in facts]
+    sides = [(set(analyze(fact.key)), set(analyze(fact.value))) for fact in giving_way(facts)]
     spread = Counter(term for key, value in sides for term in key | value)
     weight = {term: math.log(1 + len(facts) / number) for term, number in spread.items()}
 
@@ -108,7 +112,7 @@ def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callabl
 
     ranked = sorted(
         ((max(map(said, pair)), fact) for pair, fact in zip(sides, facts, strict=True)),
-        key=lambda pair: (-pair[0], pair[1].segment, pair[1].line),
+        key=lambda pair: (-pair[0], pair[1].segment, pair[1].text),
     )
     chosen: list[Fact] = []
     total = 0
@@ -127,29 +131,58 @@ def adopted_facts(
     max_tokens: int,
     count: Callable[[str], int],
 ) -> list[Fact]:
-    """Choose the facts that are always shown: the most important, then the newest, as long as their lines fit."""
-    chosen: list[Fact] = []
-    lines: set[str] = set()
+    """Choose the facts that are always shown: the most important, then the newest, as long as their lines fit.
+
+    A fact that a later one half overtakes ("We changed it to 10 August") is shown with it or not at all.
+    """
+    after = follow_ups(facts)
+    chosen: dict[str, Fact] = {}
+    said: set[str] = set()
     sentences: dict[str, list[str]] = {}
     total = misses = 0
-    best_first = sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.line))
+    best_first = sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.text))
     for fact in giving_way(best_first):
-        line = folded(fact.line)
-        if line in lines or _is_said(fact, sentences):
+        if fact.id in chosen or folded(fact.text) in said or _is_said(fact, sentences):
             continue
-        tokens = count(fact.line + "\n")
+        both = [one for one in (fact, after.get(fact.id)) if one is not None and one.id not in chosen]
+        tokens = sum(count(one.line + "\n") for one in both)
         if total + tokens > max_tokens:
             misses += 1
             if misses == _MOST_MISSES:  # counting the tokens of all facts took half the time of an adoption
                 break
             continue
         misses = 0
-        lines.add(line)
-        for source in fact.sources if fact.made_by == "rules" else ():
-            sentences.setdefault(source, []).append(line)
-        chosen.append(fact)
+        for one in both:
+            chosen[one.id] = one
+            said.add(folded(one.text))
+            for source in one.sources if one.made_by != "model" else ():
+                sentences.setdefault(source, []).append(folded(one.text))
         total += tokens
-    return sorted(chosen, key=lambda fact: (fact.valid_from, fact.line))
+    return in_order(list(chosen.values()), after)
+
+
+def follow_ups(facts: Iterable[Fact]) -> dict[str, Fact]:
+    """Return, by the id of a fact, the later one that changes its value without naming it."""
+    found: dict[str, Fact] = {}
+    before: list[Fact] = []
+    for fact in sorted(facts, key=lambda fact: (fact.valid_from, fact.segment)):
+        if is_changed(fact.value):
+            earlier = next((one for one in reversed(before[-_NEAR:]) if follows_up(fact.value, one.value)), None)
+            if earlier is not None:
+                found[earlier.id] = fact
+        before.append(fact)
+    return found
+
+
+def in_order(facts: Sequence[Fact], after: Mapping[str, Fact]) -> list[Fact]:
+    """Return facts by the time they were said, each followed directly by the one that half overtakes it."""
+    order: dict[str, Fact] = {}
+    for fact in sorted(facts, key=lambda fact: (fact.valid_from, fact.line)):
+        one: Fact | None = fact
+        while one is not None and one.id not in order and one in facts:
+            order[one.id] = one
+            one = after.get(one.id)
+    return list(order.values())
 
 
 def _is_said(fact: Fact, sentences: Mapping[str, Sequence[str]]) -> bool:

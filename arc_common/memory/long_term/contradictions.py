@@ -1,21 +1,19 @@
-"""Decides which statements end others: a second value of a single-valued attribute, or a statement that is over."""
+"""Decides which statements end others: by another value of a single-valued attribute, or by words of change."""
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache, lru_cache
 from threading import Lock
-from typing import NamedTuple
 
 from cachetools import LRUCache
 
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import ContradictionDetector
-from arc_common.text.analyzer import stem
+from arc_common.text.analyzer import is_common, stem
 from arc_common.text.languages.language import Language
-from arc_common.text.languages.registry import detect, with_other_scripts
+from arc_common.text.languages.registry import CONCRETE, detect, with_other_scripts
 from arc_common.text.sentences import sentences_of
 
 _log = logging.getLogger("arc.memory")
@@ -26,64 +24,35 @@ _SENTENCES = 4
 _LONGEST = 300
 """The most characters of a sentence that is read; longer ones vary too much to be compared."""
 
-_OWNER_WORDS = 3
-"""The most words of an owner; a longer subject does not name a person."""
-
 _VERDICTS = 4_096
 
-_WORD = re.compile(r"[\w.+-]+@[\w.-]+\w|\d+(?:[.,:/-]\d+)*|[^\W\d_]+(?:[-'’][^\W\d_]+)*")
-_CLOCK = re.compile(
-    r"(?<![\d:.])(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))?"
-    r"(?:\s?(?:[ap]\.?m\b\.?|o['’]clock\b|uhr\b)|시(?!간)(?P<half>\s?반)?)"
-    r"|(?<![\d:.])(?P<only_hour>\d{1,2}):(?P<only_minute>[0-5]\d)(?![\d:])"
+_VALUE = re.compile(
+    r"(?P<email>[\w.+-]+@[\w.-]+\w)|(?P<money>[$€£¥₩]\s?\d[\d,.]*\d?|\d[\d,.]*\s?(?:[$€£¥₩원円元]|[만억]\s?원))"
+    r"|(?P<time>\d{1,2}:\d\d(?:\s?[ap]\.?m\b)?|\d{1,2}\s?[ap]\.?m\b|\d{1,2}\s?[시時点](?!간))"
+    r"|(?P<code>(?=[\w-]*\d)(?=[\w-]*[A-Za-z]{2}|[\w-]*\d-\d)[A-Za-z]*\s?[\w-]{3,})|(?P<date>\d{1,2}(?:st|nd|rd|th)\b|\d{1,2}\s?[일日号])"
+    r"|(?P<number>\d+(?:[.,]\d+)*)"
 )
-_KOREAN_DATE = re.compile(r"(?P<month>\d{1,2})월(?:\s?(?P<day>\d{1,2})일)?")
-_VALUE_LIKE = re.compile(r"[A-Z0-9@가-힣]")
-"""Characters of names, numbers and addresses; "my budget is tight" gives no value."""
-
-_THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
-_SCALES = {"k": 1_000, "천": 1_000, "만": 10_000, "억": 100_000_000}
-
-_OF_THINGS = frozenset({"weekday", "daypart", "season", "often", "colour", "number"})
-"""Kinds of values of which a thing may have several, unless it is known to have one or the text states a change."""
-
-
-class Mark(Enum):
-    """The type of a claim: it gives a value, says that something holds, or says that it is over."""
-
-    VALUE = "value"
-    SAID = "said"
-    OVER = "over"
-
-
-class Certainty(Enum):
-    """The certainty that a value is the only one."""
-
-    DOUBTFUL = 0
-    SURE = 1
-    CHANGED = 2
+_WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
+_TWELVE = re.compile(r"(\d+)(?::(\d\d))?\s?([ap])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A part of a statement that another can contradict; only claims in the same slot conflict."""
+class Reading:
+    """What a sentence says for comparison.
 
-    slot: str
-    value: frozenset[str]
-    mark: Mark = Mark.SAID
-    certainty: Certainty = Certainty.SURE
+    Args:
+        slots: The value of each single-valued attribute, by its name, owner and kind of value.
+        about: The stems of its words, without values and words of change.
+        values: Its values by kind: times, dates, money, codes, other numbers.
+        changes: Whether it has words of change.
+        ends: Whether it denies or ends something.
+    """
 
-
-class _Read(NamedTuple):
-    """A text's values by kind, the stems of its other words, and these words."""
-
-    values: dict[str, set[str]]
-    stems: frozenset[str]
-    words: list[str]
-
-    @property
-    def all_values(self) -> frozenset[str]:
-        return frozenset(f"{kind}={value}" for kind, found in self.values.items() for value in found)
+    slots: dict[str, frozenset[str]]
+    about: frozenset[str]
+    values: dict[str, frozenset[str]]
+    changes: bool
+    ends: bool
 
 
 class Contradictions:
@@ -128,236 +97,148 @@ class Contradictions:
         return verdicts
 
 
-def contradicts(one: str, other: str) -> bool:
-    """Return whether two texts cannot both hold at the same time, as far as their words show."""
-    return conflict(claims_of(one), claims_of(other))
+def contradicts(later: str, earlier: str) -> bool:
+    """Return whether a later text ends an earlier one, as far as their words show."""
+    return conflict(readings_of(later), readings_of(earlier))
 
 
-def conflict(one: Iterable[Claim], other: Iterable[Claim]) -> bool:
-    """Return whether two texts' claims exclude each other."""
-    held = {claim.slot: claim for claim in other}
-    return any(claim.slot in held and not _are_compatible(claim, held[claim.slot]) for claim in one)
+def conflict(later: Sequence[Reading], earlier: Sequence[Reading]) -> bool:
+    """Return whether what was read of a later text ends what was read of an earlier one."""
+    return any(_ends(ours, theirs) for ours in later for theirs in earlier)
 
 
 def may_end(text: str) -> bool:
-    """Return whether a text can contradict an earlier one: it gives a certain value, or says that something is over."""
-    return any(
-        claim.mark is Mark.OVER or (claim.mark is Mark.VALUE and claim.certainty is not Certainty.DOUBTFUL)
-        for claim in claims_of(text)
-    )
+    """Return whether a text can end an earlier one: by an attribute's value, words of change, or a denial."""
+    return any(one.slots or one.changes or one.ends for one in readings_of(text))
 
 
-@lru_cache(4_096)
+def slot_of(text: str) -> str:
+    """Return the name of the first attribute with one value that a text gives; `""` if it gives none."""
+    return next((slot for one in readings_of(text) for slot in one.slots), "")
+
+
 def is_negated(text: str) -> bool:
     """Return whether a text denies or ends something, as far as its words show."""
-    for language in with_other_scripts(detect(text)):
-        table, rewritten = language.statements, _rewritten(text, language)
-        if table.negated.search(rewritten) or table.ended.search(rewritten):
-            return True
-    return False
+    plain = _plain(text)
+    return any(language.denying.search(plain) for language in with_other_scripts(detect(text)))
 
 
 def is_changed(text: str) -> bool:
     """Return whether a text says that something has changed, as far as its words show."""
-    language = detect(text)
-    return language.statements.changed.search(_rewritten(text, language)) is not None
+    return detect(text).changing.search(_plain(text)) is not None
 
 
-@lru_cache(1_024)
-def claims_of(text: str) -> tuple[Claim, ...]:
-    """Return the claims of a text, one per slot. Deterministic, in time linear in the text."""
-    claims: dict[str, Claim] = {}
-    torn = set()
-    for sentence in sentences_of(text)[:_SENTENCES]:
-        if len(sentence) > _LONGEST or "?" in sentence:
-            continue
-        language = detect(sentence)
-        if language.supposition.search(sentence) or language.condition.search(sentence):
-            continue
-        for claim in _claims(sentence, language):
-            if claim.slot in claims and not _are_compatible(claim, claims[claim.slot]):
-                torn.add(claim.slot)
-            claims.setdefault(claim.slot, claim)
-    return tuple(claim for slot, claim in claims.items() if slot not in torn)
+def follows_up(later: str, earlier: str) -> bool:
+    """Return whether a later text changes a value without naming what it is of: "We changed it to 10 August"."""
+    return any(
+        ours.changes and not ours.about and not ours.slots and ours.values.keys() & theirs.values.keys()
+        for ours in readings_of(later)
+        for theirs in readings_of(earlier)
+    )
 
 
-def _are_compatible(one: Claim, other: Claim) -> bool:
-    if one.mark is Mark.VALUE:
-        certainties = {one.certainty, other.certainty}
-        if Certainty.DOUBTFUL in certainties and Certainty.CHANGED not in certainties:
+def _ends(later: Reading, earlier: Reading) -> bool:
+    for slot, value in later.slots.items():
+        held = earlier.slots.get(slot)
+        if held is not None and not (value <= held or held <= value):
             return True
-        return one.value <= other.value or other.value <= one.value
-    if one.mark is other.mark:
-        return True
-    said, over = (one, other) if one.mark is Mark.SAID else (other, one)
-    return not over.value <= said.value  # "no tennis" ends "tennis on Saturdays", not the other way round
+    if not later.about or not earlier.about or (later.ends and earlier.ends):
+        return False
+    if later.ends != earlier.ends:
+        over, said = (later, earlier) if later.ends else (earlier, later)
+        is_about = over.about <= said.about if len(over.about) > 1 else over.about == said.about
+        return is_about and all(value <= said.values.get(kind, frozenset()) for kind, value in over.values.items())
+    if later.changes and (later.about <= earlier.about or earlier.about <= later.about):
+        return any(later.values[kind] != earlier.values[kind] for kind in later.values.keys() & earlier.values.keys())
+    return False
 
 
-def _rewritten(text: str, language: Language) -> str:
-    for pattern, words in language.statements.rewrites:
-        text = pattern.sub(words, text)
-    return text
+@lru_cache(2_048)
+def readings_of(text: str) -> tuple[Reading, ...]:
+    """Return what the sentences of a text say for comparison. Deterministic, in time linear in the text."""
+    found = []
+    for sentence in sentences_of(text)[:_SENTENCES]:
+        language = detect(sentence)
+        plain = _plain(sentence).strip(" .!。")
+        if len(sentence) <= _LONGEST and "?" not in sentence and not language.supposition.search(plain):
+            found.append(_read(plain, language))
+    return tuple(found)
 
 
-def _claims(sentence: str, language: Language) -> Iterator[Claim]:
-    table = language.statements
-    for clause in table.breaks.split(_rewritten(sentence, language)):
-        clause = clause.strip(" .!,~;:。")  # noqa: PLW2901 - the same clause
-        if clause and not table.vague.match(clause) and not table.unsure.search(clause):
-            for claim in _of_clause(clause, language):
-                yield Claim(f"{language.name}: {claim.slot}", claim.value, claim.mark, claim.certainty)
+def _plain(text: str) -> str:
+    return text.replace("’", "'")
 
 
-def _of_clause(clause: str, language: Language) -> Iterator[Claim]:
-    table = language.statements
-    if swapped := table.swapped.search(clause):
-        yield from _over(next(filter(None, swapped.groups())), language, is_ended=True)
-        return
-    ended = table.ended.search(clause)
-    if over := ended or table.negated.search(clause):
-        subject = table.subject.match(clause[: over.start()])
-        who = subject[0] if subject else ""
-        if _certainty(who, _read(who, language).words, language) is not Certainty.DOUBTFUL:
-            rest = table.negated.sub(" ", table.ended.sub(" ", clause))
-            yield from _over(rest, language, is_ended=ended is not None)
-        return
-    is_change = table.changed.search(clause) is not None
-    yield from _related(clause, language, is_change=is_change)
-    yield from _named(clause, language, is_change=is_change)
-    read = _read(table.changed.sub(" ", clause), language)
-    has_several = any(map(table.several.fullmatch, read.words))
-    has_one = any(map(table.attributes.fullmatch, read.words))
-    is_new = table.added.search(clause) is not None
-    for kind, found in read.values.items():
-        others = {f"{other}={value}" for other, values in read.values.items() if other != kind for value in values}
-        if is_change or (is_new and has_one and not has_several):
-            certainty = Certainty.CHANGED
-        elif has_several or is_new or table.indefinite.search(clause) or (kind in _OF_THINGS and not has_one):
-            certainty = Certainty.DOUBTFUL
-        else:
-            certainty = Certainty.SURE
-        yield Claim(f"{kind} of {_joined(read.stems | others)}", frozenset(found), Mark.VALUE, certainty)
-    if read.stems:
-        yield Claim(f"all {_joined(read.stems)}", read.all_values)
-    if core := read.stems - _engaging(language):
-        yield Claim(f"core {_joined(core)}", read.all_values)
+def _read(plain: str, language: Language) -> Reading:
+    changes = language.changing.search(plain) is not None
+    ends = language.denying.search(plain) is not None
+    without = language.denying.sub(" ", language.changing.sub(" ", plain))
+    values, about = _values(without, language)
+    slots = {}
+    if not language.condition.search(plain) and not (language.adding.search(plain) and not changes):
+        slots = dict(_slots(plain, language))
+    return Reading(slots, about, values, changes, ends)
 
 
-def _over(text: str, language: Language, *, is_ended: bool) -> Iterator[Claim]:
-    """Yield claims that the content is over; if it was given up, also the claim without its verb of engagement."""
-    read = _read(text, language)
-    for name in ("all", "core") if is_ended else ("all",):
-        if read.stems:
-            yield Claim(f"{name} {_joined(read.stems)}", read.all_values, Mark.OVER)
+def _slots(plain: str, language: Language) -> Iterator[tuple[str, frozenset[str]]]:
+    for relation in language.relations:
+        if match := relation.pattern.search(plain):
+            *named, value = filter(None, match.groups())
+            before = language.oneself.sub(" ", plain[: match.start()])
+            _, owner = _values(" ".join([before, *named]), language)
+            if (
+                not owner or named or (plain[:1].isupper() and not language.oneself.match(plain))
+            ):  # of sisters there are several
+                yield f"{relation.attribute} of {' '.join(sorted(owner))}", frozenset(value.casefold().split())
+    if match := language.attribute.search(plain):
+        groups = [group for group in match.groups() if group]
+        _, name = _values(language.changing.sub(" ", groups[0]), language)
+        values, words = _values(language.changing.sub(" ", groups[-1]), language)
+        about = " ".join(sorted(name))
+        if (
+            about
+            and not values
+            and words
+            and not language.denying.search(groups[-1])
+            and _is_name(groups[-1], language)
+        ):
+            yield f"{about}: word", words
+        for kind, value in values.items():
+            yield f"{about}: {kind}", value
 
 
-def _related(clause: str, language: Language, *, is_change: bool) -> Iterator[Claim]:
-    table = language.statements
-    for relation in table.relations:
-        if not (match := relation.pattern.search(clause)):
-            continue
-        before = table.changed.sub(" ", clause[: match.start()])
-        owner, value = _read(before, language), _read(match["value"], language)
-        found = value.stems | value.all_values
-        other: frozenset[str] = frozenset()
-        if match.re.groups > 1:
-            compared = _read(match["other"], language)
-            other = found | compared.stems | compared.all_values
-        if not value.stems or len(owner.stems) > _OWNER_WORDS or owner.values:
-            continue
-        about = relation.attribute
-        if regions := {table.regions[word] for word in value.words if word in table.regions}:
-            about, found = f"{about} (country)", frozenset(regions)
-            if "" in regions:
-                continue
-        changed = is_change or relation.is_change
-        certainty = _certainty(before, owner.words, language, is_change=changed)
-        yield Claim(f"{about} {_joined(other)} of {_joined(owner.stems)}", found, Mark.VALUE, certainty)
+def _is_name(value: str, language: Language) -> bool:
+    """Return whether a value is a name or one word; "my budget is tight" or a whole clause gives none."""
+    return value[:1].isupper() or not language.is_spaced or CONCRETE.search(value) is not None
 
 
-def _named(clause: str, language: Language, *, is_change: bool) -> Iterator[Claim]:
-    """Yield the value that a statement gives to an attribute explicitly: "my email is ..."."""
-    table = language.statements
-    for pattern in table.named:
-        if not (match := pattern.search(clause)):
-            continue
-        left, value = _read(match["left"], language), _read(match["value"], language)
-        is_value = _VALUE_LIKE.search(match["value"]) or table.chosen.search(match["left"])
-        if value.stems and is_value and any(map(table.attributes.fullmatch, left.words)) and not left.values:
-            changed = bool(is_change or match["changed"] or table.added.search(match["left"]))
-            certainty = _certainty(match["left"], left.words, language, is_change=changed)
-            yield Claim(f"value of {_joined(left.stems)}", value.stems | value.all_values, Mark.VALUE, certainty)
-        return
-
-
-def _certainty(text: str, words: Sequence[str], language: Language, *, is_change: bool = False) -> Certainty:
-    if is_change:
-        return Certainty.CHANGED
-    is_of_several = any(map(language.statements.several.fullmatch, words))
-    return Certainty.DOUBTFUL if is_of_several and not language.names.search(f" {text}") else Certainty.SURE
-
-
-def _joined(words: Iterable[str]) -> str:
-    return " ".join(sorted(words))
+def _values(text: str, language: Language) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    """Return the values of a text by kind, and the stems of its other words."""
+    values: dict[str, set[str]] = {}
+    for match in _VALUE.finditer(text):
+        kind = match.lastgroup or ""
+        values.setdefault(kind, set()).add(_normal(match[0], kind))
+    rest = _VALUE.sub(" ", text).casefold()
+    dates = _dates(language)
+    for name in dates.findall(rest):
+        kind, _, value = language.dates[name].partition("=")
+        if kind == "month" and (days := values.pop("number", None)):  # "9 August"
+            values.setdefault("date", set()).update(days)
+        values.setdefault(kind, set()).add(value)
+    words = (word.removesuffix("'s") for word in _WORD.findall(dates.sub(" ", rest)))
+    stems = frozenset(stem(word, language) for word in words if not is_common(word, language))
+    return {kind: frozenset(found) for kind, found in values.items()}, stems
 
 
 @cache
-def _engaging(language: Language) -> frozenset[str]:
-    return frozenset(stem(word, language) for word in language.statements.engaging)
+def _dates(language: Language) -> re.Pattern[str]:
+    names = "|".join(sorted(map(re.escape, language.dates), key=len, reverse=True)) or "(?!)"
+    return re.compile(rf"\b(?:{names})\b" if language.script == "latin" else names)
 
 
-@cache
-def _patterns(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of an amount and a date in a language."""
-    table = language.statements
-    units, months = (
-        "|".join(sorted(map(re.escape, words), key=len, reverse=True)) or "(?!)"
-        for words in (table.units, table.months)
-    )
-    amount = (
-        r"(?<![\w.,])(?P<sign>[$€£¥₩])?\s?(?P<number>\d+(?:[.,]\d+)*)\s?(?P<scale>[k천만억](?![a-z]))?\s?"
-        rf"(?P<unit>{units})?(?![a-z\d])"
-    )
-    date = (
-        rf"(?<!\d)(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s)?(?P<month>{months})\b"
-        rf"|\b(?P<month2>{months})\.?\s(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:.])"
-    )
-    return re.compile(amount), re.compile(date)
-
-
-def _read(text: str, language: Language) -> _Read:
-    table, values = language.statements, dict[str, set[str]]()
-    amount, date = _patterns(language)
-
-    def take_clock(match: re.Match[str]) -> str:
-        hour, minute = int(match["hour"] or match["only_hour"]), int(match["minute"] or match["only_minute"] or 0)
-        values.setdefault("clock", set()).add(f"{hour % 12}:{30 if match['half'] else minute:02}")
-        return " "
-
-    def take_date(match: re.Match[str]) -> str:
-        groups = match.groupdict()
-        month, day = groups["month"] or groups["month2"], groups["day"] or groups.get("day2")
-        number = int(month) if month.isdigit() else table.months[month]
-        values.setdefault("date", set()).update([f"month {number}", *([f"day {int(day)}"] if day else [])])
-        return " "
-
-    def take_amount(match: re.Match[str]) -> str:
-        unit = table.units.get(match["unit"] or match["sign"] or "", match["sign"] or "")
-        number = _THOUSANDS.sub("", match["number"]).replace(",", ".")
-        if number.count(".") > 1 or not (unit or match["scale"]):
-            return match[0]
-        scaled = float(number) * _SCALES.get(match["scale"] or "", 1)
-        values.setdefault(f"amount {unit}", set()).add(f"{scaled:.10g}")
-        return " "
-
-    rest = _KOREAN_DATE.sub(take_date, date.sub(take_date, _CLOCK.sub(take_clock, text.casefold())))
-    words = []
-    for word in _WORD.findall(amount.sub(take_amount, rest)):
-        bare = word.removesuffix("'s").removesuffix("’s").removesuffix("'")
-        if kind := table.kinds.get(bare) or table.kinds.get(stem(bare, language)):
-            name, _, value = kind.partition("=")
-            values.setdefault(name, set()).add(value)
-        elif bare not in table.light:
-            words.append(bare)
-    stems = frozenset(stem(word, language) for word in words) - table.light
-    return _Read(values, stems, words)
+def _normal(value: str, kind: str) -> str:
+    """Return a value as it is compared: "3 pm" and "3:00pm" are one time."""
+    value = value.casefold().replace(" ", "").replace(",", "")
+    if kind == "time" and (clock := _TWELVE.match(value)):
+        return f"{int(clock[1]) % 12}:{clock[2] or '00'}"
+    return re.sub(r"(?<=\d)(?:st|nd|rd|th|일|日|号)$", "", value) if kind == "date" else value

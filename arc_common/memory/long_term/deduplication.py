@@ -4,15 +4,17 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel, Levenshtein
 
-from arc_common.memories import Memory, MemoryOutline, MemoryStatus
-from arc_common.memory.long_term.contradictions import Claim, Contradictions, claims_of, conflict, is_negated
-from arc_common.protocols.memories import MemoryUpdates
+from arc_common.memories import Memory, MemoryStatus
+from arc_common.memory.long_term.contradictions import Contradictions, Reading, conflict, is_negated, readings_of
+from arc_common.protocols.records import RecordUpdates
 from arc_common.text import analyze
 from arc_common.text.analyzer import is_common
 from arc_common.text.languages.english import BASE_FORMS
@@ -56,7 +58,7 @@ def may_be_the_same(one: str, other: str, *, by_meaning: bool = False) -> bool:
         return False
     names = _names(one) | _names(other) | _opening_names(one, other)
     ours, theirs = _tokens(one), _tokens(other)
-    kinds = detect(one).statements.kinds
+    kinds = detect(one).dates
     if [word for word in ours if _is_value(word, names, kinds)] != [
         word for word in theirs if _is_value(word, names, kinds)
     ]:
@@ -84,7 +86,7 @@ def _stem(word: str) -> str:
 
 
 def _is_value(word: str, names: frozenset[str], kinds: Mapping[str, str]) -> bool:
-    return word in names or kinds.get(word, "").startswith("weekday") or any(map(str.isdigit, word))
+    return word in names or word in kinds or any(map(str.isdigit, word))
 
 
 def _phrased(words: Sequence[str]) -> tuple[str, ...]:
@@ -135,54 +137,59 @@ def _form(word: str) -> str:
     return word[:-2] if word.endswith(("ches", "shes", "xes", "sses", "zes")) else word[:-1]
 
 
+def own_copy(memory: Memory) -> Memory:
+    """Return a memory that shares no metadata with the given one, which a caller may change."""
+    return replace(memory, metadata=deepcopy(dict(memory.metadata))) if memory.metadata else memory
+
+
 class Holdings:
-    """The outlines of one scope's memories at one version, indexed for comparison."""
+    """One scope's memories at one version, indexed for comparison."""
 
     def __init__(self, contradictions: Contradictions) -> None:
         self._contradictions = contradictions
         self.version = 0
-        self._outlines: dict[str, MemoryOutline] = {}
+        self._memories: dict[str, Memory] = {}
         self._folded: dict[str, str] = {}  # of the compared memories: active, pending or rejected
         self._by_text: dict[str, dict[str, None]] = {}
         self._by_length: dict[int, dict[str, str]] = {}
-        self._claims: dict[str, tuple[Claim, ...]] = {}
-        self._by_slot: dict[str, dict[str, None]] = {}
+        self._readings: dict[str, tuple[Reading, ...]] = {}
+        self._by_subject: dict[str, dict[str, None]] = {}
 
     def __len__(self) -> int:
-        return len(self._outlines)
+        return len(self._memories)
 
-    def __getitem__(self, memory_id: str) -> MemoryOutline:
-        return self._outlines[memory_id]
+    def __getitem__(self, memory_id: str) -> Memory:
+        return self._memories[memory_id]
 
-    def get(self, memory_id: str) -> MemoryOutline | None:
-        """Return the outline of a memory, if it exists."""
-        return self._outlines.get(memory_id)
+    def get(self, memory_id: str) -> Memory | None:
+        """Return a memory, if it exists."""
+        return self._memories.get(memory_id)
 
     @property
-    def outlines(self) -> Collection[MemoryOutline]:
-        """The outlines of all memories."""
-        return self._outlines.values()
+    def memories(self) -> Collection[Memory]:
+        """All memories."""
+        return self._memories.values()
 
-    def apply(self, updates: MemoryUpdates) -> None:
+    def apply(self, updates: RecordUpdates) -> None:
         """Apply the updates read from the store."""
         if updates.is_whole:
-            named = {outline.id for outline in updates.outlines}
-            self._drop([memory_id for memory_id in self._outlines if memory_id not in named])
-        changed = [outline for outline in updates.outlines if self._outlines.get(outline.id) != outline]
-        self._drop([outline.id for outline in changed])
+            named = {memory.id for memory in updates.memories}
+            self._drop([memory_id for memory_id in self._memories if memory_id not in named])
+        changed = [memory for memory in updates.memories if self._memories.get(memory.id) != memory]
+        self._drop([memory.id for memory in changed])
         self._add(changed)
         self.version = updates.version
 
-    def change(self, version: int, *, put: Iterable[MemoryOutline], removed: Iterable[str]) -> None:
+    def change(self, version: int, *, put: Iterable[Memory], removed: Iterable[str]) -> None:
         """Apply the changes that were committed at this version."""
-        outlines = list(put)
-        self._drop([*(outline.id for outline in outlines), *removed])
-        self._add(outlines)
+        memories = list(map(own_copy, put))
+        self._drop([*(memory.id for memory in memories), *removed])
+        self._add(memories)
         self.version = version
 
     def expect(self, memory: Memory) -> None:
         """Add a memory that is about to be stored."""
-        self._add([MemoryOutline.of(memory)])
+        self._add([memory])
 
     def forget(self, ids: Iterable[str]) -> None:
         """Drop memories that were not stored."""
@@ -216,49 +223,57 @@ class Holdings:
     def contradicted(self, text: str) -> list[str]:
         """Return the ids of the memories that hold and that the text contradicts."""
         if self._contradictions.detector is None:
-            claims = claims_of(text)
-            candidates = {memory_id for claim in claims for memory_id in self._by_slot.get(claim.slot, ())}
-            return sorted(memory_id for memory_id in candidates if conflict(claims, self._claims[memory_id]))
+            read = readings_of(text)
+            return sorted(other for other in self._near(read) if conflict(read, self._readings[other]))
         held = {memory_id: self[memory_id].text for memory_id in self._folded if self[memory_id].holds}
         nearest = process.extract(text, held, scorer=fuzz.token_set_ratio, limit=_MOST_ASKED)
         ids = [memory_id for _, _, memory_id in nearest]
         verdicts = self._contradictions.contradicted(text, [held[memory_id] for memory_id in ids])
         return sorted(memory_id for memory_id, is_ended in zip(ids, verdicts, strict=True) if is_ended)
 
+    def _near(self, read: Iterable[Reading]) -> set[str]:
+        """Return the ids of the memories that hold and share a subject with what was read."""
+        return {memory_id for subject in _subjects(read) for memory_id in self._by_subject.get(subject, ())}
+
     def at_odds(self) -> list[tuple[str, str]]:
         """Return the pairs of memories that hold and contradict each other by the rules, or have the same words."""
         pairs = set[tuple[str, str]]()
-        for memory_id, claims in self._claims.items():
-            opposed = {other for claim in claims for other in self._by_slot[claim.slot] if other > memory_id}
-            pairs.update((memory_id, other) for other in opposed if conflict(claims, self._claims[other]))
+        for memory_id, read in self._readings.items():
+            opposed = (one for one in self._near(read) if one != memory_id and conflict(read, self._readings[one]))
+            pairs.update((min(memory_id, other), max(memory_id, other)) for other in opposed)
         for ids in self._by_text.values():
             pairs.update(pairwise(sorted(memory_id for memory_id in ids if self[memory_id].holds)))
         return sorted(pairs)
 
-    def _add(self, outlines: list[MemoryOutline]) -> None:
-        for outline in outlines:
-            self._outlines[outline.id] = outline
-            if outline.superseded_by is not None:
+    def _add(self, memories: Iterable[Memory]) -> None:
+        for memory in memories:
+            self._memories[memory.id] = memory
+            if memory.superseded_by is not None:
                 continue
-            text = self._folded[outline.id] = folded(outline.text)
-            self._by_text.setdefault(text, {})[outline.id] = None
-            self._by_length.setdefault(len(text), {})[outline.id] = text
-            if outline.holds and (claims := claims_of(outline.text)):
-                self._claims[outline.id] = claims
-                for claim in claims:
-                    self._by_slot.setdefault(claim.slot, {})[outline.id] = None
+            text = self._folded[memory.id] = folded(memory.text)
+            self._by_text.setdefault(text, {})[memory.id] = None
+            self._by_length.setdefault(len(text), {})[memory.id] = text
+            if memory.holds:
+                read = self._readings[memory.id] = readings_of(memory.text)
+                for subject in _subjects(read):
+                    self._by_subject.setdefault(subject, {})[memory.id] = None
 
     def _drop(self, ids: list[str]) -> None:
         for memory_id in ids:
-            if self._outlines.pop(memory_id, None) is None:
+            if self._memories.pop(memory_id, None) is None:
                 continue
             text = self._folded.pop(memory_id, None)
             if text is None:
                 continue
             _discard(self._by_text, text, memory_id)
             self._by_length[len(text)].pop(memory_id)
-            for claim in self._claims.pop(memory_id, ()):
-                _discard(self._by_slot, claim.slot, memory_id)
+            for subject in _subjects(self._readings.pop(memory_id, ())):
+                _discard(self._by_subject, subject, memory_id)
+
+
+def _subjects(read: Iterable[Reading]) -> frozenset[str]:
+    """Return the single-valued attributes and the stems of words in what was read, by which others share them."""
+    return frozenset(subject for one in read for subject in (*one.slots, *one.about))
 
 
 def _discard(groups: dict[str, dict[str, None]], name: str, memory_id: str) -> None:

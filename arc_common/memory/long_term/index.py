@@ -1,15 +1,16 @@
 """MemoryIndex: finds memories for questions, and memories that mean the same."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from arc_common.documents import ScoredDocument
 from arc_common.exceptions import InvalidInputError, StoreError
+from arc_common.filters import OneOf
 from arc_common.memories import Memory
 from arc_common.memory.services import Services
-from arc_common.protocols.memories import IndexChange, memory_entry
-from arc_common.protocols.search_index import IndexEntry, Scope
+from arc_common.protocols.records import IndexChange, memory_entry
+from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.vectors import GuardedEmbedder
 
@@ -47,14 +48,21 @@ class MemoryIndex:
             return []
         return [str(one.document.id) for one in found]
 
-    def search(self, scope: Scope, query: str, *, top_k: int) -> list[ScoredDocument]:
-        """Return the entries that match a question; search by words alone if the vectors do not fit."""
+    def asking(self, scope: Scope, query: str, *, top_k: int) -> IndexQuery:
+        """Return what `search` asks the store for a question by words."""
+        return self._index(scope).asking(query, top_k=top_k)
+
+    def search(
+        self, scope: Scope, query: str, *, top_k: int, tags: Sequence[str] = (), looked: Candidates | None = None
+    ) -> Sequence[ScoredDocument]:
+        """Return the entries (with one of the tags) that match a question; by words alone if the vectors do not fit."""
         index = self._index(scope)
+        filters = OneOf("tags", tuple(tags)) if tags else None
         try:
-            return index.search(query, top_k=top_k)
+            return index.find(query, top_k=top_k, filters=filters, found=looked).documents
         except InvalidInputError as error:  # vectors of another embedder
             self._report(error)
-            return index.search(query, top_k=top_k, mode="lexical")
+            return index.search(query, top_k=top_k, filters=filters, mode="lexical")
 
     def committed(self, change: IndexChange, commit: Callable[[IndexChange], int | None]) -> int | None:
         """Commit memories with their entries; omit vectors if the stored ones are from another embedder."""
@@ -74,10 +82,6 @@ class MemoryIndex:
             self._index(scope).embed_pending()
         except (InvalidInputError, StoreError) as error:
             self._report(error)
-
-    def erase(self, scope: Scope) -> None:
-        """Remove the entries of a scope and of every scope within it."""
-        self._services.store.index.erase(scope, kind="memory")
 
     def _index(self, scope: Scope) -> HybridIndex:
         return HybridIndex(

@@ -5,16 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
-from arc_common.memories import (
-    SAID_BY,
-    Memory,
-    MemoryOutline,
-    MemoryStatus,
-    ProposedMemory,
-    ScoredMemory,
-    Wording,
-)
+from arc_common.memories import SAID_BY, Memory, MemoryStatus, ProposedMemory, ScoredMemory, Wording
 from arc_common.memory.long_term.deduplication import Holdings, folded, may_be_the_same
 from arc_common.messages import Role
 
@@ -118,8 +111,8 @@ def _similar(
     """Return a memory that says the same in almost the same words or, for an active one, by its meaning."""
     opposed = {*holdings.contradicted(proposed.text), *proposed.replaces}
     for memory_id in holdings.similar(proposed.text, cutoff=merge_similarity):
-        outline = holdings[memory_id]
-        if memory_id not in opposed and joins(outline.status) and may_be_the_same(proposed.text, outline.text):
+        one = holdings[memory_id]
+        if memory_id not in opposed and joins(one.status) and may_be_the_same(proposed.text, one.text):
             return memory_id
     for memory_id in alike if proposed.status is MemoryStatus.ACTIVE else ():
         found = holdings.get(memory_id)
@@ -141,17 +134,13 @@ def placed(
 ) -> Decision:
     """Decide which memories a new active memory supersedes, or which later one supersedes it."""
     contradicted = [holdings[memory_id] for memory_id in holdings.contradicted(text)]
-    named = [outline for name in sorted(set(replaces)) if (outline := holdings.get(name)) is not None and outline.holds]
-    later = [
-        outline
-        for outline in contradicted
-        if outline.id in outranked or (outline.valid_from > said and outline.id not in overruled)
-    ]
+    named = [one for name in sorted(set(replaces)) if (one := holdings.get(name)) is not None and one.holds]
+    later = [one for one in contradicted if one.id in outranked or (one.valid_from > said and one.id not in overruled)]
     if later:
-        newest = max(later, key=lambda outline: (outline.valid_from, outline.id))
+        newest = max(later, key=lambda one: (one.valid_from, one.id))
         return Decision(Outcome.NEW, superseded_by=newest.id)
     before = [*contradicted, *(one for one in named if one.valid_from <= said or one.id in overruled)]
-    return Decision(Outcome.NEW, superseded=tuple(dict.fromkeys(outline.id for outline in before)))
+    return Decision(Outcome.NEW, superseded=tuple(dict.fromkeys(one.id for one in before)))
 
 
 def is_firm(memory: Memory) -> bool:
@@ -165,13 +154,16 @@ def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bo
         return memory
     wordings = _with_wording(memory.said, _wording_of(proposed))
     worded = memory if wordings == memory.said else memory.worded(wordings)
-    if known and proposed.sources:
+    if known and proposed.sources and not memory.has_ended(now):
         worded = replace(worded, valid_from=max(memory.valid_from, proposed.valid_from or memory.valid_from))
         return worded if worded != memory else memory
     least = max(memory.importance, min(1.0, max(0.0, proposed.importance)))
     own = {name: value for name, value in proposed.metadata.items() if name != SAID_BY}
+    until = proposed.valid_until or (None if memory.has_ended(now) else memory.valid_until)
     return replace(
         worded,
+        tags=(*memory.tags, *proposed.tags),
+        valid_until=until,
         importance=round(least + RAISE * (1.0 - least), 4),
         valid_from=max(memory.valid_from, proposed.valid_from or now),
         metadata={**worded.metadata, **own},
@@ -221,25 +213,35 @@ def approved(waiting: Memory, proposed: ProposedMemory, *, now: datetime) -> Mem
         importance=max(waiting.importance, given.importance),
         valid_from=max(waiting.valid_from, given.valid_from),
         metadata={**waiting.metadata, **given.metadata},
+        tags=(*waiting.tags, *given.tags),
+        valid_until=given.valid_until or waiting.valid_until,
     )
 
 
-def leaving(outlines: Collection[MemoryOutline], *, now: datetime, most: int, keep: Collection[str] = ()) -> list[str]:
+def revised(memory: Memory, values: Mapping[str, Any], *, now: datetime) -> Memory:
+    """Return the next revision of a memory; an edited text is nobody's own words, and keeps all sources."""
+    edited = replace(memory, **values, revision=memory.revision + 1, revised_at=now, wordings=())
+    if edited.text == memory.text:
+        return replace(edited, wordings=memory.wordings)
+    return replace(edited, metadata={name: value for name, value in edited.metadata.items() if name != SAID_BY})
+
+
+def leaving(memories: Collection[Memory], *, now: datetime, most: int, keep: Collection[str] = ()) -> list[str]:
     """Return the ids of the memories to evict so that at most `most` of each kind remain, the weakest first."""
-    if len(outlines) <= most:
+    if len(memories) <= most:
         return []
-    holding = [outline for outline in outlines if outline.holds]
-    waiting = [one for one in outlines if one.superseded_by is None and one.status is MemoryStatus.PENDING]
-    living = {outline.id for outline in (*holding, *waiting)}
-    history = [outline for outline in outlines if outline.id not in living]
-    gone: list[MemoryOutline] = []
+    holding = [one for one in memories if one.holds]
+    waiting = [one for one in memories if one.superseded_by is None and one.status is MemoryStatus.PENDING]
+    living = {one.id for one in (*holding, *waiting)}
+    history = [one for one in memories if one.id not in living]
+    gone: list[Memory] = []
     for kind in (holding, waiting, history):
         first = sorted(
-            (outline for outline in kind if outline.id not in keep),
-            key=lambda outline: (0.0 if kind is history else _strength(outline, now), outline.valid_from, outline.id),
+            (one for one in kind if one.id not in keep and not one.pinned),
+            key=lambda one: (0.0 if kind is history else _strength(one, now), one.valid_from, one.id),
         )
         gone += first[: max(0, len(kind) - most)]
-    return [outline.id for outline in gone]
+    return [one.id for one in gone]
 
 
 def ranked(
@@ -248,7 +250,7 @@ def ranked(
     """Return the memories with the best scores, best first; ties put the later memory first, then the smaller id."""
     scored = []
     for memory in memories:
-        if memory.holds:
+        if memory.holds and not memory.has_ended(now):
             parts = {
                 "relevance": min(1.0, max(0.0, relevance.get(memory.id, 0.0))),
                 "importance": memory.importance,
@@ -265,11 +267,30 @@ def ranked(
     return scored[:limit]
 
 
-def recency(memory: Memory | MemoryOutline, now: datetime) -> float:
+def held_at(revisions: Iterable[Memory], moment: datetime) -> list[Memory]:
+    """Return the memories that held at a moment, as they were then; given every revision, by id and revision.
+
+    What superseded a memory ended it when it was itself said or stored first.
+    """
+    by_id: dict[str, list[Memory]] = {}
+    for one in revisions:
+        by_id.setdefault(one.id, []).append(one)
+    starts = {name: min(them[0].created_at, them[0].valid_from) for name, them in by_id.items()}
+    found = []
+    for name, them in by_id.items():
+        then = [one for one in them if (one.revised_at or starts[name]) <= moment]
+        taker = them[-1].superseded_by
+        is_over = taker is not None and starts.get(taker, starts[name]) <= moment
+        if then and not is_over and then[-1].status is MemoryStatus.ACTIVE and not then[-1].has_ended(moment):
+            found.append(replace(then[-1], superseded_by=None))
+    return found
+
+
+def recency(memory: Memory, now: datetime) -> float:
     """Return a memory's recency: 1 if it was said or returned now, halved with each half-life."""
     last = memory.valid_from if memory.last_accessed_at is None else max(memory.valid_from, memory.last_accessed_at)
     return math.exp2(-max(timedelta(), now - last) / HALF_LIFE)
 
 
-def _strength(outline: MemoryOutline, now: datetime) -> float:
-    return IMPORTANCE_WEIGHT * outline.importance + RECENCY_WEIGHT * recency(outline, now)
+def _strength(memory: Memory, now: datetime) -> float:
+    return IMPORTANCE_WEIGHT * memory.importance + RECENCY_WEIGHT * recency(memory, now)

@@ -1,27 +1,31 @@
 """LongTermMemory and MemoryKeeper: extract, store, find and forget long-term memories."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from threading import Lock
+from typing import Any
 
 from cachetools import LRUCache
 
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
+from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
-from arc_common.memory.long_term.extraction import Extractor, as_said
+from arc_common.memory.long_term.extraction import Extractor
 from arc_common.memory.long_term.index import MemoryIndex
-from arc_common.memory.long_term.policy import Outcome, ranked
+from arc_common.memory.long_term.policy import Outcome, held_at, ranked
 from arc_common.memory.long_term.writer import MemoryWriter, WriteResult
+from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.writer import content_hash
 from arc_common.messages import Message, Role
 from arc_common.prompts.memories import InteractionMode
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
-from arc_common.protocols.memories import MemoryStore
-from arc_common.protocols.search_index import Scope
+from arc_common.protocols.records import Progress, RecordChange, Records
+from arc_common.protocols.search_index import Candidates, IndexQuery, Scope
+from arc_common.rerankers import BM25Reranker
 from arc_common.settings import ArcSettings
 
 _log = logging.getLogger("arc.memory")
@@ -34,7 +38,7 @@ class AccessTimes:
     """Writes memories' access times in the background, so that no search waits for a disk."""
 
     def __init__(self, services: Services) -> None:
-        self._store = services.store.memories
+        self._store = services.store.records
         self._observer = services.observer
         begin_in_each_process(self._begin)
         self._queue: BackgroundQueue[Scope] = BackgroundQueue(
@@ -75,17 +79,12 @@ class AccessTimes:
     def _write(self, scope: Scope) -> None:
         with self._lock:
             noted = self._noted.pop(scope, {})
-        by_time: dict[datetime, list[str]] = {}
-        for memory_id, at in noted.items():
-            by_time.setdefault(at, []).append(memory_id)
-        for at in sorted(by_time):
-            self._store.touch(scope, by_time[at], at=at)
+        if noted:
+            self._store.commit(scope, RecordChange(accessed=noted), version=None)
 
     def _count(self, error: Exception) -> None:
         self._observer.count("memory.touch_errors", error=type(error).__name__)
 
-
-_ASKED = 10_000
 
 _CANDIDATES = 4
 _LEAST_CANDIDATES = 20
@@ -95,49 +94,84 @@ _LEAST_CANDIDATES = 20
 class MemoryKeeper:
     """Keeps the memories of scopes in their store and in the index."""
 
-    def __init__(self, services: Services, *, new_id: Callable[[], str] | None = None) -> None:
-        self._store = services.store.memories
+    def __init__(self, services: Services) -> None:
+        self._store = services.store.records
         self._index = MemoryIndex(services)
-        self._writer = MemoryWriter(services, self._index, new_id=new_id)
+        self._writer = MemoryWriter(services, self._index)
         self._observer = services.observer
         self._clock = services.clock
         self._access_times = AccessTimes(services)
-        begin_in_each_process(self._begin)
-
-    def _begin(self) -> None:
-        self._lock = Lock()
-        self._had_some: LRUCache[Scope, bool] = LRUCache(_ASKED)
 
     def add(
         self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
     ) -> WriteResult:
         """Store a memory, or merge it with an existing one that says the same. See `MemoryWriter.add`."""
-        added = self._writer.add(scope, proposed, by_hand=by_hand, follows=follows)
-        with self._lock:
-            self._had_some[scope] = True
-        return added
+        return self._writer.add(scope, proposed, by_hand=by_hand, follows=follows)
 
     def add_all(
         self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
     ) -> list[WriteResult | InvalidInputError]:
         """Store memories in order, in few transactions. See `MemoryWriter.add_all`."""
-        added = self._writer.add_all(scope, proposed, follows=follows)
-        with self._lock:
-            self._had_some[scope] = True
-        return added
+        return self._writer.add_all(scope, proposed, follows=follows)
 
     def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
         """Approve a memory, reject it or set it to pending. See `MemoryWriter.set_status`."""
         self._access_times.flush(scope)
         return self._writer.set_status(scope, memory_id, status)
 
-    def search(self, scope: Scope, query: str, *, limit: int) -> list[ScoredMemory]:
-        """Return the memories that match a question, ranked by relevance, importance and recency."""
+    def pin(self, scope: Scope, memory_id: str, *, pinned: bool) -> Memory | None:
+        """Pin or unpin a memory. See `MemoryWriter.pin`."""
+        self._access_times.flush(scope)
+        return self._writer.pin(scope, memory_id, pinned=pinned)
+
+    def edit(
+        self, scope: Scope, memory_id: str, values: Mapping[str, Any], *, revision: int | None = None
+    ) -> Memory | None:
+        """Store a new revision of a memory. See `MemoryWriter.edit`."""
+        self._access_times.flush(scope)
+        return self._writer.edit(scope, memory_id, values, revision=revision)
+
+    def as_of(self, scope: Scope, moment: datetime) -> list[Memory]:
+        """Return the memories that held at a moment, as they were then."""
+        return held_at(self._store.find(scope, history=True), moment)
+
+    def _search_as_of(
+        self, scope: Scope, query: str, moment: datetime, tags: Sequence[str], limit: int
+    ) -> list[ScoredMemory]:
+        """Search by words alone: only what holds now is indexed."""
+        held = {one.id: one for one in self.as_of(scope, moment) if not tags or not set(tags).isdisjoint(one.tags)}
+        given = [ScoredDocument(Document(one.text, id=one.id)) for one in held.values()]
+        found = [one for one in BM25Reranker(top_k=max(len(given), 1)).rerank(query, given) if one.score]
+        best = max((one.score or 0.0 for one in found), default=0.0)
+        relevance = {str(one.document.id): (one.score or 0.0) / best for one in found}
+        return ranked([held[name] for name in relevance], relevance, now=moment, limit=limit)
+
+    def asking(self, scope: Scope, query: str, *, limit: int) -> IndexQuery:
+        """Return what `search` asks the index for a question by words."""
+        return self._index.asking(scope, query, top_k=max(_LEAST_CANDIDATES, _CANDIDATES * limit))
+
+    def search(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        limit: int,
+        tags: Sequence[str] = (),
+        as_of: datetime | None = None,
+        looked: Candidates | None = None,
+    ) -> list[ScoredMemory]:
+        """Return the memories that match a question, ranked by relevance, importance and recency.
+
+        `looked` holds the candidates for `asking` if they have been read already.
+        """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise InvalidInputError("limit", limit, "a whole number of at least 1")
-        found = self._index.search(scope, query, top_k=max(_LEAST_CANDIDATES, _CANDIDATES * limit))
+        if as_of is not None:
+            return self._search_as_of(scope, query, as_of, tags, limit)
+        top_k = max(_LEAST_CANDIDATES, _CANDIDATES * limit)
+        found = self._index.search(scope, query, top_k=top_k, tags=tags, looked=looked)
         if not found:
             return []
         relevance = {str(one.document.id): one.score or 0.0 for one in found}
@@ -151,7 +185,8 @@ class MemoryKeeper:
     def related(self, scope: Scope, text: str, *, limit: int) -> list[Memory]:
         """Return the memories that hold and match a text, best first, without recording access times."""
         ids = [str(one.document.id) for one in self._index.search(scope, text, top_k=limit)]
-        return [memory for memory in self._store.find(scope, ids) if memory.holds] if ids else []
+        found, now = self._store.find(scope, ids) if ids else [], self._clock()
+        return [memory for memory in found if memory.holds and not memory.has_ended(now)]
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
         """Return the memories that exist, in the order of the ids."""
@@ -159,7 +194,7 @@ class MemoryKeeper:
         return self._store.find(scope, ids)
 
     @property
-    def store(self) -> MemoryStore:
+    def store(self) -> Records:
         """The store, with all noted access times written."""
         self._access_times.flush()
         return self._store
@@ -176,13 +211,6 @@ class MemoryKeeper:
         self._writer.remove(scope, there)
         return len(there)
 
-    def erase(self, scope: Scope) -> int:
-        """Remove all memories of the scope and of every scope within it, also from the index; return how many."""
-        self._index.erase(scope)
-        removed = self._store.erase(scope)
-        self._index.erase(scope)  # entries added between the two calls
-        return removed
-
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
         """Remove memories whose only sources are a session, or some of its messages; return how many."""
         count = self._store.forget(key, message_ids)
@@ -194,15 +222,6 @@ class MemoryKeeper:
     def count(self, scope: Scope) -> int:
         """Return how many memories hold."""
         return len(self._store.find(scope))
-
-    def has_any(self, scope: Scope) -> bool:
-        """Return whether a search may find memories; a scope known to have had some is not counted again."""
-        with self._lock:
-            known = self._had_some.get(scope, False)
-        if not known and self._store.find(scope, limit=1):
-            with self._lock:
-                known = self._had_some[scope] = True
-        return known
 
     def close(self) -> None:
         """Write the noted access times and stop."""
@@ -249,6 +268,9 @@ def is_question(stored: StoredMessage) -> bool:
 
 _SESSIONS = 10_000
 
+_NEWEST_SESSIONS = 64
+"""The most of a scope's sessions that are searched for unread messages."""
+
 _MOST_KNOWN = 10
 """The most known memories that a model sees beside the messages and may declare outdated."""
 
@@ -279,7 +301,7 @@ class LongTermMemory:
     def __init__(self, services: Services) -> None:
         self.keeper = MemoryKeeper(services)
         self.extractor = Extractor(services)
-        self._store = services.store.memories
+        self._store = services.store.records
         self._conversations = services.store
         self._settings = services.settings
         self._observer = services.observer
@@ -381,12 +403,23 @@ class LongTermMemory:
             is_new = scope not in self._looked_into
             self._looked_into[scope] = True
         if is_new and not self.queue.stopping:
-            for other in self._store.unread(scope):
+            for other in self._unread(scope):
                 self.catch_up(other)
+
+    def _unread(self, scope: Scope) -> list[SessionKey]:
+        """Return the scope's sessions with unread messages among the newest of its user or caller, newest first."""
+        newest = self._conversations.page(scope.caller_id, user_id=scope.user_id, limit=_NEWEST_SESSIONS)
+        behind = [one.key for one in newest.conversations if one.last_seq > one.remembered_seq]
+        return [key for key in behind if scope.session_id in (None, key.session_id)]
+
+    def _read_to(self, key: SessionKey) -> int:
+        """Return the `seq` up to which a session's messages were read."""
+        conversation = self._conversations.get(key)
+        return conversation.remembered_seq if conversation else 0
 
     def _read_on(self, key: SessionKey) -> bool:
         """Read the next messages of a session; return whether more may be due."""
-        start = self._store.read_to(key)
+        start = self._read_to(key)
         following, more = unread(self._conversations, key, after=start)
         batch = due(following, more=more)
         if not batch:
@@ -394,13 +427,14 @@ class LongTermMemory:
         proposed = self._extracted(key, batch)
         if self.queue.stopping:
             return False
-        if self._store.read_to(key) != start:  # another process has read the same meanwhile
+        if self._read_to(key) != start:  # another process has read the same meanwhile
             return True
         if not self._keep(key, batch, proposed, goes_on=True):
             return False
         read = _as_read(batch)
         if not self._changed(key, list(read), read):  # else the batch is read again
-            self._store.mark_read(key, after=start, to=batch[-1].seq)
+            progress = Progress(key, after=start, to=batch[-1].seq)
+            self._store.commit(self.scope_of(key), RecordChange(progress=progress), version=None)
         return True
 
     def _read_edited(self, key: SessionKey) -> None:
@@ -411,7 +445,7 @@ class LongTermMemory:
             return
         try:
             self.keeper.forget(key, sorted(edited))
-            end = self._store.read_to(key)
+            end = self._read_to(key)
             batch = [stored for stored in self._conversations.read(key, ids=sorted(edited)) if stored.seq <= end]
             if not batch or self._keep(key, batch, self._extracted(key, batch), goes_on=False):
                 return
@@ -432,7 +466,7 @@ class LongTermMemory:
         """Return the memories related to the user's messages, so that a model can say which no longer hold."""
         if not self.extractor.has_model:
             return ()
-        said = "\n".join(message.text for message in as_said(messages) if message.role is Role.USER)
+        said = "\n".join(message.text for message in learnable(messages) if message.role is Role.USER)
         return self.keeper.related(scope, said[-_CHARACTERS_ASKED:], limit=_MOST_KNOWN) if said else ()
 
     def _keep(

@@ -1,23 +1,31 @@
 """MemoryWriter: changes a scope's memories by decisions that are still valid when they are committed."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
-from typing import TypeVar
-from uuid import uuid4
+from typing import Any, TypeVar
 
 from cachetools import LRUCache
 
 from arc_common.concurrency import begin_in_each_process
-from arc_common.exceptions import InvalidInputError, StoreError
-from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory
-from arc_common.memory.long_term.deduplication import Holdings
+from arc_common.exceptions import InvalidInputError, MemoryConflictError, StoreError
+from arc_common.memories import Memory, MemoryStatus, ProposedMemory
+from arc_common.memory.long_term.deduplication import Holdings, own_copy
 from arc_common.memory.long_term.index import MemoryIndex
-from arc_common.memory.long_term.policy import Decision, Outcome, approved, decide, is_firm, leaving, merged, placed
+from arc_common.memory.long_term.policy import (
+    Decision,
+    Outcome,
+    approved,
+    decide,
+    is_firm,
+    leaving,
+    merged,
+    placed,
+    revised,
+)
 from arc_common.memory.services import Services
-from arc_common.protocols.memories import IndexChange, MemoryChange
+from arc_common.protocols.records import IndexChange, RecordChange
 from arc_common.protocols.search_index import IndexEntry, Scope
 
 T = TypeVar("T")
@@ -46,14 +54,14 @@ class _Known:
 class MemoryWriter:
     """Adds memories, changes their status and removes them."""
 
-    def __init__(self, services: Services, index: MemoryIndex, *, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(self, services: Services, index: MemoryIndex) -> None:
         self._contradictions = services.contradictions
-        self._store = services.store.memories
+        self._store = services.store.records
         self._index = index
         self._settings = services.settings.memory
         self._observer = services.observer
         self._clock = services.clock
-        self._new_id = new_id or _new_id
+        self._new_id = services.new_id
         begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
@@ -64,31 +72,34 @@ class MemoryWriter:
         self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
     ) -> WriteResult:
         """Store a memory, or merge it with an existing one that says the same."""
-        with self._holdings(scope) as holdings:
-            return self._added(scope, holdings, proposed, by_hand=by_hand, follows=follows)
+        return self._with_holdings(
+            scope, lambda holdings: self._added(scope, holdings, proposed, by_hand=by_hand, follows=follows)
+        )
 
     def add_all(
         self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
     ) -> list[WriteResult | InvalidInputError]:
         """Store memories in order, each as `add` does; those that affect no other memory share a transaction."""
-        results: list[WriteResult | InvalidInputError] = []
-        together: list[tuple[ProposedMemory, Memory, IndexEntry]] = []
-        with self._holdings(scope) as holdings:
+
+        def add(holdings: Holdings) -> list[WriteResult | InvalidInputError]:
+            results: list[WriteResult | InvalidInputError] = []
+            together: list[tuple[ProposedMemory, Memory, IndexEntry]] = []
             if not holdings.version:
                 self._refresh(scope, holdings)
             for one in proposed:
-                if (new := self._independent(scope, holdings, one)) is not None:
+                if (new := self._independent(holdings, one)) is not None:
                     holdings.expect(new[1])
                     together.append(new)
                     continue
                 results += self._added_together(scope, holdings, together, follows=follows)
                 results += self._added_alone(scope, holdings, [one], follows=follows)
                 together = []
-            results += self._added_together(scope, holdings, together, follows=follows)
-        return results
+            return results + self._added_together(scope, holdings, together, follows=follows)
+
+        return self._with_holdings(scope, add)
 
     def _independent(
-        self, scope: Scope, holdings: Holdings, proposed: ProposedMemory
+        self, holdings: Holdings, proposed: ProposedMemory
     ) -> tuple[ProposedMemory, Memory, IndexEntry] | None:
         """Return a memory with its entry if it is new, replaces no other and is replaced by none; else `None`."""
         try:
@@ -96,7 +107,7 @@ class MemoryWriter:
             entry = self._index.entry(new)
         except InvalidInputError:  # adding it alone raises this again
             return None
-        if entry.vector is not None or self._opposed(scope, holdings, proposed, said=new.valid_from):
+        if entry.vector is not None or self._opposed(holdings, proposed, said=new.valid_from):
             return None
         known = replace(proposed, valid_from=new.valid_from)
         decision = decide(known, holdings, now=new.valid_from, merge_similarity=self._settings.merge_similarity)
@@ -120,7 +131,7 @@ class MemoryWriter:
         removed = tuple(sorted(gone.difference(names)))
         try:
             is_stored = not put or self._commit(
-                scope, holdings, MemoryChange(put, removed), IndexChange(entries, removed)
+                scope, holdings, RecordChange(put, removed), IndexChange(entries, removed)
             )
         except InvalidInputError:  # storing them one by one shows which of them can't be stored
             is_stored = False
@@ -156,7 +167,7 @@ class MemoryWriter:
             self._refresh(scope, holdings)
         for _ in range(_ATTEMPTS):
             known = holdings.version
-            opposed = self._opposed(scope, holdings, proposed, said=new.valid_from)
+            opposed = self._opposed(holdings, proposed, said=new.valid_from)
             said = _said_after(opposed, new.valid_from, is_own=is_own, follows=follows)
             decision = decide(
                 replace(proposed, valid_from=said),
@@ -172,7 +183,7 @@ class MemoryWriter:
                 memory = replace(new, valid_from=said, superseded_by=decision.superseded_by)
                 done = self._insert(scope, holdings, decision, memory, entry, by_hand=by_hand)
             else:
-                done = self._join(scope, holdings, decision, proposed)
+                done = self._join(scope, holdings, decision, decision.twin, proposed)
             if done is not None and holdings.version != known:
                 return done
             self._refresh(scope, holdings)
@@ -193,13 +204,45 @@ class MemoryWriter:
         changed = self._retried(scope, change)
         return changed[0] if changed else None
 
+    def pin(self, scope: Scope, memory_id: str, *, pinned: bool) -> Memory | None:
+        """Pin or unpin a memory; return it as stored, or `None` if the id is unknown."""
+
+        def change(holdings: Holdings) -> list[Memory] | None:
+            found = [replace(one, pinned=pinned) for one in self._store.find(scope, [memory_id])]
+            return found if not found or self._commit(scope, holdings, RecordChange(tuple(found))) else None
+
+        changed = self._retried(scope, change)
+        return changed[0] if changed else None
+
+    def edit(
+        self, scope: Scope, memory_id: str, values: Mapping[str, Any], *, revision: int | None = None
+    ) -> Memory | None:
+        """Store a new revision of a memory with other values; return it, or `None` if the id is unknown.
+
+        Raises:
+            MemoryConflictError: `revision` is given, and the memory is at another one.
+        """
+
+        def change(holdings: Holdings) -> list[Memory] | None:
+            found = self._store.find(scope, [memory_id])
+            if not found:
+                return found
+            if revision is not None and found[0].revision != revision:
+                raise MemoryConflictError(memory_id, expected=revision, found=found[0].revision)
+            edited = revised(found[0], values, now=self._clock())
+            changed = self._change(scope, holdings, edited, is_own="text" in values)
+            return None if changed is None else [changed]
+
+        changed = self._retried(scope, change)
+        return changed[0] if changed else None
+
     def remove(self, scope: Scope, ids: Sequence[str]) -> None:
         """Remove the memories that exist."""
 
         def change(holdings: Holdings) -> bool | None:
             there = tuple(name for name in ids if holdings.get(name) is not None)
             index = IndexChange(removed=there)
-            return not there or self._commit(scope, holdings, MemoryChange(removed=there), index) or None
+            return not there or self._commit(scope, holdings, RecordChange(removed=there), index) or None
 
         self._retried(scope, change)
 
@@ -207,84 +250,64 @@ class MemoryWriter:
         """Let one of each contradicting pair supersede the other, after a removal made both hold again."""
 
         def change(holdings: Holdings) -> bool | None:
-            ended = self._given_way(scope, holdings.at_odds())
+            ended = _given_way(holdings)
             index = IndexChange(removed=tuple(one.id for one in ended))
-            return not ended or self._commit(scope, holdings, MemoryChange(tuple(ended)), index) or None
+            return not ended or self._commit(scope, holdings, RecordChange(tuple(ended)), index) or None
 
         self._retried(scope, change)
 
     def _retried(self, scope: Scope, change: Callable[[Holdings], T | None]) -> T:
         """Return the result of a change, made again after each conflict with another writer (`None`)."""
-        with self._holdings(scope) as holdings:
+
+        def attempt(holdings: Holdings) -> T | None:
             for _ in range(_ATTEMPTS):
                 self._refresh(scope, holdings)
                 if (done := change(holdings)) is not None:
                     return done
+            return None
+
+        if (done := self._with_holdings(scope, attempt)) is not None:
+            return done
         raise StoreError(f"memories were not changed: others changed their scope {_ATTEMPTS} times meanwhile")
 
-    def _given_way(self, scope: Scope, pairs: Sequence[tuple[str, str]]) -> list[Memory]:
-        """Return the weaker memory of each pair, superseded by the other."""
-        names = sorted({name for pair in pairs for name in pair})
-        there = {memory.id: memory for memory in self._store.find(scope, names)} if names else {}
-        ended: dict[str, Memory] = {}
-        for pair in pairs:
-            both = [there[name] for name in pair if name in there and name not in ended]
-            if len(both) == len(pair):
-                less, more = sorted(both, key=lambda one: (is_firm(one), one.valid_from, one.id))
-                ended[less.id] = replace(less, superseded_by=more.id)
-        return list(ended.values())
-
     def _join(
-        self, scope: Scope, holdings: Holdings, decision: Decision, proposed: ProposedMemory
+        self, scope: Scope, holdings: Holdings, decision: Decision, twin: str, proposed: ProposedMemory
     ) -> WriteResult | None:
         """Merge a proposed memory into an existing one; `None` after a conflict with another writer."""
-        found = self._store.find(scope, [decision.twin] if decision.twin else [])
-        if not found:
-            return None
+        found = own_copy(holdings[twin])
         waits = proposed.status is MemoryStatus.PENDING
-        if decision.outcome is Outcome.REJECTED or (waits and found[0].status is MemoryStatus.ACTIVE):
-            return WriteResult(decision.outcome, found[0])  # pending content never enters an active memory
+        if decision.outcome is Outcome.REJECTED or (waits and found.status is MemoryStatus.ACTIVE):
+            return WriteResult(decision.outcome, found)  # pending content never enters an active memory
         if decision.outcome is Outcome.APPROVED:
-            entered = approved(found[0], proposed, now=self._clock())
+            entered = approved(found, proposed, now=self._clock())
             changed = self._change(scope, holdings, entered, is_own=proposed.valid_from is None)
             return None if changed is None else WriteResult(decision.outcome, changed)
-        memory = merged(found[0], proposed, now=self._clock(), known=decision.outcome is Outcome.KNOWN)
-        before = self._store.find(scope, decision.superseded)
-        if len(before) < len(decision.superseded):
-            return None
-        put = [replace(one, superseded_by=memory.id) for one in before]
-        put += [memory] if memory is not found[0] else []
+        memory = merged(found, proposed, now=self._clock(), known=decision.outcome is Outcome.KNOWN)
+        put = [replace(holdings[name], superseded_by=memory.id) for name in decision.superseded]
+        put += [memory] if memory is not found else []
         if put:
-            is_found = memory.text != found[0].text and memory.holds
+            is_found = (memory.text, memory.tags) != (found.text, found.tags) and memory.holds
             index = IndexChange((self._index.entry(memory),) if is_found else (), decision.superseded)
-            if not self._commit(scope, holdings, MemoryChange(tuple(put)), index):
+            if not self._commit(scope, holdings, RecordChange(tuple(put)), index):
                 return None
         return WriteResult(decision.outcome, memory)
 
-    def _opposed(
-        self,
-        scope: Scope,
-        holdings: Holdings,
-        proposed: ProposedMemory,
-        *,
-        said: datetime,
-    ) -> list[Memory]:
+    def _opposed(self, holdings: Holdings, proposed: ProposedMemory, *, said: datetime) -> list[Memory]:
         """Return the memories that a proposed one contradicts or replaces and that times alone do not decide."""
         names = dict.fromkeys((*holdings.contradicted(proposed.text), *proposed.replaces))
         opposed = [one for name in names if (one := holdings.get(name)) is not None and one.holds]
-        if proposed.supersedes:
-            opposed = [one for one in opposed if one.valid_from > said]
-        return self._store.find(scope, [one.id for one in opposed]) if opposed else []
+        return [one for one in opposed if one.valid_from > said] if proposed.supersedes else opposed
 
     def _change(self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool) -> Memory | None:
         """Store a changed memory and its consequences; `None` after a conflict with another writer."""
         superseded: tuple[str, ...] = ()
         if memory.holds:
-            opposed = self._store.find(scope, holdings.contradicted(memory.text)) if is_own else []
+            names = [name for name in holdings.contradicted(memory.text) if name != memory.id]
+            opposed = [holdings[name] for name in names] if is_own else []
             said = _said_after(opposed, memory.valid_from, is_own=is_own)
-            decision = placed(memory.text, holdings, said=said)
+            decision = placed(memory.text, holdings, said=said, overruled=(memory.id,))
             memory = replace(memory, valid_from=said, superseded_by=decision.superseded_by)
-            superseded = decision.superseded
+            superseded = tuple(name for name in decision.superseded if name != memory.id)
         index = IndexChange((self._index.entry(memory),)) if memory.holds else IndexChange(removed=(memory.id,))
         done = self._write(scope, holdings, memory, superseded, index, keeps=True)
         return None if done is None else memory
@@ -314,14 +337,11 @@ class MemoryWriter:
         keeps: bool,
     ) -> list[str] | None:
         """Store a memory that supersedes others; return the evicted ids, or `None` if another writer was first."""
-        before = self._store.find(scope, superseded)
-        if len(before) < len(superseded):
-            return None
-        put = (memory, *(replace(one, superseded_by=memory.id) for one in before))
+        put = (memory, *(replace(holdings[name], superseded_by=memory.id) for name in superseded))
         gone = self._leaving(holdings, put, keep={memory.id} if keeps else set())
         if memory.id in gone:
             return gone
-        change = MemoryChange(tuple(one for one in put if one.id not in gone), tuple(gone))
+        change = RecordChange(tuple(one for one in put if one.id not in gone), tuple(gone))
         index = replace(index, removed=tuple(dict.fromkeys((*index.removed, *superseded, *gone))))
         return gone if self._commit(scope, holdings, change, index) else None
 
@@ -329,11 +349,10 @@ class MemoryWriter:
         most = self._settings.max_per_scope
         if len(holdings) < most:
             return []
-        after = {outline.id: outline for outline in holdings.outlines}
-        after.update((memory.id, MemoryOutline.of(memory)) for memory in put)
+        after = {memory.id: memory for memory in (*holdings.memories, *put)}
         return leaving(after.values(), now=self._clock(), most=most, keep=keep)
 
-    def _commit(self, scope: Scope, holdings: Holdings, change: MemoryChange, index: IndexChange | None = None) -> bool:
+    def _commit(self, scope: Scope, holdings: Holdings, change: RecordChange, index: IndexChange | None = None) -> bool:
         """Commit a change with its index change in one transaction; return whether no other writer was first."""
         before = holdings.version
         if index is None or not (index.put or index.removed):
@@ -344,24 +363,23 @@ class MemoryWriter:
             )
         if version is None:
             return False
-        holdings.change(version, put=map(MemoryOutline.of, change.put), removed=change.removed)
+        holdings.change(version, put=change.put, removed=change.removed)
         return True
 
     def _refresh(self, scope: Scope, holdings: Holdings) -> None:
         """Read the changes of a scope, or all its memories at its first use."""
         holdings.apply(self._store.changes(scope, after=holdings.version))
 
-    @contextmanager
-    def _holdings(self, scope: Scope) -> Iterator[Holdings]:
-        """Lock a scope and yield its cached holdings; after a failure they are read again."""
+    def _with_holdings(self, scope: Scope, work: Callable[[Holdings], T]) -> T:
+        """Call `work` with a scope's cached holdings, locked; after a failure they are read again."""
         with self._lock:
             known = self._known.get(scope)
             if known is None:
                 known = self._known[scope] = _Known(Holdings(self._contradictions))
         with known.lock:
             try:
-                yield known.holdings
-            except InvalidInputError:  # raised before anything changes
+                return work(known.holdings)
+            except (InvalidInputError, MemoryConflictError):  # raised before anything changes
                 raise
             except BaseException:
                 known.holdings = Holdings(self._contradictions)
@@ -378,5 +396,11 @@ def _said_after(
     return max([said, *before])
 
 
-def _new_id() -> str:
-    return f"mem_{uuid4().hex}"
+def _given_way(holdings: Holdings) -> list[Memory]:
+    """Return the weaker one of each contradicting pair, superseded by the other."""
+    ended: dict[str, Memory] = {}
+    for pair in holdings.at_odds():
+        if ended.keys().isdisjoint(pair):
+            less, more = sorted(map(holdings.__getitem__, pair), key=lambda one: (is_firm(one), one.valid_from, one.id))
+            ended[less.id] = replace(less, superseded_by=more.id)
+    return list(ended.values())

@@ -4,7 +4,7 @@ import logging
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
@@ -16,11 +16,21 @@ from cachetools import LRUCache
 from arc_common.concurrency import give_way
 from arc_common.documents import best_places
 from arc_common.exceptions import SessionNotFoundError
+from arc_common.filters import parse_filter
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.protocols import SessionKey, StoredMessage
-from arc_common.protocols.search_index import IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
+from arc_common.protocols.search_index import (
+    Candidates,
+    IndexEntry,
+    IndexQuery,
+    IndexReader,
+    IndexStore,
+    Scope,
+    unit_vector,
+)
 from arc_common.retrieval.bm25 import QueryTerms, terms_of
+from arc_common.retrieval.multi_scope import MultiScopeReader
 from arc_common.retrieval.vectors import GuardedEmbedder
 from arc_common.text import analyze
 
@@ -104,7 +114,7 @@ class SessionIndex:
         order = candidates[np.lexsort((-candidates, -scores[candidates]))[:top_k]]
         return Ranked(order.tolist(), scores[order].tolist(), asked.ideal(found, terms))
 
-    def _candidates(self, asked: Iterable[str]) -> tuple[LexicalCandidates, list[str]]:
+    def _candidates(self, asked: Iterable[str]) -> tuple[Candidates, list[str]]:
         """Return all windows as candidates, and the query terms that the index contains."""
         import numpy as np  # noqa: PLC0415 - see above
 
@@ -123,7 +133,7 @@ class SessionIndex:
                 window_of = window_of[inside]
                 frequency[window_of] += column[window_of] * counts[inside]
         held = np.array([len(self._postings[term][0]) for term in terms], dtype=np.int64)
-        found = LexicalCandidates(tuple(self._ids), frequencies.T, lengths, held, size, float(lengths.sum()))
+        found = Candidates(tuple(self._ids), frequencies.T, lengths, held, size, float(lengths.sum()))
         return found, terms
 
     def _windows(self) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
@@ -170,6 +180,14 @@ class FoundMessages:
     said: Mapping[MessagePlace, float]
     near: Mapping[MessagePlace, float]
     notes: tuple[str, ...] = ()
+    words: Mapping[str, float] = field(default_factory=dict)
+    """The words searched for, and the weight of each."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """The number of messages that have each word, themselves or beside them."""
+    having: Mapping[MessagePlace, Mapping[str, float]] = field(default_factory=dict)
+    """How often each message that was found by words has them, itself or beside it."""
+    count: int = 0
+    """The number of messages searched by words."""
 
 
 class MessageIndex:
@@ -205,23 +223,65 @@ class MessageIndex:
         found = self.store.fetch(self.scope(key), "message", entry_ids) if entry_ids else ()
         return {one.id: MessagePlace(one.metadata.get("session", key.session_id), _seq(one.id)) for one in found}
 
-    def search(self, key: SessionKey, question: str, *, limit: int, kin: bool = True) -> FoundMessages:
-        """Find the indexed messages that match a question: the best `limit` by words and by vectors each."""
-        scope = self.scope(key)
-        asked = QueryTerms.of(question, kin=kin)
-        sought = dict(list(asked.sought().items())[:_MOST_TERMS])
-        said: dict[str, float] = {}
-        if sought:
-            said = _lexical_shares(
-                asked, self.store.lexical(scope, "message", sought, limit=limit), list(sought), limit
-            )
-        near, notes = self._near(key, question, limit)
+    def asking(self, key: SessionKey, asked: QueryTerms, *, limit: int, only: bool = False) -> IndexQuery:
+        """Return what to ask the store for a question, by words."""
+        filters = parse_filter({"session": key.session_id}) if only and self.is_user_wide(key) else None
+        terms = dict(islice(asked.sought().items(), _MOST_TERMS))
+        return IndexQuery(self.scope(key), "message", terms, filters=filters, limit=limit)
+
+    def search(
+        self,
+        key: SessionKey,
+        question: str,
+        *,
+        limit: int,
+        sessions: Sequence[str] = (),
+        only: bool = False,
+        looked: "tuple[QueryTerms, Candidates] | None" = None,
+    ) -> FoundMessages:
+        """Find the indexed messages that match: the best `limit` by words and by vectors each.
+
+        `sessions` are searched too, as if they were one; `only` this session even if the user's are indexed together.
+        `looked` is the question and its candidates if they have been read already.
+        """
+        others = [one for one in sessions if one != key.session_id] if not self.is_user_wide(key) else ()
+        keys = [key, *(replace(key, session_id=one) for one in others)]
+        reader: IndexReader = self.store
+        if others:
+            embedder = None if self.embedder is None else self.embedder.name
+            reader = MultiScopeReader(self.store, [self.scope(one) for one in keys], embedder)
+        asked, found = looked or (QueryTerms.of(question), None)
+        query = self.asking(key, asked, limit=limit, only=only)
+        if found is None:
+            (found,) = reader.candidates(query)
+        said = _lexical_shares(asked, found, list(query.terms), limit)
+        having = {
+            name: {word: often for word, often in zip(query.terms, row, strict=True) if often}
+            for name, row in zip(found.ids, found.frequencies.tolist(), strict=True)
+        }
+        near: dict[str, float] = {}
+        notes: tuple[str, ...] = ()
+        stored = found.embedding
+        if self.embedder is not None and stored is not None and stored[0] == self.embedder.name:
+            vector = self.embedder.of_query(question, stored[1])
+            if vector is None:
+                notes = ("no vector for the question: messages were recalled by their words",)
+            else:
+                near = dict(reader.candidates(replace(query, terms={}, vector=vector, embedder=stored[0]))[0].near)
         ids = list({**said, **near})
-        places = self.places(key, ids)
+        if others:
+            apart = {one: MultiScopeReader.apart(one) for one in ids}
+            places = {one: MessagePlace(keys[at].session_id, _seq(entry)) for one, (at, entry) in apart.items()}
+        else:
+            places = self.places(key, ids)
         return FoundMessages(
             {places[entry_id]: score for entry_id, score in said.items() if entry_id in places},
             {places[entry_id]: score for entry_id, score in near.items() if entry_id in places},
             notes,
+            words=query.terms,
+            held=dict(zip(query.terms, found.document_frequencies.tolist(), strict=True)),
+            having={places[entry_id]: having[entry_id] for entry_id in said if entry_id in places},
+            count=found.count,
         )
 
     def catch_up(self, key: SessionKey, *, edited: Collection[str] = (), stop: Callable[[], bool] = bool) -> int:
@@ -248,10 +308,10 @@ class MessageIndex:
         if self.embedder is None:
             return 0
         scope, done = self.scope(key), 0
-        stored = self.store.embedding(scope, "message")
+        stored = self.store.candidates(IndexQuery(scope, "message"))[0].embedding
         if stored is not None and stored[0] != self.embedder.name:
             _log.warning("messages are embedded anew: %s made their vectors", stored[0])
-            self.store.detach(scope, "message")
+            self.store.remove(scope, "message", None, only_vectors=True)
             stored = None
         for page in islice(self._pages(key, unembedded=True), most):
             if stop():
@@ -262,14 +322,14 @@ class MessageIndex:
             made = next(iter(vectors.values()), None)
             if stored is not None and made is not None and len(made) != stored[1]:
                 _log.warning("messages are embedded anew: their vectors have %d numbers, not %d", stored[1], len(made))
-                self.store.detach(scope, "message")
+                self.store.remove(scope, "message", None, only_vectors=True)
                 return done + self.embed(key, most=most, stop=stop)
             ready = [
                 IndexEntry(entry.id, entry.text, vector=vector, embedder=self.embedder.name)
                 for entry in page
                 if (vector := vectors.get(entry.id)) is not None
             ]
-            done += self.store.attach(scope, "message", ready)
+            done += self.store.put(scope, "message", ready, only_vectors=True)
         return done
 
     def remove(self, key: SessionKey, places: Collection[int]) -> None:
@@ -282,7 +342,7 @@ class MessageIndex:
         """Remove all messages of a session."""
         self.forget(key)
         if not self.is_user_wide(key):
-            self.store.erase(self.scope(key), kind="message")
+            self.store.remove(self.scope(key), "message", None)
             return
         for page in self._pages(key):
             self.store.remove(self.scope(key), "message", [entry.id for entry in page])
@@ -291,18 +351,6 @@ class MessageIndex:
         """Drop a session from this process's caches."""
         with self._lock:
             self._indexed_to.pop(key, None)
-
-    def _near(self, key: SessionKey, question: str, limit: int) -> tuple[dict[str, float], tuple[str, ...]]:
-        if self.embedder is None:
-            return {}, ()
-        scope = self.scope(key)
-        stored = self.store.embedding(scope, "message")
-        if stored is None or stored[0] != self.embedder.name:
-            return {}, ()
-        vector = self.embedder.of_query(question, stored[1])
-        if vector is None:
-            return {}, ("no vector for the question: messages were recalled by their words",)
-        return dict(self.store.dense(scope, "message", vector, embedder=stored[0], limit=limit)), ()
 
     def _is_indexed(self, key: SessionKey, seq: int) -> bool:
         """Return whether another process has indexed a place already; entries are stored in order."""
@@ -495,7 +543,7 @@ def _terms_of_label(label: str) -> Sequence[str]:
     return analyze(label)
 
 
-def _lexical_shares(asked: QueryTerms, found: LexicalCandidates, terms: Sequence[str], limit: int) -> dict[str, float]:
+def _lexical_shares(asked: QueryTerms, found: Candidates, terms: Sequence[str], limit: int) -> dict[str, float]:
     if not found.ids:
         return {}
     scores, matches = asked.scores(found, terms, asked.alternatives)

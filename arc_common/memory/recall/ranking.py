@@ -1,117 +1,150 @@
 """Ranks messages and the facts extracted from them against a question by one measure. Pure."""
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Generic, TypeVar
+from heapq import nlargest
 
 from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.recall.index import SessionIndex
+from arc_common.memory.recall.index import FoundMessages, MessagePlace, SessionIndex
 from arc_common.messages import Message
+from arc_common.protocols import SessionKey
 from arc_common.retrieval.fusion import Ranking, credibility, fused_scores
-from arc_common.text.languages.language import Language
-from arc_common.text.languages.registry import detect, with_other_scripts
 
-# Measured on five sets of 60 planted facts and on the shared conversations (benchmarks/session_recall.py): weights up
-# to twice as high make little difference; four times as high ranks the kind of answer above its topic.
-_MESSAGE_TYPE = 0.05
-_FACT_TYPE = 0.15
-_COMMON_TYPE = 2.0
-"""Reduce the weight of an answer type, as IDF does, if more than one text in e² contains it."""
 MOST_READ_ANEW = 40
 """The most recent messages whose facts are extracted at question time, if they have not been extracted yet."""
-_TYPED_MESSAGES = 50
-"""Only the best messages are checked for the answer type; facts are short, so all of them are."""
 
-_ANSWER_TYPES = [
-    "requirement",
-    "reason",
-    "occupation",
-    "money",
-    "count",
-    "measure",
-    "time",
-    "contact",
-    "code",
-    "place",
-    "person",
-    "name",
-    "condition",
-    "prohibition",
-    "preference",
-    "decision",
-    "plan",
-    "state",
-]
-"""The types of answer (Li & Roth 2002, "Learning question classifiers"), the most specific first."""
-
-_CASED = frozenset({"code", "person", "name"})
-"""Answer types whose texts are matched case-sensitively; questions never are."""
-
-_MOST_TYPES = 3
-
-P = TypeVar("P")
-"""The type of a message's place: its index in a list, or its place in a session."""
+_PASSAGE = 10
+"""Messages on each side that a message's passage reaches to: about a session of the shared conversations. With a fifth
+of the mean of the passage's best three, what is found in 800 to 4,000 tokens rises by half a point to a point, as with
+sessions by their dates."""
+_BEST = 3
+_PASSAGE_WEIGHT = 0.2
+_SATURATION = 1.5
+"""BM25's k1: a word that occurs twice counts less than two words."""
+_ENOUGH = 0.5
+"""The share of a question's words, by their rarity, that is no chance, however common they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled(Generic[P]):
+class Recalled:
     """A message relevant to a question, with a score that is comparable only within one result."""
 
-    place: P
+    place: MessagePlace
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Stated(Generic[P]):
+class Stated:
     """A fact, the messages that state it, and its match by words as a share of a perfect match."""
 
     text: str
-    places: Sequence[P]
+    places: Sequence[MessagePlace]
     share: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerType:
-    """A type of answer, with linear-time patterns for questions that ask for it and texts that may contain it."""
+def rank_found(found: FoundMessages, *, stated: Sequence[Stated] = (), key: SessionKey | None = None) -> list[Recalled]:
+    """Combine the matches by words, facts and vectors into one list, best first.
 
-    name: str
-    asked: re.Pattern[str]
-    answers: re.Pattern[str]
-
-
-def rank_found(
-    question: str,
-    said: Mapping[P, float],
-    *,
-    texts: Mapping[P, str],
-    stated: Sequence[Stated[P]] = (),
-    near: Mapping[P, float] | None = None,
-) -> list[Recalled[P]]:
-    """Combine the matches by words, facts and vectors into one scored list, in no particular order."""
-    kinds = answer_types(question)
-    words = dict(said)
-    best = sorted(words, key=lambda place: (-words[place], repr(place)))[:_TYPED_MESSAGES]
-    _add_types(words, kinds, {place: texts[place] for place in best if place in texts}, weight=_MESSAGE_TYPE)
+    A message gains from a good passage around it. At ties this session comes first, then the later message.
+    """
     shares = {i: fact.share for i, fact in enumerate(stated) if fact.share > 0}
-    _add_types(shares, kinds, {i: fact.text for i, fact in enumerate(stated)}, weight=_FACT_TYPE)
-    by_fact: dict[P, float] = {}
+    by_fact: dict[MessagePlace, float] = {}
     for i, share in shares.items():
         for place in stated[i].places:
             by_fact[place] = max(share, by_fact.get(place, 0.0))
-    lexical = {place: words.get(place, 0.0) + by_fact.get(place, 0.0) for place in {**words, **by_fact}}
-    parts = {"message": words, "fact": by_fact, "vector": near or {}}
-    total = lexical if near is None else _fused(lexical, near)
+    lexical = {place: found.said.get(place, 0.0) + by_fact.get(place, 0.0) for place in {**found.said, **by_fact}}
+    total = _with_passages(_fused(lexical, found.near) if found.near else lexical)
+    parts = {"message": found.said, "fact": by_fact, "vector": found.near}
+    own = key.session_id if key else None
     return [
-        Recalled(place, score, {name: part[place] for name, part in parts.items() if place in part})
-        for place, score in total.items()
+        Recalled(place, total[place], {name: part[place] for name, part in parts.items() if place in part})
+        for place in sorted(total, key=lambda at: (-total[at], at.session_id != own, at.session_id, -at.seq))
     ]
 
 
-def _fused(words: Mapping[P, float], near: Mapping[P, float]) -> dict[P, float]:
+def relevant(ranked: Sequence[Recalled], found: FoundMessages, *, seen: Collection[MessagePlace]) -> list[Recalled]:
+    """Return the messages that match better than a random message would, best first; none if that proves nothing.
+
+    It proves something if the best of them, by words or by meaning, is better than the best of as many random messages
+    would be: a long statement shares some words with every conversation. Messages in sight (`seen`) are not counted:
+    the question itself, if it is stored already, would match best of all.
+    """
+    shares, mean, most = _shares_of_words(ranked, found, seen)
+    best = max(shares.values(), default=0.0)
+    cosines = [cosine for place, cosine in found.near.items() if place not in seen]
+    usual, nearest = _by_chance(cosines, count=max(found.count - len(seen), len(cosines)))
+    by_words = best > 0 and best >= min(most, _ENOUGH)
+    if not by_words and not any(one.parts.get("vector", -1.0) > nearest for one in ranked):
+        return []
+    if len(found.near) < found.count:  # only the nearest were found
+        usual = -1.0
+    mean = min(mean, best / 2)  # in a short conversation, every message is beside the one that matches
+    return [one for one in ranked if shares[one.place] > mean or one.parts.get("vector", -1.0) > usual]
+
+
+def _shares_of_words(
+    ranked: Sequence[Recalled], found: FoundMessages, seen: Collection[MessagePlace]
+) -> tuple[dict[MessagePlace, float], float, float]:
+    """Return each message's match by words; that of a random one, and of the best of all by chance.
+
+    A message that has each word once scores 1, however long it is. By chance, words occur independently, each in as
+    many of the messages that are not in sight as it does.
+    """
+    near = [place for place in seen if place in found.having]
+    count = max(found.count - len(near), 1)
+    in_sight = Counter(word for place in near for word in found.having[place])
+    held = {word: min(max(found.held[word] - in_sight[word], 0), count) for word in found.words}
+    rarity = {word: weight * math.log((count + 1) / max(held[word], 1)) for word, weight in found.words.items()}
+    asked = [word for word, weight in found.words.items() if weight == 1.0]  # the others may stand for these
+    whole = math.fsum(rarity[word] for word in asked) or 1.0
+    shares = dict.fromkeys((one.place for one in ranked), 0.0)
+    counts: dict[str, list[float]] = {word: [] for word in found.words}
+    for place in shares:
+        for word, often in found.having.get(place, {}).items():
+            counts[word].append(often * (1 + _SATURATION) / (often + _SATURATION))
+            shares[place] += rarity[word] * counts[word][-1] / whole
+    mean = variance = 0.0
+    for word in (word for word in asked if counts[word]):
+        chance = min(held[word] / count * math.fsum(counts[word]) / len(counts[word]), 1.0)
+        mean += chance * rarity[word] / whole
+        variance += chance * (1 - chance) * (rarity[word] / whole) ** 2
+    return shares, mean, mean + math.sqrt(variance) * _expected_maximum(count)
+
+
+def _by_chance(cosines: Sequence[float], *, count: int) -> tuple[float, float]:
+    """Return the mean of cosines, and what the largest of `count` would be if they were normal."""
+    if not cosines:
+        return -1.0, math.inf
+    mean = math.fsum(cosines) / len(cosines)
+    spread = math.sqrt(math.fsum((cosine - mean) ** 2 for cosine in cosines) / len(cosines))
+    return mean, mean + spread * _expected_maximum(count)
+
+
+def _expected_maximum(count: int) -> float:
+    """Return about how many standard deviations the largest of `count` normal values is above their mean."""
+    return math.sqrt(2 * math.log(max(count, 1)))
+
+
+def _with_passages(scores: Mapping[MessagePlace, float]) -> dict[MessagePlace, float]:
+    """Add a fifth of the mean of the three best scores nearby to each score."""
+    raised: dict[MessagePlace, float] = {}
+    by_session: dict[str, list[int]] = {}
+    for place in scores:
+        by_session.setdefault(place.session_id, []).append(place.seq)
+    for session_id, seqs in by_session.items():
+        seqs.sort()
+        values = [scores[MessagePlace(session_id, seq)] for seq in seqs]
+        for seq, value in zip(seqs, values, strict=True):
+            near = values[bisect_left(seqs, seq - _PASSAGE) : bisect_right(seqs, seq + _PASSAGE)]
+            raised[MessagePlace(session_id, seq)] = value + _PASSAGE_WEIGHT * sum(nlargest(_BEST, near)) / _BEST
+    return raised
+
+
+def _fused(words: Mapping[MessagePlace, float], near: Mapping[MessagePlace, float]) -> dict[MessagePlace, float]:
     names = {str(i): place for i, place in enumerate({**words, **near})}
     said = {name: words[place] for name, place in names.items() if place in words}
     cosines = {name: near[place] for name, place in names.items() if place in near}
@@ -128,49 +161,8 @@ def _fused(words: Mapping[P, float], near: Mapping[P, float]) -> dict[P, float]:
     return {names[name]: score for name, score in fused_scores([r for r in rankings if r.scores]).items()}
 
 
-def said_by_words(question: str, messages: Sequence[str], *, window_terms: int) -> dict[int, float]:
-    """Return the matching messages' shares of a perfect match, neighbours included, by place."""
-    return SessionIndex((("", text) for text in messages), window_terms=window_terms).ranked(question).shares
-
-
-def stated_anew(question: str, messages: Sequence[Message]) -> list[Stated[int]]:
+def stated_anew(question: str, messages: Mapping[MessagePlace, Message]) -> list[Stated]:
     """Extract and score the facts of messages not extracted yet; otherwise the newest messages would rank too low."""
-    read = [
-        (f"{fact.key} {fact.value}", place)
-        for place, message in enumerate(messages)
-        for fact in extract_facts([message])
-    ]
+    read = [(fact.value, place) for place, message in messages.items() for fact in extract_facts([message])]
     shares = SessionIndex((("", text) for text, _ in read), window_terms=0).ranked(question).shares
     return [Stated(text, (place,), shares.get(i, 0.0)) for i, (text, place) in enumerate(read)]
-
-
-def _add_types(scores: dict[P, float], kinds: Sequence[AnswerType], texts: Mapping[P, str], *, weight: float) -> None:
-    """Add the weight, reduced for common types, to the scores of texts that contain an answer of a requested type."""
-    best: dict[P, float] = {}
-    for kind in kinds:
-        holding = [place for place, text in texts.items() if kind.answers.search(text)]
-        telling = math.log((len(texts) + 1) / len(holding)) / _COMMON_TYPE if holding else 0.0
-        for place in holding:
-            best[place] = max(best.get(place, 0.0), min(1.0, telling))
-    for place, telling in best.items():
-        scores[place] = scores.get(place, 0.0) + weight * telling
-
-
-def answer_types(question: str) -> Sequence[AnswerType]:
-    """Return the answer types that a question may ask for, the most specific first; at most three, often none."""
-    return [kind for kind in _answer_types(detect(question)) if kind.asked.search(question)][:_MOST_TYPES]
-
-
-@cache
-def _answer_types(language: Language) -> Sequence[AnswerType]:
-    """Return the answer types for a language, including the forms of languages in other scripts."""
-    types = []
-    for name in _ANSWER_TYPES:
-        forms = [one.answers[name] for one in with_other_scripts(language) if name in one.answers]
-        asked, answers = ("|".join(getattr(form, side) for form in forms) for side in ("asked", "answers"))
-        types.append(
-            AnswerType(
-                name, re.compile(asked, re.IGNORECASE), re.compile(answers, 0 if name in _CASED else re.IGNORECASE)
-            )
-        )
-    return types

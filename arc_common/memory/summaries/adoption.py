@@ -1,5 +1,6 @@
 """Chooses what the prompt adopts, from segments and facts that were read ahead, and keeps the adopted views."""
 
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,10 +10,12 @@ from threading import Lock
 
 from cachetools import LRUCache
 
+from arc_common.context.repetition import Said, body, without_lead_in
+from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndex
 from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.memory.summaries.trigger import ERA, Line, first_to_stay
-from arc_common.prompts.context import ERA_MARK
+from arc_common.prompts.context import ERA_MARK, is_excerpts
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Segment, SessionState, SummaryStore, View
 
@@ -54,6 +57,7 @@ def shown_narratives(
     return sorted(shown, key=lambda one: one.start), left_out
 
 
+_DATED_LINE = re.compile(r"- \d{4}-\d\d-\d\d")
 _CANDIDATES = 300
 """The most facts considered for adoption, the most important first."""
 _COMPOSED = 3
@@ -122,11 +126,15 @@ class Material:
 def composed(material: Material, boundary: int) -> Shown:
     """Compose the facts and narrative that replace the messages up to a boundary, each within its limit."""
     shown, left_out = shown_narratives(material.cover, boundary=boundary, max_tokens=material.narrative_tokens)
-    narrative, dropped = narrated(shown, max_tokens=material.narrative_tokens, count=material.index.count)
+    most, index = material.narrative_tokens, material.index
+    narrative, dropped = narrated(shown, max_tokens=most, count=index.count)
     emptied = [one for one in material.cover if one.made_by is None and one.end <= boundary]
     missed = [*left_out, *dropped, *emptied]
-    known = [fact for fact in list(material.index.facts.values())[:_CANDIDATES] if fact.segment <= boundary]
-    facts = adopted_facts(known, max_tokens=material.facts_tokens, count=material.index.cost)
+    known = [fact for fact in index.facts.values() if fact.segment <= boundary]
+    facts = [fact for fact in known if not fact.is_excerpt][:_CANDIDATES]
+    facts = adopted_facts(facts, max_tokens=material.facts_tokens, count=index.cost)
+    narrative = with_excerpts(narrative, known, max_tokens=most, count=index.cost)
+    facts, narrative = _each_once(facts, narrative)
     return Shown(
         facts=tuple(fact.line for fact in facts),
         fact_ids=tuple(fact.id for fact in facts),
@@ -137,11 +145,43 @@ def composed(material: Material, boundary: int) -> Shown:
     )
 
 
+def with_excerpts(narrative: str, known: Sequence[Fact], *, max_tokens: int, count: Callable[[str], int]) -> str:
+    """Return a narrative with the excerpts among the known facts that fit beside it, by their days."""
+    room = max_tokens - count(f"{narrative}\n")
+    excerpts = [fact for fact in known if fact.is_excerpt][:_CANDIDATES]
+    lines = [fact.line for fact in adopted_facts(excerpts, max_tokens=room, count=count)] if room > 0 else []
+    told = narrative.splitlines()
+    if not lines or any(not _DATED_LINE.match(line) for line in told):
+        return "\n".join([*told, *lines])
+    return "\n".join(sorted([*told, *lines], key=lambda line: line[: len("- 2026-11-23")]))
+
+
+def _marked(narrative: str) -> str:
+    return f"{ERA_MARK.rstrip()}\n{narrative}" if is_excerpts(narrative) else f"{ERA_MARK}{narrative}"
+
+
+def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
+    """Return the facts without near-copies of earlier ones, and the narrative without what they say."""
+    told = {line: without_lead_in(body(line)) for line in narrative.splitlines()}
+    said = Said([*(fact.line for fact in facts), *told, *told.values()])
+    kept: list[Fact] = []
+    for fact in facts:
+        if said.unsaid(fact.line)[0]:
+            kept.append(fact)
+            said.add(fact.id, body(fact.line))
+    lines: list[str] = []
+    for line, bare in told.items():
+        if not said.says(bare) and (left := said.unsaid(line)[0]):
+            lines.append(left)
+            said.add("the summary", body(left))
+    return kept, "\n".join(lines)
+
+
 def narrated(
     shown: Sequence[Segment], *, max_tokens: int, count: Callable[[str], int]
 ) -> tuple[str, Sequence[Segment]]:
     """Join the narratives, and return those dropped to keep within the limit: the oldest first, eras last."""
-    lines = {one.start: f"{ERA_MARK}{one.narrative}" if one.level >= ERA else one.narrative for one in shown}
+    lines = {one.start: _marked(one.narrative) if one.level >= ERA else one.narrative for one in shown}
     dropped: list[Segment] = []
     for one in sorted(shown, key=lambda one: (one.level >= ERA, one.start)):
         if count("\n".join(lines.values())) <= max_tokens:

@@ -17,20 +17,21 @@ from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndexes
 from arc_common.memory.services import Services
-from arc_common.memory.summaries.adoption import AdoptedViews, Material, adopted, narrated, shown_narratives
+from arc_common.memory.summaries.adoption import (
+    AdoptedViews,
+    Material,
+    adopted,
+    narrated,
+    shown_narratives,
+    with_excerpts,
+)
 from arc_common.memory.summaries.background import SummaryQueues
 from arc_common.memory.summaries.summarizers import Summarizer
 from arc_common.memory.summaries.trigger import BACKLOG, MOST_VERBATIM, Line, fits, least_to_free, token_limit
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
-from arc_common.protocols.summaries import (
-    ConversationSummary,
-    SessionState,
-    SummaryInspection,
-    SummaryStore,
-    View,
-)
+from arc_common.protocols.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore, View
 from arc_common.tokens.calibration import Correcting
 
 _log = logging.getLogger("arc.memory")
@@ -265,10 +266,16 @@ class HierarchicalMemory:
                 self._services.observer.count("background.errors", error=type(error).__name__)
 
     def facts(
-        self, key: SessionKey, *, include_superseded: bool = False, include_ungrounded: bool = False
+        self,
+        key: SessionKey,
+        *,
+        include_superseded: bool = False,
+        include_ungrounded: bool = False,
+        include_excerpts: bool = False,
     ) -> list[Fact]:
         """Return the ledger's facts, the most important first, the newest first among equals."""
-        return self._store.facts(key, include_superseded=include_superseded, include_ungrounded=include_ungrounded)
+        found = self._store.facts(key, include_superseded=include_superseded, include_ungrounded=include_ungrounded)
+        return [fact for fact in found if include_excerpts or not fact.is_excerpt]
 
     def summary(self, key: SessionKey) -> ConversationSummary | None:
         """Return the summary written so far, adopted or not; `None` if there is none."""
@@ -278,12 +285,15 @@ class HierarchicalMemory:
         most = self._settings.max_tokens
         shown, _ = shown_narratives(cover, boundary=cover[-1].end, max_tokens=most)
         times = [segment.created_at for segment in cover if segment.created_at is not None]
-        behind = self._store.outlines(key, after=cover[-1].end, limit=_EVERY)
+        state = self._store.state(key, limit=0, after=cover[-1].end, outlines=_EVERY)
+        count = self._services.token_counter.count
+        known = self._store.facts(key)
+        narrative = narrated(shown, max_tokens=most, count=count)[0]
         return ConversationSummary(
-            narrative=narrated(shown, max_tokens=most, count=self._services.token_counter.count)[0],
-            facts=tuple(self._store.facts(key)),
-            summarized_up_to=self._store.state(key, limit=0).message_count - len(behind),
-            pending=len(behind),
+            narrative=with_excerpts(narrative, known, max_tokens=most, count=count),
+            facts=tuple(fact for fact in known if not fact.is_excerpt),
+            summarized_up_to=state.message_count - len(state.outlines),
+            pending=len(state.outlines),
             created_at=min(times),
             updated_at=max(times),
         )
@@ -291,14 +301,14 @@ class HierarchicalMemory:
     def inspect(self, key: SessionKey) -> SummaryInspection:
         """Return the progress of a session's summaries, without reading their text."""
         known = self._views.newest(key)
-        state = self._store.state(key, limit=0)
         segments = tuple(self._store.segments(key, part="all"))
         written = max((segment.end for segment in segments if not segment.stale), default=0)
+        state = self._store.state(key, limit=0, after=written, outlines=_EVERY)
         return SummaryInspection(
             segments=segments,
             view=known.view if known is not None and known.is_ahead_of(state) else state.view,
             message_count=state.message_count,
-            pending=len(self._store.outlines(key, after=written, limit=_EVERY)),
+            pending=len(state.outlines),
             is_busy=self._queues.is_busy(key),
         )
 
@@ -360,6 +370,7 @@ class HierarchicalMemory:
 
     def _read(self, key: SessionKey, tail: Tail, history: HistoryRoom) -> Remembered:
         """Return the tail as a turn sees it, after adopting the summaries that are due."""
+        history = history.beside(tail.state.pins)
         state, room, budget = tail.state, history.least, history.budget
         whole_room = room + history.more_beside(state.view)
         limits = budget.max_tokens("facts") + budget.lent_to_facts(), budget.max_tokens("summary")
@@ -417,7 +428,7 @@ class HierarchicalMemory:
         key, state = turn.key, turn.state
         verbatim: Sequence[Line] = state.messages
         if not turn.tail.complete:
-            verbatim = self._store.outlines(key, after=turn.boundary, limit=_EVERY)
+            verbatim = self._store.state(key, limit=0, after=turn.boundary, outlines=_EVERY).outlines
         is_stale = state.view is not None and state.view.stale
         if is_stale:
             self._writer.leaf_by_rules(key, epoch=state.epoch)
@@ -487,7 +498,7 @@ class HierarchicalMemory:
         if turn.tail.complete and after == turn.boundary:
             passed = [stored for stored in state.messages if stored.seq <= boundary]
             return kept + tuple(stored.message.text for stored in passed if stored.message.role is Role.SYSTEM)
-        outlines = self._store.outlines(turn.key, after=after, limit=_EVERY)
+        outlines = self._store.state(turn.key, limit=0, after=after, outlines=_EVERY).outlines
         places = [line.seq for line in outlines if line.role is Role.SYSTEM and line.seq <= boundary]
         found = self._services.store.read(turn.key, seqs=places) if places else ()
         return kept + tuple(stored.message.text for stored in found)

@@ -3,23 +3,27 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 from rapidfuzz import fuzz
 
 from arc_common.concurrency import give_way
+from arc_common.context.repetition import Said
 from arc_common.exceptions import InvalidInputError, ModelCallError, SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
+from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
 from arc_common.prompts.summary import (
+    NarrativeAnswer,
     ParsedSummary,
+    SummaryAnswer,
     SummaryFormatError,
     parse_narrative,
     parse_summary,
@@ -43,9 +47,14 @@ _TOO_SIMILAR = 0.5
 """The cosine above which two sentences say the same."""
 
 _ROLE_WEIGHT = {Role.USER: 1.0, Role.ASSISTANT: 0.7}
-_LABEL = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
-_SPOKEN_BY = {label: role for role, label in _LABEL.items()}
-_SPEAKER = re.compile(rf"(?:^|(?<=\s))({'|'.join(_SPOKEN_BY)}): ")
+_ASKED = 0.4
+_STATED = 0.2
+"""The weight of what a fact says: it is told where the facts leave room, for few of them may fit the prompt."""
+_QUESTION_MARKS = ("?", "？")
+_EXCERPT = re.compile(r"- ((?:\d{4}-\d\d-\d\d, )?[^:\n]{1,80}): (.+)")
+_ASIDE = re.compile(r"\s*\[[^\[\]\n]*\s[^\[\]\n]*\]\s*$", re.MULTILINE)
+"""A remark in brackets at a line's end ("[shares a photo of a dog]") is not what somebody said."""
+_SKIPPED = " … "
 _MOST_MISSES = 16
 """Stop after this many sentences in a row that do not fit."""
 _SHORTEST = 4
@@ -53,32 +62,48 @@ _SHORTEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class _Said:
+    """What somebody said at once; the head of its excerpt is `""` for prose."""
+
+    head: str
     role: Role | None
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    of: int
+    place: int
+    said: _Said
+    text: str
     terms: Counter[str]
+    is_fact: bool
 
 
 class RuleBasedSummarizer:
-    """Summarises by rules: deterministic, without a model or network."""
+    """Selects excerpts by rules: deterministic, without a model or network."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
 
-    def narrative(self, messages: Sequence[Message], *, max_tokens: int) -> str:
-        """Return the most central sentences in conversation order, labelled "User:" or "Assistant:"."""
+    def narrative(self, messages: Sequence[Message], *, max_tokens: int, facts: Sequence[str] = ()) -> str:
+        """Return the most central sentences in conversation order, as lines: `- 2026-11-20, user: …`.
+
+        - A line holds the chosen sentences of one message, whole; what is skipped between them is "…".
+        - What the facts say, questions and courtesies are chosen last; remarks in brackets are left out.
+        """
         spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
-        said = [(message.role, message.text) for message in spoken]
-        return self._central([line for line in said if line[0] in _ROLE_WEIGHT] or said, max_tokens)
+        said = [_Said(_head(message), message.role, _ASIDE.sub("", message.text)) for message in spoken]
+        return self._central([line for line in said if line.role in _ROLE_WEIGHT] or said, max_tokens, facts)
 
     def retold(self, narratives: Sequence[str], *, max_tokens: int) -> str:
         """Return the most central sentences of narratives, unchanged and in order."""
-        return self._central([line for text in narratives for line in _spoken(text)], max_tokens)
+        return self._central([_spoken(line) for text in narratives for line in text.splitlines()], max_tokens)
 
-    def _central(self, said: Sequence[tuple[Role | None, str]], max_tokens: int) -> str:
+    def _central(self, said: Sequence[_Said], max_tokens: int, facts: Sequence[str] = ()) -> str:
         if max_tokens < 1:
             raise InvalidInputError("max_tokens", max_tokens, "a number from 1 up")
-        sentences = self._sentences(said)
+        sentences = self._sentences(said, facts)
         if not sentences:
             return ""
         chosen: list[int] = []
@@ -97,19 +122,25 @@ class RuleBasedSummarizer:
                 continue
             chosen.append(index)
             text, misses = longer, 0
-        return text or self._cut(sentences[ranked[0]].text, max_tokens)
+        return text or cut_to_tokens(_rendered([sentences[ranked[0]]]), max_tokens, self._counter.count)
 
-    def _sentences(self, said: Sequence[tuple[Role | None, str]]) -> list[_Sentence]:
+    def _sentences(self, said: Sequence[_Said], facts: Sequence[str]) -> list[_Sentence]:
         if not said:
             return []
         each = max(1, MAX_SENTENCES // len(said))
+        known = Said([one.text for one in said] if facts else [])
+        for fact in facts:
+            known.add("fact", fact)
         found = []
-        for role, text in said[:MAX_SENTENCES]:
+        for of, one in enumerate(said[:MAX_SENTENCES]):
             give_way()
-            whole = sentences_of(text[: each * 2_000])
-            telling = [sentence for sentence in whole if rough_tokens(sentence) >= _SHORTEST] or whole
-            found += [_Sentence(role, sentence, _terms(sentence)) for sentence in telling[:each]]
-        return found
+            whole = list(enumerate(sentences_of(one.text[: each * 2_000])))
+            telling = [sentence for sentence in whole if rough_tokens(sentence[1]) >= _SHORTEST] or whole
+            found += [
+                _Sentence(of, place, one, sentence, _terms(sentence), bool(known.says(sentence)))
+                for place, sentence in telling[:each]
+            ]
+        return [one for one in found if rough_tokens(one.text) >= _SHORTEST] or found
 
     def _vectors(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
         """Return the sentences' TF-IDF vectors, normalised to length 1: shape (sentences, terms), float64."""
@@ -136,21 +167,6 @@ class RuleBasedSummarizer:
         centrality = prior * similar  # a random walk over the graph would leave an isolated sentence all its weight
         return [int(i) for i in np.argsort(-np.round(centrality, 12), kind="stable")]
 
-    def _cut(self, sentence: str, max_tokens: int) -> str:
-        """Return as many of the sentence's first words as fit, or as many characters of a first word that does not."""
-        words = sentence.split()
-        for pieces, joint in ((words, " "), (list(words[0]), "")):
-            fitting, too_many = 0, len(pieces) + 1
-            while too_many - fitting > 1:
-                middle = (fitting + too_many) // 2
-                if self._counter.count(joint.join(pieces[:middle])) <= max_tokens:
-                    fitting = middle
-                else:
-                    too_many = middle
-            if fitting:
-                return joint.join(pieces[:fitting])
-        return ""
-
 
 def _terms(sentence: str) -> Counter[str]:
     """Return a sentence's specific words, with words of scripts without spaces as character pairs."""
@@ -167,30 +183,39 @@ def _terms(sentence: str) -> Counter[str]:
 def _prior(sentence: _Sentence) -> float:
     """Return a sentence's weight on its own, by role, specific words and kind."""
     language = detect(sentence.text)
-    weight = (_ROLE_WEIGHT.get(sentence.role, 0.5) if sentence.role else 1.0) * (0.3 + min(len(sentence.terms), 8) / 8)
+    role = sentence.said.role
+    weight = (_ROLE_WEIGHT.get(role, 0.5) if role else 1.0) * (0.3 + min(len(sentence.terms), 8) / 8)
     if language.chit_chat.search(sentence.text.lower()):
         weight *= 0.4
-    if language.question.search(sentence.text):
-        weight *= 0.6
-    return weight
+    if sentence.text.rstrip(")）”\"' ").endswith(_QUESTION_MARKS) or (
+        role is not Role.USER and language.seeking.search(sentence.text)
+    ):
+        weight *= _ASKED  # a question without its answer tells little
+    return weight * (_STATED if sentence.is_fact else 1.0)
 
 
 def _rendered(sentences: Sequence[_Sentence]) -> str:
-    said = groupby(sentences, key=lambda sentence: sentence.role)
-    return " ".join(_labelled(role, " ".join(sentence.text for sentence in group)) for role, group in said)
+    lines: list[str] = []
+    before: _Sentence | None = None
+    for one in sentences:
+        if before is not None and one.of == before.of:
+            lines[-1] += (" " if one.place == before.place + 1 else _SKIPPED) + one.text
+        else:
+            lines.append(f"- {one.said.head}: {one.text}" if one.said.head else one.text)
+        before = one
+    return "\n".join(lines)
 
 
-def _labelled(role: Role | None, text: str) -> str:
-    return text if role is None else f"{_LABEL[role]}: {text}"
+def _head(message: Message) -> str:
+    """Return the day and speaker of a message's excerpt."""
+    who = " ".join((message.name or message.role.value).replace(":", " ").split())[:80]
+    return f"{message.created_at:%Y-%m-%d}, {who}" if message.created_at else who
 
 
-def _spoken(narrative: str) -> Iterator[tuple[Role | None, str]]:
-    """Split a narrative into texts with their speakers; `None` for text without a label."""
-    parts = _SPEAKER.split(narrative)
-    if parts[0].strip():
-        yield None, parts[0].strip()
-    for label, text in zip(parts[1::2], parts[2::2], strict=True):
-        yield _SPOKEN_BY[label], text.strip()
+def _spoken(line: str) -> _Said:
+    """Return an excerpt as what was said, or a line of prose."""
+    found = _EXCERPT.fullmatch(line)
+    return _Said(found[1], None, found[2].replace(_SKIPPED, " ")) if found else _Said("", None, line)
 
 
 _MAX_SOURCES = 3
@@ -238,10 +263,12 @@ class ModelSummarizer:
     def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact] = ()) -> SegmentSummary:
         """Summarise new messages as facts and a narrative in one call."""
         most = self._settings.leaf_narrative_tokens
-        parsed = self._ask(render_leaf_request(messages, related=related, max_tokens=most), _whole_summary)
+        parsed = self._ask(
+            render_leaf_request(messages, related=related, max_tokens=most), SummaryAnswer, _whole_summary
+        )
         return SegmentSummary(
             narrative=self._cut(parsed.narrative, most),
-            facts=tuple(with_sources(parsed.facts, messages)),
+            facts=tuple(with_sources(parsed.facts, learnable(messages))),
             removed_keys=parsed.removed_keys,
         )
 
@@ -256,18 +283,18 @@ class ModelSummarizer:
         return self._narrative(render_era_request(narratives, max_tokens=most), most)
 
     def _narrative(self, request: list[Message], most: int) -> SegmentSummary:
-        return SegmentSummary(self._cut(self._ask(request, parse_narrative), most))
+        return SegmentSummary(self._cut(self._ask(request, NarrativeAnswer, parse_narrative), most))
 
-    def _ask(self, request: list[Message], parse: Callable[[str], T]) -> T:
+    def _ask(self, request: list[Message], schema: type[BaseModel], parse: Callable[[str], T]) -> T:
         """Return the parsed answer, after at most one correction."""
         try:
-            answer = self._model.complete(request)
+            answer = self._model.complete(request, schema=schema)
             try:
                 return parse(answer)
             except SummaryFormatError as error:
                 self._observer.count("summary.reasks")
                 again = render_correction(request, answer, str(error))
-            return parse(self._model.complete(again))
+            return parse(self._model.complete(again, schema=schema))
         except (ModelCallError, SummaryFormatError) as error:
             raise SummaryFailedError(f"no summary: {error}") from error
 

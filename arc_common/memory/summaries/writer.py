@@ -14,14 +14,24 @@ from arc_common.concurrency import give_way, giving_way
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.facts.fidelity import invents, is_grounded, is_revoked, missing_facts, without_inventions
+from arc_common.memory.facts.fidelity import (
+    invents,
+    is_grounded,
+    is_revoked,
+    missing_facts,
+    rests_on,
+    without_inventions,
+)
+from arc_common.memory.facts.guard import excerpts_of
 from arc_common.memory.facts.ledger import merged, related
+from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer, SegmentSummary, Summarizer
 from arc_common.memory.summaries.trigger import Plan, leaf_size, next_block, next_era, next_leaf
 from arc_common.messages import Message, content_of
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Lease, Maker, Segment
+from arc_common.sources import Trust
 
 _SESSIONS = 1_024
 _SEGMENTS = 20_000
@@ -35,6 +45,8 @@ _RELATED_PART = 8
 _RELATED_TOKENS = 100
 """The tokens of known facts that a leaf may change: at most an eighth of its messages' tokens, or this many if that is
 more. With half, they were a third of each request. A fact is replaced by its key whether it was shown or not."""
+_CONTRADICTED = 100
+"""The most facts, the most important first, that a fact by words of change or denial may end."""
 _KNOWN_FACTS = 300
 """The most facts of the ledger that are searched for those related to a leaf, the most important first."""
 
@@ -146,7 +158,7 @@ class SummaryWriter:
         enough, most = leaf_size(self._settings, room=room, is_first=not cover)
         limit = max(_OUTLINES, recent + 1)
         while True:
-            outlines = self._store.outlines(key, after=last, limit=limit)
+            outlines = self._store.state(key, limit=0, after=last, outlines=limit).outlines
             if not cover and len(outlines) <= recent:
                 return None  # all messages are shown anyway
             plan = next_leaf(
@@ -199,8 +211,9 @@ class SummaryWriter:
         sources = self._sources(key, plan)
         messages = [stored.message for stored in sources]
         give_way()
-        narrative = self._rules.narrative(messages, max_tokens=self._settings.leaf_narrative_tokens)
-        facts: list[tuple[ProposedFact, Maker]] = [(fact, "rules") for fact in self._extracted(messages)]
+        facts = self._guarded([(fact, "rules") for fact in self._extracted(messages)], messages)
+        most, known = self._settings.leaf_narrative_tokens, [fact.value for fact, _ in facts]
+        narrative = self._rules.narrative(learnable(messages), max_tokens=most, facts=known)
         segment = self._segment(plan, sources, narrative, "rules")
         return self._commit(key, self._with_facts(key, segment, messages, facts), lease=None, epoch=epoch)
 
@@ -210,7 +223,7 @@ class SummaryWriter:
         said = sum(stored.tokens for stored in sources)
         known = self._store.facts(key, limit=_KNOWN_FACTS)
         near = related(
-            giving_way([fact for fact in known if fact.segment != plan.start]),
+            [fact for fact in known if fact.segment != plan.start and not fact.is_excerpt],
             " ".join(message.text for message in messages),
             max_tokens=min(self._services.settings.facts.related_tokens, max(said // _RELATED_PART, _RELATED_TOKENS)),
             count=self._services.token_counter.count,
@@ -219,80 +232,101 @@ class SummaryWriter:
         if summary is None:
             return False
         facts, ungrounded = self._checked(summary, messages)
-        text = _text(messages)
-        narrative = without_inventions(summary.narrative, text) or self._rules.narrative(
-            messages, max_tokens=self._settings.leaf_narrative_tokens
-        )
+        narrative = self._told(summary, messages, max_tokens=self._settings.leaf_narrative_tokens)
+        text = _text(learnable(messages))
         segment = self._segment(plan, sources, narrative, "model")
         named = set(summary.removed_keys)
         ends = self._services.contradictions.contradicts
-        removed = {fact.key for fact in near if fact.key in named and is_revoked(fact, text, ends)}
+        removed = {fact.slot for fact in near if fact.slot in named and is_revoked(fact, text, ends)}
         commit = self._with_facts(key, segment, messages, facts, removed_keys=sorted(removed), ungrounded=ungrounded)
         return self._commit(key, commit, lease=lease, epoch=lease.epoch)
 
     def _checked(
         self, summary: SegmentSummary, messages: Sequence[Message]
-    ) -> tuple[list[tuple[ProposedFact, Maker]], list[ProposedFact]]:
-        """Return the model's grounded facts with the rules' facts that it left out, and its ungrounded facts."""
-        text = _text(messages)
+    ) -> tuple[list[tuple[ProposedFact, str]], list[ProposedFact]]:
+        """Return the model's grounded facts with what it left out, and its ungrounded facts."""
+        text, untrusted = _text(learnable(messages)), _text(messages)
         grounded: list[ProposedFact] = []
         ungrounded: list[ProposedFact] = []
         for fact in giving_way(summary.facts):
             holds = is_grounded(fact.value, text) and not invents(fact.key, text)
+            holds = holds and not rests_on(fact.value, untrusted, text)
             (grounded if holds else ungrounded).append(fact)
         if ungrounded:
             self._services.observer.count("facts.ungrounded", len(ungrounded))
         # The narrative does not count: a block's narrative replaces it later, and an era's replaces that.
-        missing = missing_facts(giving_way(self._extracted(messages)), facts=grounded)
+        missing = missing_facts(self._extracted(messages), facts=grounded)
         self._services.observer.count("facts.guarded", len(missing))
         missing = [replace(fact, importance=_LEFT_OUT * fact.importance) for fact in missing]
-        return [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)], ungrounded
+        facts = [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)]
+        return self._guarded(facts, messages), ungrounded
+
+    def _guarded(
+        self, facts: Sequence[tuple[ProposedFact, str]], messages: Sequence[Message]
+    ) -> list[tuple[ProposedFact, str]]:
+        """Return the facts with excerpts of the messages for values that no fact says."""
+        excerpts = excerpts_of(messages, facts=[fact for fact, _ in facts])
+        self._services.observer.count("facts.excerpts", len(excerpts))
+        return [*facts, *((excerpt, "guard") for excerpt in excerpts)]
+
+    def _told(self, summary: SegmentSummary | None, messages: Sequence[Message], *, max_tokens: int) -> str:
+        """Return what a model's summary tells of what was said and may be learned, or else one by rules."""
+        own = learnable(messages)
+        told = without_inventions(summary.narrative, _text(own), untrusted=_text(messages)) if summary else ""
+        return told or self._rules.narrative(own, max_tokens=max_tokens)
 
     def _extracted(self, messages: Sequence[Message]) -> list[ProposedFact]:
-        return extract_facts(giving_way(messages))
+        return extract_facts(messages)
 
     def _with_facts(
         self,
         key: SessionKey,
         segment: Segment,
         messages: Sequence[Message],
-        facts: Sequence[tuple[ProposedFact, Maker]],
+        facts: Sequence[tuple[ProposedFact, str]],
         *,
         removed_keys: Sequence[str] = (),
         ungrounded: Sequence[ProposedFact] = (),
     ) -> Commit:
-        times = {message.id: message.created_at for message in messages}
+        by_id = {message.id: message for message in messages}
         now = self._services.clock()
 
-        def said_at(fact: ProposedFact) -> datetime:
-            return max((time for source in fact.sources if (time := times.get(source))), default=now)
+        def said(fact: ProposedFact) -> tuple[datetime, str, Trust]:
+            stated = [by_id[source] for source in fact.sources if source in by_id]
+            newest = max(stated, key=lambda message: message.created_at or now, default=None)
+            trust = Trust.least(message.trust for message in stated)
+            if newest is None:
+                return now, "", trust
+            return newest.created_at or now, newest.name or newest.role.value, trust
 
         return merged(
             segment,
             facts,
             known=self._known(key, segment, facts, removed_keys),
             removed_keys=removed_keys,
-            said_at=said_at,
+            said=said,
             new_id=self._services.new_id,
             ungrounded=ungrounded,
             contradicts=self._services.contradictions.contradicts,
         )
 
     def _known(
-        self, key: SessionKey, segment: Segment, facts: Sequence[tuple[ProposedFact, Maker]], removed: Sequence[str]
+        self, key: SessionKey, segment: Segment, facts: Sequence[tuple[ProposedFact, str]], removed: Sequence[str]
     ) -> list[Fact]:
         """Return the known facts that a segment's facts may supersede."""
-        may_end = self._services.contradictions.may_end
-        # A rule's fact supersedes an equal or contradicted one; a model's facts and removals supersede the whole key.
-        whole = {fact.key for fact, maker in giving_way(facts) if maker == "model" or may_end(fact.value)} | {*removed}
-        others = [fact for fact, _ in facts if fact.key not in whole]
-        by_value = list(dict.fromkeys(fact.key for fact in others))
+        # A rule's fact supersedes an equal one; a model's facts and removals supersede the whole key.
+        whole = {fact.slot for fact, maker in giving_way(facts) if maker == "model" or fact.key} | {*removed}
+        others = [fact for fact, _ in facts if fact.slot not in whole]
+        by_value = list(dict.fromkeys(fact.slot for fact in others))
         known: dict[str, Fact] = {}
         for names, said in ((sorted(whole), None), (by_value, {fact.value for fact in others})):
             if names:
                 give_way()
                 found = self._store.facts(key, keys=names, without=segment.start, saying=said)
                 known.update((one.id, one) for one in found)
+        if any(maker != "guard" and self._services.contradictions.may_end(fact.value) for fact, maker in facts):
+            near = self._store.facts(key, limit=_CONTRADICTED)
+            known = {one.id: one for one in near if one.segment != segment.start} | known
         give_way()
         return list(known.values())
 
@@ -303,8 +337,7 @@ class SummaryWriter:
         if self._settings.reread_for_blocks:
             messages = [stored.message for stored in sources]
             summary = self._ask(key, plan, lambda model: model.block(messages))
-            told = without_inventions(summary.narrative, _text(messages)) if summary else ""
-            narrative = told or self._rules.narrative(messages, max_tokens=most)
+            narrative = self._told(summary, messages, max_tokens=most)
             maker = "model" if summary else "rules"
         else:
             leaves = self._store.segments(key, within=self._segment(plan, (), "", "rules"))

@@ -33,7 +33,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import is_storable
-from arc_common.protocols.search_index import EntryKind, IndexEntry, LexicalCandidates, Scope
+from arc_common.protocols.search_index import Candidates, EntryKind, IndexEntry, Scope
 from arc_common.stores.conversations_statements import Statement, Statements, compiler_for, one_of
 from arc_common.stores.drivers import Call
 from arc_common.stores.schema import PREFIX, WORDS, IndexTables, index_tables
@@ -185,16 +185,17 @@ def value_rows(entry: IndexEntry, row_id: int, tokens: Tokens) -> list[dict[str,
 
 def candidates(
     held: Held | None, found: Sequence[tuple[str, float, Sequence[float]]], holders: Sequence[int]
-) -> LexicalCandidates:
+) -> Candidates:
     """Return the candidates found, with the statistics of the scope."""
     frequencies = np.array([row[2] for row in found], dtype=np.float64).reshape(len(found), len(holders))
-    return LexicalCandidates(
+    return Candidates(
         ids=tuple(row[0] for row in found),
         frequencies=frequencies,
         lengths=np.array([row[1] for row in found], dtype=np.float64),
         document_frequencies=np.array(holders, dtype=np.int64),
         count=held.entries if held else 0,
         total_length=held.total_length if held else 0.0,
+        embedding=held.embedding if held else None,
     )
 
 
@@ -278,11 +279,9 @@ def _reading(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]
     return {
         "scope": select(*(scopes.c[name] for name in SCOPE_COLUMNS)).where(*_same_scope(tables)),
         "fetch": _shown(tables).where(named),
-        "vectors": select(entries.c.entry_id, packed)
-        .select_from(scopes)
-        .join(entries, _belongs(tables))
-        .join(vectors, vectors.c.id == entries.c.id)
-        .where(*_same_scope(tables), named),
+        "fetch_with_vectors": _shown(tables, packed, scopes.c.embedder)
+        .outerjoin(vectors, vectors.c.id == entries.c.id)
+        .where(named),
         "scan": whole_entries(tables),
         "scan_unembedded": whole_entries(tables, vectors.c.id.is_(None)),
     }

@@ -1,9 +1,11 @@
 """PostgreSQL finds words and labels by arrays of tokens under GIN, and vectors by pgvector."""
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 from time import monotonic
@@ -17,18 +19,20 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreError
 from arc_common.filters import Filter
-from arc_common.protocols.search_index import IndexEntry, LexicalCandidates
+from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations_statements import Statement, compiler_for
-from arc_common.stores.drivers import Call, Row
+from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.schema import index_tables
 from arc_common.stores.search_index.entries import (
+    SCOPE_COLUMNS,
     Held,
     Known,
     candidates,
     check_comparable,
     index_statements_for,
+    scope_key,
     whole_entries,
 )
 from arc_common.stores.search_index.filters import (
@@ -92,34 +96,6 @@ _STILL = """(
       AND still.embedder = :embedder AND still.dimension = :dimension)"""
 
 _SQL = {
-    "lexical": """
-WITH norm AS MATERIALIZED (
-    SELECT entries, CASE WHEN total_length > 0 THEN :k1 * (1 - :b) ELSE :k1 END AS base,
-           CASE WHEN total_length > 0 THEN :k1 * :b * entries / total_length ELSE 0 END AS slope
-    FROM arc_index_scopes WHERE id = :scope AND caller_id = :caller_id
-), asked AS MATERIALIZED (
-    SELECT given.token, given.place, given.weight * ln(1 + (
-        norm.entries - coalesce(terms.entries, 0) + 0.5) / (coalesce(terms.entries, 0) + 0.5)) AS impact
-    FROM norm, unnest(CAST(:tokens AS BIGINT[]), CAST(:weights AS DOUBLE PRECISION[]))
-         WITH ORDINALITY AS given (token, weight, place)
-    LEFT JOIN arc_index_terms AS terms
-        ON terms.scope = :scope AND terms.caller_id = :caller_id AND terms.token = given.token
-)
-SELECT best.entry_id, best.length, ARRAY(
-    SELECT coalesce(best.frequencies[array_position(best.tokens, asked.token)], 0) FROM asked ORDER BY asked.place
-)
-FROM (
-    SELECT entry_id, length, tokens, frequencies, (
-        SELECT sum(asked.impact * held.frequency / (held.frequency + norm.base + norm.slope * entry.length))
-        FROM asked,
-             LATERAL (SELECT frequencies[array_position(tokens, asked.token)] OFFSET 0) AS held (frequency)
-        WHERE held.frequency IS NOT NULL
-    ) AS score
-    FROM norm, arc_index_entries AS entry
-    WHERE entry.scope = :scope AND entry.caller_id = :caller_id
-      AND tokens && CAST(:tokens AS BIGINT[]) AND {condition} {ids}
-    ORDER BY score DESC NULLS LAST, entry_id LIMIT :row_limit
-) AS best""",
     # The selected expression is the one in ORDER BY, so that PostgreSQL computes it once for each row.
     "exact": f"""
 SELECT held.entry_id, held.vector <#> CAST(:vector AS vector)
@@ -142,12 +118,6 @@ FROM (
     SELECT id, labels FROM arc_index_vectors WHERE scope = :scope AND caller_id = :caller_id
     ORDER BY sample LIMIT :row_limit
 ) AS held""",
-    "count": """
-SELECT count(*) FROM arc_index_entries AS entry
-WHERE entry.scope = :scope AND entry.caller_id = :caller_id AND {condition}""",
-    "holders": """
-        SELECT token, entries FROM arc_index_terms
-        WHERE scope = :scope AND caller_id = :caller_id AND token = ANY (CAST(:tokens AS BIGINT[]))""",
     "count_terms": """
         INSERT INTO arc_index_terms (scope, caller_id, token, entries)
         SELECT CAST(:scope AS BIGINT), CAST(:caller_id AS VARCHAR), change.token, change.more
@@ -172,6 +142,51 @@ WHERE entry.scope = :scope AND entry.caller_id = :caller_id AND {condition}""",
 }
 
 
+_SCOPE = ", ".join(f"norm.{name}" for name in SCOPE_COLUMNS)
+
+_STATISTICS = f"""
+SELECT {{number}} AS asked, {_SCOPE}, CAST(NULL AS BIGINT[]) AS holders, CAST(NULL AS VARCHAR) AS entry_id,
+       CAST(NULL AS DOUBLE PRECISION) AS length, CAST(NULL AS DOUBLE PRECISION[]) AS frequencies
+FROM arc_index_scopes AS norm
+WHERE norm.caller_id = :caller_id AND norm.session_id = :session_id AND norm.user_id = :user_id AND norm.kind = :kind
+"""  # noqa: S608 - names of ours
+"""Reads a scope's statistics."""
+
+_LEXICAL = f"""
+WITH norm AS MATERIALIZED (
+    SELECT *, CASE WHEN total_length > 0 THEN :k1 * (1 - :b) ELSE :k1 END AS base,
+           CASE WHEN total_length > 0 THEN :k1 * :b * entries / total_length ELSE 0 END AS slope
+    FROM arc_index_scopes WHERE id = :scope AND caller_id = :caller_id AND salt = :salt
+), asked AS MATERIALIZED (
+    SELECT given.token, given.place, coalesce(terms.entries, 0) AS holders, given.weight * ln(1 + (
+        norm.entries - coalesce(terms.entries, 0) + 0.5) / (coalesce(terms.entries, 0) + 0.5)) AS impact
+    FROM norm, unnest(CAST(:tokens AS BIGINT[]), CAST(:weights AS DOUBLE PRECISION[]))
+         WITH ORDINALITY AS given (token, weight, place)
+    LEFT JOIN arc_index_terms AS terms
+        ON terms.scope = :scope AND terms.caller_id = :caller_id AND terms.token = given.token
+), best AS (
+    SELECT entry_id, length, tokens, frequencies, (
+        SELECT sum(asked.impact * held.frequency / (held.frequency + norm.base + norm.slope * entry.length))
+        FROM asked,
+             LATERAL (SELECT frequencies[array_position(tokens, asked.token)] OFFSET 0) AS held (frequency)
+        WHERE held.frequency IS NOT NULL
+    ) AS score
+    FROM norm, arc_index_entries AS entry
+    WHERE entry.scope = :scope AND entry.caller_id = :caller_id
+      AND tokens && CAST(:tokens AS BIGINT[]) AND {{condition}} {{ids}}
+    ORDER BY score DESC NULLS LAST, entry_id LIMIT :row_limit
+)
+SELECT {{number}} AS asked, {_SCOPE}, ARRAY(SELECT asked.holders FROM asked ORDER BY asked.place) AS holders,
+    best.entry_id, best.length, ARRAY(
+        SELECT coalesce(best.frequencies[array_position(best.tokens, asked.token)], 0) FROM asked ORDER BY asked.place
+    ) AS frequencies
+FROM norm LEFT JOIN best ON TRUE
+"""  # noqa: S608 - the same
+"""Reads a scope's statistics, and the entries that Arc's BM25 ranks first."""
+
+_PARAMETER = re.compile(r"(?<!:):(\w+)")
+
+
 _COMPILED = 256
 """The number of compiled statements that are cached, one for each shape of filter."""
 
@@ -180,6 +195,13 @@ _COMPILED = 256
 def statement(name: str, **parts: str) -> Statement:
     """Compile a statement, with the given parts in its places in braces."""
     return compiler_for("postgresql")(text(_SQL[name].format(**parts)))
+
+
+@lru_cache(_COMPILED)
+def joint_statement(*parts: str) -> Statement:
+    """Compile one statement of several, whose parameters end in their numbers."""
+    numbered = (_PARAMETER.sub(rf":\1_{number}", part) for number, part in enumerate(parts))
+    return compiler_for("postgresql")(text(" UNION ALL ".join(f"({part})" for part in numbered)))
 
 
 @lru_cache(_COMPILED)
@@ -224,8 +246,8 @@ class PostgresIndex:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._bm25 = BM25()
-        self._graph_from = database.options.index_graph_from
-        self._ef_search = database.options.index_ef_search
+        self._graph_from = database.settings.index_graph_from
+        self._ef_search = database.settings.index_ef_search
         self._common = index_statements_for("postgresql")
         self._has_vectors = False
         self._built: set[int] = set()
@@ -238,13 +260,16 @@ class PostgresIndex:
         """Give vectors pgvector's type, or raise `ConfigurationError` if the server or the user can't."""
         if self.has_vectors():
             return
+
+        def work(transaction: Transaction) -> None:
+            transaction.run((statement("lock_ddl"), {"number": _LOCK}))
+            (rows,) = transaction.run((statement("vector_type"), {}))
+            if rows[0][0] != "vector":
+                names = ("make_extension", "take_vectors", "keep_inline")
+                transaction.commit(*((statement(name), {}) for name in names))
+
         try:
-            with self._database.transaction() as transaction:
-                transaction.run((statement("lock_ddl"), {"number": _LOCK}))
-                (rows,) = transaction.run((statement("vector_type"), {}))
-                if rows[0][0] != "vector":
-                    names = ("make_extension", "take_vectors", "keep_inline")
-                    transaction.commit(*((statement(name), {}) for name in names))
+            self._database.transact(work)
         except StoreError as error:
             raise ConfigurationError(
                 "vectors in PostgreSQL need the extension pgvector: install it on the server and let an administrator "
@@ -344,66 +369,74 @@ class PostgresIndex:
         if lost:
             yield statement("drop_terms"), {**place, "tokens": lost}
 
-    def lexical(
-        self,
-        key: Mapping[str, str],
-        terms: Mapping[str, float],
-        *,
-        filters: Filter | None,
-        ids: Collection[str] | None,
-        limit: int,
-    ) -> LexicalCandidates:
-        """See `IndexStore.lexical`."""
-        names: list[int] = []
+    def candidates(self, queries: Sequence[IndexQuery]) -> list[Candidates]:
+        """See `IndexStore.candidates`: one statement for all words, and one for each vector."""
+        found = self._by_words(queries) if any(query.terms or query.vector is None for query in queries) else {}
+        return [
+            replace(found.get(number, NOTHING), near=self._near(query) if query.vector is not None else ())
+            for number, query in enumerate(queries)
+        ]
 
-        def calls(held: Held) -> list[Call]:
-            tokens, place = Tokens(held.salt), _place(key, held)
-            names[:] = [number_of(tokens.of(term)) for term in terms]
-            condition = _condition(filters, tokens, _ENTRIES)
-            asked = {
-                **condition.parameters,
-                **place,
-                "tokens": names,
-                "weights": [float(weight) for weight in terms.values()],
-                "k1": float(self._bm25.k1),
-                "b": float(self._bm25.b),
-                "row_limit": limit,
-                **_ids(ids),
-            }
-            among = named("entry", with_ids=ids is not None)
-            return [
-                (statement("holders"), {**place, "tokens": names}),
-                (statement("lexical", condition=condition.sql, ids=among), asked),
+    def _by_words(self, queries: Sequence[IndexQuery]) -> dict[int, Candidates]:
+        """Return the candidates by words of each query, in one statement once the scopes' salts are known."""
+        keys = [scope_key(query.scope, query.kind) for query in queries]
+        while True:
+            known = [
+                self._remembered(_name(key)) if query.terms else None for key, query in zip(keys, queries, strict=True)
             ]
+            parts, asked = list[str](), dict[str, Any]()
+            for number, (key, query, held) in enumerate(zip(keys, queries, known, strict=True)):
+                part, parameters = self._part(number, key, query, held)
+                parts.append(part)
+                asked |= {f"{name}_{number}": value for name, value in parameters.items()}
+            rows: dict[int, list[Row]] = {}
+            for row in self._database.read((joint_statement(*parts), asked)):
+                rows.setdefault(row[0], []).append(row[1:])
+            complete, found = True, dict[int, Candidates]()
+            for number, (key, query, held) in enumerate(zip(keys, queries, known, strict=True)):
+                own = rows.get(number, [])
+                now = Held(*own[0][:-4]) if own else None
+                if query.terms:
+                    self._remember(_name(key), now)
+                    complete &= now is None if held is None else now is not None
+                found[number] = _candidates(now, own, len(query.terms))
+            if complete:
+                return found
 
-        held, rows = self._ask(key, calls)
+    def _part(
+        self, number: int, key: Mapping[str, str], query: IndexQuery, held: Held | None
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the part of a statement that answers one query, and its parameters."""
         if held is None:
-            return candidates(None, [], [0] * len(terms))
-        counted, found = rows
-        holders = {row[0]: row[1] for row in counted}
-        # a row without frequencies was found by a token that two words share, which is extremely rare
-        having = [(entry_id, length, frequencies) for entry_id, length, frequencies in found if any(frequencies)]
-        return candidates(held, having, [holders.get(name, 0) for name in names])
+            return _STATISTICS.format(number=number), dict(key)
+        tokens = Tokens(held.salt)
+        condition = _condition(query.filters, tokens, _ENTRIES)
+        asked = {
+            **condition.parameters,
+            **_place(key, held),
+            "salt": held.salt,
+            "tokens": [number_of(tokens.of(term)) for term in query.terms],
+            "weights": [float(weight) for weight in query.terms.values()],
+            "k1": float(self._bm25.k1),
+            "b": float(self._bm25.b),
+            "row_limit": query.limit,
+            **_ids(query.ids),
+        }
+        among = named("entry", with_ids=query.ids is not None)
+        return _LEXICAL.format(number=number, condition=condition.sql, ids=among), asked
 
-    def dense(
-        self,
-        key: Mapping[str, str],
-        vector: NDArray[np.float32],
-        *,
-        embedder: str,
-        filters: Filter | None,
-        ids: Collection[str] | None,
-        limit: int,
-        exact: bool,
-    ) -> list[tuple[str, float]]:
-        """See `IndexStore.dense`."""
-        if not limit:
-            return []
+    def _near(self, query: IndexQuery) -> list[tuple[str, float]]:
+        """Return the entries nearest to a query's vector."""
+        key, vector, limit, filters, ids = (
+            scope_key(query.scope, query.kind), query.vector, query.limit, query.filters, query.ids,
+        )  # fmt: skip
 
         def nearest(held: Held) -> list[tuple[str, float]]:
-            if held.embedding is None:
+            if vector is None or held.embedding is None:
                 return []
-            check_comparable(held.embedding, embedder, len(vector))
+            check_comparable(held.embedding, query.embedder or "", len(vector))
+            if not limit:
+                return []
             asked = {
                 **_place(key, held),
                 "salt": held.salt,
@@ -412,7 +445,7 @@ class PostgresIndex:
                 "vector": Vector(vector),
                 "row_limit": limit,
             }
-            width = None if exact or ids is not None else self._width(key, held, filters, limit=limit)
+            width = None if query.exact or ids is not None else self._width(key, held, filters, limit=limit)
             found = [] if width is None else self._walked(width, asked, filters)
             return found if len(found) >= limit else self._compared(asked, filters, ids)
 
@@ -463,16 +496,6 @@ class PostgresIndex:
         if setting is None:
             return self._database.read(call)
         return self._database.snapshot((statement(setting), {}), call)[1]
-
-    def count(self, key: Mapping[str, str], filters: Filter) -> int:
-        """Return the number of entries that match."""
-
-        def calls(held: Held) -> list[Call]:
-            condition = _condition(filters, Tokens(held.salt), _ENTRIES)
-            return [(statement("count", condition=condition.sql), {**condition.parameters, **_place(key, held)})]
-
-        held, rows = self._ask(key, calls)
-        return int(rows[0][0][0]) if held else 0
 
     def scan(self, key: Mapping[str, str], filters: Filter, *, unembedded: bool, after: str, limit: int) -> list[Row]:
         """Return the first rows by id whose metadata match."""
@@ -541,6 +564,17 @@ class PostgresIndex:
         if len(self._learned) >= _LEARNED:
             self._learned.clear()
         self._learned[name] = monotonic(), value  # at once, without a lock that a fork could leave held
+
+
+NOTHING = candidates(None, [], [])
+
+
+def _candidates(held: Held | None, rows: Sequence[Row], terms: int) -> Candidates:
+    """Read the rows of one query."""
+    holders = rows[0][-4] if rows and rows[0][-4] is not None else [0] * terms
+    # a row without frequencies was found by a token that two words share, which is extremely rare
+    found = [(row[-3], row[-2], row[-1]) for row in rows if row[-3] is not None and any(row[-1])]
+    return candidates(held, found, holders)
 
 
 def _labels(entry: IndexEntry, tokens: Tokens) -> list[int]:

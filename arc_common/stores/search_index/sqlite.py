@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,27 @@ from numpy.typing import NDArray
 
 from arc_common.documents import best_places, cosines
 from arc_common.filters import Filter, matcher
-from arc_common.protocols.search_index import IndexEntry, LexicalCandidates
+from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Row
-from arc_common.stores.search_index.entries import Held, Known, candidates, check_comparable, index_statements_for
+from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.search_index.entries import (
+    Held,
+    Known,
+    candidates,
+    check_comparable,
+    index_statements_for,
+    scope_key,
+)
 from arc_common.stores.search_index.filters import Tokens
 from arc_common.stores.search_index.sqlite_reader import (
+    FEW,
     Copies,
+    Posting,
+    ScopeCopy,
     SqliteReader,
     best_by,
-    frequencies_at,
-    scores_of,
+    posted,
     sqlite_index_statements,
     words_of,
 )
@@ -37,7 +47,7 @@ class SqliteIndex:
         self._bm25 = BM25()
         self._sql = sqlite_index_statements()
         self._common = index_statements_for("sqlite")
-        self._copies = Copies(database.options.index_cache_bytes)
+        self._copies = Copies(database.settings.index_cache_bytes)
 
     # Keeping
 
@@ -100,63 +110,109 @@ class SqliteIndex:
 
     # Finding
 
-    def lexical(
-        self,
-        key: Mapping[str, str],
-        terms: Mapping[str, float],
-        *,
-        filters: Filter | None,
-        ids: Collection[str] | None,
-        limit: int,
-    ) -> LexicalCandidates:
-        """See `IndexStore.lexical`."""
-        with self._reader(key) as reader:
-            if reader is None:
-                return candidates(None, [], [0] * len(terms))
-            copy, held = reader.copy, reader.held
-            postings = reader.postings(terms)
-            holders = [len(posting.places) for posting in postings.values()]
-            if not limit:
-                return candidates(held, [], holders)
-            scores = scores_of(
-                postings, terms, copy.lengths, bm25=self._bm25, count=held.entries, mean=held.mean_length
-            )
-            sure, maybe = best_by(scores, limit, reader.allowed(filters, ids))
-            rows = [*copy.rows[sure].tolist(), *reader.first(copy.rows[maybe].tolist(), limit)]
-            places = copy.places(np.array(rows, dtype=np.int64))
-            often = frequencies_at(places, list(postings.values()), len(copy.rows)).tolist()
-            found = [(*shown, each) for shown, each in zip(reader.shown(rows), often, strict=True)]
-            return candidates(held, found, holders)
+    def candidates(self, queries: Sequence[IndexQuery]) -> list[Candidates]:
+        """See `IndexStore.candidates`: one statement, unless a filter, a vector or a new scope needs more."""
+        keys = [tuple(scope_key(query.scope, query.kind).values()) for query in queries]
+        copied = [key for key, query in zip(keys, queries, strict=True) if _needs_copy(query)]
 
-    def dense(
+        def read(copies: Mapping[tuple[str, ...], ScopeCopy], transaction: Transaction) -> list[Candidates]:
+            while True:
+                found = self._looked(transaction, keys, queries, copies)
+                if found is not None:
+                    return [
+                        self._found(query, reader, postings)
+                        for query, (reader, postings) in zip(queries, found, strict=True)
+                    ]
+
+        return self._copies.use(copied, lambda copies: self._database.reading(partial(read, copies)))
+
+    def _looked(
         self,
-        key: Mapping[str, str],
-        vector: NDArray[np.float32],
-        *,
-        embedder: str,
-        filters: Filter | None,
-        ids: Collection[str] | None,
-        limit: int,
-        exact: bool,  # noqa: ARG002 - it always is
+        transaction: Transaction,
+        keys: Sequence[tuple[str, ...]],
+        queries: Sequence[IndexQuery],
+        copies: Mapping[tuple[str, ...], ScopeCopy],
+    ) -> "list[tuple[SqliteReader | None, dict[str, Posting]]] | None":
+        """Return a reader and the postings for each query; `None` if it must look again, knowing the scopes' salts."""
+        asked: list[dict[str, Any]] = []
+        wanted: list[list[str]] = []
+        for key, query in zip(keys, queries, strict=True):
+            copy = copies.get(key)
+            missing = copy.lacks(query.terms) if copy is not None and copy.scope_id and _needs_copy(query) else []
+            known = copy.version if copy is not None and _needs_copy(query) else _LATEST
+            tokens = [copy.tokens.of(term).hex() for term in missing] if copy is not None else []
+            wanted.append(missing)
+            asked.append({**dict(zip(_KEY, key, strict=True)), "version": known, "tokens": tokens})
+        ((*rows,),) = transaction.run((self._sql.look, {"asked": json.dumps(asked), "few": FEW}))
+        by_place = {row[0]: row[1:] for row in rows}
+        found: list[tuple[SqliteReader | None, dict[str, Posting]]] = []
+        complete = True
+        for place, (key, query) in enumerate(zip(keys, queries, strict=True)):
+            if (row := by_place.get(place)) is None:
+                found.append((None, {}))
+                continue
+            *columns, changes, postings = row
+            held = Held(*columns)
+            copy = copies.get(key) if _needs_copy(query) else None
+            reader = SqliteReader(transaction, copy or ScopeCopy(), held, caller_id=key[0])
+            if copy is None:
+                found.append((reader, {}))
+                continue
+            if reader.refresh(changes):
+                complete = False
+                continue
+            learnt = {
+                term: copy.learn(term, *posted(*each))
+                for term, each in zip(wanted[place], json.loads(postings), strict=True)
+            }
+            if copy.lacks(term for term in query.terms if term not in learnt):
+                complete = False
+                continue
+            found.append((reader, {term: learnt.get(term) or copy.posting(term) for term in query.terms}))
+        return found if complete else None
+
+    def _found(self, query: IndexQuery, reader: SqliteReader | None, postings: Mapping[str, Posting]) -> Candidates:
+        if reader is None:
+            return candidates(None, [], [0] * len(query.terms))
+        copy, held, limit = reader.copy, reader.held, query.limit
+        holders = [len(posting.places) for posting in postings.values()]
+        allowed = reader.allowed(query.filters, query.ids) if limit and _needs_copy(query) else None
+        near = self._near(query, reader, allowed) if query.vector is not None else []
+        if not limit or not query.terms:
+            return replace(candidates(held, [], holders), near=near)
+        norms = partial(self._bm25.norms, mean=held.mean_length)
+        sure, maybe = best_by(
+            postings, query.terms, copy.lengths, limit, norms=norms, count=held.entries, allowed=allowed
+        )
+        chosen = maybe.tolist()
+        if len(chosen) > limit:
+            chosen = sorted(chosen, key=copy.names.__getitem__)[:limit]
+        places = np.concatenate([sure, np.array(chosen, dtype=np.intp)])
+        return Candidates(
+            ids=tuple(map(copy.names.__getitem__, places.tolist())),
+            frequencies=np.column_stack([posting.at(places) for posting in postings.values()]),
+            lengths=copy.lengths[places],
+            document_frequencies=np.array(holders, dtype=np.int64),
+            count=held.entries,
+            total_length=held.total_length,
+            embedding=held.embedding,
+            near=near,
+        )
+
+    def _near(
+        self, query: IndexQuery, reader: SqliteReader, allowed: NDArray[np.bool_] | None
     ) -> list[tuple[str, float]]:
-        """See `IndexStore.dense`."""
-        with self._reader(key) as reader:
-            if reader is None or reader.held.embedding is None:
-                return []
-            check_comparable(reader.held.embedding, embedder, len(vector))
-            if not limit:
-                return []
-            allowed = reader.allowed(filters, ids)
-            if reader.held.vectors * len(vector) * 4 > self._copies.most_bytes:
-                return _by_pages(reader, vector, allowed, limit)
-            places, similarities = reader.refresh_vectors().best(vector, limit, allowed=allowed)
-            found = [name for name, _ in reader.shown(reader.copy.rows[places].tolist())]
-            return [(found[at], float(similarities[at])) for at in best_places(found, similarities, limit)]
-
-    def count(self, key: Mapping[str, str], filters: Filter) -> int:
-        """Return the number of entries that match."""
-        with self._reader(key) as reader:
-            return 0 if reader is None else int(reader.matching(filters).sum())
+        vector, limit, held = query.vector, query.limit, reader.held
+        if vector is None or held.embedding is None:
+            return []
+        check_comparable(held.embedding, query.embedder or "", len(vector))
+        if not limit:
+            return []
+        if held.vectors * len(vector) * 4 > self._copies.most_bytes:
+            return _by_pages(reader, vector, allowed, limit)
+        places, similarities = reader.refresh_vectors().best(vector, limit, allowed=allowed)
+        found = [reader.copy.names[place] for place in places.tolist()]
+        return [(found[at], float(similarities[at])) for at in best_places(found, similarities, limit)]
 
     def scan(self, key: Mapping[str, str], filters: Filter, *, unembedded: bool, after: str, limit: int) -> list[Row]:
         """Return the first rows by id whose metadata match."""
@@ -171,13 +227,15 @@ class SqliteIndex:
             after = page[-1][0]
         return kept[:limit]
 
-    @contextmanager
-    def _reader(self, key: Mapping[str, str]) -> Iterator[SqliteReader | None]:
-        """Yield a reader of the scope; `None` if it has no entries."""
-        with self._copies.of(tuple(key.values())) as copy, self._database.reading() as transaction:
-            ((*found,),) = transaction.run((self._common.scope, key))
-            held = Held(*found[0]) if found else None
-            yield None if held is None else SqliteReader(transaction, copy, held, caller_id=key["caller_id"])
+
+_LATEST = 2**62
+"""A version after which nothing changes: of a scope whose statistics alone are wanted."""
+
+_KEY = ("caller_id", "session_id", "user_id", "kind")
+
+
+def _needs_copy(query: IndexQuery) -> bool:
+    return bool(query.terms) or query.vector is not None
 
 
 def _by_pages(

@@ -3,21 +3,22 @@
 import json
 import struct
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 from sqlalchemy import text
 
 from arc_common.concurrency import begin_in_each_process
 from arc_common.filters import Condition, Filter
 from arc_common.protocols.search_index import IndexEntry
-from arc_common.retrieval.bm25 import BM25, inverse_document_frequencies
+from arc_common.retrieval.bm25 import inverse_document_frequencies
 from arc_common.retrieval.vectors import VectorTable
 from arc_common.stores.conversations_statements import Statements
 from arc_common.stores.drivers import Transaction
@@ -36,16 +37,39 @@ from arc_common.stores.search_index.filters import (
     wanted_for,
 )
 
+T = TypeVar("T")
+
 _ROUNDING = 1e-9
 """A relative tolerance far above the rounding error of a sum of scores."""
 
+_LONG = 2_048
+"""The entries of a term above which it is worth asking whether the term can still change which entries are best."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Posting:
-    """The entries that have a term."""
+    """The entries that have a term, by place, ascending; and the term's saturation in each, once computed."""
 
     places: NDArray[np.intp]
     frequencies: NDArray[np.float64]
+    seen: int = 0
+    saturation: NDArray[np.float64] | None = None
+
+    @property
+    def size(self) -> int:
+        """The size in bytes, with the saturation."""
+        return 200 + 24 * len(self.places)
+
+    def at(self, places: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the term's frequency in the entries at these places."""
+        return _looked_up(self.places, self.frequencies, places)
+
+
+def _looked_up(held: NDArray[np.intp], values: NDArray[np.float64], places: NDArray[np.intp]) -> NDArray[np.float64]:
+    if not len(held):
+        return np.zeros(len(places))
+    found = np.minimum(np.searchsorted(held, places), len(held) - 1)
+    return np.where(held[found] == places, values[found], 0.0)
 
 
 def words_of(entry: IndexEntry, tokens: Tokens) -> str:
@@ -65,47 +89,57 @@ def posted(plain: str | None, forms: str | None) -> tuple[NDArray[np.int64], NDA
     return np.concatenate([once, _numbers(rows)]), np.concatenate([np.ones(len(once)), several])
 
 
-def scores_of(
+def best_by(
     postings: Mapping[str, Posting],
     weights: Mapping[str, float],
     lengths: NDArray[np.float64],
+    limit: int,
     *,
-    bm25: BM25,
+    norms: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     count: int,
-    mean: float,
-) -> NDArray[np.float64]:
-    """Return the entries' scores, up to rounding: float64 of shape (n,), zero without any of the terms."""
-    norms = bm25.norms(lengths, mean=mean)
-    scores = np.zeros(len(lengths))
-    rarities = inverse_document_frequencies(np.array([len(posting.places) for posting in postings.values()]), count)
-    for (term, posting), rarity in zip(postings.items(), rarities.tolist(), strict=True):
-        often = posting.frequencies
-        scores[posting.places] += weights[term] * rarity * often / (often + norms[posting.places])
-    return scores
-
-
-def best_by(
-    scores: NDArray[np.float64], limit: int, allowed: NDArray[np.bool_] | None
+    allowed: NDArray[np.bool_] | None,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the places that are surely among the `limit` best, and those that may be because of ties."""
-    found = np.flatnonzero(scores if allowed is None else scores * allowed)
+    """Return the places that are surely among the `limit` best, and those that may be because of ties.
+
+    The rarest terms come first. Once the others together weigh less than the last of the best has reached, only the
+    entries near it are still scored (Turtle & Flood 1995).
+    """
+    rarities = inverse_document_frequencies(np.array([len(one.places) for one in postings.values()]), count)
+    most = {term: weights[term] * rarity for term, rarity in zip(postings, rarities.tolist(), strict=True)}
+    scores, left = np.zeros(len(lengths)), sum(most.values())
+    reached = 0.0
+    found: NDArray[np.intp] | None = None
+    for term in sorted(postings, key=lambda one: -most[one]):
+        posting = postings[term]
+        if posting.saturation is None:
+            posting.saturation = posting.frequencies / (posting.frequencies + norms(lengths[posting.places]))
+        if found is None and len(posting.places) > _LONG and left < reached:
+            found = _within_reach(scores, limit, left, allowed)
+        if found is None:
+            scores[posting.places] += most[term] * posting.saturation
+        else:
+            scores[found] += most[term] * _looked_up(posting.places, posting.saturation, found)
+        left, reached = left - most[term], reached + most[term]
+    if found is None:
+        found = np.flatnonzero(scores if allowed is None else scores * allowed)
     if len(found) <= limit:
         return found, found[:0]
+    best = scores[found]
+    last = np.partition(best, len(found) - limit)[len(found) - limit]
+    sure = best > last * (1 + _ROUNDING)
+    return found[sure], found[~sure & (best >= last * (1 - _ROUNDING))]
+
+
+def _within_reach(
+    scores: NDArray[np.float64], limit: int, left: float, allowed: NDArray[np.bool_] | None
+) -> NDArray[np.intp] | None:
+    """Return the places that may still be among the best after terms that weigh `left`; `None` if any place may."""
+    found = np.flatnonzero(scores if allowed is None else scores * allowed)
+    if len(found) < limit:
+        return None
     reached = scores[found]
-    last = np.partition(reached, len(found) - limit)[len(found) - limit]
-    sure = reached > last * (1 + _ROUNDING)
-    return found[sure], found[~sure & (reached >= last * (1 - _ROUNDING))]
-
-
-def frequencies_at(places: NDArray[np.intp], postings: Sequence[Posting], count: int) -> NDArray[np.float64]:
-    """Return the frequency of each term in each of some entries: float64 of shape (places, terms)."""
-    table = np.zeros((len(places), len(postings)))
-    often = np.zeros(count)
-    for column, posting in enumerate(postings):
-        often[posting.places] = posting.frequencies
-        table[:, column] = often[places]
-        often[posting.places] = 0.0
-    return table
+    last = np.partition(reached, len(found) - limit)[len(found) - limit] * (1 - _ROUNDING)
+    return found[reached + left >= last] if left < last else None
 
 
 def _frequency(suffix: str) -> float:
@@ -131,31 +165,36 @@ def sqlite_index_statements() -> Statements:
 
 
 _SQL = {
-    "changes": """
-        SELECT group_concat(id), group_concat(length) FROM arc_index_entries
-        WHERE scope = :scope AND caller_id = :caller_id AND version > :version""",
+    # For each scope asked for: its statistics, what changed after the version known, and the postings not known yet.
+    "look": """
+        SELECT asked.key, held.id, held.salt, held.version, held.detached, held.entries, held.total_length,
+          held.vectors, held.embedder, held.dimension,
+          CASE WHEN held.version > asked.value ->> 'version' THEN (
+            SELECT json_array(group_concat(entry.id), group_concat(entry.length), json_group_array(entry.entry_id),
+              json_group_array((
+                SELECT terms FROM arc_index_texts AS held_text
+                WHERE (asked.value ->> 'version' > 0 OR held.entries <= :few)
+                  AND held_text.scope = held.id AND held_text.id = entry.id)))
+            FROM arc_index_entries AS entry
+            WHERE entry.scope = held.id AND entry.caller_id = held.caller_id
+              AND entry.version > asked.value ->> 'version') END,
+          (SELECT json_group_array(json_array(
+             (SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH wanted.value),
+             (SELECT group_concat(suffix || ':' || many) || ';' || group_concat(rows) FROM (
+               SELECT substr(term, length(wanted.value) + 1) AS suffix, count(*) AS many, group_concat(doc) AS rows
+               FROM temp.arc_index_postings
+               WHERE term >= wanted.value || 'x' AND term < wanted.value || 'y' GROUP BY term))))
+           FROM json_each(asked.value -> 'tokens') AS wanted)
+        FROM json_each(:asked) AS asked JOIN arc_index_scopes AS held
+          ON held.caller_id = asked.value ->> 'caller_id' AND held.session_id = asked.value ->> 'session_id'
+          AND held.user_id = asked.value ->> 'user_id' AND held.kind = asked.value ->> 'kind'""",
     "rows": "SELECT group_concat(id) FROM arc_index_entries WHERE scope = :scope AND caller_id = :caller_id",
     "vectors": """
         SELECT entry.version, entry.id, entry.entry_id, held.vector
         FROM arc_index_entries AS entry LEFT JOIN arc_index_vectors AS held ON held.id = entry.id
         WHERE entry.scope = :scope AND entry.caller_id = :caller_id AND (entry.version, entry.id) > (:version, :id)
         ORDER BY entry.version, entry.id LIMIT :row_limit""",
-    "postings": """
-        SELECT wanted.key,
-          (SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH wanted.value),
-          (SELECT group_concat(suffix || ':' || many) || ';' || group_concat(rows) FROM (
-             SELECT substr(term, length(wanted.value) + 1) AS suffix, count(*) AS many, group_concat(doc) AS rows
-             FROM temp.arc_index_postings
-             WHERE term >= wanted.value || 'x' AND term < wanted.value || 'y' GROUP BY term))
-        FROM json_each(:tokens) AS wanted""",
     "holders": "SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH :query",
-    "names": """
-        SELECT id, entry_id, length FROM arc_index_entries
-        WHERE caller_id = :caller_id AND id IN (SELECT value FROM json_each(:rows))""",
-    "first": """
-        SELECT id FROM arc_index_entries
-        WHERE caller_id = :caller_id AND id IN (SELECT value FROM json_each(:rows))
-        ORDER BY entry_id LIMIT :row_limit""",
     "rows_of_ids": """
         SELECT id FROM arc_index_entries
         WHERE scope = :scope AND caller_id = :caller_id AND entry_id IN (SELECT value FROM json_each(:ids))""",
@@ -170,24 +209,39 @@ _MASKS = 8
 _SMALL = 2**20
 """The least size in bytes that a copy counts, which limits the number of copies."""
 
+_POSTINGS_BYTES = 2**28
+"""The size of a scope's cached postings: those of 100,000 messages with all the words of their windows take 100 MB."""
+
+FEW = 2_000
+"""Entries of a scope up to which all words are read at once, in 40 ms: word by word, a new question costs 3 ms."""
+
+_MOST_CHANGES = 1_024
+"""Changed entries above which postings are read again, not updated."""
+
 
 class ScopeCopy:
     """The entries of one scope by place: the order of their rows."""
+
+    _knows_all: bool  # whether a term without a cached posting is in no entry
 
     def __init__(self) -> None:
         self.lock = Lock()
         self.reset(scope_id=0)
 
-    def reset(self, *, scope_id: int) -> None:
+    def reset(self, *, scope_id: int, salt: bytes = b"") -> None:
         """Begin anew, with another scope's row."""
         self.scope_id = scope_id
+        self.tokens = Tokens(salt)
         self.version = 0
         self.rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.lengths: NDArray[np.float64] = np.zeros(0)
         self.there: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self.names: list[str] = []
+        self.count = 0
         self.vectors: VectorTable | None = None
         self.vectors_version = 0
         self._masks: OrderedDict[str, NDArray[np.bool_]] = OrderedDict()
+        self._forget_postings()
 
     @property
     def is_hollow(self) -> bool:
@@ -195,20 +249,20 @@ class ScopeCopy:
         return len(self.rows) > 2 * self.count + 1000
 
     @property
-    def count(self) -> int:
-        """The number of entries."""
-        return int(np.count_nonzero(self.there))
-
-    @property
     def size(self) -> int:
         """The approximate size in bytes."""
         vectors = 0 if self.vectors is None else len(self.rows) * self.vectors.dimension * 4
-        return max(_SMALL, len(self.rows) * (17 + len(self._masks)) + vectors)
+        return max(_SMALL, len(self.rows) * (150 + len(self._masks)) + vectors + int(self._postings.currsize))
 
-    def take(self, rows: NDArray[np.int64], lengths: NDArray[np.float64]) -> None:
-        """Add new or changed rows."""
-        if not len(rows):
-            return
+    def take(
+        self,
+        rows: NDArray[np.int64],
+        lengths: NDArray[np.float64],
+        names: Sequence[str],
+        terms: Sequence[str | None],
+    ) -> None:
+        """Add new or changed rows, with their terms as JSON if postings are to be updated."""
+        is_first = not len(self.rows)
         order = np.argsort(rows)
         rows, lengths = rows[order], lengths[order]
         new = rows > (self.rows[-1] if len(self.rows) else -1)
@@ -217,6 +271,20 @@ class ScopeCopy:
         self.rows = np.concatenate([self.rows, rows[new]])
         self.lengths = np.concatenate([self.lengths, lengths[new]])
         self.there = np.concatenate([self.there, np.ones(int(new.sum()), dtype=np.bool_)])
+        self.names += [names[at] for at in order[new].tolist()]
+        self.count += int(new.sum())
+        self._masks.clear()
+        if is_first and len(rows) and terms[0] is not None:
+            self._learn_all([json.loads(terms[i] or "{}") for i in order.tolist()])
+        elif len(self._changed) + len(rows) > _MOST_CHANGES:
+            self._forget_postings()
+        elif self._postings or self._knows_all:
+            places = self.places(rows).tolist()
+            self._changed += [(at, json.loads(terms[i] or "{}")) for at, i in zip(places, order.tolist(), strict=True)]
+        if self._postings.currsize > _POSTINGS_BYTES // 2:
+            self._knows_all = False  # from here on, a posting may be dropped
+        for posting in self._postings.values():
+            posting.saturation = None  # the mean length has changed
 
     def keep_only(self, rows: NDArray[np.int64]) -> None:
         """Remove the rows that are not among these."""
@@ -225,7 +293,52 @@ class ScopeCopy:
         for place in np.flatnonzero(self.there & ~there).tolist():
             if self.vectors is not None:
                 self.vectors.remove(place)
-        self.there = there
+        self.there, self.count = there, int(np.count_nonzero(there))
+        self._masks.clear()
+        self._forget_postings()
+
+    def lacks(self, terms: Iterable[str]) -> list[str]:
+        """Return the terms without a cached posting."""
+        return [] if self._knows_all else [term for term in terms if term not in self._postings]
+
+    def learn(self, term: str, rows: NDArray[np.int64], frequencies: NDArray[np.float64]) -> Posting:
+        """Cache a term's posting, and return it."""
+        order = np.argsort(rows, kind="stable")
+        places, there = self.found(rows[order])
+        posting = Posting(places[there], frequencies[order][there], len(self._changed))
+        with suppress(ValueError):  # too large to be cached
+            self._postings[term] = posting
+        return posting
+
+    def posting(self, term: str) -> Posting:
+        """Return a term's cached posting, with all changes."""
+        posting: Posting = self._postings.get(term) or Posting(np.zeros(0, dtype=np.intp), np.zeros(0))
+        if posting.seen < len(self._changed):
+            changed = dict(self._changed[posting.seen :])
+            kept = ~np.isin(posting.places, list(changed))
+            more = {place: float(terms[term]) for place, terms in changed.items() if term in terms}
+            places = np.concatenate([posting.places[kept], np.array(list(more), dtype=np.intp)])
+            frequencies = np.concatenate([posting.frequencies[kept], np.array(list(more.values()), dtype=np.float64)])
+            order = np.argsort(places, kind="stable")
+            posting = self._postings[term] = Posting(places[order], frequencies[order], len(self._changed))
+        return posting
+
+    def _learn_all(self, texts: Sequence[Mapping[str, float]]) -> None:
+        """Cache the postings of all terms, given those of every entry."""
+        found: dict[str, tuple[list[int], list[float]]] = {}
+        for place, frequencies in enumerate(texts):
+            for term, frequency in frequencies.items():
+                places, often = found.setdefault(term, ([], []))
+                places.append(place)
+                often.append(frequency)
+        for term, (places, often) in found.items():
+            self._postings[term] = Posting(np.array(places, dtype=np.intp), np.array(often, dtype=np.float64))
+        self._knows_all = True
+
+    def _forget_postings(self) -> None:
+        self._knows_all = False
+        self._postings: LRUCache[str, Posting] = LRUCache(_POSTINGS_BYTES, getsizeof=lambda one: one.size)
+        self._changed: list[tuple[int, dict[str, float]]] = []
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.intp]:
         """Return the places of rows that the copy holds."""
@@ -255,10 +368,6 @@ class ScopeCopy:
         if len(self._masks) > _MASKS:
             self._masks.popitem(last=False)
 
-    def forget_masks(self) -> None:
-        """Discard the filters' results after a change."""
-        self._masks.clear()
-
 
 class Copies:
     """Caches copies of the scopes searched last, up to a size in bytes."""
@@ -272,25 +381,29 @@ class Copies:
         """The maximum size of all copies in bytes."""
         return self._most_bytes
 
-    @contextmanager
-    def of(self, key: tuple[str, ...]) -> Iterator[ScopeCopy]:
-        """Yield the copy of a scope to one thread at a time."""
+    def use(self, keys: Iterable[tuple[str, ...]], work: Callable[[dict[tuple[str, ...], ScopeCopy]], T]) -> T:
+        """Call `work` with the copies of scopes, each in one thread at a time."""
         with self._lock:
-            copy = self._copies.pop(key, None) or ScopeCopy()
-            self._copies[key] = copy
-        with copy.lock:
+            copies = {key: self._copies.setdefault(key, ScopeCopy()) for key in sorted(set(keys))}
+            for key, copy in copies.items():
+                self._copies[key] = copy
+                self._copies.move_to_end(key)
+        with ExitStack() as held:
+            for copy in copies.values():  # in one order everywhere, so that no two threads wait for each other
+                held.enter_context(copy.lock)
             try:
-                yield copy
+                result = work(copies)
             except BaseException:  # an interrupt may have left a change half made
-                copy.reset(scope_id=0)
+                for copy in copies.values():
+                    copy.reset(scope_id=0)
                 raise
         with self._lock:
-            if self._copies.get(key) is copy:
-                self._sizes[key] = copy.size
+            self._sizes.update((key, copy.size) for key, copy in copies.items() if self._copies.get(key) is copy)
             total = sum(self._sizes.values())
             while total > self._most_bytes and len(self._copies) > 1:
                 oldest, _ = self._copies.popitem(last=False)
                 total -= self._sizes.pop(oldest, 0)
+        return result
 
     def clear(self) -> None:
         """Discard all copies."""
@@ -319,17 +432,27 @@ class SqliteReader:
         self._transaction = transaction
         self._sql = sqlite_index_statements()
         self._place = {"scope": held.id, "caller_id": caller_id}
-        self._tokens = Tokens(held.salt)
+        self._tokens = Tokens(held.salt)  # the copy is updated later
         self.copy = copy
         self.held = held
-        self._refresh()
 
-    def postings(self, terms: Collection[str]) -> dict[str, Posting]:
-        """Return the entries that contain each term, with one statement."""
-        tokens = json.dumps([self._tokens.of(term).hex() for term in terms])
-        ((*found,),) = self._transaction.run((self._sql.postings, {"tokens": tokens}))
-        by_place = {place: posted(plain, forms) for place, plain, forms in found}
-        return {term: self._posting(*by_place[place]) for place, term in enumerate(terms)}
+    def refresh(self, changes: str | None) -> bool:
+        """Update the copy with the changed entries; return whether the copy must be read from the beginning."""
+        copy, held = self.copy, self.held
+        is_known = copy.scope_id == held.id
+        if not is_known or copy.version > held.version or copy.is_hollow:
+            is_new = not copy.scope_id
+            copy.reset(scope_id=held.id, salt=held.salt)
+            if not is_new:
+                return True
+        if copy.version != held.version:
+            rows, lengths, names, terms = json.loads(changes or "[null, null, [], []]")
+            copy.take(_numbers(rows), _decimals(lengths), names, terms)
+            if copy.count != held.entries:
+                (((there,),),) = self._transaction.run((self._sql.rows, self._place))
+                copy.keep_only(_numbers(there))
+            copy.version = held.version
+        return False
 
     def allowed(self, filters: Filter | None, ids: Collection[str] | None) -> NDArray[np.bool_] | None:
         """Return whether each place passes; `None` if all do."""
@@ -372,38 +495,6 @@ class SqliteReader:
         for page in self._pages(0):
             there = [row for row in page if row[3] is not None]
             yield [row[1] for row in there], [row[2] for row in there], [row[3] for row in there]
-
-    def first(self, rows: Sequence[int], limit: int) -> list[int]:
-        """Return the rows whose ids come first if there are far more than wanted, else all."""
-        if len(rows) <= 2 * limit:
-            return list(rows)
-        parameters = {**self._place, "rows": json.dumps(list(rows)), "row_limit": limit}
-        ((*first,),) = self._transaction.run((self._sql.first, parameters))
-        return [row for (row,) in first]
-
-    def shown(self, rows: Sequence[int]) -> list[tuple[str, float]]:
-        """Return the ids and lengths of rows."""
-        ((*found,),) = self._transaction.run((self._sql.names, {**self._place, "rows": json.dumps(list(rows))}))
-        by_row = {row: (name, length) for row, name, length in found}
-        return [by_row[row] for row in rows]
-
-    def _posting(self, rows: NDArray[np.int64], frequencies: NDArray[np.float64]) -> Posting:
-        places, there = self.copy.found(rows)
-        return Posting(places[there], frequencies[there])
-
-    def _refresh(self) -> None:
-        copy, held = self.copy, self.held
-        if copy.scope_id != held.id or copy.is_hollow:
-            copy.reset(scope_id=held.id)
-        if copy.version == held.version:
-            return
-        ((changes,),) = self._transaction.run((self._sql.changes, {**self._place, "version": copy.version}))
-        copy.forget_masks()
-        copy.take(_numbers(changes[0]), _decimals(changes[1]))
-        if copy.count != held.entries:
-            (((rows,),),) = self._transaction.run((self._sql.rows, self._place))
-            copy.keep_only(_numbers(rows))
-        copy.version = held.version
 
     def _changed_vectors(self, version: int) -> Iterator[tuple[NDArray[np.int64], list[bytes | None]]]:
         for page in self._pages(version):

@@ -2,18 +2,24 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
-from arc_common.protocols.search_index import DOCUMENT_ID, EntryKind, IndexEntry, LexicalCandidates, Scope, chunk_prefix
+from arc_common.protocols.search_index import (
+    DOCUMENT_ID,
+    Candidates,
+    EntryKind,
+    IndexEntry,
+    IndexQuery,
+    Scope,
+    chunk_prefix,
+)
+from arc_common.settings import StorageSettings
 from arc_common.stores.codec import checked_limit
 from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Row, SqlOptions
+from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import (
     Held,
     Known,
@@ -36,6 +42,8 @@ if TYPE_CHECKING:
 
     from arc_common.stores.search_index.postgres import PostgresIndex
     from arc_common.stores.search_index.sqlite import SqliteIndex
+
+T = TypeVar("T")
 
 
 class EntriesChange:
@@ -187,7 +195,7 @@ class SqlIndexStore:
     - A change is one transaction under the lock of its scope's row: statistics stay exact, whatever the number of
       processes, and changes of different scopes don't wait for each other.
     - Lexical search is exact on both databases, and so is dense search on SQLite. On PostgreSQL, dense search
-      is exact unless several thousand vectors pass the filter (`SqlOptions.index_graph_from`).
+      is exact unless several thousand vectors pass the filter (`storage.index_graph_from`).
     - Words and metadata are stored as tokens under the scope's own salt, and removed together with the readable text.
     """
 
@@ -208,37 +216,51 @@ class SqlIndexStore:
         Raises:
             ConfigurationError: The address is not one of SQLite or PostgreSQL.
         """
-        index = cls(Database(url, auto_migrate=True, options=SqlOptions()))
+        index = cls(Database(url, StorageSettings()))
         index._owns_database = True
         return index
 
     def put(
-        self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry], *, removed: Collection[str] = ()
-    ) -> None:
+        self,
+        scope: Scope,
+        kind: EntryKind,
+        entries: Sequence[IndexEntry],
+        *,
+        removed: Collection[str] = (),
+        only_vectors: bool = False,
+    ) -> int:
         """See `IndexStore.put`."""
-        with self.beside(scope, kind, entries, removed=removed) as change:
-            self._make(change)
+        if only_vectors:
+            return self._attach(scope, kind, [entry for entry in entries if entry.vector is not None])
+        self.beside(scope, kind, entries, removed=removed, make=self._make)
+        return len({entry.id for entry in entries})
 
-    @contextmanager
     def beside(
-        self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry] = (), *, removed: Collection[str] = ()
-    ) -> Iterator[EntriesChange]:
-        """Yield a change of entries for the caller to make in a transaction; the block must end after its commit."""
+        self,
+        scope: Scope,
+        kind: EntryKind,
+        entries: Sequence[IndexEntry] = (),
+        *,
+        removed: Collection[str] = (),
+        make: Callable[[EntriesChange], T],
+    ) -> T:
+        """Call `make` with a change of entries, which it makes in a transaction of its own; return its result."""
         has_vectors = any(entry.vector is not None for entry in entries)
         if has_vectors:
             self._finder.before_vectors()
         change = EntriesChange(self._database, self._finder, scope, kind, put=entries, removed=removed)
-        yield change
+        made = make(change)
         if has_vectors and change.after is not None:
             self._finder.after_vectors(change.after)
+        return made
 
-    def attach(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> int:
-        """See `IndexStore.attach`."""
-        given = [entry for entry in entries if entry.vector is not None]
+    def _attach(self, scope: Scope, kind: EntryKind, given: Sequence[IndexEntry]) -> int:
+        """Add vectors to stored entries with the same text."""
         if not given:
             return 0
         self._finder.before_vectors()
-        with self._database.transaction() as transaction:
+
+        def work(transaction: Transaction) -> tuple[int, Held | None]:
             key = scope_key(scope, kind)
             named = {**key, "ids": self._database.many([entry.id for entry in given])}
             scopes, known_rows, text_rows = transaction.run(
@@ -247,14 +269,14 @@ class SqlIndexStore:
             held = Held(*scopes[0]) if scopes else None
             embedding = checked_vectors(held.embedding if held else None, given)
             if held is None:
-                return 0
+                return 0, None
             place = {"scope": held.id, "caller_id": scope.caller_id}
             known = {row[0]: self._finder.known(row[1:]) for row in known_rows}
             stored = {row[0]: row[1:] for row in text_rows}
             fitting = [entry for entry in given if entry.id in stored and stored[entry.id][0] == entry.text]
             latest = {one.id: replace(one, metadata=json.loads(stored[one.id][1])) for one in fitting}
             if not latest:
-                return 0
+                return 0, None
             tokens = Tokens(held.salt)
             rows = [
                 {"id": known[entry.id].id, **place, **self._finder.vector_columns(entry, tokens)}
@@ -264,12 +286,17 @@ class SqlIndexStore:
             touched = {**place, "rows": self._database.many([row["id"] for row in rows]), "new_version": held.version}
             after = changed(held, embedding=embedding, vectors=new)
             transaction.commit((self._sql.write_vector, rows), (self._sql.touch, touched), self._saving(place, after))
-        self._finder.after_vectors(after)
-        return len(fitting)
+            return len(fitting), after
 
-    def detach(self, scope: Scope, kind: EntryKind) -> int:
-        """See `IndexStore.detach`."""
-        with self._database.transaction() as transaction:
+        count, after = self._database.transact(work)
+        if after is not None:
+            self._finder.after_vectors(after)
+        return count
+
+    def _detach(self, scope: Scope, kind: EntryKind) -> int:
+        """Remove all vectors."""
+
+        def work(transaction: Transaction) -> int:
             (rows,) = transaction.run((self._sql.lock_scope, scope_key(scope, kind)))
             held = Held(*rows[0]) if rows else None
             if held is None or not held.vectors:
@@ -277,18 +304,31 @@ class SqlIndexStore:
             place = {"scope": held.id, "caller_id": scope.caller_id}
             after = changed(held, embedding=None, vectors=-held.vectors)
             transaction.commit((self._sql.drop_all_vectors, place), self._saving(place, after))
-        return held.vectors
+            return held.vectors
 
-    def remove(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> int:
+        return self._database.transact(work)
+
+    def remove(
+        self, scope: Scope, kind: EntryKind | None, ids: Collection[str] | None, *, only_vectors: bool = False
+    ) -> int:
         """See `IndexStore.remove`."""
+        if only_vectors:
+            if ids is not None or kind is None:
+                raise InvalidInputError("ids", ids, "None, and a kind, to remove only vectors")
+            return self._detach(scope, kind)
+        if ids is None:
+            return self._erase(scope, kind)
+        if kind is None:
+            raise InvalidInputError("kind", kind, "a kind, to remove entries by id")
         change = EntriesChange(self._database, self._finder, scope, kind, removed=ids)
         self._make(change)
         return change.removed
 
-    def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
-        """See `IndexStore.erase`."""
+    def _erase(self, scope: Scope, kind: EntryKind | None) -> int:
+        """Remove all entries of the scope and of every scope within it."""
         within = {**scope_key(scope, "document"), "kind": kind or ""}
-        with self._database.transaction() as transaction:
+
+        def work(transaction: Transaction) -> int:
             (rows,) = transaction.run((self._sql.lock_within, within))
             if not rows:
                 return 0
@@ -296,24 +336,25 @@ class SqlIndexStore:
             transaction.commit(
                 *((statement, these) for statement in erasing_statements(self._database.dialect, by_session=False))
             )
-        return sum(row[1] for row in rows)
+            return sum(row[1] for row in rows)
 
-    def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:
+        return self._database.transact(work)
+
+    def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str], *, vectors: bool = False) -> list[IndexEntry]:
         """See `IndexStore.fetch`."""
         names = checked_ids(ids)
         if not names:
             return []
-        rows = self._database.read((self._sql.fetch, {**scope_key(scope, kind), "ids": self._database.many(names)}))
-        found = {row[0]: shown_entry(row) for row in rows}
+        asked = {**scope_key(scope, kind), "ids": self._database.many(names)}
+        if vectors and self._finder.has_vectors():
+            rows = self._database.read((self._sql.fetch_with_vectors, asked))
+            found = {row[0]: self._with_vector(shown_entry(row[:-2]), *row[-2:]) for row in rows}
+        else:
+            found = {row[0]: shown_entry(row) for row in self._database.read((self._sql.fetch, asked))}
         return [found[name] for name in names if name in found]
 
-    def vectors(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """See `IndexStore.vectors`."""
-        names = checked_ids(ids)
-        if not names or not self._finder.has_vectors():
-            return {}
-        rows = self._database.read((self._sql.vectors, {**scope_key(scope, kind), "ids": self._database.many(names)}))
-        return {entry_id: self._finder.unpacked(stored) for entry_id, stored in rows}
+    def _with_vector(self, entry: IndexEntry, stored: bytes | None, embedder: str) -> IndexEntry:
+        return entry if stored is None else replace(entry, vector=self._finder.unpacked(stored), embedder=embedder)
 
     def scan(
         self,
@@ -338,52 +379,12 @@ class SqlIndexStore:
             for *row, vector, embedder in rows
         ]
 
-    def lexical(
-        self,
-        scope: Scope,
-        kind: EntryKind,
-        terms: Mapping[str, float],
-        *,
-        filters: Filter | None = None,
-        ids: Collection[str] | None = None,
-        limit: int,
-    ) -> LexicalCandidates:
-        """See `IndexStore.lexical`."""
-        checked_limit("limit", limit)
-        names = None if ids is None else checked_ids(ids)
-        return self._finder.lexical(scope_key(scope, kind), terms, filters=filters, ids=names, limit=limit)
-
-    def dense(
-        self,
-        scope: Scope,
-        kind: EntryKind,
-        vector: NDArray[np.float32],
-        *,
-        embedder: str,
-        filters: Filter | None = None,
-        ids: Collection[str] | None = None,
-        limit: int,
-        exact: bool = False,
-    ) -> list[tuple[str, float]]:
-        """See `IndexStore.dense`."""
-        checked_limit("limit", limit)
-        names = None if ids is None else checked_ids(ids)
-        return self._finder.dense(
-            scope_key(scope, kind), vector, embedder=embedder, filters=filters, ids=names, limit=limit, exact=exact
-        )
-
-    def count(self, scope: Scope, kind: EntryKind, *, filters: Filter | None = None) -> int:
-        """See `IndexStore.count`."""
-        key = scope_key(scope, kind)
-        if filters is not None:
-            return self._finder.count(key, filters)
-        held = self._held(key)
-        return held.entries if held else 0
-
-    def embedding(self, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:
-        """See `IndexStore.embedding`."""
-        held = self._held(scope_key(scope, kind))
-        return held.embedding if held else None
+    def candidates(self, *queries: IndexQuery) -> list[Candidates]:
+        """See `IndexStore.candidates`."""
+        for query in queries:
+            checked_limit("limit", query.limit)
+        checked = [one if one.ids is None else replace(one, ids=checked_ids(one.ids)) for one in queries]
+        return self._finder.candidates(checked) if checked else []
 
     def close(self) -> None:
         """See `IndexStore.close`; closes the database only if `open` opened it."""
@@ -394,13 +395,12 @@ class SqlIndexStore:
     def _make(self, change: EntriesChange) -> None:
         if not (reading := change.reading):
             return
-        with self._database.transaction() as transaction:
+
+        def work(transaction: Transaction) -> None:
             if calls := change.writing(transaction.run(*reading)):
                 transaction.commit(*calls)
 
-    def _held(self, key: Mapping[str, str]) -> Held | None:
-        rows = self._database.read((self._sql.scope, key))
-        return Held(*rows[0]) if rows else None
+        self._database.transact(work)
 
     def _saving(self, place: Mapping[str, Any], held: Held) -> Call:
         return self._sql.save_scope, {**place, **held.row()}

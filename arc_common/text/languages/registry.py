@@ -2,12 +2,11 @@
 
 import re
 
-from arc_common.facts import FactCategory
 from arc_common.text.languages.chinese_japanese import CHINESE_JAPANESE
 from arc_common.text.languages.english import ENGLISH
 from arc_common.text.languages.german import GERMAN
 from arc_common.text.languages.korean import KOREAN
-from arc_common.text.languages.language import Language, Pattern, signals, word_set
+from arc_common.text.languages.language import Language, Pattern, word_set
 
 LANGUAGES = (ENGLISH, GERMAN, KOREAN, CHINESE_JAPANESE)
 """The first of each script is the default if nothing distinguishes the others."""
@@ -55,69 +54,29 @@ _MARKERS_OF_OTHERS = word_set(
 )
 """Frequent words of languages in Latin letters without a file, which are treated as English."""
 
-_UNITS = (
-    r"km/h|mph|kbps|mbps|[kmgt]i?b|kwh|[kmc]?m²|m2|sqm|sq\.?\s?ft|km|cm|mm|nm|kg|mg|ml|cl|dl|lbs?|oz|ft|inch(?:es)?"
-    r"|feet|foot|yards?|miles?|met(?:er|re)s?|lit(?:er|re)s?|gallons?|grams?|kilos?|pounds?|degrees?|°[cf]?|watts?"
-    r"|volts?|amps?|hz|[kmg]hz|px|dpi|rpm|bpm|psi|pages?|people|persons?|guests?|adults?|kids|children|seats?|rooms?"
-    r"|nights?|days?|weeks?|months?|years?|hours?|hrs?|minutes?|mins?|seconds?|times|items?|pieces?|boxes|bags"
-    r"|bottles|cups|tablets|pills|users?|seats|licen[cs]es|floors?|bedrooms?|stars?|percent|[gwvlm]"
+CONCRETE = re.compile(
+    r"(?P<sure>[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,63}|(?:https?://|www\.)[^\s<>\"']{3,300}"
+    r"|[$€£¥₩₹]\s?\d|\d[\d,.]{0,15}\s?(?:[$€£¥₩₹원円元]|[천만억]\s?원)|(?=[A-Za-z-]{1,8}\d)[A-Za-z]{1,6}-?\d[\w-]{2,20}"
+    r"|(?<![\w:])\d{1,2}:[0-5]\d(?!\d)|\d{4,20}|\+?\d{2,4}[\s.-]\d{2,4}[\s.-]\d{2,4}|#\d+|\d{1,2}(?:st|nd|rd|th)\b"
+    r"|\d{1,2}\s?[ap]\.?m\b|\d{1,2}\s?[월月]\s?\d{0,2}|\d{1,2}[/.]\d{1,2}(?:[/.]\d{2,4})?)|(?P<some>\d)"
 )
+"""A value in any language: an address, a code, money, a time, a date; less sure, any other number."""
 
+NAMES = re.compile(
+    r"(?<=[\w;'\"(-] )(?!I\b|I'|OK\b)[A-ZÀ-ÖØ-Þ][\w'&-]+|(?<=, )(?!I\b|I'|OK\b)[A-ZÀ-ÖØ-Þ][\w'&-]+(?!\w|\W*$)"
+)
+"""A word with a capital inside a sentence; at its end, after a comma, it only addresses somebody."""
 
-ANCHORS = signals(
+_DATED = sorted(
     {
-        ("email", FactCategory.ENTITY, 0.95): (r"(?a)(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"),
-        ("link", FactCategory.ENTITY, 0.75): (
-            r"(?a)(?:https?://|www\.)[^\s<>\"'）」]{3,300}"
-            r"|(?<![\w@.-])(?:[a-z0-9-]{1,40}\.){1,4}[a-z]{2,12}/[\w./#?=&%-]{1,200}"
-        ),
-        ("phone", FactCategory.ENTITY, 0.9): (
-            r"(?<![\w-])(?:\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4}"
-            r"|\(?0\d{1,4}\)?[\s.-]\d{3,4}[\s.-]\d{3,4}|\d{3}[\s.-]\d{3}[\s.-]\d{4}|\d{3}-\d{4})(?![\w-])"
-        ),
-        ("number", FactCategory.NUMERIC, 0.9): (
-            r"(?<![\w@./-])(?=[\w-]{0,24}\d)(?:[A-Z]{1,6}-?\d[\w-]{1,20}|[A-Z0-9]{2,10}(?:-[A-Z0-9]{1,12}){1,5}"
-            r"|\d[\dA-Z]{0,12}[A-Z][\dA-Z-]{1,12}|[A-Z][A-Z0-9]{4,15}|[a-z]{1,3}\d{4,16}|\d{7,20}|#\d{2,15})(?![\w@])"
-        ),
-        ("amount", FactCategory.NUMERIC, 0.8): (
-            r"[$€£¥₩₹₽]\s?\d[\d,.]{0,18}\s?(?:k|m|bn|million|thousand)?|(?<![\w.,])\d[\d,.]{0,18}\s?(?:k\s)?(?:[$€£¥₩₹]"
-            r"|(?:euros?|dollars?|bucks|pounds sterling|quid|yen|won|usd|eur|gbp|krw|jpy|chf|cents|francs|rupees)\b)"
-            r"|\d[\d,.]{0,12}\s?(?:[천백십]?[만억천백]\s?){1,3}(?:\d{1,4}\s?[천백만]\s?){0,2}원?|\d[\d,.]{0,15}\s?(?:원"
-            r"|元|円|块|万|萬|美元|欧元)"
-        ),
-        ("rate", FactCategory.NUMERIC, 0.75): (
-            r"(?<![\w.,])\d{1,4}(?:[.,]\d{1,4})?\s?(?:%|％|percent\b|퍼센트|프로(?![가-힣]))"
-        ),
-        ("date", FactCategory.NUMERIC, 0.75): (
-            r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-            r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?\s(?:the\s)?\d{1,2}(?:st|nd|rd|th)?\b(?:,?\s\d{4})?"
-            r"|\b\d{1,2}(?:st|nd|rd|th)?\s(?:of\s)?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?"
-            r"|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\b(?:the\s)\d{1,2}(?:st"
-            r"|nd|rd|th)\b|\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b|\b\d{1,2}[/.]\d{1,2}[/.]\d{2,4}\b"
-            r"|\d{1,2}\s?월(?:\s?\d{1,2}\s?일)?|\d{4}\s?년|\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号號])?|\d{1,2}\s?[日号號]"
-        ),
-        ("time", FactCategory.NUMERIC, 0.7): (
-            r"(?<![\d:.])(?:[01]?\d|2[0-4])(?::[0-5]\d(?:\s?[ap]\.?m\b\.?)?|\s?[ap]\.?m\b\.?|\s?o'?clock)"
-            r"|(?<!\d)\d{1,2}\s?시(?![간작도절]\b)(?:\s?(?:\d{1,2}\s?분|반))?|(?<!\d)\d{1,2}\s?[点點時](?:半"
-            r"|\d{1,2}分?)?"
-        ),
-        ("size", FactCategory.NUMERIC, 0.75): (
-            r"(?<![\w.,])\d[\d.,]{0,8}\s?[x×*]\s?\d[\d.,]{0,8}(?:\s?[x×*]\s?\d[\d.,]{0,8})?"
-        ),
-        ("quantity", FactCategory.NUMERIC, 0.65): (
-            rf"(?<![\w.,])\d[\d,.]{{0,15}}[\s-]?(?:{_UNITS})\b"
-            r"|\d[\d,.]{0,12}\s?(?:킬로|그램|리터|미터|센티|인치|평|개|명|분|살|세|대|마리|번|잔|병|장|권|켤레|채|층"
-            r"|호|동|박|일|주|달|개월|년|시간|인분|인|사이즈|호선|학년)|\d[\d,.]{0,12}\s?(?:公里|公斤|厘米|米|分钟"
-            r"|小时|天|周|个月|岁|歳|人|位|个|間|分|名|階|層|層|次|回|本|枚|冊|匹|台)"
-        ),
-        ("figure", FactCategory.NUMERIC, 0.45): (
-            r"(?<![\w.,])\d{1,3}(?:[,.\u202f]\d{3}){1,5}(?:[.,]\d{1,2})?|(?<![\w.,])\d{1,15}(?:[.,:]\d{1,6})?"
-        ),
-        ("name", FactCategory.ENTITY, 0.4): (r"[“\"「『《‘][^“”\"」』》’\n]{2,50}[”\"」』》’]"),
-    },
-    anchor=True,
+        re.escape(word)
+        for language in LANGUAGES
+        for word in (*language.dates, *(word for word, number in language.numbers.items() if number != "1"))
+        if word != "may" and len(word) > 1 and not word.isdigit()
+    }
 )
-"""What counts as a fact in any language: addresses, codes, amounts, dates, times, sizes and quotations."""
+DATES = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(_DATED)})(?![A-Za-z])", re.IGNORECASE)
+
 
 SEEKING_LATIN = Pattern(
     # words that ask, requests, and what was forgotten: Spanish, Portuguese, French, Italian, Dutch and others

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Exchange, Message, Role, Turn, exchanges_of, turns_of
 from arc_common.tokens.selection import NO_USER, ORPHANED, UNANSWERED, Changed, Dropped
 
@@ -58,7 +58,7 @@ class BaseStrategy(ABC):
         - The result may exceed `max_tokens` if the strategy only shortens or if protected messages are too large.
         - `count` is called once for each message, and for the strategy's copies.
         """
-        check_whole_number("max_tokens", max_tokens)
+        check_whole("max_tokens", max_tokens, least=0)
         counted = CountOnce(count)
         tokens = counted.total(messages)
         if tokens <= max_tokens:
@@ -115,12 +115,6 @@ def change_until_it_fits(
             tokens += after - before
             changed.append(Changed(message, replacement, reason, before, after))
     return Compression(tuple(left), tokens, changed=tuple(changed))
-
-
-def check_whole_number(name: str, value: object, *, least: int = 0) -> None:
-    """Raise `InvalidInputError` unless `value` is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInputError(name, value, f"a whole number of at least {least}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import ARC_MARK, ContentPart, Exchange, Message, Role, exchanges_of
 from arc_common.prompts.context import render_fence
 from arc_common.tokens.compression.base import (
@@ -21,7 +21,6 @@ from arc_common.tokens.compression.base import (
     Parts,
     Place,
     change_until_it_fits,
-    check_whole_number,
     parts_of,
 )
 from arc_common.tokens.compression.truncation import MARKER, longest_head, truncated
@@ -43,7 +42,7 @@ class PruneSystem(DroppingStrategy):
     min_characters: int = 200
 
     def __post_init__(self) -> None:
-        check_whole_number("min_characters", self.min_characters)
+        check_whole("min_characters", self.min_characters, least=0)
 
     def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
         long = [
@@ -71,7 +70,7 @@ class RollingWindow(DroppingStrategy):
 
     def __post_init__(self) -> None:
         if self.max_turns is not None:
-            check_whole_number("max_turns", self.max_turns, least=1)
+            check_whole("max_turns", self.max_turns, least=1)
 
     def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
         return parts.newest_that_fit(max_tokens=max_tokens, count=count, max_turns=self.max_turns)
@@ -106,7 +105,7 @@ class ScorePruning(DroppingStrategy):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
                 raise InvalidInputError(field, value, "a finite number")
-        check_whole_number("long_characters", self.long_characters)
+        check_whole("long_characters", self.long_characters, least=0)
 
     def score(self, exchange: Exchange) -> float:
         """Return an exchange's own score."""
@@ -167,7 +166,7 @@ class DropToolResults(DroppingStrategy):
     keep_last: int = 1
 
     def __post_init__(self) -> None:
-        check_whole_number("keep_last", self.keep_last)
+        check_whole("keep_last", self.keep_last, least=0)
 
     def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
         with_tools = [place for place in parts.places if parts.at(place).messages[0].tool_calls]
@@ -194,7 +193,7 @@ class ClearToolResults(BaseStrategy):
     keep_last: int = 1
 
     def __post_init__(self) -> None:
-        check_whole_number("keep_last", self.keep_last)
+        check_whole("keep_last", self.keep_last, least=0)
 
     def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
         with_tools = [exchange for exchange in exchanges_of(messages)[0] if exchange.messages[0].tool_calls]
@@ -223,7 +222,7 @@ class Truncate(BaseStrategy):
     max_characters: int = 5_000
 
     def __post_init__(self) -> None:
-        check_whole_number("max_characters", self.max_characters, least=len(MARKER) + 1)
+        check_whole("max_characters", self.max_characters, least=len(MARKER) + 1)
 
     def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
         first = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
@@ -274,8 +273,8 @@ class Summarize(BaseStrategy):
     def __post_init__(self) -> None:
         if not callable(self.summarize):
             raise InvalidInputError("summarize", self.summarize, "a function that summarises messages")
-        check_whole_number("keep_last", self.keep_last, least=1)
-        check_whole_number("keep_tokens", self.keep_tokens)
+        check_whole("keep_last", self.keep_last, least=1)
+        check_whole("keep_tokens", self.keep_tokens, least=0)
 
     def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
         parts = parts_of(messages)

@@ -4,15 +4,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import import_module
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import ContentPart, Message
-from arc_common.tokens.compression.base import (
-    check_whole_number,
-)
+from arc_common.text.sentences import is_border
 
 MARKER = "... [truncated]"
 """The end of a truncated text."""
@@ -26,30 +22,6 @@ _UNSPACED = re.compile(
 """Scripts without spaces between words (Thai, Lao, Burmese, Khmer, Chinese, Japanese): cut after any character."""
 
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})(.*)$", re.MULTILINE)
-
-_LONGEST_CLUSTER = 64
-"""Characters searched for the beginning of a cluster; only runs of flags and of accents are longer."""
-
-
-@cache
-def _clusters() -> Any:
-    """Return the pattern of a grapheme cluster; `regex` comes with tiktoken and has no types."""
-    return import_module("regex").compile(r"\X")
-
-
-def is_border(text: str, position: int) -> bool:
-    """Return whether a text may be cut before `position`: between two grapheme clusters (Unicode, UAX #29)."""
-    if position <= 0 or position >= len(text):
-        return True
-    before, after = text[position - 1], text[position]
-    if before < "\x7f" and after < "\x7f":
-        return not (before == "\r" and after == "\n")
-    if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
-        return False
-    start = position - 1
-    while start and text[start] >= "\x7f" and position - start < _LONGEST_CLUSTER:
-        start -= 1
-    return any(found.end() == position for found in _clusters().finditer(text, start, position + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +135,7 @@ def truncated(
         raise InvalidInputError("max_tokens", None, "a limit: max_tokens, max_characters or both")
     for name, limit in (("max_characters", max_characters), ("max_tokens", max_tokens)):
         if limit is not None:
-            check_whole_number(name, limit)
+            check_whole(name, limit, least=0)
     text = _CuttableMessage(message)
     most = text.length if max_characters is None else max_characters
     whole: Message | None = message if text.length <= most else text.head(most)

@@ -3,12 +3,11 @@
 import base64
 
 from hypothesis import given
-from hypothesis import strategies as st
-from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
+from llama_index.core.base.llms.types import ToolCallBlock
 
 import langchain_arc.messages as langchain
 import llamaindex_arc.messages as llamaindex
-from arc_common.messages import ContentPart, Message, Role, ToolCall, same_content
+from arc_common.messages import Message, Role, ToolCall, same_content
 from tests.support import langchain_strategies, llamaindex_strategies
 
 
@@ -86,18 +85,3 @@ def test_plain_llamaindex_messages_come_back(message):
         assert [block for block in llamaindex.from_arc(back).blocks if isinstance(block, ToolCallBlock)] == [
             block for block in message.blocks if isinstance(block, ToolCallBlock)
         ]
-
-
-@given(st.sampled_from([None, ""]), st.sampled_from(list(Role)))
-def test_none_and_empty_stay_apart_within_llamaindex(content, role):
-    """A message that never left LlamaIndex keeps the difference between nothing and an empty text."""
-    start = llamaindex.to_arc(ChatMessage(role=role.value, content=content))
-    assert start.content == content
-    assert llamaindex.from_arc(start).content == content
-
-
-def test_signatures_survive_both_ways():
-    """A reasoning signature, which providers check, is found by either framework's integration."""
-    start = Message(Role.ASSISTANT, (ContentPart("thinking", text="hm", extra={"signature": "s1"}),))
-    for way in (through_llamaindex, through_langchain):
-        assert way(start).content == start.content

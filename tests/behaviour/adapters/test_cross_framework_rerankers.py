@@ -1,6 +1,5 @@
 """A reranker of one framework ranks in the other, and in arc; a cross-encoder is loaded from disk."""
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +8,7 @@ from typing import Any
 import pytest
 from flashrank import Config
 from langchain_classic.retrievers import ContextualCompressionRetriever
-from langchain_classic.retrievers.document_compressors import (
-    CrossEncoderReranker,
-    DocumentCompressorPipeline,
-)
+from langchain_classic.retrievers.document_compressors import CrossEncoderReranker, DocumentCompressorPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -20,9 +16,8 @@ from llama_index.postprocessor.flashrank_rerank import FlashRankRerank
 
 import langchain_arc
 import llamaindex_arc
-from arc_common import ContextEngine, Document, ScoredDocument
+from arc_common import Document, ScoredDocument
 from arc_common.protocols import Reranker
-from arc_common.rerankers import DiversityReranker, RerankerChain
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
 from langchain_arc import ArcDocumentCompressor, LangChainReranker
@@ -77,46 +72,12 @@ def ids_of(ranked: Sequence[ScoredDocument]) -> list[str | None]:
 # --- the cross-encoder ----------------------------------------------------------------------------------------------
 
 
-def test_a_cross_encoder_from_disk_is_a_reranker(folder: Path) -> None:
-    """Order and scores are the saved model's; the score a document came with is kept."""
-    ranked = LangChainReranker(OnnxCrossEncoder(folder)).rerank(QUESTION, candidates())
-    assert ids_of(ranked) == RANKED
-    scores = OnnxCrossEncoder(folder).score([(QUESTION, found.document.text) for found in ranked])
-    assert [found.score for found in ranked] == pytest.approx(scores, abs=1e-6)
-    assert ranked[0].score_parts == {"cross_encoder": ranked[0].score, "retrieval": pytest.approx(0.8)}
-
-
-def test_another_model_in_the_folder_is_another_order(folder: Path, tmp_path: Path) -> None:
-    """What is on disk decides: a model that knows one word only ranks by that."""
-    save_cross_encoder(tmp_path / "other", ["parcel"])
-    ranked = LangChainReranker(OnnxCrossEncoder(tmp_path / "other"), min_score=0.51).rerank(QUESTION, candidates())
-    assert ids_of(ranked) == ["fees", "busan", "seoul"]
-    assert json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"].keys() > {"busan", "take"}
-
-
 def test_both_frameworks_load_the_same_model(folder: Path, flashrank: FlashRankRerank) -> None:
     """One file, two loaders, the same order and the same scores."""
     by_langchain = LangChainReranker(OnnxCrossEncoder(folder)).rerank(QUESTION, candidates())
     by_llamaindex = LlamaIndexReranker(flashrank).rerank(QUESTION, candidates())
     assert ids_of(by_llamaindex) == ids_of(by_langchain) == RANKED
     assert [found.score for found in by_llamaindex] == pytest.approx([found.score for found in by_langchain], abs=1e-6)
-
-
-def test_nothing_relevant_by_a_cross_encoder(folder: Path) -> None:
-    """A threshold on the model's own scale may leave nothing."""
-    reranker = LangChainReranker(OnnxCrossEncoder(folder), min_score=0.9)
-    assert reranker.rerank("penguins", candidates()) == []
-
-
-def test_in_a_pipeline_of_the_engine(folder: Path) -> None:
-    """It ranks what `engine.rag` retrieves, alone and at the head of a chain."""
-    model = LangChainReranker(OnnxCrossEncoder(folder))
-    with ContextEngine.open() as engine:
-        engine.documents.add([Document(f"{text} (parcel)", name) for name, text in TEXTS.items()])
-        for reranker in (model, RerankerChain([model, DiversityReranker(trade_off=0.9)])):
-            context = engine.rag(reranker=reranker).retrieve(QUESTION)
-            assert context.context.startswith(TEXTS["busan"])
-            assert not context.notes
 
 
 # --- LangChain's in LlamaIndex --------------------------------------------------------------------------------------

@@ -1,16 +1,20 @@
 """A framework's models serve arc's engine, and arc's serve the framework."""
 
+import asyncio
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 
@@ -18,6 +22,7 @@ import langchain_arc
 import llamaindex_arc
 from arc_common import ConfigurationError, ContextEngine, HeuristicTokenCounter, InvalidInputError, Message, Role
 from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
+from arc_common.testing import CountingObserver
 from langchain_arc import ArcChatModel, LangChainChatModel, LangChainEmbedder
 from llamaindex_arc import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder
 
@@ -44,7 +49,10 @@ class AskedInLangChain(DeterministicFakeEmbedding):
 
 
 class AskedInLlamaIndex(MockEmbedding):
-    """A model that embeds questions in its own way."""
+    """A model that embeds questions in its own way, and each text in another place."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return [float(ord(text[:1] or "a")), 1.0, 0.0]
 
     def _get_query_embedding(self, query: str) -> list[float]:
         return [1.0, 0.0, 0.0]
@@ -61,6 +69,28 @@ def _llamaindex_llm(answer: Callable[[], str]) -> Any:
     )
 
 
+class CallsTools(GenericFakeChatModel):
+    """A model that calls the tool it is given, which `with_structured_output` reads; none with its text."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self.bind(**kwargs)
+
+
+def _langchain_structured(fields: dict[str, Any] | None, text: str) -> Any:
+    calls = [] if fields is None else [{"name": "MemoriesAnswer", "args": fields, "id": "c1", "type": "tool_call"}]
+    return CallsTools(messages=cycle([AIMessage("", tool_calls=calls), AIMessage(text)])).with_config(tags=["mine"])
+
+
+def _llamaindex_structured(fields: dict[str, Any] | None, text: str) -> Any:
+    def answer(_: Any, tools: Any = (), **__: Any) -> ChatMessage:
+        if not tools or fields is None:
+            return ChatMessage(role=MessageRole.ASSISTANT, content=text)
+        called = ToolCallBlock(tool_call_id="c1", tool_name=tools[0].metadata.name, tool_kwargs=fields)
+        return ChatMessage(role=MessageRole.ASSISTANT, blocks=[called])
+
+    return MockFunctionCallingLLM(response_generator=answer, is_chat_model=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Framework:
     """A framework's models, and arc's classes around them."""
@@ -71,6 +101,7 @@ class Framework:
     chat_model: Callable[..., Any]
     embedder: Callable[..., Any]
     embeddings_argument: str
+    structured: Callable[[dict[str, Any] | None, str], Any]
     streamed: Callable[[Says], Iterator[str]]
     arc_model: Callable[..., Any]
 
@@ -83,6 +114,7 @@ FRAMEWORKS = {
         LangChainChatModel,
         LangChainEmbedder,
         "embeddings",
+        _langchain_structured,
         lambda model: (str(chunk.text) for chunk in ArcChatModel(chat_model=model).stream("x?")),
         lambda model: ArcChatModel(chat_model=model),
     ),
@@ -93,6 +125,7 @@ FRAMEWORKS = {
         LlamaIndexChatModel,
         LlamaIndexEmbedder,
         "embed_model",
+        _llamaindex_structured,
         lambda model: (piece.delta or "" for piece in ArcLLM(model).stream_complete("x?")),
         ArcLLM,
     ),
@@ -125,6 +158,7 @@ def test_texts_are_embedded_in_order_and_questions_in_their_own_way(framework: F
     assert [len(vector) for vector in vectors] == [3, 3]
     assert {type(number) for vector in vectors for number in vector} == {float}
     assert vectors == [embedder.embed([text])[0] for text in "ab"]
+    assert vectors[0] != vectors[1]
     assert embedder.embed([]) == []
     assert embedder.embed_query("a") == [1.0, 0.0, 0.0]
     assert embedder.name == "mine"
@@ -162,6 +196,29 @@ def test_open_engine_takes_models_of_both_kinds(framework: Framework, kind: str)
         assert ("vector" in found.score_parts) is (kind != "none")
         engine.memories(user_id="ann").extract("I live in Busan: the User lives in Busan.")
     assert bool(model.asked) is (kind != "none")
+
+
+@frameworks
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_structured_answers_pass_the_checks_of_text(framework: Framework, *, is_async: bool) -> None:
+    """What nobody said is refused, and a model that gives no structured answer is asked for text."""
+    said = {"type": "fact", "content": "The user lives in Busan {now}.", "importance": 0.9}
+    invented = {"type": "fact", "content": "The user owns 7 cats in Paris.", "importance": 0.9}
+    for fields, text in (
+        ({"memories": [said, invented]}, "no text is asked for"),
+        (None, json.dumps([said, invented])),
+        ({"memories": "nonsense"}, json.dumps([said, invented])),
+    ):
+        observer = CountingObserver()
+        with framework.open_engine(llm=framework.structured(fields, text), observer=observer) as engine:
+            memories = engine.memories(user_id="ann")
+            if is_async:
+                asyncio.run(memories.aextract("I live in Busan {now}, {context_str}."))
+            else:
+                memories.extract("I live in Busan {now}, {context_str}.")
+            assert [memory.text for memory in memories.list()] == [said["content"]]
+        assert observer.counts["memory.extraction.ungrounded"] == 1
+        assert observer.counts["memory.model.unstructured"] == (text[0] == "[")
 
 
 @frameworks

@@ -136,16 +136,6 @@ def test_documents_given_take_the_place_of_those_found(engine):
     assert shown(session.context("warranty?", documents=[])) == []
 
 
-def test_each_scope_sees_its_own(engine):
-    """A caller's documents are for all of its users, a user's for that user, and no other caller's."""
-    engine.documents_of("one").add(Document("caller's warranty", id="c"))
-    engine.documents_of("one", user_id="ann").add(Document("ann's warranty", id="a"))
-    assert set(shown(engine.session("s", caller_id="one", user_id="ann").context("warranty"))) == {"a", "c"}
-    assert shown(engine.session("t", caller_id="one", user_id="eve").context("warranty")) == ["c"]
-    assert shown(engine.session("u", caller_id="two", user_id="ann").context("warranty")) == []
-    assert engine.documents.of(caller_id="one").count() == 1
-
-
 def test_the_documents_of_two_scopes_are_told_apart(engine):
     engine.documents_of("one").add(Document("The warranty lasts three years.", id="1"))
     engine.documents_of("one", user_id="ann").add(Document("Ann's own warranty ended in May.", id="1"))

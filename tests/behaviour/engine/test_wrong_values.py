@@ -155,6 +155,9 @@ WRONG = {
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
+STORED = "stored"
+"""Stands for the id of the memory that the engine holds."""
+
 SESSION: dict[str, dict[str, Any]] = {
     "add_artifact": {"content": "It rains.", "source": "weather", "kind": "tools", "metadata": {}},
     "append": {"messages": [Message("user", "more")]},
@@ -170,16 +173,19 @@ SESSION: dict[str, dict[str, Any]] = {
     },
     "delete": {},
     "exists": {},
-    "facts": {"include_superseded": False, "include_ungrounded": False},
+    "facts": {"include_superseded": False, "include_ungrounded": False, "include_excerpts": False, "as_of": DAY},
     "find": {"message_ids": ["m1"]},
     "messages": {"limit": 1, "before": "m1"},
-    "recall": {"query": "cat", "top_k": 1},
+    "pin": {"text": "Never call before noon."},
+    "pins": {"suggested": False},
+    "recall": {"query": "cat", "top_k": 1, "scope": "session"},
     "remember": {},
     "remove": {"message_ids": ["m1"]},
     "save_turn": {"user": "hi", "assistant": "hello", "success": True},
     "stream_turn": {"user": "hi"},
     "summarize": {},
     "summary": {},
+    "unpin": {"pin_id": "x"},
     "window": {
         "max_tokens": 100,
         "max_turns": 1,
@@ -211,16 +217,33 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "metadata": {},
         "sources": [("s", "m1")],
         "status": "ACTIVE",
+        "tags": ["drinks"],
         "valid_from": DAY,
+        "valid_until": None,
     },
-    "context": {"query": "tea", "limit": 1},
+    "context": {"query": "tea", "limit": 1, "tags": ["drinks"], "as_of": DAY},
     "count": {},
     "delete": {"memory_id": "x"},
+    "edit": {
+        "memory_id": STORED,
+        "text": "Ann has two cats.",
+        "type": "fact",
+        "importance": 0.5,
+        "tags": ["pets"],
+        "metadata": {},
+        "valid_from": DAY,
+        "valid_until": None,
+        "revision": None,
+    },
     "extract": {"user_message": "I like tea.", "assistant_message": "Good.", "mode": "chat", "session_id": "s"},
     "get": {"memory_id": "x"},
+    "history": {"memory_id": STORED},
     "list": {"status": "ACTIVE", "type": "fact", "limit": 1, "include_superseded": False},
-    "search": {"query": "tea", "limit": 1},
-    "set_status": {"memory_id": "x", "status": "ACTIVE"},
+    "pin": {"memory_id": STORED},
+    "rollback": {"memory_id": STORED, "revision": 1},
+    "search": {"query": "tea", "limit": 1, "tags": ["drinks"], "as_of": DAY},
+    "set_status": {"memory_id": STORED, "status": "ACTIVE"},
+    "unpin": {"memory_id": STORED},
 }
 ENGINE: dict[str, dict[str, Any]] = {
     "close": {},
@@ -256,6 +279,7 @@ def methods(face: object) -> set[str]:
 def held(engine: ContextEngine) -> tuple[Any, ...]:
     return (
         engine.session("s").messages(),
+        engine.session("s").pins(),
         engine.documents.count(),
         engine.memories().list(status=None, include_superseded=True),
         len(engine.admin.sessions().conversations),
@@ -283,12 +307,14 @@ def test_every_public_method_is_tried(engine: ContextEngine, face: str) -> None:
 @pytest.mark.parametrize(("face", "name"), [(face, name) for face, (_, calls) in FACES.items() for name in calls])
 def test_a_wrong_argument_is_taken_or_refused_by_an_error_of_arc(engine: ContextEngine, face: str, name: str) -> None:
     make, calls = FACES[face]
+    stored = engine.memories().list()[0].id
+    usual = {argument: stored if value is STORED else value for argument, value in calls[name].items()}
     bare = []
-    for argument in calls[name]:
+    for argument in usual:
         for label, value in WRONG.items():
             before = held(engine)
             try:
-                made = getattr(make(engine), name)(**{**calls[name], argument: value})
+                made = getattr(make(engine), name)(**{**usual, argument: value})
                 if isinstance(made, ContextEngine):
                     made.close()
             except ArcError:

@@ -345,14 +345,3 @@ async def test_a_failed_write_is_reported_and_the_reply_stands(tmp_path: Any, wa
         await run(way, langchains(echo_model() | RunnableLambda(closing), engine), "hello")
     assert observer.counts["save.errors"] == 1
     assert [[message.text for message in turn] for turn in failures] == [["hello", "echo of hello"]]
-
-
-async def test_a_failed_model_saves_nothing(engine: ContextEngine) -> None:
-    """A run that raises leaves no half turn behind."""
-
-    def failing(_: Any) -> Any:
-        raise RuntimeError("no answer")
-
-    with pytest.raises(RuntimeError, match="no answer"):
-        await run("ainvoke", langchains(RunnableLambda(failing), engine), "hello")
-    assert not engine.session("s").exists()

@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    RemoveMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 
@@ -137,25 +130,6 @@ def test_calls_at_the_end_are_still_to_be_answered() -> None:
     """An agent that stops before its tools."""
     messages = [HumanMessage("go"), AIMessage("", tool_calls=[call("look", "c1", q=1)])]
     assert fit_messages(messages, max_tokens=100) == messages
-
-
-def test_results_of_a_turn_too_large_are_cleared() -> None:
-    """The question and the newest step stay; the original is not changed."""
-    steps = [
-        it
-        for n in range(9)
-        for it in (
-            AIMessage("", tool_calls=[call("look", f"c{n}", q=n)]),
-            ToolMessage("x" * 90, tool_call_id=f"c{n}", artifact={"raw": object()}),
-        )
-    ]
-    messages = [HumanMessage("go"), *steps]
-    fitted = fit_messages(messages, max_tokens=300, token_counter=letters)
-    assert fitted[0] is messages[0]
-    assert fitted[-1] is messages[-1]
-    results = [message for message in fitted if isinstance(message, ToolMessage)]
-    assert any("cleared" in message.text for message in results[:-1])
-    assert all(message.text == "x" * 90 for message in messages if isinstance(message, ToolMessage))
 
 
 def test_what_no_store_could_hold_is_sent_all_the_same() -> None:

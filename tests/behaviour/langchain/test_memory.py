@@ -1,6 +1,5 @@
 """`ArcChatMessageHistory` used directly: its six methods, its view, what it stores and what it refuses."""
 
-import inspect
 import sqlite3
 import threading
 from itertools import count
@@ -11,7 +10,6 @@ import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -20,7 +18,6 @@ from langchain_core.messages import (
     HumanMessageChunk,
     RemoveMessage,
     SystemMessage,
-    ToolMessage,
 )
 
 from arc_common import (
@@ -144,32 +141,15 @@ def _turns(number: int) -> list[BaseMessage]:
     ]
 
 
-def test_the_settings_limit_the_view(engine: ContextEngine) -> None:
-    """Ten turns by default, without a summary; the originals all stay."""
-    ArcChatMessageHistory("s", engine=engine).add_messages(_turns(30))
-    assert again(engine, include_summary=False)[0].text == "question 20"
-    assert len(engine.session("s").messages()) == 60
-
-
 @pytest.mark.parametrize(
-    ("limit", "length"), [({"max_turns": 3}, 6), ({"max_messages": 5}, 4), ({"max_tokens": 70}, 4)], ids=str
+    ("limit", "length"), [({}, 20), ({"max_turns": 3}, 6), ({"max_messages": 5}, 4), ({"max_tokens": 70}, 4)], ids=str
 )
 def test_own_limits(engine: ContextEngine, limit: dict[str, int], length: int) -> None:
-    """Whole turns within whatever limit is given."""
+    """Whole turns within whatever limit is given, or within the settings' ten turns."""
     ArcChatMessageHistory("s", engine=engine).add_messages(_turns(30))
     view = again(engine, **limit, include_summary=False)
     assert len(view) == length
     assert isinstance(view[0], HumanMessage)
-
-
-def test_no_call_without_its_result(engine: ContextEngine) -> None:
-    """A call that is not answered yet is not shown, and is shown with its result once that is there."""
-    history = ArcChatMessageHistory("s", engine=engine)
-    call = AIMessage("", tool_calls=[{"name": "look_up", "args": {}, "id": "c1"}])
-    history.add_messages([HumanMessage("what is x?"), call])
-    assert [message.type for message in history.messages] == ["human"]
-    history.add_messages([ToolMessage("42", tool_call_id="c1"), AIMessage("It is 42.")])
-    assert [message.type for message in history.messages] == ["human", "ai", "tool", "ai"]
 
 
 def test_chunks_become_whole_messages(engine: ContextEngine) -> None:
@@ -315,17 +295,6 @@ async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
             await history.aadd_messages([HumanMessage("hello"), AIMessage("hi", id="a1")])
             assert len(await history.aget_messages()) == 2
             await history.aclear()
-
-
-def test_every_method_has_its_async_form() -> None:
-    """Same parameters, and both are the history's own: the base class would run its methods on another pool."""
-    for name, twin in (("add_messages", "aadd_messages"), ("clear", "aclear")):
-        one, other = getattr(ArcChatMessageHistory, name), getattr(ArcChatMessageHistory, twin)
-        assert inspect.signature(one) == inspect.signature(other)
-        assert inspect.iscoroutinefunction(other)
-    for name in ("messages", "aget_messages", "add_messages", "aadd_messages", "clear", "aclear"):
-        assert name in vars(ArcChatMessageHistory)
-    assert issubclass(ArcChatMessageHistory, BaseChatMessageHistory)
 
 
 def test_reported_usage_teaches_the_counter() -> None:

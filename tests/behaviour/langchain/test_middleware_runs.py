@@ -122,9 +122,10 @@ NESTED = {
 }
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize(
+    ("saver", "way"), [(InMemorySaver, "invoke"), (lambda: None, "ainvoke")], ids=["checkpointer", "no checkpointer"]
+)
 @pytest.mark.parametrize("kind", NESTED)
-@pytest.mark.parametrize("saver", [InMemorySaver, lambda: None], ids=["checkpointer", "no checkpointer"])
 async def test_an_agent_that_is_a_tool(engine: ContextEngine, kind: str, saver: Any, way: str) -> None:
     """It runs under its parent's thread id, and writes where it is told, or nowhere."""
     session_id, stored = NESTED[kind]

@@ -15,7 +15,7 @@ from langchain_core.stores import InMemoryByteStore
 from langgraph.graph import START, MessagesState, StateGraph
 
 from arc_common import Message, ToolCall
-from arc_common.protocols import ChatModel, Embedder
+from arc_common.protocols import ChatModel
 from langchain_arc import ArcChatModel, LangChainChatModel, LangChainEmbedder
 from tests.support.langchain_helpers import Echo
 
@@ -78,20 +78,6 @@ def test_what_arc_asks_stays_out_of_the_users_stream() -> None:
     graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile()
     streamed = graph.stream({"messages": [HumanMessage("hello")]}, stream_mode="messages")
     assert "".join(chunk.text for chunk, _ in streamed) == "an answer"
-
-
-def test_embeddings() -> None:
-    """One list of floats for each text, in their order, under a name that says which model it is."""
-    embeddings = DeterministicFakeEmbedding(size=4)
-    embedder = LangChainEmbedder(embeddings)
-    assert isinstance(embedder, Embedder)
-    vectors = embedder.embed(("a", "b"))
-    assert vectors == [list(map(float, vector)) for vector in embeddings.embed_documents(["a", "b"])]
-    assert {type(number) for vector in vectors for number in vector} == {float}
-    assert embedder.embed([]) == []
-    assert embedder.embed_query("a") == embeddings.embed_query("a")
-    assert embedder.name == "DeterministicFakeEmbedding"
-    assert LangChainEmbedder(embeddings, name="mine").name == "mine"
 
 
 @pytest.mark.parametrize("field", ["model", "model_name", "model_id"])

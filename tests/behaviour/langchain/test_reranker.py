@@ -88,17 +88,11 @@ def test_copies_of_what_was_given_come_out(
     left = [(one.id, one.page_content, one.metadata["tags"]) for one in documents]
     for one in compressed:
         left.remove((one.id, one.page_content, one.metadata["tags"]))
+        one.metadata["tags"].append("of a later step")
+    assert repr(documents) == repr(before)
     assert len(compressed) <= (top_n or 5)
     if max_tokens is not None:
         assert HeuristicTokenCounter().count("\n\n".join(one.page_content for one in compressed)) <= max_tokens
-
-
-def test_copies_share_nothing_with_what_was_given() -> None:
-    """Whatever a later step of a pipeline does to them."""
-    given_ = Document("the wind", metadata={"tags": ["sea"]})
-    (made,) = ArcDocumentCompressor(top_n=1).compress_documents([given_], "wind")
-    made.metadata["tags"].append("air")
-    assert given_.metadata == {"tags": ["sea"]}
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])

@@ -163,11 +163,6 @@ def test_scores_are_in_the_metadata_as_copies() -> None:
     assert again[0].metadata["lang"] == "en"
 
 
-def test_no_score_is_no_key() -> None:
-    """Rather than a `None` that somebody compares."""
-    assert all("relevance_score" not in found.metadata for found in ArcRetriever(Listed()).invoke("q"))
-
-
 def test_few_are_chosen_among_more_by_a_pipelines_reranker() -> None:
     """`k` cuts what a pipeline shows, and not what its reranker looks at."""
     listed = Listed()

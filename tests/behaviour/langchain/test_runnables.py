@@ -12,14 +12,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnablePassthrough
 
-from arc_common import (
-    BudgetExceededError,
-    ContextEngine,
-    InvalidInputError,
-    Message,
-    StoreError,
-    TokenBudget,
-)
+from arc_common import BudgetExceededError, ContextEngine, InvalidInputError, Message, StoreError, TokenBudget
 from arc_common.testing import CountingObserver
 from langchain_arc import ArcContext, open_engine, with_arc_memory
 from tests.support.databases import unreadable, unwritable
@@ -28,14 +21,13 @@ from tests.support.langchain_helpers import WAYS, echo_model, run, said
 PROMPT = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{question}")])
 KEYS = {"input_messages_key": "question", "history_messages_key": "history"}
 CONFIG: Any = {"configurable": {"session_id": "s"}}
-OTHERS = ["invoke", "ainvoke", "stream", "astream", "batch", "abatch"]
 
 
 def failing(value: Any) -> Any:
     raise OSError("overloaded")
 
 
-@pytest.mark.parametrize("way", OTHERS)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("policy", ["keep_user", "drop_turn"])
 async def test_a_chain_that_fails(engine: ContextEngine, policy: Any, way: str) -> None:
     """The error is raised; the user's message stays, or leaves again; earlier turns are untouched."""
@@ -288,7 +280,7 @@ async def test_memory_for_a_prompt(remembering: ContextEngine) -> None:
             await run(way, chain, question)
             assert seen[0].startswith("<arc:memory>"), (way, kind)
             assert "Rex2 and weighs 5 kg" in seen[0], (way, kind)
-            assert "Summary:" in seen[0], (way, kind)
+            assert "Facts:" in seen[0], (way, kind)
     assert len(said(remembering)) == 80
 
 

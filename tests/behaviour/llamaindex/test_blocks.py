@@ -16,18 +16,10 @@ from llama_index.core.memory import InsertMethod, Memory
 from llama_index.core.utils import get_tokenizer
 
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError
-from llamaindex_arc import ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock, open_engine
+from arc_common.exceptions import InvalidInputError
+from llamaindex_arc import ArcFactsBlock, ArcRecallBlock, ArcSummaryBlock, open_engine
 from tests.support.databases import sqlite_url
-from tests.support.llamaindex_helpers import (
-    NO_SUMMARIES,
-    assistant,
-    break_writes,
-    mend_writes,
-    said,
-    settle,
-    user,
-)
+from tests.support.llamaindex_helpers import NO_SUMMARIES, assistant, break_writes, mend_writes, said, settle, user
 
 BLOCKS = [ArcFactsBlock, ArcSummaryBlock]
 
@@ -73,15 +65,9 @@ def leading(memory: Memory) -> str:
     return asyncio.run(memory.aget())[0].content or ""
 
 
-@pytest.mark.parametrize("block", [*BLOCKS, ArcLongTermBlock, ArcRecallBlock])
-def test_class(block: type) -> None:
-    """What LlamaIndex's tools look for."""
-    assert "BaseMemoryBlock" in [base.__name__ for base in block.__mro__]
-    assert block.class_name() == block.__name__  # type: ignore[attr-defined]  # pydantic's classes have it
-
-
-@pytest.mark.parametrize("through_async", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("insert_method", list(InsertMethod))
+@pytest.mark.parametrize(
+    ("insert_method", "through_async"), [(InsertMethod.SYSTEM, False), (InsertMethod.USER, True)], ids=["sync", "async"]
+)
 def test_what_memory_lets_go_is_in_its_blocks(
     engine: ContextEngine, insert_method: InsertMethod, through_async: bool, memory_of: MakeMemory
 ) -> None:
@@ -115,31 +101,14 @@ def test_nothing_is_shown_before_anything_is_put(engine: ContextEngine, block: A
 
 
 def test_facts_are_there_at_once(engine: ContextEngine) -> None:
-    """Also those of messages that no summary stands for yet."""
+    """Also those of messages that no summary stands for yet; the summary says only what they don't."""
     facts, narrative = ArcFactsBlock(engine), ArcSummaryBlock(engine)
     asyncio.run(facts.aput(told(2), session_id="s"))
     assert engine.session("s").summary() is None
-    assert "A-1001" in asyncio.run(facts.aget(session_id="s"))
-    assert "A-1001" in asyncio.run(narrative.aget(session_id="s"))
-
-
-def test_every_fact_is_there_once(engine: ContextEngine) -> None:
-    """Summarised or not, each parcel stands on one line of the user's; none contradicts another."""
-    facts = ArcFactsBlock(engine)
-    parcels = [
-        text
-        for n in range(14)
-        for text in (user(f"Parcel A-{1000 + n} must not be sent to Berlin."), assistant("Noted."))
-    ]
-    asyncio.run(facts.aput(parcels, session_id="s"))
-    settle(engine)
-    summary = engine.session("s").summary()
-    assert summary is not None
-    assert summary.pending
-    assert summary.summarized_up_to + summary.pending == 28
-    lines = asyncio.run(facts.aget(session_id="s")).split("\n")
-    for n in range(14):
-        assert sum(f"Parcel A-{1000 + n} must not" in line for line in lines) == 1
+    assert ", user: My order number is A-1001" in asyncio.run(facts.aget(session_id="s"))
+    summary = asyncio.run(narrative.aget(session_id="s"))
+    assert ", assistant: Order A-1000 goes to Lisbon" in summary
+    assert "My order number" not in summary
 
 
 def test_two_sessions_through_one_block_never_mix(engine: ContextEngine, memory_of: MakeMemory) -> None:
@@ -157,15 +126,6 @@ def test_two_sessions_through_one_block_never_mix(engine: ContextEngine, memory_
     assert "OTHER-1000" in leading(other)
     assert "ONE" not in leading(other)
     assert not any("OTHER" in text for text in stored(engine, "one"))
-
-
-def test_callers_and_users_see_their_own(engine: ContextEngine) -> None:
-    """Another user's session of the same id is not found; another caller's is another one."""
-    asyncio.run(ArcFactsBlock(engine, user_id="u").aput(told(3), session_id="s"))
-    assert "A-1000" in asyncio.run(ArcFactsBlock(engine, user_id="u").aget(session_id="s"))
-    assert asyncio.run(ArcFactsBlock(engine, caller_id="b").aget(session_id="s")) == ""
-    with pytest.raises(SessionNotFoundError):
-        asyncio.run(ArcFactsBlock(engine, user_id="v").aget(session_id="s"))
 
 
 def test_a_restart_finds_it_again(tmp_path: Path, memory_of: MakeMemory) -> None:
@@ -324,22 +284,22 @@ def test_without_summaries_the_blocks_are_empty(memory_of: MakeMemory) -> None:
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("tokens", [1, 20, 60])
-def test_it_gives_up_its_oldest_lines_first(engine: ContextEngine, block: Any, tokens: int) -> None:
+def test_it_gives_up_its_oldest_lines_first(engine: ContextEngine, block: Any) -> None:
     """So much as is asked for, and never half a frame."""
     made = block(engine)
     asyncio.run(made.aput(told(30), session_id="s"))
     settle(engine)
     content = asyncio.run(made.aget(session_id="s"))
-    count = engine.token_counter.count
-    shorter = asyncio.run(made.atruncate(content, tokens))
-    if shorter is None:
-        assert content.count("\n") < 8
-        return
-    assert count(content) - count(shorter) >= tokens - 1
-    lines, fewer = content.split("\n"), shorter.split("\n")
-    assert fewer[:4] == lines[:4]
-    assert fewer[4:] == lines[-len(fewer[4:]) :]
+    count, lines = engine.token_counter.count, content.split("\n")
+    for tokens in (1, 20, 60):
+        shorter = asyncio.run(made.atruncate(content, tokens))
+        if shorter is None:
+            assert len(lines) < 9
+            continue
+        assert count(content) - count(shorter) >= tokens - 1
+        fewer = shorter.split("\n")
+        assert fewer[:4] == lines[:4]
+        assert fewer[4:] == lines[-len(fewer[4:]) :]
 
 
 @pytest.mark.parametrize("content", ["", []])

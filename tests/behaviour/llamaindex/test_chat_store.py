@@ -58,6 +58,7 @@ keys = st.sampled_from(["one", "two"])
             st.tuples(st.just("add_message"), keys, strategies.messages),
             st.tuples(st.just("set_messages"), keys, st.lists(strategies.messages, max_size=3)),
             st.tuples(st.just("delete_message"), keys, st.integers(0, 4)),
+            st.tuples(st.just("delete_last_message"), keys),
             st.tuples(st.just("delete_messages"), keys),
             st.tuples(st.just("get_messages"), keys),
             st.tuples(st.just("get_keys")),
@@ -87,34 +88,20 @@ def test_answers_as_the_simple_store_does(steps: list[tuple[Any, ...]], through_
 
 
 @forms
-def test_the_last_message_can_be_taken_back(engine: ContextEngine, through_async: bool) -> None:
-    """The newest message is deleted and returned; of an empty or unknown key there is none."""
-    store = Both(ArcChatStore(engine), through_async=through_async)
-    store.set_messages("k", turns(1))
-    assert store.delete_last_message("k") == assistant("a0")
-    assert store.delete_last_message("k") == user("q0")
-    assert store.delete_last_message("k") is None
-    assert store.delete_last_message("unknown") is None
-
-
-@forms
-@pytest.mark.parametrize(("index", "text"), [(0, "q0"), (3, "a1"), (-1, "a1"), (-4, "q0"), (4, None), (-5, None)])
-def test_messages_are_deleted_by_their_place(
-    engine: ContextEngine, through_async: bool, index: int, text: str | None
-) -> None:
+def test_messages_are_deleted_by_their_place(engine: ContextEngine, through_async: bool) -> None:
     """Places count as in a list, from both ends; where there is no message nothing happens."""
     store = Both(ArcChatStore(engine), through_async=through_async)
-    store.set_messages("k", turns(2))
-    deleted = store.delete_message("k", index)
-    assert (deleted and deleted.content) == text
-    assert said(store.get_messages("k")) == [there for there in ("q0", "a0", "q1", "a1") if there != text]
+    for index, text in ((0, "q0"), (3, "a1"), (-1, "a1"), (-4, "q0"), (4, None), (-5, None)):
+        store.set_messages("k", turns(2))
+        deleted = store.delete_message("k", index)
+        assert (deleted and deleted.content) == text
+        assert said(store.get_messages("k")) == [there for there in ("q0", "a0", "q1", "a1") if there != text]
 
 
-@forms
-def test_lists_all_keys_of_its_caller_and_user(engine: ContextEngine, through_async: bool) -> None:
+def test_lists_all_keys_of_its_caller_and_user(engine: ContextEngine) -> None:
     """More keys than a page holds are all there, and nobody else's."""
     stores = {
-        scope: Both(ArcChatStore(engine, caller_id=scope[0], user_id=scope[1]), through_async=through_async)
+        scope: ArcChatStore(engine, caller_id=scope[0], user_id=scope[1])
         for scope in (("shop", None), ("shop", "ann"), ("bank", None))
     }
     for n in range(501):

@@ -51,75 +51,57 @@ def test_roles():
         assert from_arc(to_arc(message)).role is given_role
 
 
-@pytest.mark.parametrize(
-    ("blocks", "content"),
-    [
-        ([], None),
-        ([TextBlock(text="")], ""),
-        ([TextBlock(text="hi")], "hi"),
-        ([TextBlock(text=""), CALL], ""),
-        ([CALL], None),
-        ([TextBlock(text="a"), TextBlock(text="b")], (ContentPart("text", text="a"), ContentPart("text", text="b"))),
-        (
-            [ImageBlock(image=PNG, detail="low")],
-            (ContentPart("image", data=PNG_TEXT, mime_type="image/png", extra={"detail": "low"}),),
-        ),
-        (
-            [ImageBlock(url="https://example.com/a.png")],
-            (ContentPart("image", url="https://example.com/a.png", mime_type="image/png"),),
-        ),
-        (
-            [ImageBlock(url=f"data:image/png;base64,{PNG_TEXT}")],
-            (ContentPart("image", data=PNG_TEXT, mime_type="image/png"),),
-        ),
-        ([AudioBlock(audio=b"\xff", format="mp3")], (ContentPart("audio", data="/w==", mime_type="audio/mp3"),)),
-        (
-            [VideoBlock(video=b"\xff", fps=2)],
-            (ContentPart("file", data="/w==", mime_type="video/mp4", extra={"fps": 2}),),
-        ),
-        (
-            [DocumentBlock(data=b"%PDF-1.7", title="a.pdf")],
-            (ContentPart("file", data="JVBERi0xLjc=", mime_type="application/pdf", name="a.pdf"),),
-        ),
-        (
-            [ThinkingBlock(content="hm", additional_information={"signature": "s"})],
-            (ContentPart("thinking", text="hm", extra={"signature": "s"}),),
-        ),
-        (
-            [TextBlock(text="a"), CachePoint(cache_control=CacheControl(type="ephemeral"))],
-            (ContentPart("text", text="a"), ContentPart("opaque", name="cache")),
-        ),
-        (
-            [CitableBlock(title="t", source="s", content=[TextBlock(text="a"), ImageBlock(image=PNG)])],
-            (ContentPart("text", text="a"), ContentPart("image", data=PNG_TEXT, mime_type="image/png")),
-        ),
-        (
-            [CitationBlock(title="t", source="s", cited_content="a", additional_location_info={})],
-            (ContentPart("text", text="a"),),
-        ),
-    ],
-    ids=[
-        "nothing",
-        "empty",
-        "text",
-        "empty and call",
-        "call only",
-        "two texts",
-        "image bytes",
-        "image url",
-        "image data url",
-        "audio",
-        "video",
-        "document",
-        "thinking",
-        "cache point",
-        "citable",
-        "citation",
-    ],
-)
-def test_content_reads_as_arc_parts(blocks, content):
+CONTENTS = [
+    ([], None),
+    ([TextBlock(text="")], ""),
+    ([TextBlock(text="hi")], "hi"),
+    ([TextBlock(text=""), CALL], ""),
+    ([CALL], None),
+    ([TextBlock(text="a"), TextBlock(text="b")], (ContentPart("text", text="a"), ContentPart("text", text="b"))),
+    (
+        [ImageBlock(image=PNG, detail="low")],
+        (ContentPart("image", data=PNG_TEXT, mime_type="image/png", extra={"detail": "low"}),),
+    ),
+    (
+        [ImageBlock(url="https://example.com/a.png")],
+        (ContentPart("image", url="https://example.com/a.png", mime_type="image/png"),),
+    ),
+    (
+        [ImageBlock(url=f"data:image/png;base64,{PNG_TEXT}")],
+        (ContentPart("image", data=PNG_TEXT, mime_type="image/png"),),
+    ),
+    ([AudioBlock(audio=b"\xff", format="mp3")], (ContentPart("audio", data="/w==", mime_type="audio/mp3"),)),
+    (
+        [VideoBlock(video=b"\xff", fps=2)],
+        (ContentPart("file", data="/w==", mime_type="video/mp4", extra={"fps": 2}),),
+    ),
+    (
+        [DocumentBlock(data=b"%PDF-1.7", title="a.pdf")],
+        (ContentPart("file", data="JVBERi0xLjc=", mime_type="application/pdf", name="a.pdf"),),
+    ),
+    (
+        [ThinkingBlock(content="hm", additional_information={"signature": "s"})],
+        (ContentPart("thinking", text="hm", extra={"signature": "s"}),),
+    ),
+    (
+        [TextBlock(text="a"), CachePoint(cache_control=CacheControl(type="ephemeral"))],
+        (ContentPart("text", text="a"), ContentPart("opaque", name="cache")),
+    ),
+    (
+        [CitableBlock(title="t", source="s", content=[TextBlock(text="a"), ImageBlock(image=PNG)])],
+        (ContentPart("text", text="a"), ContentPart("image", data=PNG_TEXT, mime_type="image/png")),
+    ),
+    (
+        [CitationBlock(title="t", source="s", cited_content="a", additional_location_info={})],
+        (ContentPart("text", text="a"),),
+    ),
+]
+
+
+def test_content_reads_as_arc_parts():
     """Each block type becomes the part that says the same; tool calls are no content."""
-    assert to_arc(ChatMessage(role="assistant", blocks=blocks)).content == content
+    for blocks, content in CONTENTS:
+        assert to_arc(ChatMessage(role="assistant", blocks=blocks)).content == content
 
 
 @pytest.mark.parametrize(
@@ -192,56 +174,43 @@ def test_tool_results(key):
     assert to_arc(ChatMessage("found", role="assistant", additional_kwargs=kwargs)).tool_call_id is None
 
 
-@pytest.mark.parametrize(
-    ("part", "block"),
-    [
-        (ContentPart("text", text=""), TextBlock(text="")),
-        (
-            ContentPart("image", data=PNG_TEXT, mime_type="image/png"),
-            ImageBlock(image=PNG, image_mimetype="image/png"),
-        ),
-        (
-            ContentPart("image", url="https://example.com/", extra={"detail": "low"}),
-            ImageBlock(url=AnyUrl("https://example.com/"), detail="low"),
-        ),
-        (ContentPart("audio", data="/w==", mime_type="audio/mpeg"), AudioBlock(audio=b"\xff", format="mp3")),
-        (
-            ContentPart("file", data="/w==", mime_type="video/mp4"),
-            VideoBlock(video=b"\xff", video_mimetype="video/mp4"),
-        ),
-        (
-            ContentPart("file", data="/w==", mime_type="application/pdf", name="a"),
-            DocumentBlock(data=b"\xff", title="a", document_mimetype="application/pdf"),
-        ),
-        (
-            ContentPart("file", url="https://example.com/x"),
-            DocumentBlock(url="https://example.com/x", title="input_document"),
-        ),
-        (
-            ContentPart("thinking", text="hm", extra={"signature": "s"}),
-            ThinkingBlock(content="hm", additional_information={"signature": "s"}),
-        ),
-        (ContentPart("opaque", name="note", extra={"type": "note", "text": "words"}), TextBlock(text="words")),
-        (ContentPart("opaque", name="x", extra={"type": "x", "secret": 1}), None),
-        (ContentPart("image", extra={"file_id": "f1", "path": "/etc/passwd"}), None),
-    ],
-    ids=[
-        "text",
-        "image",
-        "image url",
-        "audio",
-        "video",
-        "file",
-        "file url",
-        "thinking",
-        "opaque text",
-        "opaque",
-        "no source",
-    ],
-)
-def test_parts_become_blocks(part, block):
+PARTS = [
+    (ContentPart("text", text=""), TextBlock(text="")),
+    (
+        ContentPart("image", data=PNG_TEXT, mime_type="image/png"),
+        ImageBlock(image=PNG, image_mimetype="image/png"),
+    ),
+    (
+        ContentPart("image", url="https://example.com/", extra={"detail": "low"}),
+        ImageBlock(url=AnyUrl("https://example.com/"), detail="low"),
+    ),
+    (ContentPart("audio", data="/w==", mime_type="audio/mpeg"), AudioBlock(audio=b"\xff", format="mp3")),
+    (
+        ContentPart("file", data="/w==", mime_type="video/mp4"),
+        VideoBlock(video=b"\xff", video_mimetype="video/mp4"),
+    ),
+    (
+        ContentPart("file", data="/w==", mime_type="application/pdf", name="a"),
+        DocumentBlock(data=b"\xff", title="a", document_mimetype="application/pdf"),
+    ),
+    (
+        ContentPart("file", url="https://example.com/x"),
+        DocumentBlock(url="https://example.com/x", title="input_document"),
+    ),
+    (
+        ContentPart("thinking", text="hm", extra={"signature": "s"}),
+        ThinkingBlock(content="hm", additional_information={"signature": "s"}),
+    ),
+    (ContentPart("opaque", name="note", extra={"type": "note", "text": "words"}), TextBlock(text="words")),
+    (ContentPart("opaque", name="x", extra={"type": "x", "secret": 1}), None),
+    (ContentPart("image", extra={"file_id": "f1", "path": "/etc/passwd"}), None),
+]
+
+
+def test_parts_become_blocks():
     """Each part becomes LlamaIndex's own block; what has none, or no source that a model could see, is left out."""
-    assert from_arc(Message(Role.USER, (part,))).blocks == ([] if block is None else [block])
+    for part, block in PARTS:
+        assert from_arc(Message(Role.USER, (part,))).blocks == ([] if block is None else [block])
 
 
 @pytest.mark.parametrize("url", ["https://example.com", "not an address", "https://example.com/a b"])

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core import Document as LlamaDocument
-from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import (
     BaseNode,
     ImageNode,
@@ -27,7 +26,7 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
-from arc_common.filters import AllOf, Condition, Not, matches, parse_filter
+from arc_common.filters import matches, parse_filter
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
 from llamaindex_arc import to_document, to_node
@@ -163,17 +162,6 @@ def test_a_rewritten_document_is_the_node_with_that_text() -> None:
             assert (node.get_content(MetadataMode.NONE), node.metadata) == ("rewritten", NODES[name].metadata)
 
 
-def test_chunks_of_a_parser() -> None:
-    """What LlamaIndex's own splitter makes: chunks with their source, previous and next."""
-    chunks = SentenceSplitter(chunk_size=40, chunk_overlap=0).get_nodes_from_documents(
-        [LlamaDocument(text="One sentence. " * 60, metadata={"file_name": "a.md"})]
-    )
-    again = [to_node(through_an_index(to_document(chunk))) for chunk in chunks]
-    assert len(chunks) > 2
-    assert [node.hash for node in again] == [chunk.hash for chunk in chunks]
-    assert [node.relationships for node in again] == [chunk.relationships for chunk in chunks]
-
-
 def test_what_is_no_node_is_refused() -> None:
     """The error names it."""
     with pytest.raises(InvalidInputError, match="node"):
@@ -285,12 +273,3 @@ def test_what_llama_index_cannot_say_is_refused() -> None:
     for plain in cases:
         with pytest.raises(InvalidInputError, match="filters"):
             from_filter(plain)
-
-
-def test_a_comparison_that_llama_index_lacks_is_refused() -> None:
-    """One that arc gains before LlamaIndex does is an error with a name, not a KeyError."""
-    newer = Condition("a", "eq", "x")
-    object.__setattr__(newer, "comparison", "like")
-    for filters in (newer, AllOf((newer, Condition("b", "eq", 1))), Not(newer)):
-        with pytest.raises(InvalidInputError, match="LlamaIndex can express"):
-            from_filter(filters)

@@ -1,10 +1,7 @@
 """`ArcChatMemoryBuffer` as code that is typed to `ChatMemoryBuffer` reads it and writes to it."""
 
-import asyncio
 import logging
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,6 @@ from llama_index.core.base.llms.types import (
     ChatMessage,
     DocumentBlock,
     ImageBlock,
-    MessageRole,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -32,7 +28,6 @@ from arc_common.exceptions import (
     StoreError,
     StoreUnavailableError,
 )
-from arc_common.messages import exchanges_of
 from arc_common.settings import ArcSettings
 from arc_common.tokens.counters import message_tokens
 from llamaindex_arc import ArcChatMemoryBuffer, open_engine, to_arc
@@ -51,7 +46,6 @@ from tests.support.llamaindex_helpers import (
     own_statements,
     result,
     said,
-    system,
     turns,
     user,
 )
@@ -105,87 +99,6 @@ def test_a_greeting_is_shown_until_the_user_speaks(engine: ContextEngine) -> Non
     assert said(memory.get_all()) == ["Welcome!", "q", "a"]
 
 
-@forms
-def test_instructions_at_the_start_are_never_forgotten(engine: ContextEngine, through_async: bool) -> None:
-    """A system message that opens the conversation is shown at any length, and paid for."""
-    memory = memory_over(engine, token_limit=20)
-    memory.put_messages([system("Be kind."), *turns(300)])
-    assert said(Both(memory, through_async=through_async).get()) == ["Be kind.", "q299", "a299"]
-
-
-def test_tool_results_never_stand_without_their_calls(engine: ContextEngine) -> None:
-    """A call and its results are shown together or not at all, also when the call waits or the result came late."""
-    memory = memory_over(engine, token_limit=1_000)
-    call = calling("1", "2")
-    memory.put_messages([user("q"), call, result("1"), user("and?"), result("2"), calling("3"), result("9"), user("!")])
-    assert memory.get() == [user("q"), call, result("1"), result("2"), user("and?"), user("!")]
-
-
-def test_tool_calls_cost_tokens(engine: ContextEngine) -> None:
-    """A call without words is not free, and content `None` is not the word "None"."""
-    memory = memory_over(engine, token_limit=22)
-    memory.put_messages([*turns(1), user("q"), calling("1"), result("1")])
-    # the newest turn: 5 for the question, 4 + 3 + 3 texts for the call, 4 + 2 texts for its result
-    assert len(memory.get()) == 3
-    assert len(memory.get(initial_token_count=1)) == 3
-    assert len(memory_over(engine, token_limit=31).get()) == 5
-    assert len(memory_over(engine, token_limit=30).get()) == 3
-
-
-def spoken(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Those that say or do something."""
-    return [
-        message
-        for message in messages
-        if message.role is MessageRole.TOOL
-        or (message.blocks != [] and (message.content != "" or len(message.blocks) > 1))
-    ]
-
-
-@given(
-    conversation=st.lists(
-        st.one_of(
-            st.builds(user, st.sampled_from(["q", "", None])),
-            st.builds(assistant, st.sampled_from(["a", "", None])),
-            st.builds(lambda ids: calling(*ids), st.lists(st.sampled_from("123"), min_size=1, max_size=3, unique=True)),
-            st.builds(result, st.sampled_from("1234")),
-            st.builds(system, st.just("be kind")),
-        ),
-        max_size=40,
-    ),
-    limit=st.integers(1, 200),
-    taken=st.integers(0, 200),
-)
-def test_get_never_gives_a_broken_request(conversation: list[ChatMessage], limit: int, taken: int) -> None:
-    """Whatever is stored: results stand behind their calls, the first message is the user's, and the limit holds.
-
-    Empty messages are not shown: providers refuse them. Where too much is taken already, only the newest question and
-    last exchange may cost more than what is left.
-    """
-    with open_engine(token_counter=Ones()) as engine:
-        memory = memory_over(engine, token_limit=limit)
-        memory.put_messages(conversation)
-        whole = memory.get_all()
-        try:
-            got = memory.get(initial_token_count=taken)
-        except BudgetExceededError as error:
-            leading = list(takewhile(lambda message: message.role is MessageRole.SYSTEM, spoken(whole)))
-            assert error.available == limit < error.needed == 5 * (1 + len(leading))
-            return
-        cost = sum(message_tokens(Ones(), to_arc(message)) for message in got)
-    exchanges, orphans = exchanges_of(list(map(to_arc, got)))
-    assert not orphans
-    assert all(exchange.complete for exchange in exchanges)
-    shown = [message for message in got if message.role is not MessageRole.SYSTEM]
-    questions = [message for message in shown if message.role is MessageRole.USER]
-    asked = [message for message in whole if message.role is MessageRole.USER and message.content]
-    assert not shown or shown[0].role is MessageRole.USER or questions == asked
-    assert questions == asked[len(asked) - len(questions) :]
-    assert bool(questions) == bool(asked)
-    assert cost <= limit or not shown
-    assert cost <= max(limit - taken, 0) or len(questions) == 1 or not shown
-
-
 def test_what_get_returns_is_the_callers_own(engine: ContextEngine) -> None:
     """Agents write into the messages that they were given; the next `get` doesn't show it."""
     memory = memory_over(engine)
@@ -207,38 +120,6 @@ def test_what_was_put_can_be_changed_afterwards(engine: ContextEngine) -> None:
     assert said(memory.get()) == ["as it was"]
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["engine's counter", "tokenizer_fn"])
-@pytest.mark.parametrize("length", [50, 5_000])
-def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int, own: bool) -> None:
-    """At 5,000 messages `get` runs the same statements, reads the same rows and counts as little as at 50.
-
-    With summaries: see `test_summaries`.
-    """
-    counter = Ones()
-    tokenized: list[str] = []
-
-    def tokenizer(text: str) -> list[int]:
-        tokenized.append(text)
-        return [1]
-
-    statements: list[str] = []
-    database = create_engine(sqlite_url(tmp_path, "c.db"))
-    note = own_statements(statements)
-    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
-    with open_engine(database, token_counter=counter, settings=NO_SUMMARIES) as engine:
-        memory = memory_over(engine, token_limit=100, tokenizer_fn=tokenizer if own else None)
-        memory.put_messages(turns(length // 2))
-        counter.counted = 0
-        statements.clear()
-        assert len(memory.get()) == 20
-        assert counter.counted == 0
-        assert len(statements) == 3
-        assert len(tokenized) == (32 if own else 0)
-        assert len(memory.get()) == 20
-        assert len(tokenized) == (32 if own else 0)
-    database.dispose()
-
-
 def test_the_users_tokenizer_decides_alone(engine: ContextEngine) -> None:
     """With a tokenizer of one's own, its counts and no others hold; without one the engine's counter serves as one."""
     memory = memory_over(engine, token_limit=100, tokenizer_fn=str.split)
@@ -249,6 +130,22 @@ def test_the_users_tokenizer_decides_alone(engine: ContextEngine) -> None:
     assert len(memory.get(initial_token_count=41)) == 1
     assert len(memory_over(engine, token_limit=20).get()) == 4
     assert len(memory_over(engine).tokenizer_fn("any text")) == 1
+
+
+def test_the_users_tokenizer_counts_no_more_than_is_read_and_each_text_once(engine: ContextEngine) -> None:
+    """However long the conversation is; the engine's own counter has counted what is stored."""
+    tokenized: list[str] = []
+
+    def tokenizer(text: str) -> list[int]:
+        tokenized.append(text)
+        return [1]
+
+    memory_over(engine).put_messages(turns(250))
+    for options, number in (({}, 0), ({"tokenizer_fn": tokenizer}, 32)):
+        memory = memory_over(engine, token_limit=100, **options)
+        for _ in range(2):
+            assert len(memory.get()) == 20
+            assert len(tokenized) == number
 
 
 # --- put, set, reset ------------------------------------------------------------------------------------------------
@@ -315,24 +212,6 @@ def test_put_messages_is_one_append(tmp_path: Path) -> None:
     database.dispose()
 
 
-@forms
-def test_two_memories_on_one_session_lose_nothing(tmp_path: Path, through_async: bool) -> None:
-    """Whoever puts at the same time as others, everything is there once, and each writer's messages in order."""
-    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
-        memories = [Both(memory_over(engine), through_async=through_async) for _ in range(4)]
-
-        def write(number: int) -> None:
-            for n in range(20):
-                memories[number].put(user(f"{number}-{n}"))
-
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(write, range(4)))
-        got = said(memories[0].get_all())
-        for number in range(4):
-            assert [text for text in got if text and text[0] == str(number)] == [f"{number}-{n}" for n in range(20)]
-        assert len(got) == 80
-
-
 def test_a_question_larger_than_the_limit_is_refused_before_it_is_stored() -> None:
     """Engines that put a question behind what `get` returns ask for it first."""
     memory = ArcChatMemoryBuffer.from_defaults(token_limit=200)
@@ -366,15 +245,6 @@ def test_every_kind_of_block_costs_something_and_comes_back(engine: ContextEngin
         memory = memory_over(engine, token_limit=20_000)
         memory.set([user("q"), message, result("c1")])
         assert message in memory.get()
-
-
-def test_blocking_puts_work_across_event_loops(engine: ContextEngine) -> None:
-    """One object may be used from several loops and from none."""
-    memory = memory_over(engine)
-    memory.put(user("one"))
-    for text in ("two", "three"):
-        asyncio.run(memory.aput(user(text)))
-    assert said(memory.get_all()) == ["one", "two", "three"]
 
 
 def test_set_that_is_cut_short_loses_nothing(tmp_path: Path) -> None:

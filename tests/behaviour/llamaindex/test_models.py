@@ -14,7 +14,7 @@ from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 
 from arc_common.messages import Message, Role
-from arc_common.protocols import ChatModel, Embedder
+from arc_common.protocols import ChatModel
 from llamaindex_arc import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder, open_engine
 from tests.support.llamaindex_helpers import Numbered, system, user
 
@@ -52,16 +52,6 @@ def test_an_answer_without_words_is_empty() -> None:
         response_generator=lambda *_, **__: ChatMessage(role=MessageRole.ASSISTANT, content=None), is_chat_model=True
     )
     assert LlamaIndexChatModel(llm).complete([Message(Role.USER, "hi")]) == ""
-
-
-def test_a_llama_index_embedding_model_embeds_in_order() -> None:
-    """One vector of plain numbers for each text; the name says which model it is."""
-    embedder = LlamaIndexEmbedder(MockEmbedding(embed_dim=3))
-    assert isinstance(embedder, Embedder)
-    assert embedder.embed(["a", "b"]) == [[0.5, 0.5, 0.5]] * 2
-    assert embedder.embed([]) == []
-    assert LlamaIndexEmbedder(MockEmbedding(embed_dim=3, model_name="m")).name == "MockEmbedding/m"
-    assert LlamaIndexEmbedder(MockEmbedding(embed_dim=3, model_name="m"), name="mine").name == "mine"
 
 
 class Letters(BaseEmbedding):

@@ -9,16 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
-from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.llms import MockLLM
-from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
 from llamaindex_arc.reranker import ArcTokenBudgetPostprocessor
-from tests.support.llamaindex_retrieval import Fixed, events, scored
+from tests.support.llamaindex_retrieval import events, scored
 
 
 class WordCounter:
@@ -180,14 +178,3 @@ async def test_in_a_query_engine(way):
     response = engine.query("which?") if way == "sync" else await engine.aquery("which?")
     assert len(response.source_nodes) == 3
     assert str(response).count("passage") == 3  # MockLLM answers with its prompt
-
-
-def test_in_a_chat_engine():
-    """A context chat engine works with only what the budget leaves."""
-    engine = ContextChatEngine.from_defaults(
-        retriever=Fixed(scored(*NODES)),
-        llm=MockLLM(),
-        node_postprocessors=[budget(4)],
-        memory=ChatMemoryBuffer.from_defaults(token_limit=1000),
-    )
-    assert texts_of(engine.chat("hi").source_nodes) == ["b b", "e e"]

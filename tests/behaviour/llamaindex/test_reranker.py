@@ -9,19 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
-from llama_index.core.chat_engine import CondensePlusContextChatEngine
-from llama_index.core.postprocessor import (
-    LongContextReorder,
-    MetadataReplacementPostProcessor,
-    SimilarityPostprocessor,
-)
+from llama_index.core.postprocessor import LongContextReorder, MetadataReplacementPostProcessor, SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import Reranker
-from arc_common.rag import ContextBuilder, RagPipeline
 from arc_common.rerankers import (
     BM25Reranker,
     DiversityReranker,
@@ -29,31 +23,8 @@ from arc_common.rerankers import (
     RerankerChain,
     SimpleScoreReranker,
 )
-from arc_common.tokens.counters import HeuristicTokenCounter
-from llamaindex_arc import (
-    ArcChatMemoryBuffer,
-    ArcLLM,
-    ArcNodePostprocessor,
-    ArcRetriever,
-    ArcTokenBudgetPostprocessor,
-    LlamaIndexReranker,
-    LlamaIndexRetriever,
-    open_engine,
-    to_document,
-)
-from tests.support.llamaindex_retrieval import (
-    Fixed,
-    Scripted,
-    Words,
-    collection,
-    events,
-    frozen,
-    ids_of,
-    index_of,
-    node_lists,
-    scored,
-    sentences,
-)
+from llamaindex_arc import ArcNodePostprocessor, ArcTokenBudgetPostprocessor, LlamaIndexReranker, to_document
+from tests.support.llamaindex_retrieval import events, frozen, ids_of, node_lists, scored, sentences
 
 RERANKERS: dict[str, Reranker] = {
     "score": SimpleScoreReranker(),
@@ -80,18 +51,6 @@ def test_nodes_given_stay_as_they_are(name: str, nodes: list[NodeWithScore], que
         item.score = -1.0
     assert nodes == order
     assert frozen(nodes) == before
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("score", ["the dog ran to the cat", "the cat sat", "a dog", "birds"]),
-        ("bm25", ["the cat sat", "the dog ran to the cat", "a dog", "birds"]),
-    ],
-)
-def test_it_ranks_as_the_reranker_does(name: str, expected: list[str]) -> None:
-    """By scores, or by the words of the query."""
-    assert ids_of(ArcNodePostprocessor(RERANKERS[name]).postprocess_nodes(scored(*NODES), query_str="cat")) == expected
 
 
 def test_what_is_embedded_is_ranked() -> None:
@@ -178,36 +137,6 @@ def test_wrong_arguments_are_refused(field: str, given: dict[str, Any]) -> None:
 # --- in LlamaIndex's engines ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["chat", "achat", "stream_chat", "astream_chat"])
-async def test_in_a_chat_engine(way: str) -> None:
-    """A condensing chat engine with arc's memory, index and reranker: the follow-up finds its passage."""
-    model = Scripted("Two days.", "How long does a parcel to Seoul take?", "One day.")
-    with open_engine() as opened:
-        chat = CondensePlusContextChatEngine.from_defaults(
-            retriever=ArcRetriever(index_of(collection(), embedder=Words())),
-            llm=ArcLLM(model),
-            memory=ArcChatMemoryBuffer.from_defaults(engine=opened, session_id="s"),
-            node_postprocessors=[ArcNodePostprocessor(RerankerChain([BM25Reranker(), DiversityReranker()]), top_n=1)],
-        )
-        for question, answer, found in (
-            ("How long does a parcel to Busan take?", "Two days.", "busan"),
-            ("And to Seoul?", "One day.", "seoul"),
-        ):
-            match way:
-                case "chat":
-                    response: Any = await asyncio.to_thread(chat.chat, question)
-                case "achat":
-                    response = await chat.achat(question)
-                case "stream_chat":
-                    response = await asyncio.to_thread(chat.stream_chat, question)
-                    await asyncio.to_thread(lambda: "".join(response.response_gen))  # noqa: B023 - run at once
-                case _:
-                    response = await chat.astream_chat(question)
-                    assert "".join([piece async for piece in response.async_response_gen()]) == answer
-            assert str(response) == answer
-            assert ids_of(response.source_nodes) == [found]
-
-
 # --- LlamaIndex's postprocessors as arc rerankers -------------------------------------------------------------------
 
 
@@ -248,16 +177,6 @@ def test_the_very_node_is_shown_to_it() -> None:
     (left,) = reranker.rerank("q", given_)
     assert (left.document.text, left.document.id, left.score) == ("a sentence in its window", "n", 0.7)
     assert given_ == [ScoredDocument(to_document(node), 0.7)]
-
-
-def test_in_arc_s_pipeline() -> None:
-    """Between retrieval, here by a LlamaIndex retriever too, and context."""
-    pipeline = RagPipeline(
-        LlamaIndexRetriever(Fixed(scored(("first", 0.9), ("second", 0.2)))),
-        ContextBuilder(HeuristicTokenCounter()),
-        reranker=LlamaIndexReranker(SimilarityPostprocessor(similarity_cutoff=0.5)),
-    )
-    assert pipeline.retrieve("q").context.strip() == "first"
 
 
 class Leaving(BaseNodePostprocessor):

@@ -16,7 +16,6 @@ from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayloa
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
-from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
@@ -74,11 +73,6 @@ async def test_it_finds_nodes_as_they_were(mode: Any) -> None:
         (given[name].hash, given[name].relationships) for name in ids_of(found)
     ]
     assert await retriever.aretrieve(ASKED) == found
-
-
-def test_it_reads_korean() -> None:
-    """A word with another particle, where a split at spaces finds nothing."""
-    assert ids_of(hybrid(mode="lexical").retrieve("제주도는 며칠 걸리나요?")) == ["배송"]
 
 
 @pytest.mark.parametrize(
@@ -208,11 +202,6 @@ async def test_index_nodes_are_entered(way: str) -> None:
     assert ids_of(found)[0] == "busan"
 
 
-def test_class() -> None:
-    """It is one of LlamaIndex's retrievers."""
-    assert "BaseRetriever" in [cls.__name__ for cls in ArcRetriever.__mro__]
-
-
 def test_wrong_arguments_are_refused() -> None:
     """When it is made, by their names."""
     cases = [
@@ -249,31 +238,6 @@ async def test_in_a_query_engine(way: str) -> None:
     text = "".join(response.response_gen) if way == "stream" else str(response)
     assert ids_of(response.source_nodes) == ["busan"]
     assert "Parcels to Busan take two days." in text
-
-
-def test_in_a_query_fusion_retriever() -> None:
-    """Beside a vector retriever of another model, whose embedding it does not use."""
-    for use_async in [False, True]:
-        for mode in ["reciprocal_rerank", "relative_score", "dist_based_score", "simple"]:
-            other = VectorStoreIndex([TextNode(id_="other", text="Parcels to Busan")], embed_model=Words(dimension=32))
-            fusion = QueryFusionRetriever(
-                [other.as_retriever(), hybrid(similarity_top_k=2)],
-                llm=MockLLM(),
-                mode=mode,
-                num_queries=1,
-                use_async=use_async,
-                similarity_top_k=3,
-            )
-            found = asyncio.run(fusion.aretrieve(ASKED)) if use_async else fusion.retrieve(ASKED)
-            assert {"other", "busan"} <= set(ids_of(found))
-
-
-def test_there_and_back() -> None:
-    """A LlamaIndex index as an arc source as a LlamaIndex retriever: its nodes."""
-    theirs = VectorStoreIndex(collection(), embed_model=Words())
-    expected = theirs.as_retriever(similarity_top_k=3).retrieve(ASKED)
-    found = ArcRetriever(LlamaIndexRetriever(theirs), similarity_top_k=3).retrieve(ASKED)
-    assert [(item.node.hash, item.score) for item in found] == [(item.node.hash, item.score) for item in expected]
 
 
 def shop() -> VectorStoreIndex:

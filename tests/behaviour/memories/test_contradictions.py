@@ -125,12 +125,12 @@ def test_nothing_is_looked_for_where_rules_read(opened):
     """Nobody would be asked; and nothing is added to a request where nothing is known."""
     engine, _ = opened()
     engine.memories(user_id="ann").add(CAT)
-    engine.memories(user_id="ann").extract("Biscuit is ill.")
-    assert holding(engine) == {CAT, "Biscuit is ill"}
+    engine.memories(user_id="ann").extract("My cat Biscuit is ill.")
+    assert holding(engine) == {CAT, "My cat Biscuit is ill"}
     engine, model = opened([])
     engine.memories(user_id="cid").extract("Biscuit is ill.")
     assert "arc:known" not in model.requests[0][-1].text
-    assert '"replaces"' not in model.requests[0][0].text
+    assert "is numbered" not in model.requests[0][0].text
 
 
 def test_what_was_said_later_stays(opened):

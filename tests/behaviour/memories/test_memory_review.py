@@ -1,6 +1,7 @@
 """Memories that a review holds back, approves and rejects; which ones leave a full scope; and clocks set back."""
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -60,14 +61,6 @@ def test_what_waits_changes_nothing_that_holds(memories):
     assert memories.context("Which account?").count("account 12") == 1
     again = memories.add("The user pays all the invoices from account 12.", status="PENDING")
     assert again.id == waits.id
-
-
-def test_adding_by_hand_approves_what_waits(memories):
-    waits = memories.add("The user keeps bees", status="PENDING")
-    assert memories.search("bees") == []
-    added = memories.add("The user keeps bees")
-    assert (added.id, added.status) == (waits.id, MemoryStatus.ACTIVE)
-    assert [one.memory.id for one in memories.search("bees")] == [waits.id]
 
 
 def test_what_is_approved_by_hand_holds_as_it_was_entered(memories, clock):
@@ -175,3 +168,18 @@ def test_a_clock_that_was_set_back_within_a_session(opened, clock, *, at_once):
             assert engine.flush(20)
     assert engine.flush(20)
     assert texts(engine.memories(user_id="ann")) == ["The user lives in Busan."]
+
+
+def test_a_model_s_conclusion_in_words_of_its_own_waits(opened):
+    """Words can't tell it from nonsense: it is kept for a review, and shown after its approval only."""
+    listed = [
+        {"type": "insight", "content": "The user is a wizard.", "importance": 0.9},
+        {"type": "preference", "content": "The user prefers short answers.", "importance": 0.9},
+    ]
+    engine = opened(model=ReplyingChatModel([json.dumps(listed)]))
+    memories = engine.memories(user_id="ann")
+    memories.extract("I hate long answers.")
+    assert texts(memories) == ["The user prefers short answers."]
+    assert texts(memories, "PENDING") == ["The user is a wizard."]
+    asked = "Is the user a wizard with short answers?"
+    assert "is a wizard." not in engine.session("s", user_id="ann").context(asked).messages[-1].text

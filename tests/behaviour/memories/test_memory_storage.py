@@ -7,7 +7,6 @@ from itertools import count
 
 import pytest
 
-from arc_common import InvalidInputError
 from arc_common.memories import ProposedMemory
 from arc_common.memory.long_term.policy import Outcome
 from arc_common.memory.long_term.service import MemoryKeeper
@@ -48,7 +47,7 @@ def store(request):
 
 class With:
     def __init__(self, store, memories):
-        self._store, self.memories = store, memories
+        self._store, self.records = store, memories
 
     def __getattr__(self, name):
         return getattr(self._store, name)
@@ -71,8 +70,8 @@ def make(store):
                     observer=observer or CountingObserver(),
                     clock=clock,
                     embedder=embedder,
+                    new_id=lambda: f"m{next(numbers)}",
                 ),
-                new_id=lambda: f"m{next(numbers)}",
             )
         )
         return made[-1]
@@ -96,22 +95,6 @@ def found(keeper, query, scope=SCOPE):
 
 def indexed(store, scope=SCOPE):
     return sorted(entry.id for entry in store.index.scan(scope, "memory", limit=100))
-
-
-def test_the_same_again_is_one_memory(make, store):
-    keeper = make()
-    first = keeper.add(SCOPE, said("User collects old stamps", ("s", "1"))).memory
-    again = keeper.add(SCOPE, said("user collects old stamps.", ("s", "2")))
-    assert (again.outcome, again.memory.sources) == (Outcome.KNOWN, (("s", "1"), ("s", "2")))
-    near = keeper.add(SCOPE, said("The user collects old stamps", ("t", "1")))
-    assert (near.outcome, near.memory.id, near.memory.text) == (
-        Outcome.MERGED,
-        first.id,
-        "The user collects old stamps",
-    )
-    assert near.memory.importance > first.importance
-    assert texts(keeper) == ["The user collects old stamps"]
-    assert store.index.fetch(SCOPE, "memory", [first.id])[0].text == "The user collects old stamps"
 
 
 @on_both_databases
@@ -169,29 +152,6 @@ def test_a_search_notes_what_it_returned(make, store):
     assert observer.counts == {"memory.saved.count": 2, "memory.retrieved.count": 1}
 
 
-def test_deleting(make, store):
-    keeper = make()
-    keeper.add(SCOPE, said("User keeps bees"))
-    other = keeper.add(SCOPE, said("User keeps goats")).memory
-    assert keeper.delete(SCOPE, ["m1", "none"]) == 1
-    assert keeper.delete(SCOPE, ["m1"]) == 0
-    assert keeper.delete(Scope("caller"), [other.id]) == 0
-    assert (texts(keeper), indexed(store), found(keeper, "bees")) == (["User keeps goats"], [other.id], [])
-    assert keeper.add(SCOPE, said("User keeps bees")).outcome is Outcome.NEW
-
-
-@on_both_databases
-def test_erasing(make, store):
-    keeper = make()
-    for scope in (SCOPE, Scope("caller", "ann", "s"), Scope("caller", "bob")):
-        keeper.add(scope, said("User keeps bees"))
-    assert keeper.erase(SCOPE) == 2
-    assert indexed(store) == indexed(store, Scope("caller", "ann", "s")) == []
-    assert found(keeper, "bees", Scope("caller", "bob")) == ["User keeps bees"]
-    keeper.add(SCOPE, said("User keeps goats"))
-    assert texts(keeper) == ["User keeps goats"]
-
-
 @on_both_databases
 def test_keepers_at_once_lose_and_double_nothing(make, store):
     """Two of them, as in two processes, on one scope: each decides by what is really there."""
@@ -221,11 +181,11 @@ class Reading:
     """A store of memories that notes what is read of it."""
 
     def __init__(self, memories):
-        self._memories, self.outlines, self.whole = memories, 0, 0
+        self._memories, self.changed, self.whole = memories, 0, 0
 
     def changes(self, scope, *, after=0):
         updates = self._memories.changes(scope, after=after)
-        self.outlines += len(updates.outlines)
+        self.changed += len(updates.memories)
         return updates
 
     def find(self, scope, ids=None, **more):
@@ -239,35 +199,32 @@ class Reading:
 
 def test_neither_adding_nor_searching_loads_what_it_does_not_need(make, store):
     """A scope is read once; after that an addition reads what others changed, a search its candidates."""
-    reading = Reading(store.memories)
+    reading = Reading(store.records)
     filling = make(max_per_scope=9_999)
     for number in range(60):
         filling.add(SCOPE, said(f"Note {number}: {'abcdefghij'[number % 10] * (5 + number // 10)} of the archive"))
     keeper = make(memories=reading, max_per_scope=9_999)
     keeper.add(SCOPE, said("User lives in Seoul"))
-    assert (reading.outlines, reading.whole) == (60, 0)
+    assert (reading.changed, reading.whole) == (60, 0)
     for statement in ("User keeps bees", "User speaks Welsh", "User plays the harp"):
         keeper.add(SCOPE, said(statement))
-    assert (reading.outlines, reading.whole) == (60, 0)
+    assert (reading.changed, reading.whole) == (60, 0)
     keeper.add(SCOPE, said("User lives in Busan"))
-    assert (reading.outlines, reading.whole) == (60, 1)
+    assert (reading.changed, reading.whole) == (60, 0)
     filling.add(SCOPE, said("Another wrote this meanwhile"))
     keeper.add(SCOPE, said("User owns a kayak"))
-    assert (reading.outlines, reading.whole) == (61, 1)
+    assert (reading.changed, reading.whole) == (61, 0)
     assert len(keeper.search(SCOPE, "notes of the archive", limit=5)) == 5
-    assert (reading.outlines, reading.whole) == (61, 21)
+    assert (reading.changed, reading.whole) == (61, 20)
 
 
-def test_whether_there_are_any(make, store):
-    keeper = make()
-    assert not keeper.has_any(SCOPE)
-    make().add(SCOPE, said("User keeps bees"))
-    assert keeper.has_any(SCOPE)
-    assert not keeper.has_any(Scope("caller"))
-
-
-def test_nothing_is_written_of_what_can_t_be_stored(make, store):
-    with pytest.raises(InvalidInputError):
-        make().add(SCOPE, said("text", metadata={"x": object()}))
-    assert store.memories.changes(SCOPE).version == 0
-    assert indexed(store) == []
+def test_what_a_caller_does_with_a_memory_does_not_reach_the_store(make, store):
+    """The keeper writes superseded and merged memories as they are stored, not as callers changed them."""
+    keeper, metadata = make(), {"tags": ["home"]}
+    first = keeper.add(SCOPE, said("User lives in Seoul", metadata=metadata), by_hand=True).memory
+    again = keeper.add(SCOPE, said("User lives in Seoul", reinforces=False)).memory
+    for each in (metadata, first.metadata, again.metadata):
+        each["tags"].append("changed")
+    keeper.add(SCOPE, said("User lives in Busan"))
+    (was,) = keeper.get(SCOPE, [first.id])
+    assert (was.superseded_by is None, was.metadata) == (False, {"tags": ["home"]})

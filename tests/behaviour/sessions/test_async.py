@@ -40,20 +40,6 @@ def test_every_method_that_blocks_has_an_async_form_of_the_same_signature(face):
     assert public - without_io == {function.__name__ for pair in twins for function in pair}
 
 
-async def test_the_async_forms_do_what_the_sync_ones_do(tmp_path):
-    async with ContextEngine.open(sqlite_url(tmp_path)) as engine:
-        session = engine.session("s")
-        await session.asave_turn("hi", "hello")
-        stored = await session.aappend(Message("user", "more"))
-        assert [message.text for message in await session.amessages(limit=2)] == ["hello", "more"]
-        assert (await session.acontext("now")).messages == session.context("now").messages
-        assert await session.aexists()
-        assert len((await engine.admin.asessions()).conversations) == 1
-        assert await session.aremove([stored[0].id]) == 1
-        assert await session.aclear() == 2
-        assert await session.adelete()
-
-
 def test_an_engine_serves_several_event_loops(tmp_path):
     with ContextEngine.open(sqlite_url(tmp_path)) as engine:
         for n in range(3):

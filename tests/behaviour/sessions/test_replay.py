@@ -18,6 +18,7 @@ from arc_common import (
     ToolCall,
 )
 from arc_common.engine.admin import BEYOND, LATER, NOT_ADOPTED, NOT_STORED
+from arc_common.prompts.context import without_insertions
 from tests.support.databases import sqlite_url
 
 
@@ -88,7 +89,12 @@ def test_turns_since_the_adoption_are_replayed_with_facts_and_summary(engine):
     notes = {n: window.receipt.notes for n, window in replayed.items()}
     since = [n for n, said_of_it in notes.items() if said_of_it == (NOT_STORED,)]
     assert since[0] < since[-1] == 25
-    assert all(said(replayed[n]) == said(shown[n]) for n in since)
+    for n in since:
+        *history, (role, question, calls) = said(shown[n])
+        *again, (role_again, question_again, calls_again) = said(replayed[n])
+        assert again == history
+        asked = without_insertions(question)  # recall searches what is indexed by now: the asked turn too
+        assert (role_again, without_insertions(question_again), calls_again) == (role, asked, calls)
     facts = {section.name: section.items for section in engine.admin.replay("s").window.sections}["facts"]
     assert any("ORD-0001" in item.text for item in facts)
     assert {said_of_it[1:] for said_of_it in notes.values()} == {(BEYOND,), (LATER,), ()}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from arc_common import ArcSettings, ContextEngine, SessionNotFoundError
+from arc_common import ArcSettings, ContextEngine
 
 
 @pytest.fixture
@@ -39,19 +39,6 @@ def test_no_receipt_outlives_its_session(engine, how):
     getattr(session, how)()
     session.save_turn("again", "yes")
     assert engine.admin.debug("s").receipt is None
-
-
-@pytest.mark.parametrize(
-    ("session_id", "scope"),
-    [("other", {}), ("s", {"caller_id": "other"}), ("s", {"user_id": "eve"})],
-    ids=["unknown", "another caller's", "another user's"],
-)
-def test_another_session_is_not_found(engine, session_id, scope):
-    session = engine.session("s", user_id="ann")
-    session.save_turn("hello", "hi")
-    session.context("now")
-    with pytest.raises(SessionNotFoundError):
-        engine.admin.debug(session_id, **scope)
 
 
 def test_a_receipt_is_comment_lines_for_event_streams(engine):

@@ -51,7 +51,7 @@ def test_what_was_looked_up_comes_back_when_it_is_asked_for(engine, url):
     session = engine.session("s", user_id="ann")
     artifact_id = session.add_artifact(WEATHER, source="weather.example", metadata={"tool": "web_search"})
     (found,) = of_turn(session, "How sunny is Seoul, how many degrees?")
-    assert found == "- [weather.example, 2026-03-01] Seoul is sunny. The high in Seoul is 21 degrees."
+    assert found == "- [weather.example, 2026-03-01] “Seoul is sunny. The high in Seoul is 21 degrees.”"
     ((text,),) = rows(url, METADATA)
     metadata = json.loads(text)
     assert metadata.pop("created_at").startswith("2026-03-01T")
@@ -186,7 +186,7 @@ def test_a_session_without_artifacts_is_looked_up_once(url):
         session = engine.session("s")
         for _ in range(5):
             assert of_turn(session, "degrees in Seoul") == []
-        assert sum("'artifact'" in sql for sql in statements) == 1
+        assert sum('"artifact"' in sql for sql in statements) == 1
         session.add_artifact(WEATHER, source="web")
         assert len(of_turn(session, "degrees in Seoul")) == 1
     database.dispose()

@@ -83,12 +83,6 @@ def test_a_strategy_of_ones_own_takes_the_place_of_the_settings():
         ContextEngine.open(compression="rolling")  # type: ignore[arg-type]
 
 
-def test_an_unknown_strategy_is_refused_when_the_engine_opens():
-    """The error names the strategies that there are."""
-    with pytest.raises(InvalidInputError, match="rolling_window, token_pruning"):
-        opened(("middle_out",))
-
-
 def test_near_the_limit_there_is_one_warning_for_each_session(caplog):
     caplog.set_level(logging.WARNING, "arc.context")
     with opened() as engine:

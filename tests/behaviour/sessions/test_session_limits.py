@@ -34,6 +34,9 @@ def told(settings: ArcSettings, turns: int = 150) -> ContextEngine:
         dish = DISHES[number % len(DISHES)]
         said = f"The code of locker {number} is QX-{1000 + number}. Dish {number} in the pantry is {dish}."
         session.save_turn(said, f"Noted, {dish} it is. " + "It keeps well when it is dry and cool. " * 4)
+    session.add_artifact(
+        "The pantry was checked in spring; no dish was lost, and every locker got a new code.", source="list"
+    )
     session.summarize()
     engine.documents.add([f"The {dish} dish in the pantry. " + "Cook it slowly. " * 60 for dish in DISHES])
     return engine
@@ -237,7 +240,7 @@ def test_a_long_running_turn_keeps_its_question_and_its_newest_step(session, tok
     exchanges, orphans = exchanges_of(window.messages)
     assert not orphans
     assert all(exchange.complete for exchange in exchanges)
-    left_out = window.receipt.nearest or window.receipt.rest
+    left_out = [one for one in window.receipt.nearest if not one.reason.startswith("merged into")]
     assert window.total_tokens > 0.9 * tokens or not left_out
 
 

@@ -201,7 +201,7 @@ def test_costs_the_same_however_long_the_conversation(tmp_path: Path, length: in
         own.statements.clear()
         assert len(session.window(max_tokens=100)) == 20
         assert counter.counted == counted
-        assert len(own.statements) == 3
+        assert len(own.statements) == 4  # with summaries off, pins are not read with the session's state
         read = Counter[str | None]()
 
         def five(message: Message) -> int:
@@ -313,11 +313,3 @@ def test_a_remark_behind_a_stray_result_is_no_instruction(session: Session) -> N
     """Only system messages at the very start are kept whatever comes; a result without a call is no reason."""
     session.append([Message(Role.TOOL, "stray", tool_call_id="9"), Message(Role.SYSTEM, "remark"), *turns(1)])
     assert [message.text for message in session.window(max_tokens=10, keep_newest=True)] == ["q 0", "a 0"]
-
-
-def test_what_is_refused_is_named(session: Session) -> None:
-    """System messages at the start and the question, when they alone are too much; what is reserved is no reason."""
-    session.append([Message(Role.SYSTEM, "Be kind."), Message(Role.USER, "hi")])
-    assert len(session.window(max_tokens=10, reserved=10, keep_newest=True)) == 2
-    with pytest.raises(BudgetExceededError, match="system messages and user message: 10 tokens needed, 9 available"):
-        session.window(max_tokens=9, keep_newest=True)

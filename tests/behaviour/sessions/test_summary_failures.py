@@ -1,5 +1,6 @@
 """A model or store that is slow, fails or is not there: no turn waits for it longer than it may, or ends with it."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,10 +13,13 @@ import pytest
 
 from arc_common.exceptions import StoreUnavailableError
 from arc_common.messages import Message, Role, ToolCall
-from arc_common.testing import CountingObserver
-from arc_common.tokens.budget import TokenBudget
+from arc_common.testing import CountingObserver, ReplyingChatModel
+from arc_common.tokens.budget import SectionBudget, TokenBudget
 from tests.support.databases import sqlite_url
 from tests.support.summaries import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim
+
+NO_ROOM = TokenBudget(1_000, 0, sections={"facts": SectionBudget(max_tokens=400)})
+"""Room for the facts of all turns that leave, but not for 30 turns."""
 
 # In nobody's way
 
@@ -45,7 +49,7 @@ def test_no_room_and_a_slow_model(opened: Any) -> None:
     session = opened(model=model, settings=settings_with(summary={"high_water_tokens": 0})).session("s")
     talk(session, 30)
     assert model.asked.wait(LONG)
-    window = session.context("And now?", budget=TokenBudget(1_000, 0))
+    window = session.context("And now?", budget=NO_ROOM)
     assert 10 <= len(verbatim(window)) < 60
     assert "ORD-1001" in shown(window)
     assert "MODEL " not in shown(window)
@@ -77,7 +81,7 @@ def test_it_waits_no_longer_than_it_may(tmp_path: Path, opened: Any) -> None:
     model = Model(held=True)
     session = opened(url, model, settings=settings_with(summary={"synchronous_timeout_seconds": 0.05})).session("s")
     begin = perf_counter()
-    window = session.context("And now?", budget=TokenBudget(1_000, 0))
+    window = session.context("And now?", budget=NO_ROOM)
     assert perf_counter() - begin < 8  # the model is let go after 20 s only
     assert "ORD-1001" in shown(window)
     assert window.receipt.notes == (
@@ -105,8 +109,9 @@ def test_the_rules_serve(broken: Model | None, opened: Any) -> None:
     session.summarize()
     window = session.context("And now?")
     assert len(verbatim(window)) < 35
-    assert "ORD-1001" in system(window)
-    assert "User:" in system(window)
+    facts, _, narrative = system(window).partition("\nSummary:\n")
+    assert "user: Question 1: my order is ORD-1001" in facts
+    assert "assistant: Answer 1, noted." in narrative
 
 
 def test_a_conversation_that_is_one_turn(opened: Any) -> None:
@@ -190,3 +195,26 @@ def test_hundreds_of_turns_with_a_slow_model(opened: Any, turns: int) -> None:
     assert model.threads == {"arc-model"}
     assert "ORD-1001" in shown(session.context("What was my order ORD-1001?"))
     model.may_answer.set()
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        "][",
+        "Brave explorers crossed frozen mountains, chasing ancient dragons beneath stormy clouds.",
+        "Question 1 came from Busan, Italy. It cost 77 dollars.",
+    ],
+    ids=["no words", "other words", "names and numbers"],
+)
+def test_a_small_model_s_nonsense_reaches_no_prompt(opened: Any, nonsense: str) -> None:
+    """The rules' excerpt takes the place of a narrative that says what nobody said."""
+    model = ReplyingChatModel([json.dumps({"facts": {"STATE": ["home: Atlantis"]}, "narrative": nonsense})])
+    session = opened(model=model, settings=settings_with(summary={"high_water_tokens": 0})).session("s")
+    talk(session, 30)
+    assert session.summarize() is not None
+    window = session.context("And now?")
+    summary = system(window).rpartition("\nSummary:\n")[2]
+    assert model.requests
+    assert "noted" in summary
+    assert not [word for word in (*nonsense.split(), "Atlantis") if word in summary and word not in ("Question", "1")]
+    assert "Atlantis" not in system(window)

@@ -51,6 +51,21 @@ def test_what_was_removed_is_nowhere(how: str, adopted: bool, opened: Any) -> No
     assert len({(fact.key, fact.value) for fact in ledger}) == len(ledger)
 
 
+def test_after_the_end_was_removed_the_newest_messages_stand_verbatim(opened: Any) -> None:
+    """Also when all that is left was summarised before."""
+    session = opened().session("s")
+    talk(session, 60)
+    session.summarize()
+    session.context("And now?")
+    session.remove([str(message.id) for message in session.messages()[40:]])
+    for _ in range(2):
+        window = session.context("And now?")
+        history = [section for section in window.sections if section.name == "history"]
+        assert history[0].items
+        assert window.messages[-2].text == session.messages()[-1].text
+        session.summarize()
+
+
 @pytest.mark.parametrize("how", ["edit", "remove", "clear", "delete"])
 def test_what_was_removed_while_a_summary_is_made(how: str, opened: Any) -> None:
     model = Model(held=True, facts=[{"key": "vault code", "value": "VC-4711", "category": "NUMERIC"}])

@@ -22,11 +22,12 @@ from arc_common.filters import Condition, Not
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.protocols.summaries import Commit
+from arc_common.settings import StorageSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.conversations_statements import statements_for
-from arc_common.stores.drivers import SqlOptions
 from arc_common.stores.summaries_statements import summary_statements_for
 from arc_common.testing.conversation_store_contract import counted
+from arc_common.testing.index_queries import count, dense, embedding, lexical, vectors_of
 from arc_common.testing.search_index_contract import an_entry
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 from tests.support.databases import new_database, sqlite_url
@@ -248,19 +249,19 @@ def test_round_trips_of_summaries(on_the_wire: tuple[SqlStore, Wire, SqlStore], 
 
 
 INDEX: dict[str, tuple[Callable[[SqlStore], object], int]] = {
-    "lexical": (lambda store: store.index.lexical(SCOPE, "document", {"common": 1.0}, limit=5), 1),
+    "lexical": (lambda store: lexical(store.index, SCOPE, "document", {"common": 1.0}, limit=5), 1),
     "lexical, filtered": (
-        lambda store: store.index.lexical(SCOPE, "document", {"common": 1.0}, filters=RANGE, limit=5), 1,
+        lambda store: lexical(store.index, SCOPE, "document", {"common": 1.0}, filters=RANGE, limit=5), 1,
     ),
-    "dense": (lambda store: store.index.dense(SCOPE, "document", VECTOR, embedder="test", limit=5), 1),
+    "dense": (lambda store: dense(store.index, SCOPE, "document", VECTOR, embedder="test", limit=5), 1),
     "dense, filtered": (
-        lambda store: store.index.dense(SCOPE, "document", VECTOR, embedder="test", filters=PARTS, limit=5), 1,
+        lambda store: dense(store.index, SCOPE, "document", VECTOR, embedder="test", filters=PARTS, limit=5), 1,
     ),
     "fetch": (lambda store: store.index.fetch(SCOPE, "document", [f"{n:04}" for n in range(100)]), 1),
-    "vectors": (lambda store: store.index.vectors(SCOPE, "document", ["0001", "0002"]), 1),
+    "vectors": (lambda store: vectors_of(store.index, SCOPE, "document", ["0001", "0002"]), 1),
     "scan": (lambda store: store.index.scan(SCOPE, "document", filters=PARTS, limit=9), 1),
-    "count": (lambda store: store.index.count(SCOPE, "document", filters=PARTS), 1),
-    "embedding": (lambda store: store.index.embedding(SCOPE, "document"), 1),
+    "count": (lambda store: count(store.index, SCOPE, "document", filters=PARTS), 1),
+    "embedding": (lambda store: embedding(store.index, SCOPE, "document"), 1),
     "put": (lambda store: store.index.put(SCOPE, "document", [an_entry("new", "a b c", vector=[1, 1])]), 2),
     "put 100": (lambda store: indexed(store, SCOPE, 100), 2),
     "remove": (lambda store: store.index.remove(SCOPE, "document", ["0001", "0002"]), 2),
@@ -272,7 +273,7 @@ def test_round_trips_of_the_index(on_the_wire: tuple[SqlStore, Wire, SqlStore], 
     """What reads is one round trip, what writes two: the lock with what is there, and all the rest."""
     (store, proxy, _), (call, trips) = on_the_wire, INDEX[name]
     indexed(store, SCOPE)
-    store.index.lexical(SCOPE, "document", {"common": 1.0}, limit=5)
+    lexical(store.index, SCOPE, "document", {"common": 1.0}, limit=5)
     counts = trips_of(proxy, lambda n: call(store), before=lambda: indexed(store, SCOPE, 9))
     assert mode(counts[6:]) == trips, counts
 
@@ -283,14 +284,14 @@ def test_the_first_search_of_a_scope_takes_one_more(on_the_wire: tuple[SqlStore,
         indexed(direct, Scope("caller", f"lexical {n}"), 9)
         indexed(direct, Scope("caller", f"dense {n}"), 9)
     words = {"common": 1.0}
-    lexical = trips_of(
-        proxy, lambda n: store.index.lexical(Scope("caller", f"lexical {n}"), "document", words, limit=5)
+    by_words = trips_of(
+        proxy, lambda n: lexical(store.index, Scope("caller", f"lexical {n}"), "document", words, limit=5)
     )
-    dense = trips_of(
+    by_vector = trips_of(
         proxy,
-        lambda n: store.index.dense(Scope("caller", f"dense {n}"), "document", VECTOR, embedder="test", limit=5),
+        lambda n: dense(store.index, Scope("caller", f"dense {n}"), "document", VECTOR, embedder="test", limit=5),
     )
-    assert (mode(lexical[6:]), mode(dense[6:])) == (2, 2)
+    assert (mode(by_words[6:]), mode(by_vector[6:])) == (2, 2)
 
 
 def test_statements_on_sqlite(tmp_path: Path) -> None:
@@ -305,6 +306,44 @@ def test_statements_on_sqlite(tmp_path: Path) -> None:
     store.append(KEY, [counted("second")])
     assert [text.split()[0] for text in seen] == ["BEGIN", "SELECT", "INSERT", "UPDATE", "UPDATE", "COMMIT"]
     store.close()
+
+
+def looks(seen: list[str]) -> int:
+    """How often the index was read."""
+    return sum("json_each" in sql and "arc_index_scopes" in sql for sql in seen)
+
+
+@pytest.mark.parametrize(("entries", "first"), [(50, 1), (2_100, 2)], ids=["few", "many"])
+def test_a_search_on_sqlite_is_one_statement(entries: int, first: int, tmp_path: Path) -> None:
+    """The words of few entries are read with the first search, those of many when they are asked for; once."""
+    filled = SqlStore(sqlite_url(tmp_path))
+    words = [an_entry(f"{n:04}", f"common word{n % 7}") for n in range(entries)]
+    filled.index.put(SCOPE, "document", words)
+    store = pooled_store(tmp_path / "arc.db")
+    seen: list[str] = []
+    driver_connection(store).set_trace_callback(seen.append)
+    asked: dict[str, float] = {"common": 1.0, "word3": 2.0, "new": 1.0}
+
+    def found(one: SqlStore) -> list[tuple[str, list[float]]]:
+        candidates = lexical(one.index, SCOPE, "document", asked, limit=5_000)
+        assert candidates.document_frequencies.tolist() == (candidates.frequencies > 0).sum(axis=0).tolist()
+        return sorted(zip(candidates.ids, candidates.frequencies.tolist(), strict=True))
+
+    assert len(found(store)) == entries
+    assert looks(seen) == first
+    seen.clear()
+    filled.index.put(SCOPE, "document", [an_entry("0003", "new new common"), an_entry("9999", "word3")])
+    filled.index.remove(SCOPE, "document", ["0010"])
+    changed = found(store)
+    assert looks(seen) == 2  # after a removal, words are read anew
+    seen.clear()
+    filled.index.put(SCOPE, "document", [an_entry("0004", "new word3"), an_entry("9998", "common")])
+    assert len(found(store)) == len(changed) + 1
+    assert looks(seen) == 1
+    fresh = SqlStore(sqlite_url(tmp_path))
+    assert found(store) == found(fresh)
+    for one in (filled, store, fresh):
+        one.close()
 
 
 MOST_CALLS = {"sqlite": 500, "postgresql": 850}
@@ -435,7 +474,7 @@ def test_a_state_reads_as_many_rows_as_it_returns(tmp_path: Path) -> None:
     for leaves in (4, 100):
         store = pooled_store(tmp_path / f"{leaves}.db")
         summarised(store, leaves=leaves)
-        assert steps_of(store, lambda store=store: store.summaries.state(KEY, limit=20)) < 250
+        assert steps_of(store, lambda store=store: store.summaries.state(KEY, limit=20)) < 280
         assert len(store.summaries.state(KEY, limit=20).messages) == 4
         store.close()
 
@@ -520,7 +559,7 @@ def test_the_words_of_a_question_are_one_statement_on_sqlite(tmp_path: Path) -> 
 
     def statements(terms: str) -> int:
         ran.clear()
-        found = store.index.lexical(SCOPE, "document", dict.fromkeys(terms, 1.0), limit=99)
+        found = lexical(store.index, SCOPE, "document", dict.fromkeys(terms, 1.0), limit=99)
         assert len(found.ids) == 90
         return sum(not sql.startswith("--") for sql in ran)  # those are FTS5's own
 
@@ -545,9 +584,9 @@ def test_other_tenants_cost_nothing_on_sqlite(tmp_path: Path) -> None:
     def search() -> int:
         nonlocal steps
         steps = 0
-        store.index.lexical(SCOPE, "document", {"common": 1.0, "word3": 1.0}, limit=5)
-        store.index.dense(SCOPE, "document", VECTOR, embedder="test", filters=PARTS, limit=5)
-        store.index.dense(SCOPE, "document", VECTOR, embedder="test", filters=RANGE, limit=5)
+        lexical(store.index, SCOPE, "document", {"common": 1.0, "word3": 1.0}, limit=5)
+        dense(store.index, SCOPE, "document", VECTOR, embedder="test", filters=PARTS, limit=5)
+        dense(store.index, SCOPE, "document", VECTOR, embedder="test", filters=RANGE, limit=5)
         return steps
 
     indexed(store, SCOPE)
@@ -565,12 +604,12 @@ def test_other_tenants_cost_nothing_on_sqlite(tmp_path: Path) -> None:
 
 def test_a_scope_too_large_for_memory_is_searched_page_by_page(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'arc.db'}"
-    store, small = SqlStore(url), SqlStore(url, options=SqlOptions(index_cache_bytes=100))
+    store, small = SqlStore(url), SqlStore(url, settings=StorageSettings(index_cache_bytes=100))
     indexed(store, SCOPE)
     for filters in (None, PARTS, RANGE):
         asked = {"embedder": "test", "filters": filters, "limit": 7}
-        expected = store.index.dense(SCOPE, "document", VECTOR, **asked)  # type: ignore[arg-type]
-        found = small.index.dense(SCOPE, "document", VECTOR, **asked)  # type: ignore[arg-type]
+        expected = dense(store.index, SCOPE, "document", VECTOR, **asked)  # type: ignore[arg-type]
+        found = dense(small.index, SCOPE, "document", VECTOR, **asked)  # type: ignore[arg-type]
         assert found == expected
         assert len(found) == 7
     store.close()

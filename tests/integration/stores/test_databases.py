@@ -23,10 +23,12 @@ from sqlalchemy.orm import Session
 
 from arc_common.exceptions import ConfigurationError, StoreError, StoreUnavailableError
 from arc_common.protocols import SessionKey
+from arc_common.settings import StorageSettings
 from arc_common.stores import migrate
 from arc_common.stores.connection import connect
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.drivers import SqliteDriver
+from arc_common.stores.conversations_statements import Statement
+from arc_common.stores.drivers import SqliteDriver, Transaction
 from arc_common.stores.migrate import current_revision, upgrade
 from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
 from arc_common.testing.conversation_store_contract import counted, ids
@@ -105,7 +107,7 @@ def upgrade_by_alembic(engine: Engine) -> None:
 
 def test_no_migration_unless_allowed(empty_database: str) -> None:
     """With `auto_migrate` off, an empty database is an error that says what to run, and stays empty."""
-    store = SqlStore(empty_database, auto_migrate=False)
+    store = SqlStore(empty_database, settings=StorageSettings(auto_migrate=False))
     for call in reading_and_writing(store):
         with pytest.raises(ConfigurationError, match="arc db upgrade"):
             call()
@@ -217,17 +219,17 @@ def test_a_closed_database_is_one_file_that_can_be_copied(tmp_path: Path) -> Non
 def test_every_connection_is_durable_and_secure(tmp_path: Path) -> None:
     store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
     store.append(KEY, [counted("a")])
-    driver = SqliteDriver(store.engine)
-    with closing(driver.connect()) as one, closing(driver.connect()) as two:
-        for pooled in (one, two):
-            connection = pooled.driver_connection
-            assert isinstance(connection, sqlite3.Connection)
-            found = [
-                connection.execute(f"PRAGMA {name}").fetchone()[0]
-                for name in ("journal_mode", "synchronous", "secure_delete", "busy_timeout")
-            ]
-            assert found == ["wal", 2, 1, 30_000]
-        assert one.driver_connection is not two.driver_connection
+    names = ("journal_mode", "synchronous", "secure_delete", "busy_timeout")
+    pragmas = [Statement(f"PRAGMA {name}", {}) for name in names]
+
+    def ask(transaction: Transaction) -> list[object]:
+        return [rows[0][0] for rows in transaction.run(*((pragma, {}) for pragma in pragmas))]
+
+    driver = SqliteDriver(store.engine, StorageSettings())
+    # The connection of the inner reading is another one: the outer's is in use.
+    found = driver.reading(lambda outer: [ask(outer), driver.reading(ask)])
+    assert found == [["wal", 2, 1, 30_000]] * 2
+    driver.close()
     store.close()
 
 
@@ -344,7 +346,7 @@ def test_connections_that_the_server_ended(postgres: PostgresServer, postgres_da
     pooled = [store.engine.raw_connection() for _ in range(4)]
     for one in pooled:
         one.close()
-    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+    kill = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"  # waits until it ended
     with psycopg.connect(postgres.dsn(), autocommit=True) as admin:
         for number, call in enumerate(reading_and_writing(store)):
             assert len(admin.execute(kill, [url.rpartition("/")[2]]).fetchall()) == (1 if number else 4)

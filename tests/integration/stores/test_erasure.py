@@ -9,12 +9,13 @@ from sqlalchemy import create_engine, inspect, text
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import SessionKey
-from arc_common.protocols.memories import IndexChange, MemoryChange
+from arc_common.protocols.records import IndexChange, RecordChange
 from arc_common.protocols.search_index import EntryKind, IndexEntry, Scope
 from arc_common.protocols.summaries import Commit
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.memory_store_contract import a_memory
+from arc_common.testing.index_queries import count, embedding, lexical, vectors_of
+from arc_common.testing.records_contract import a_memory
 from arc_common.testing.search_index_contract import an_entry
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 
@@ -101,8 +102,8 @@ def test_a_session_takes_its_own_index_entries_along(sql_store: SqlStore) -> Non
         for scope, kind in places:
             sql_store.index.put(scope, kind, [an_entry("a", f"word {SECRET}", vector=[1, 0], metadata={"k": SECRET})])
         REMOVALS[removal](sql_store)
-        assert [sql_store.index.count(*place) for place in places] == [0, 0, 1, 1, 1, 1]
-        assert sql_store.index.embedding(OWN, "message") is None
+        assert [count(sql_store.index, *place) for place in places] == [0, 0, 1, 1, 1, 1]
+        assert embedding(sql_store.index, OWN, "message") is None
 
 
 def test_nothing_of_the_index_is_left_in_the_tables(database: str, sql_store: SqlStore) -> None:
@@ -140,16 +141,16 @@ def test_a_database_file_keeps_no_word_of_what_was_erased(tmp_path: Path) -> Non
 def test_nothing_of_erased_memories_is_left_in_the_tables(database: str, sql_store: SqlStore) -> None:
     """Neither rows nor names stay, when a scope is erased and when its session is forgotten."""
     key = SessionKey(SECRET, "caller", SECRET)
-    sql_store.memories.find(USERS)
+    sql_store.records.find(USERS)
     before = rows(database)
     erase: list[Callable[[], object]] = [
-        lambda: sql_store.memories.erase(Scope("caller", SECRET)),
-        lambda: sql_store.memories.forget(key),
+        lambda: sql_store.records.erase(Scope("caller", SECRET)),
+        lambda: sql_store.records.forget(key),
     ]
     for forget in erase:
         for scope in (Scope("caller", SECRET), Scope("caller", SECRET, SECRET)):
             memory = a_memory("a", SECRET, sources=((SECRET, SECRET),), metadata={SECRET: SECRET})
-            assert sql_store.memories.commit(scope, MemoryChange((memory,)), version=0)
+            assert sql_store.records.commit(scope, RecordChange((memory,)), version=0)
         forget()
         assert {row for row in rows(database) - before if row.startswith(("arc_scopes", "arc_record"))} == set()
 
@@ -158,45 +159,45 @@ def test_nothing_of_erased_memories_is_left_in_the_tables(database: str, sql_sto
 def store(sql_store: SqlStore) -> SqlStore:
     """A store with one memory that is found by its word and has a vector."""
     index = IndexChange((an_entry("old", "word", vector=[1, 0]),))
-    assert sql_store.memories.commit(USERS, MemoryChange((a_memory("old"),)), version=0, index=index)
+    assert sql_store.records.commit(USERS, RecordChange((a_memory("old"),)), version=0, index=index)
     return sql_store
 
 
 def held(store: SqlStore) -> tuple[list[str], list[str]]:
     """The memories that there are, and those that are found."""
-    known = store.memories.changes(USERS)
-    found = store.index.lexical(USERS, "memory", {"word": 1.0}, limit=9)
-    return sorted(outline.id for outline in known.outlines), sorted(found.ids)
+    known = store.records.changes(USERS)
+    found = lexical(store.index, USERS, "memory", {"word": 1.0}, limit=9)
+    return sorted(memory.id for memory in known.memories), sorted(found.ids)
 
 
 def test_memories_and_their_index_entries_change_at_once(store: SqlStore) -> None:
-    version = store.memories.changes(USERS).version
-    change = MemoryChange((a_memory("new"),), ("old",))
+    version = store.records.changes(USERS).version
+    change = RecordChange((a_memory("new"),), ("old",))
     index = IndexChange((an_entry("new", "word"),), ("old", "never there"))
-    assert store.memories.commit(USERS, change, version=version, index=index)
+    assert store.records.commit(USERS, change, version=version, index=index)
     assert held(store) == (["new"], ["new"])
-    assert store.index.count(USERS, "memory") == 1
+    assert count(store.index, USERS, "memory") == 1
 
 
 def test_a_refused_change_leaves_memories_and_index_alone(store: SqlStore) -> None:
     """Neither changes when another writer was first, or when the index refuses an entry."""
-    version = store.memories.changes(USERS).version
+    version = store.records.changes(USERS).version
     index = IndexChange((an_entry("new", "word"),), ("old",))
-    assert store.memories.commit(USERS, MemoryChange((a_memory("new"),)), version=version + 1, index=index) is None
+    assert store.records.commit(USERS, RecordChange((a_memory("new"),)), version=version + 1, index=index) is None
     index = IndexChange((an_entry("new", "word", vector=[1, 0, 0]),))
     with pytest.raises(InvalidInputError):
-        store.memories.commit(USERS, MemoryChange((a_memory("new"),)), version=version, index=index)
+        store.records.commit(USERS, RecordChange((a_memory("new"),)), version=version, index=index)
     assert held(store) == (["old"], ["old"])
-    assert store.memories.changes(USERS).version == version
+    assert store.records.changes(USERS).version == version
 
 
 def test_what_is_forgotten_is_found_no_more(store: SqlStore) -> None:
-    version = store.memories.changes(USERS).version
-    said = MemoryChange((a_memory("said", sources=(("s", "m"),)), a_memory("more", sources=(("s", "n"),))))
+    version = store.records.changes(USERS).version
+    said = RecordChange((a_memory("said", sources=(("s", "m"),)), a_memory("more", sources=(("s", "n"),))))
     index = IndexChange((an_entry("said", "word"), an_entry("more", "word", vector=[0, 1])))
-    assert store.memories.commit(USERS, said, version=version, index=index)
-    store.memories.forget(SessionKey("s", "caller", "user"), ["m"])
+    assert store.records.commit(USERS, said, version=version, index=index)
+    store.records.forget(SessionKey("s", "caller", "user"), ["m"])
     assert held(store) == (["more", "old"], ["more", "old"])
-    store.memories.forget(SessionKey("s", "caller", "user"))
+    store.records.forget(SessionKey("s", "caller", "user"))
     assert held(store) == (["old"], ["old"])
-    assert list(store.index.vectors(USERS, "memory", ["old", "more", "said"])) == ["old"]
+    assert list(vectors_of(store.index, USERS, "memory", ["old", "more", "said"])) == ["old"]

@@ -3,7 +3,7 @@
 import logging
 import os
 from datetime import UTC, datetime
-from itertools import count
+from itertools import count as numbers
 from pathlib import Path
 from threading import Event, Thread
 
@@ -11,12 +11,13 @@ import pytest
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import SessionKey
-from arc_common.protocols.memories import IndexChange, MemoryChange
+from arc_common.protocols.records import IndexChange, RecordChange
 from arc_common.protocols.search_index import Scope
 from arc_common.protocols.summaries import Commit
 from arc_common.stores import SqlIndexStore, SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.memory_store_contract import a_memory
+from arc_common.testing.index_queries import count, lexical
+from arc_common.testing.records_contract import a_memory
 from arc_common.testing.search_index_contract import an_entry
 from arc_common.testing.summary_store_contract import a_fact, a_leaf
 
@@ -25,7 +26,7 @@ OLD = SessionKey("old", user_id="ann")
 
 def test_the_session_written_longest_ago_leaves(caplog: pytest.LogCaptureFixture) -> None:
     """One that was written again stays; the log says so once; another caller's counts like any."""
-    seconds = count()
+    seconds = numbers()
     store = SqlStore(max_sessions=3, clock=lambda: datetime.fromtimestamp(next(seconds), UTC))
     for name in "abc":
         store.append(SessionKey(name), [counted("m")])
@@ -49,13 +50,13 @@ def test_everything_made_from_it_leaves_too() -> None:
     store.index.put(own, "message", [an_entry("e1", "word")])
     kept = a_memory("kept", sources=(("old", "m1"), ("new", "m1")))
     index = IndexChange((an_entry("gone", "word"), an_entry("kept", "word")))
-    memories = MemoryChange((a_memory("gone", sources=(("old", "m1"),)), kept))
-    assert store.memories.commit(users, memories, version=0, index=index)
+    memories = RecordChange((a_memory("gone", sources=(("old", "m1"),)), kept))
+    assert store.records.commit(users, memories, version=0, index=index)
     store.append(SessionKey("new", user_id="ann"), [counted("m1")])
     assert store.get(OLD) is None
-    assert store.index.count(own, "message") == 0
-    assert [memory.id for memory in store.memories.find(users, limit=9)] == ["kept"]
-    assert store.index.lexical(users, "memory", {"word": 1.0}, limit=9).ids == ("kept",)
+    assert count(store.index, own, "message") == 0
+    assert [memory.id for memory in store.records.find(users, limit=9)] == ["kept"]
+    assert lexical(store.index, users, "memory", {"word": 1.0}, limit=9).ids == ("kept",)
     store.append(OLD, [counted("m1")])
     assert store.summaries.segments(OLD, part="all") == []
     assert store.summaries.facts(OLD) == []
@@ -68,7 +69,7 @@ def test_both_sides_of_a_fork_go_on() -> None:
     place = Scope("default", "ann")
 
     def write() -> None:
-        for number in count():
+        for number in numbers():
             if stop.is_set():
                 return
             store.index.put(place, "document", [an_entry(f"e{number}", "word")])
@@ -79,7 +80,7 @@ def test_both_sides_of_a_fork_go_on() -> None:
         child = os.fork()
         if not child:
             store.append(OLD, [counted(f"child {number}")])
-            whole = len(store.read(OLD)) == number + 1 and store.index.count(place, "document") >= 0
+            whole = len(store.read(OLD)) == number + 1 and count(store.index, place, "document") >= 0
             os._exit(0 if whole else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         store.append(OLD, [counted(f"m{number}")])
@@ -93,13 +94,13 @@ def test_an_index_of_its_own(tmp_path: Path) -> None:
     place = Scope("default", "ann")
     one, other = SqlIndexStore.open(), SqlIndexStore.open()
     one.put(place, "document", [an_entry("e1", "word")])
-    assert (one.count(place, "document"), other.count(place, "document")) == (1, 0)
+    assert (count(one, place, "document"), count(other, place, "document")) == (1, 0)
     on_file = SqlIndexStore.open(f"sqlite:///{tmp_path / 'index.db'}")
     on_file.put(place, "document", [an_entry("e1", "word")])
     on_file.close()
     assert [path.name for path in tmp_path.iterdir()] == ["index.db"]
     again = SqlIndexStore.open(f"sqlite:///{tmp_path / 'index.db'}")
-    assert again.count(place, "document") == 1
+    assert count(again, place, "document") == 1
     again.close()
 
 

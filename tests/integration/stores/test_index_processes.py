@@ -12,6 +12,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.stores.conversations import SqlStore
+from arc_common.testing.index_queries import count, dense, embedding, lexical
 from arc_common.testing.search_index_contract import an_entry, matching
 from tests.support.processes import INDEXED, WORDS, Helper, churn
 
@@ -21,19 +22,19 @@ SCOPE = Scope("caller")
 @pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=pytest.mark.torture)])
 def test_statistics_stay_exact(helper: Helper, database: str, sql_store: SqlStore, tmp_path: Path, rounds: int) -> None:
     """Three processes store, replace, remove and embed the same entries: what is counted is what is there."""
-    sql_store.index.count(INDEXED, "memory")
+    count(sql_store.index, INDEXED, "memory")
     helper.run(churn, tmp_path, [{"url": database, "seed": seed, "rounds": rounds} for seed in range(3)])
     entries = sql_store.index.scan(INDEXED, "memory", limit=1_000)
-    found = sql_store.index.lexical(INDEXED, "memory", dict.fromkeys(WORDS, 1.0), limit=1_000)
+    found = lexical(sql_store.index, INDEXED, "memory", dict.fromkeys(WORDS, 1.0), limit=1_000)
     holders = Counter(word for entry in entries for word in entry.terms)
     assert entries
     assert found.count == len(entries) == len(found.ids)
     assert found.total_length == sum(entry.length for entry in entries)
     assert found.document_frequencies.tolist() == [holders[word] for word in WORDS]
     embedded = {entry.id for entry in entries if entry.vector is not None}
-    near = sql_store.index.dense(INDEXED, "memory", np.array([1, 0], np.float32), embedder="test", limit=1_000)
+    near = dense(sql_store.index, INDEXED, "memory", np.array([1, 0], np.float32), embedder="test", limit=1_000)
     assert {name for name, _ in near} == embedded
-    assert (sql_store.index.embedding(INDEXED, "memory") is None) == (not embedded)
+    assert (embedding(sql_store.index, INDEXED, "memory") is None) == (not embedded)
     engine = create_engine(database)
     with engine.connect() as connection:
         counted = connection.execute(text("SELECT entries, vectors FROM arc_index_scopes")).one()
@@ -48,7 +49,7 @@ def test_what_another_process_changed_is_found(database: str, sql_store: SqlStor
     other, index = store.index, sql_store.index
 
     def near() -> list[str]:
-        found = index.dense(SCOPE, "document", np.array([1, 0], np.float32), embedder="test", limit=9)
+        found = dense(index, SCOPE, "document", np.array([1, 0], np.float32), embedder="test", limit=9)
         return [name for name, _ in found]
 
     other.put(SCOPE, "document", [an_entry("a", "red", vector=[1, 0]), an_entry("b", "blue", vector=[0, 1])])
@@ -58,10 +59,10 @@ def test_what_another_process_changed_is_found(database: str, sql_store: SqlStor
     other.remove(SCOPE, "document", ["c"])
     other.put(SCOPE, "document", [an_entry("d", "red")])
     assert (matching(index, SCOPE, "red"), near()) == (["d"], ["b", "a"])
-    other.detach(SCOPE, "document")
-    other.attach(SCOPE, "document", [an_entry("d", "red", vector=[1, 1])])
+    other.remove(SCOPE, "document", None, only_vectors=True)
+    other.put(SCOPE, "document", [an_entry("d", "red", vector=[1, 1])], only_vectors=True)
     assert (matching(index, SCOPE, "red"), near()) == (["d"], ["d"])
-    other.erase(SCOPE)
+    other.remove(SCOPE, None, None)
     assert (matching(index, SCOPE, "red"), near()) == ([], [])
     other.put(SCOPE, "document", [an_entry("e", "red", vector=[1, 0])])
     assert (matching(index, SCOPE, "red"), near()) == (["e"], ["e"])
@@ -73,17 +74,17 @@ def test_vectors_alone_are_asked_for(database: str, sql_store: SqlStore) -> None
     store, vector = SqlStore(database), np.array([1, 0], np.float32)
     other, index = store.index, sql_store.index
     other.put(SCOPE, "document", [an_entry("a", vector=[1, 0])])
-    assert index.dense(SCOPE, "document", vector, embedder="test", limit=9) == [("a", 1.0)]
-    other.erase(SCOPE)
+    assert dense(index, SCOPE, "document", vector, embedder="test", limit=9) == [("a", 1.0)]
+    other.remove(SCOPE, None, None)
     other.put(SCOPE, "document", [an_entry("b", vector=[1, 0])])
-    assert index.dense(SCOPE, "document", vector, embedder="test", limit=9) == [("b", 1.0)]
-    other.erase(SCOPE)
+    assert dense(index, SCOPE, "document", vector, embedder="test", limit=9) == [("b", 1.0)]
+    other.remove(SCOPE, None, None)
     other.put(SCOPE, "document", [an_entry("c", vector=[1, 0], embedder="new")])
-    assert index.dense(SCOPE, "document", vector, embedder="new", limit=9) == [("c", 1.0)]
+    assert dense(index, SCOPE, "document", vector, embedder="new", limit=9) == [("c", 1.0)]
     with pytest.raises(InvalidInputError, match="new"):
-        index.dense(SCOPE, "document", vector, embedder="test", limit=9)
-    other.erase(SCOPE)
-    assert index.dense(SCOPE, "document", vector, embedder="test", limit=9) == []
+        dense(index, SCOPE, "document", vector, embedder="test", limit=9)
+    other.remove(SCOPE, None, None)
+    assert dense(index, SCOPE, "document", vector, embedder="test", limit=9) == []
     store.close()
 
 
@@ -94,7 +95,7 @@ def test_long_texts_are_compared_to_their_ends(sql_store: SqlStore) -> None:
     for comparison, expected in {"gt": "c", "gte": "bc", "lt": "0az", "lte": "0abz"}.items():
         asked = Condition("t", comparison, start + "b")  # type: ignore[arg-type]
         assert "".join(entry.id for entry in index.scan(SCOPE, "document", filters=asked, limit=9)) == expected
-        assert index.count(SCOPE, "document", filters=asked) == len(expected)
+        assert count(index, SCOPE, "document", filters=asked) == len(expected)
 
 
 def test_an_index_goes_on_in_a_forked_child(sql_store: SqlStore) -> None:
@@ -116,8 +117,8 @@ def test_late_vectors_leave_metadata_alone(sql_store: SqlStore) -> None:
     index.put(SCOPE, "document", [IndexEntry("a", "text", {}, {"n": 1}), IndexEntry("b", "text", {}, {"n": 2})])
     vector = np.array([1, 0], np.float32)
     late = [IndexEntry(name, "text", vector=vector, embedder="test") for name in "ab"]
-    assert index.attach(SCOPE, "document", late) == 2
+    assert index.put(SCOPE, "document", late, only_vectors=True) == 2
     for asked in (Condition("n", "eq", 2), Condition("n", "gt", 1)):
         assert [
-            name for name, _ in index.dense(SCOPE, "document", vector, embedder="test", filters=asked, limit=9)
+            name for name, _ in dense(index, SCOPE, "document", vector, embedder="test", filters=asked, limit=9)
         ] == ["b"]

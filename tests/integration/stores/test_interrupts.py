@@ -3,6 +3,7 @@
 import contextlib
 import dis
 import os
+import random
 import signal
 import sqlite3
 import sys
@@ -12,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from time import perf_counter
 from types import CodeType, FrameType
 from typing import Any
 
@@ -62,8 +64,11 @@ def add_memory(engine: ContextEngine, number: int) -> object:
 
 def interrupted_once(
     run: Callable[[], object], done: set[tuple[object, ...]], folders: tuple[str, ...], every: int
-) -> bool:
-    """Run it, and interrupt it at a line below the folders that is not in `done`: at one of `every`, or of holders."""
+) -> KeyboardInterrupt | None:
+    """Run it, and interrupt it at a line below the folders that is not in `done`: at one of `every`, or of holders.
+
+    Return the interrupt, which holds the interrupted frames as a notebook's last traceback does.
+    """
     hit: list[tuple[object, ...]] = []
 
     def lines_of(called: object) -> Callable[[FrameType, str, object], Any]:
@@ -91,11 +96,12 @@ def interrupted_once(
     sys.settrace(calls)
     try:
         run()
-    except KeyboardInterrupt:
-        pass
+    except KeyboardInterrupt as interrupt:
+        return interrupt
     finally:
         sys.settrace(before)
-    return bool(hit)
+    assert not hit, f"the interrupt at {hit} got lost"
+    return None
 
 
 @cache
@@ -173,11 +179,12 @@ def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
                 acknowledged.extend(stored)  # type: ignore[arg-type]  # what an append returns
 
         folders = MEMORY if operation is add_memory else BELOW if url.startswith("sqlite") else (ARC,)
-        while interrupted_once(once, done, folders, every):
+        while held := interrupted_once(once, done, folders, every):
             number += 1
             stranger()
             revised = Message(Role.USER, f"Revision {number}", id="m")
-            other.submit(engine.session("other").append, revised).result(timeout=30)
+            other.submit(engine.session("other").append, revised).result(timeout=5)
+            assert held.__traceback__
         assert len(done) > (100 if operation is summarize else 200)
         stored = engine.session("s").messages()
         assert {message.id for message in acknowledged} <= {message.id for message in stored}
@@ -189,12 +196,60 @@ def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
         append(engine, number + 1)
 
 
+@pytest.mark.parametrize("signals", [700, pytest.param(20_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("url", ["file", "memory"], indirect=True)
+def test_signals_at_random_moments_leave_nothing_locked(url: str, stranger: Callable[[], None], signals: int) -> None:
+    """After each signal in an append, whose traceback is kept, another connection and another thread write at once."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    randomness = random.Random(1)
+    with (
+        ContextEngine.open(url, settings=ArcSettings(summary=OFF, recall=OFF, memory=OFF)) as engine,
+        ThreadPoolExecutor(1) as other,
+        handled(signal.SIGALRM, interrupt),
+    ):
+        append(engine, -1)
+        begin = perf_counter()
+        for number in range(50):
+            append(engine, -2 - number)
+        one = (perf_counter() - begin) / 50
+        interrupts = 0
+        for number in range(signals):
+            held = None
+            try:
+                signal.setitimer(signal.ITIMER_REAL, max(randomness.random() * one, 1e-6))
+                append(engine, number)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt as interrupted:
+                held = interrupted
+            if held:
+                interrupts += 1
+                stranger()
+                revised = Message(Role.USER, f"Revision {number}", id="m")
+                other.submit(engine.session("other").append, revised).result(timeout=5)
+        assert interrupts > signals / 10
+
+
+@contextlib.contextmanager
+def handled(number: signal.Signals, handler: Callable[..., None]) -> Iterator[None]:
+    """Handle a signal, within the block."""
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(number, before)
+
+
 def test_control_c_while_an_append_waits_for_another_writer(tmp_path: Path) -> None:
     """SQLite ends its wait first and has the lock when the interrupt arrives: it is given up at once."""
     path = tmp_path / "arc.db"
     with (
         ContextEngine.open(f"sqlite:///{path}", settings=ArcSettings(summary=OFF, recall=OFF, memory=OFF)) as engine,
         closing(sqlite3.connect(path, isolation_level=None, timeout=1, check_same_thread=False)) as writer,
+        handled(signal.SIGINT, signal.default_int_handler),  # whatever ran before in this process
     ):
         append(engine, 0)
         writer.execute("BEGIN IMMEDIATE")

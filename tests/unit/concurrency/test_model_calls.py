@@ -1,17 +1,26 @@
 """Calls to models end: in time, after retries, or at once while the model is down."""
 
 import contextvars
+import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from functools import partial
+from threading import Barrier, Event
 
 import pytest
+from pydantic import BaseModel
 
 from arc_common import ArcSettings, Message
 from arc_common.exceptions import ModelCallError
-from arc_common.model_calls import GuardedChatModel
+from arc_common.model_calls import GuardedChatModel, SerialChatModel
 from arc_common.testing import CountingObserver
-from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel, SlowChatModel
+from arc_common.testing.fakes import (
+    FailingChatModel,
+    OneThreadChatModel,
+    ReplyingChatModel,
+    SlowChatModel,
+    StructuredReplyingChatModel,
+)
 
 ASK = [Message("user", "hello?")]
 
@@ -148,3 +157,73 @@ def test_a_client_that_is_cancelled_is_a_failure():
 
     with pytest.raises(ModelCallError, match="SystemExit"):
         guarded(Cancelled()).complete(ASK)
+
+
+class Point(BaseModel):
+    x: int
+
+
+def test_a_structured_answer_comes_back_as_json_within_the_same_guard():
+    """It is timed like a text answer; without a schema the model answers with text."""
+    observer, model = CountingObserver(), StructuredReplyingChatModel([{"x": 3}], ["hi"])
+    calls = guarded(model, observer=observer)
+    assert calls.complete(ASK, schema=Point) == '{"x":3}'
+    assert calls.complete(ASK) == "hi"
+    assert model.schemas == [Point]
+    assert observer.counts == {"test.calls": 2}
+    released = Event()
+
+    class Hanging(StructuredReplyingChatModel):
+        def complete_structured(self, messages, schema):
+            released.wait()
+            return super().complete_structured(messages, schema)
+
+    with pytest.raises(ModelCallError, match=r"0\.05 s"):
+        guarded(Hanging([{"x": 3}]), timeout_seconds=0.05).complete(ASK, schema=Point)
+    released.set()
+
+
+@pytest.mark.parametrize(
+    ("failure", "asked"), [(NotImplementedError(), 1), (OSError("no such format"), 3), ({"x": "?"}, 3), (None, 3)]
+)
+def test_a_text_answer_takes_the_place_of_a_structured_one_that_failed(failure, asked, caplog):
+    """In the same call; counted each time and logged once, and after a while the model is asked for text only."""
+    observer, model = CountingObserver(), StructuredReplyingChatModel([failure], ["text"])
+    calls = guarded(model, observer=observer)
+    with caplog.at_level(logging.WARNING):
+        assert [calls.complete(ASK, schema=Point) for _ in range(5)] == ["text"] * 5
+    assert len(model.schemas) == asked
+    assert observer.counts == {"test.calls": 5, "test.unstructured": asked}
+    assert [record.name for record in caplog.records].count("arc.models") == 1
+
+
+def test_a_success_in_between_keeps_answers_structured():
+    model = StructuredReplyingChatModel([OSError(), OSError(), {"x": 1}, OSError(), OSError(), {"x": 2}], ["text"])
+    calls = guarded(model)
+    answers = [calls.complete(ASK, schema=Point) for _ in range(6)]
+    assert answers == ["text", "text", '{"x":1}', "text", "text", '{"x":2}']
+
+
+def test_a_model_for_one_thread_is_called_by_one_at_a_time():
+    """By everything that shares it, whatever else they ask for; the time limit begins with the call."""
+    inner = OneThreadChatModel(ReplyingChatModel(["hi"]), seconds=0.1)
+    model = SerialChatModel(inner)
+    summaries, memories = (guarded(model, timeout_seconds=5) for _ in range(2))
+    calls = [summaries.complete, partial(memories.complete, schema=Point), model.complete, summaries.complete]
+    with ThreadPoolExecutor(4) as pool:
+        assert [future.result() for future in [pool.submit(call, ASK) for call in calls]] == ["hi"] * 4
+    assert inner.clashes == 0
+
+
+def test_a_call_that_hangs_keeps_a_model_for_one_thread_to_itself():
+    """The next call waits no longer than the time limit, and is not left in a queue behind it."""
+    inner = ReplyingChatModel(["late", "in time"])
+    slow = SlowChatModel(inner)
+    model = guarded(SerialChatModel(slow), timeout_seconds=0.05)
+    for reason in ("the model did not answer", "other calls"):
+        with pytest.raises(ModelCallError, match=reason):
+            model.complete(ASK)
+    slow.may_answer.set()
+    assert slow.answered.wait(10)
+    assert guarded(SerialChatModel(slow)).complete(ASK) == "in time"
+    assert len(inner.requests) == 2

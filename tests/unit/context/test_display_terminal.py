@@ -114,10 +114,6 @@ def test_the_bar_is_as_wide_as_the_screen_or_a_hundred_columns():
             assert len(bar) == min(width, 100)
 
 
-def test_each_section_has_its_own_style_and_letter():
-    assert len({look.style for look in LOOKS.values()}) == len(TITLES)
-
-
 def test_an_empty_window_and_unknown_sections_are_shown():
     assert "0 of 0 tokens" in printed(ContextWindow((), (), 0, Receipt(())))
     odd = ContextWindow((), (Section("\x1b[2Jodd", 1, 1),), 1, Receipt((), total_tokens=1, input_tokens=1))

@@ -164,7 +164,7 @@ def test_a_line_is_one_line_whatever_stands_in_it():
 
 def test_a_line_says_where_it_comes_from_and_when():
     shown = ScoredArtifact(snippet("x").artifact, 1.0, ("First.", "Third."))
-    assert shown.line == "- [web, 2026-03-01] First. … Third."
+    assert shown.line == "- [web, 2026-03-01] “First. … Third.”"
     assert ScoredArtifact(fact("tea: green").artifact, 1.0, ("tea: green",)).line == "- tea: green"
 
 

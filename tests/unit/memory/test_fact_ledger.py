@@ -16,6 +16,7 @@ from arc_common.memory.facts.index import FactIndex
 from arc_common.memory.facts.ledger import adopted_facts, folded, merged, related
 from arc_common.messages import Message, Role
 from arc_common.protocols.summaries import Commit, Maker, Segment
+from arc_common.sources import Trust
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -40,14 +41,14 @@ def stored(
     numbers = count(1)
     return merged(
         Segment(0, leaf, leaf + 15, "n", 1, "model"), proposals, known=ledger, removed_keys=removed,
-        said_at=lambda _: START, new_id=lambda: f"new{next(numbers)}", ungrounded=ungrounded,
+        said=lambda _: (START, "user", Trust.USER), new_id=lambda: f"new{next(numbers)}", ungrounded=ungrounded,
     )  # fmt: skip
 
 
 def test_a_fact_as_it_is_kept() -> None:
     commit = stored([(proposed("home", "Berlin", importance=0.7), "rules")], [])
     [fact] = commit.facts
-    assert fact == Fact("new1", "home", "Berlin", FactCategory.STATE, ("m1",), 0.7, 17, "rules", START)
+    assert fact == Fact("new1", "home", "Berlin", FactCategory.STATE, ("m1",), 0.7, 17, "rules", START, "user")
     assert (commit.superseded, commit.removed) == ({}, ())
 
 
@@ -132,7 +133,7 @@ def test_related_facts() -> None:
     ]  # fmt: skip
     text = "Where is my order of the blue bicycle, and its colour?"
     assert [fact.id for fact in related(facts, text, max_tokens=1_000, count=characters)] == ["b", "a", "d"]
-    assert [fact.id for fact in related(facts, text, max_tokens=30, count=characters)] == ["b"]
+    assert [fact.id for fact in related(facts, text, max_tokens=45, count=characters)] == ["b"]
     assert related(facts, text, max_tokens=0, count=characters) == []
 
 
@@ -170,21 +171,21 @@ def test_which_facts_are_pinned() -> None:
     """The most important, then the newest; shown in the order in which they were said. A long one is passed over."""
 
     def fact(name: str, importance: float, minute: int, value: str = "v") -> Fact:
-        return known(name, name, value, importance=importance, valid_from=START + timedelta(minutes=minute))
+        return known(name, "", f"{value} {name}", importance=importance, valid_from=START + timedelta(minutes=minute))
 
     facts = [fact("a", 0.5, 1), fact("b", 0.5, 2), fact("c", 0.9, 0), fact("d", 1.0, 3, "long " * 20)]
     shown: Callable[[int], list[str]] = lambda most: [  # noqa: E731 - short
         fact.id for fact in adopted_facts(facts, max_tokens=most, count=characters)
     ]
-    line = len("- a: v\n")
+    line = len(f"{fact('a', 0, 0).line}\n")
     assert shown(2 * line) == ["c", "b"]
     assert shown(3 * line) == ["c", "a", "b"]
-    assert shown(500) == ["c", "a", "b", "d"]
+    assert shown(600) == ["c", "a", "b", "d"]
 
 
 def test_a_model_s_note_of_a_pinned_sentence_is_not_pinned_beside_it() -> None:
     """What the sentence has no word of is; so is a number that is only part of another one."""
-    sentence = known("s", "court set", "Court is set for the 22nd, room 7", maker="rules", importance=0.9)
+    sentence = known("s", "", "Court is set for the 22nd, room 7", maker="rules", importance=0.9)
     notes = [known("day", "when is court", "the 22nd"), known("who", "judge", "Amari"), known("part", "floor", "22")]
     elsewhere = known("other", "when is court", "the 22nd", sources=("m2",))
 
@@ -194,7 +195,7 @@ def test_a_model_s_note_of_a_pinned_sentence_is_not_pinned_beside_it() -> None:
 
 
 def test_a_note_in_korean_is_found_before_its_particle() -> None:
-    sentence = known("s", "서류", "수요일 정오까지 서류 내야 해요", maker="rules", importance=0.9)
+    sentence = known("s", "", "수요일 정오까지 서류 내야 해요", maker="rules", importance=0.9)
 
     assert adopted_facts([sentence, known("n", "언제", "수요일 정오")], max_tokens=500, count=characters) == [sentence]
 
@@ -202,13 +203,13 @@ def test_a_note_in_korean_is_found_before_its_particle() -> None:
 @pytest.mark.parametrize(
     ("texts", "held"),
     [
-        pytest.param([f"My phone number is {n}." for n in range(1000, 1040)], ["My phone number is 1039"], id="number"),
+        pytest.param([f"My order number is {n}." for n in range(1000, 1040)], ["My order number is 1039"], id="number"),
         pytest.param(
             [f"제 전화 번호는 {n}이에요." for n in range(1000, 1040)], ["제 전화 번호는 1039이에요"], id="Korean"
         ),
         pytest.param(
-            ["My order number is 1234.", "My order number is 5678."],
-            ["My order number is 1234", "My order number is 5678"],
+            ["My order number is 1234.", "My second order number is 5678."],
+            ["My order number is 1234", "My second order number is 5678"],
             id="two orders",
         ),
         pytest.param(
@@ -318,3 +319,46 @@ def test_what_lies_behind_the_boundary_is_shown_as_it_was_said() -> None:
 
 def test_importance_by_id() -> None:
     assert INDEX.importance(["rent", "gone", "dog"]) == (0.9, 0.0, 0.5)
+
+
+def test_a_fact_that_is_half_overtaken_is_followed_by_the_later_one() -> None:
+    """Also where the budget holds only one more line, and where only the older one is about the question."""
+
+    def said(name: str, value: str, day: int) -> Fact:
+        return known(name, "", value, maker="rules", leaf=day, sources=(name,), valid_from=START + timedelta(days=day))
+
+    facts = [
+        said("out", "We fly out on 9 August", 1), said("cat", "We have a cat", 2),
+        said("change", "We changed it to 10 August", 3),
+    ]  # fmt: skip
+    shown = adopted_facts(facts, max_tokens=1_000, count=characters)
+    assert [fact.id for fact in shown] == ["out", "change", "cat"]
+    assert [fact.id for fact in adopted_facts(facts[:1] + facts[2:], max_tokens=50, count=characters)] == ["change"]
+    lines, _ = FactIndex(facts, count=len).search("When do we fly out?", top_k=5, boundary=40, adopted=())
+    assert [line.id for line in lines] == ["out", "change"]
+
+
+def test_a_fact_is_shown_as_its_sentence_with_day_and_speaker() -> None:
+    """A key is never shown, unless a model's value says nothing without it."""
+    fact = replace(known("a", "flight: code", "Our flight is TP 1234", maker="rules"), said_by="user")
+    assert fact.line == f"- {START:%Y-%m-%d}, user: Our flight is TP 1234"
+    assert (
+        known("a", "delivery address", "12 High Street").line == f"- {START:%Y-%m-%d}: delivery address: 12 High Street"
+    )
+    assert known("a", "address", "The address is 12 High Street").text == "The address is 12 High Street"
+
+
+def test_an_assistants_restatement_ends_no_users_fact() -> None:
+    """Only words of change let an assistant end what a user said."""
+    own = Fact("f1", "email", "My email is a@x.org.", FactCategory.NUMERIC, ("m1",), 0.8, 1, "rules", START, "user")
+
+    def ended(value: str, trust: Trust) -> bool:
+        return "f1" in merged(
+            Segment(0, 17, 32, "n", 1, "rules"),
+            [(ProposedFact("email", value, FactCategory.NUMERIC, ("m20",)), "rules")],
+            known=[own], said=lambda _: (START, "x", trust), new_id=lambda: "f2",
+        ).superseded  # fmt: skip
+
+    assert ended("My email is b@x.org.", Trust.USER)
+    assert not ended("My email is b@x.org.", Trust.ASSISTANT)
+    assert ended("The email is now b@x.org.", Trust.ASSISTANT) == ended("The email is now b@x.org.", Trust.USER)

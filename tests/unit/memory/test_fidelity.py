@@ -126,7 +126,7 @@ def test_what_is_ruled_out_is_not_said_by_what_leaves_that_out() -> None:
     cases = [
         ("Never put walnuts in the Saturday buns", "Saturday buns: put walnuts in the Saturday buns", True),
         ("Never put walnuts in the Saturday buns", "Saturday buns: no walnuts in them", False),
-        ("No walnuts in the buns", "allergy: walnuts in buns", False),
+        ("No walnuts in the buns", "allergy: walnuts in buns", True),
         ("The walnuts go in the buns", "buns: walnuts in the buns", False),
         ("절대 호두는 빵에 넣지 마세요", "빵: 호두는 빵에 넣기", True),
         ("절대 호두는 빵에 넣지 마세요", "주의: 절대 호두는 빵에 넣지 않기", False),

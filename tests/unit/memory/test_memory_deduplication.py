@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from arc_common.memories import MemoryOutline, MemoryStatus
+from arc_common.memories import Memory, MemoryStatus
 from arc_common.memory.long_term.contradictions import Contradictions, contradicts
 from arc_common.memory.long_term.deduplication import Holdings, folded, may_be_the_same
-from arc_common.protocols.memories import MemoryUpdates
+from arc_common.protocols.records import RecordUpdates
 
 
 def test_what_has_another_value_is_another_memory():
@@ -108,15 +108,15 @@ HELD_TEXTS = st.one_of(
         ]
     ),
 )
-OUTLINES = st.builds(
-    lambda name, text, status, gone: MemoryOutline(name, text, 0.5, status, "x" if gone else None, NOW, None),
+MEMORIES = st.builds(
+    lambda name, text, status, gone: Memory(name, text, NOW, NOW, status=status, superseded_by="x" if gone else None),
     st.sampled_from("abcdefgh"),
     HELD_TEXTS,
     st.sampled_from(MemoryStatus),
     st.booleans(),
 )
 CHANGES = st.lists(
-    st.tuples(st.lists(OUTLINES, max_size=12), st.lists(st.sampled_from("abcdefgh"), max_size=3)), max_size=6
+    st.tuples(st.lists(MEMORIES, max_size=12), st.lists(st.sampled_from("abcdefgh"), max_size=3)), max_size=6
 )
 
 
@@ -124,14 +124,14 @@ CHANGES = st.lists(
 def test_it_finds_what_a_look_at_everything_finds(changes, text, cutoff):
     held, all_of_it = Holdings(Contradictions()), {}
     for version, (put, removed) in enumerate(changes, 1):
-        latest = {outline.id: outline for outline in put}
+        latest = {memory.id: memory for memory in put}
         gone = [name for name in removed if name not in latest]
         all_of_it = {name: one for name, one in {**all_of_it, **latest}.items() if name not in gone}
         if version % 3 == 0:
-            held.apply(MemoryUpdates(version, tuple(all_of_it.values()), is_whole=True))
+            held.apply(RecordUpdates(version, tuple(all_of_it.values()), is_whole=True))
         else:
             held.change(version, put=latest.values(), removed=gone)
-    assert {outline.id: outline for outline in held.outlines} == all_of_it
+    assert {memory.id: memory for memory in held.memories} == all_of_it
     assert len(held) == len(all_of_it)
     compared = {name: one for name, one in all_of_it.items() if one.superseded_by is None}
     alike = {name: Levenshtein.normalized_similarity(folded(text), folded(one.text)) for name, one in compared.items()}
@@ -148,10 +148,10 @@ def test_it_finds_what_a_look_at_everything_finds(changes, text, cutoff):
 
 def test_updates_in_part_leave_the_others():
     held = Holdings(Contradictions())
-    one, other = (MemoryOutline(name, name, 0.5, MemoryStatus.ACTIVE, None, NOW, None) for name in "ab")
-    held.apply(MemoryUpdates(1, (one, other), is_whole=True))
-    held.apply(MemoryUpdates(2, (), is_whole=False))
+    one, other = (Memory(name, name, NOW, NOW) for name in "ab")
+    held.apply(RecordUpdates(1, (one, other), is_whole=True))
+    held.apply(RecordUpdates(2, (), is_whole=False))
     assert (held.version, len(held)) == (2, 2)
-    held.apply(MemoryUpdates(3, (other,), is_whole=True))
-    assert [outline.id for outline in held.outlines] == ["b"]
+    held.apply(RecordUpdates(3, (other,), is_whole=True))
+    assert [memory.id for memory in held.memories] == ["b"]
     assert held.get("a") is None

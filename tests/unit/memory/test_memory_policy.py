@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory, Wording
+from arc_common.memories import Memory, MemoryStatus, ProposedMemory, Wording
 from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.memory.long_term.deduplication import Holdings
 from arc_common.memory.long_term.policy import (
@@ -20,7 +20,7 @@ from arc_common.memory.long_term.policy import (
     ranked,
     recency,
 )
-from arc_common.protocols.memories import MemoryUpdates
+from arc_common.protocols.records import RecordUpdates
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -33,7 +33,7 @@ def a_memory(memory_id, text="text", *, days=0, **values):
 
 def holding(*memories):
     held = Holdings(Contradictions())
-    held.apply(MemoryUpdates(1, tuple(map(MemoryOutline.of, memories)), is_whole=True))
+    held.apply(RecordUpdates(1, tuple(memories), is_whole=True))
     return held
 
 
@@ -186,15 +186,14 @@ def test_the_weakest_leave():
         a_memory("new", importance=0.5),
         a_memory("strong", importance=0.9, days=200),
     ]
-    outlines = [MemoryOutline.of(memory) for memory in held]
-    assert leaving(outlines, now=NOW, most=4) == []
-    assert leaving(outlines, now=NOW, most=2) == ["weak", "old"]
-    assert leaving(outlines, now=NOW, most=2, keep={"weak"}) == ["old", "strong"]
+    assert leaving(held, now=NOW, most=4) == []
+    assert leaving(held, now=NOW, most=2) == ["weak", "old"]
+    assert leaving(held, now=NOW, most=2, keep={"weak"}) == ["old", "strong"]
 
 
 def test_history_has_a_bound_of_its_own():
     held = [a_memory("now"), *(a_memory(f"h{days}", days=days, superseded_by="now") for days in (3, 1, 2))]
-    assert leaving([MemoryOutline.of(memory) for memory in held], now=NOW, most=2) == ["h3"]
+    assert leaving(held, now=NOW, most=2) == ["h3"]
 
 
 @given(
@@ -204,9 +203,7 @@ def test_history_has_a_bound_of_its_own():
 def test_leaving_keeps_the_bound(drawn, most):
     """No more than so many hold afterwards, wait, or are history; and nothing leaves without need."""
     held = [
-        MemoryOutline.of(
-            a_memory(str(n), importance=importance, days=days, status=status, superseded_by="x" if gone else None)
-        )
+        a_memory(str(n), importance=importance, days=days, status=status, superseded_by="x" if gone else None)
         for n, (importance, days, status, gone) in enumerate(drawn)
     ]
     gone = leaving(held, now=NOW, most=most)

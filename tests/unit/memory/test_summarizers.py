@@ -2,6 +2,7 @@
 
 import json
 import time
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -177,7 +178,7 @@ def test_a_narrative_has_whole_sentences_in_their_order() -> None:
     narrative = RULES.narrative(messages, max_tokens=80)
     assert 0 < COUNTER.count(narrative) <= 80
     whole = "\n".join(message.text for message in messages)
-    told = sentences_of(narrative.replace("User: ", "\n").replace("Assistant: ", "\n"))
+    told = [sentence for line in narrative.splitlines() for sentence in sentences_of(line.partition(": ")[2])]
     places = [whole.index(sentence) for sentence in told]
     assert places == sorted(places)
 
@@ -199,9 +200,9 @@ def test_what_was_said_first_is_told_first() -> None:
         "The plumbers replaced valves and boilers.",
         "Boilers, plumbers, valves: the landlord pays the invoices.",
     ]
-    central = f"User: {lines[-1]}"
+    central = f"- user: {lines[-1]}"
     assert RULES.narrative(said(*lines), max_tokens=COUNTER.count(central)) == central
-    assert RULES.narrative(said(*lines), max_tokens=60) == f"User: {' '.join(lines)}"
+    assert RULES.narrative(said(*lines), max_tokens=60) == "\n".join(f"- user: {line}" for line in lines)
 
 
 def test_courtesies_come_last() -> None:
@@ -217,31 +218,57 @@ def test_nothing_is_told_twice() -> None:
     assert RULES.narrative(said(line, line, line), max_tokens=200).count("boiler") == 1
 
 
-def test_who_said_it() -> None:
-    """Each run of sentences is attributed once, also where narratives are told again."""
+def test_excerpts_have_day_and_speaker() -> None:
+    """A line for each message, whole sentences, "…" between them; told again, they stay as they are."""
+    at = datetime(2026, 11, 20, 9, tzinfo=UTC)
+    said = "The boiler in the cellar leaks. Thanks! It drips on every shelf of the cellar."
     messages = [
-        Message(Role.USER, "The boiler in the cellar leaks."),
-        Message(Role.ASSISTANT, "A plumber should inspect the boiler."),
+        Message(Role.USER, said, created_at=at),
+        Message(Role.ASSISTANT, "A plumber should inspect the boiler.", name="Ben"),
     ]
     first = RULES.narrative(messages, max_tokens=60)
-    assert first == "User: The boiler in the cellar leaks. Assistant: A plumber should inspect the boiler."
-    assert RULES.retold([first], max_tokens=60) == first
-    second = "User: It is loud at night. The neighbours complained. Assistant: Ask them for patience."
-    both = RULES.retold([first, second], max_tokens=200)
-    assert both == f"{first} {second}"
-    assert RULES.retold([first, "They spoke about the roof."], max_tokens=200) == f"{first} They spoke about the roof."
+    assert first == (
+        "- 2026-11-20, user: The boiler in the cellar leaks. … It drips on every shelf of the cellar.\n"
+        "- Ben: A plumber should inspect the boiler."
+    )
+    assert RULES.retold([first.replace(" …", "")], max_tokens=60) == first.replace(" …", "")
+    both = RULES.retold([first, "They spoke about the roof."], max_tokens=200)
+    assert both.endswith("- Ben: A plumber should inspect the boiler.\nThey spoke about the roof.")
+
+
+def test_excerpts_tell_facts_last_and_no_remarks_in_brackets() -> None:
+    """The facts may have no room for this one; nobody said what stands in brackets at a line's end."""
+    messages = said(
+        "Our flight to Lisbon is TP 1234. Which seats did we take?",
+        "Nobody agreed where to eat on Friday. [shares a photo of the seats]",
+    )
+    facts = ["Our flight to Lisbon is TP 1234"]
+    shown = RULES.narrative(messages, max_tokens=15, facts=facts)
+    assert shown == "- user: Nobody agreed where to eat on Friday."
+    assert facts[0] in RULES.narrative(messages, max_tokens=80, facts=facts)
+
+
+def test_answers_are_told_before_questions_and_single_words() -> None:
+    """A question without its answer says little, and "yes" nothing."""
+    messages = said(
+        "Which address does the new hotel in Porto have?",
+        "The new hotel in Porto is at Rua das Flores 90.",
+        "Yes.",
+    )
+    assert RULES.narrative(messages, max_tokens=20) == "- user: The new hotel in Porto is at Rua das Flores 90."
+    assert "Yes" not in RULES.narrative(messages, max_tokens=80)
 
 
 def test_what_is_told_again_stays_within_its_ceiling() -> None:
-    narratives = [f"User: The boiler number {n} in cellar {n} leaks. It drips on shelf {n}." for n in range(20)]
+    narratives = [f"- user: The boiler number {n} in cellar {n} leaks. It drips on shelf {n}." for n in range(20)]
     told = RULES.retold(narratives, max_tokens=40)
     assert 0 < COUNTER.count(told) <= 40
-    assert told.startswith("User: ")
+    assert told.startswith("- user: ")
     assert RULES.retold([], max_tokens=40) == RULES.retold(["", " "], max_tokens=40) == ""
 
 
 def test_text_is_never_answered_by_nothing() -> None:
-    """A narrative of non-empty text is not empty, in any script, within its limit."""
+    """An excerpt of non-empty text is not empty, in any script, within its limit."""
     all_texts = [
         "보일러가 지하실에서 새요. 배관공을 불렀어요.",
         "ボイラーが壊れました。配管工を呼びました。",
@@ -251,7 +278,7 @@ def test_text_is_never_answered_by_nothing() -> None:
         "👍",
     ]
     for text in all_texts:
-        for max_tokens in [2, 8, 60]:
+        for max_tokens in [8, 60]:
             narrative = RULES.narrative(said(text), max_tokens=max_tokens)
             assert narrative.strip()
             assert COUNTER.count(narrative) <= max_tokens
@@ -259,12 +286,11 @@ def test_text_is_never_answered_by_nothing() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(list(Role)), st.text(max_size=120)), max_size=12), st.integers(1, 40))
 def test_the_limit_holds_for_any_conversation(turns: list[tuple[Role, str]], max_tokens: int) -> None:
-    """Within the limit, deterministic, and empty only when nobody said anything."""
+    """Within the limit, and deterministic."""
     messages = [Message(role, text) for role, text in turns]
     narrative = RULES.narrative(messages, max_tokens=max_tokens)
     assert COUNTER.count(narrative) <= max_tokens
     assert narrative == RULES.narrative(messages, max_tokens=max_tokens)
-    assert bool(narrative) == any(text.strip() for _, text in turns)
 
 
 def test_tools_speak_only_when_nobody_else_does() -> None:

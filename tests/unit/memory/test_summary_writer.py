@@ -237,7 +237,7 @@ def test_eras() -> None:
 def test_an_era_closes_at_64_blocks() -> None:
     """It records how many it was made from, also when it grew; the next ones go into another."""
     bench = Bench(None, leaf_messages=2, max_tokens=10)
-    bench.say(600)
+    bench.store.append(KEY, [bench.message(n, f"How is parcel {n} doing?") for n in range(1, 601)])
     bench.work()
     for boundary in (240, 560):
         bench.adopt(boundary)
@@ -310,8 +310,8 @@ def test_what_a_model_left_out_matters_less_than_by_rules_alone() -> None:
         bench.say(12)
         bench.work()
 
-    before = {fact.line: fact.importance for fact in by_rules.summaries.facts(KEY)}
-    after = {fact.line: fact.importance for fact in read.summaries.facts(KEY)}
+    before = {fact.line: fact.importance for fact in by_rules.summaries.facts(KEY) if not fact.is_excerpt}
+    after = {fact.line: fact.importance for fact in read.summaries.facts(KEY) if not fact.is_excerpt}
     assert after.keys() == before.keys()
     assert all(0 < after[line] < before[line] for line in before)
 
@@ -327,7 +327,7 @@ def test_known_facts_take_an_eighth_of_what_a_leaf_takes_at_most() -> None:
 
     counter = HeuristicTokenCounter()
     sizes = [sum(counter.count(fact.line) for fact in facts) for facts in model.related]
-    assert 100 < max(sizes) <= 16 * 100 // 8
+    assert 0 < max(sizes) <= 16 * 100 // 8
 
 
 def test_known_facts_keep_their_ceiling_in_a_leaf_of_long_messages() -> None:

@@ -188,3 +188,17 @@ def test_hostile_texts_are_rendered_in_linear_time(unit: str) -> None:
         return min(taken)
 
     assert seconds(200_000) < 40 * seconds(20_000) + 0.05
+
+
+@pytest.mark.parametrize(
+    ("narrative", "is_excerpt"),
+    [
+        ("- 2026-11-20, user: We fly on Monday.\n- Ann: Good.", True),
+        ("- The user books a flight.\n- They pay by card.", False),
+        ("- [1] The user books a flight.", False),
+    ],
+    ids=["excerpts", "a model's list", "a model's numbered list"],
+)
+def test_only_what_rules_selected_is_called_excerpts(narrative: str, is_excerpt: bool) -> None:
+    """A model that writes a list quotes nobody."""
+    assert ("Excerpts" in render_memory((), narrative)) is is_excerpt

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from arc_common.facts import Fact, FactCategory
 from arc_common.messages import ContentPart, Message, Role, ToolCall
 from arc_common.prompts.context import render_conversation
+from arc_common.prompts.memories import MemoriesAnswer, parse_extraction
 from arc_common.prompts.summary import (
+    SummaryAnswer,
     SummaryFormatError,
     parse_narrative,
     parse_summary,
@@ -250,6 +252,17 @@ def test_an_answer_without_a_summary_is_an_error_that_says_why():
                 parse(answer)
 
 
+def test_what_a_schema_allows_is_read():
+    """The parsers read a structured answer as they read text."""
+    parsed = parse_summary(SummaryAnswer.model_validate(GOOD | {"removed": ["address"]}).model_dump_json())
+    assert [(fact.key, fact.value, fact.category) for fact in parsed.facts] == [("order", "ORD-7731", "NUMERIC")]
+    assert (parsed.removed_keys, parsed.narrative) == (("address",), GOOD["narrative"])
+    item = {"type": "insight", "content": "Likes tea", "importance": 0.7, "replaces": [2]}
+    answer = MemoriesAnswer.model_validate({"memories": [item]}).model_dump_json()
+    (memory,) = parse_extraction(answer, known=["a", "b"])
+    assert (memory.text, memory.type, memory.importance, memory.replaces) == ("Likes tea", "insight", 0.7, ("b",))
+
+
 def test_a_narrative_is_read_from_a_block_s_answer():
     assert parse_narrative('Here: ```{"narrative": "They talked."}```') == "They talked."
 
@@ -287,3 +300,9 @@ def test_hostile_answers_are_read_in_linear_time():
             with suppress(SummaryFormatError):
                 parse_summary(start + unit * (200_000 // len(unit)))
     assert time.process_time() - began < 40
+
+
+@pytest.mark.parametrize("mark", ["- ", "* ", "[1] ", "1. ", "- [12] "])
+def test_a_narrative_does_not_begin_like_an_item_of_arc(mark):
+    """Arc's own items begin with a hyphen or a mark in brackets."""
+    assert parse_narrative(f'{{"narrative": "{mark}2026-11-20, user: said so."}}') == "2026-11-20, user: said so."

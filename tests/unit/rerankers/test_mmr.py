@@ -1,7 +1,5 @@
 """Maximal marginal relevance against its definition, and the reranker that uses it."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -125,7 +123,7 @@ def test_what_is_chosen_depends_on_no_company(dtype, trade_off, width):
 
 @pytest.mark.parametrize(
     ("dtype", "powers"),
-    [(np.float64, [-1074, -1030, -540, -100, 0, 300, 505]), (np.float32, [-149, -130, -75, -30, 0, 30, 58])],
+    [(np.float64, [-1074, -1030, -540, -100, 0, 300, 1020]), (np.float32, [-149, -130, -75, -30, 0, 30, 120])],
 )
 @given(data=st.data())
 def test_lengths_do_not_matter(dtype, powers, data):
@@ -153,29 +151,6 @@ def test_how_an_array_lies_in_memory_does_not_matter():
         assert (lain == before).all()
 
 
-def test_without_vecdot_it_is_the_same(monkeypatch):
-    generator = np.random.default_rng(2)
-    rows, query = generator.normal(size=(600, 24)), generator.normal(size=24)
-    expected = query_mmr(query, rows, top_k=12)
-    monkeypatch.delattr(np, "vecdot", raising=False)
-    assert query_mmr(query, rows, top_k=12) == expected
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_an_array_is_read_not_copied(dtype):
-    """Its precision is kept, whatever the query's: converting 1,000 vectors took as long as choosing among them."""
-    generator = np.random.default_rng(0)
-    rows, query = generator.normal(size=(2000, 96)).astype(dtype), generator.normal(size=96)
-    expected = query_mmr(query, rows, top_k=10)
-    for asked in (query.astype(np.float32), query, query.tolist()):
-        tracemalloc.start()
-        taken = query_mmr(asked, rows, top_k=10)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < rows.nbytes / 4
-        assert [place for place, _ in taken] == [place for place, _ in expected]
-
-
 def test_of_equal_ones_the_earlier_is_taken():
     assert [place for place, _ in vector_mmr([1.0] * 4, [[1.0, 0.0]] * 4, top_k=4)] == [0, 1, 2, 3]
     assert [place for place, _ in jaccard_mmr([0.5] * 3, [{"a"}] * 3, top_k=3)] == [0, 1, 2]
@@ -187,7 +162,7 @@ def test_no_candidates():
 
 def test_bad_numbers_are_refused_by_name():
     for rows in (
-        [[1.0, 0.0], [1.0]], [[float("nan")]], [[1e300]], np.array([[1e300]]), np.array([[np.nan]]), [["x"]], [1.0],
+        [[1.0, 0.0], [1.0]], [[float("nan")]], np.array([[np.nan]]), [["x"]], [1.0],
         None, [[[1.0]]], iter([[1.0]]), [[10**400]],
     ):  # fmt: skip
         with pytest.raises(InvalidInputError, match="vectors"):

@@ -16,7 +16,7 @@ from rank_bm25 import BM25Plus
 
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
-from arc_common.protocols.search_index import LexicalCandidates
+from arc_common.protocols.search_index import Candidates
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker
 from arc_common.rerankers.bm25 import bm25_scores
 from arc_common.retrieval.bm25 import BM25
@@ -24,11 +24,9 @@ from arc_common.text import analyze, analyze_query
 from tests.support.scored_documents import ids, scored, texts
 
 
-def candidates(frequency: float, *, length: float = 4, holders: int = 1, count: int = 10) -> LexicalCandidates:
+def candidates(frequency: float, *, length: float = 4, holders: int = 1, count: int = 10) -> Candidates:
     """One candidate of one term, in texts of 4 terms each."""
-    return LexicalCandidates(
-        ("a",), np.array([[frequency]]), np.array([length]), np.array([holders]), count, 4.0 * count
-    )
+    return Candidates(("a",), np.array([[frequency]]), np.array([length]), np.array([holders]), count, 4.0 * count)
 
 
 def score(*args: float, k1: float = 1.5, b: float = 0.75, weight: float = 1, **fields: float) -> float:
@@ -50,7 +48,7 @@ def test_smoothing_is_added_to_the_texts_with_a_term() -> None:
 
 
 def test_the_full_score_is_that_of_a_text_with_every_term() -> None:
-    both = LexicalCandidates((), np.zeros((0, 2)), np.zeros(0), np.array([1, 0]), 10, 40.0)
+    both = Candidates((), np.zeros((0, 2)), np.zeros(0), np.array([1, 0]), 10, 40.0)
     rarities = np.log(1 + 9.5 / 1.5), np.log(1 + 10.5 / 0.5)
     assert BM25(k1=1.5).full_score(both, [1.0, 0.5]) == pytest.approx((rarities[0] + 0.5 * rarities[1]) / 2.5)
     assert BM25(k1=1.5).full_score(candidates(1), [1.0]) == pytest.approx(score(1))
@@ -74,7 +72,7 @@ def test_parameters_out_of_range_are_refused_by_name() -> None:
 
 
 def test_empty_texts_score_nothing() -> None:
-    empty = LexicalCandidates(("a",), np.zeros((1, 1)), np.zeros(1), np.zeros(1, dtype=np.int64), 1, 0.0)
+    empty = Candidates(("a",), np.zeros((1, 1)), np.zeros(1), np.zeros(1, dtype=np.int64), 1, 0.0)
     assert BM25().scores(empty, [1.0]).tolist() == [0]
 
 

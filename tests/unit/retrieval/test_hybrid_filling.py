@@ -8,8 +8,7 @@ import pytest
 
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
-from arc_common.protocols import Embedder, QueryEmbedder
-from arc_common.protocols.search_index import IndexEntry, Scope
+from arc_common.protocols.search_index import IndexEntry
 from arc_common.rerankers import DiversityReranker
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
@@ -103,19 +102,6 @@ def test_two_embedders_are_never_mixed() -> None:
     assert ids(index.search("kitten", mode="dense", top_k=1)) == ["cat"]
 
 
-def test_scopes_and_kinds_see_their_own_only() -> None:
-    store = SqlIndexStore.open()
-    places = [
-        HybridIndex(store),
-        HybridIndex(store, scope=Scope("default", "user")),
-        HybridIndex(store, kind="memory"),
-    ]
-    for n, place in enumerate(places):
-        place.add([Document(f"common text {n}", "same")])
-    for n, place in enumerate(places):
-        assert [one.document.text for one in place.search("common text")] == [f"common text {n}"]
-
-
 def test_nothing_is_written_if_one_can_t_be(index: HybridIndex) -> None:
     for wrong in (Document("a\x00b"), Document("a", "x" * 256), Document("a", metadata={"a": object()}), "text"):
         with pytest.raises(InvalidInputError):
@@ -187,13 +173,6 @@ class Asymmetric(Plain):
 
 
 LETTERS = [Document("aaa", "a"), Document("bbb", "b")]
-
-
-def test_the_method_makes_the_difference() -> None:
-    assert isinstance(Plain(), Embedder)
-    assert not isinstance(Plain(), QueryEmbedder)
-    assert isinstance(Asymmetric(), Embedder)
-    assert isinstance(Asymmetric(), QueryEmbedder)
 
 
 @pytest.mark.parametrize(("embedder", "first"), [(Plain(), "b"), (Asymmetric(), "a")], ids=["plain", "asymmetric"])

@@ -90,55 +90,9 @@ def other_value(description: SettingDescription) -> tuple[str, object]:
         return f"{two}, {one}", (two, one)
     if allowed.startswith("words"):
         return "one, two,", ("one", "two")
+    if default == {}:
+        return '{"goal": "what is to be reached"}', {"goal": "what is to be reached"}
     return "elsewhere", "elsewhere"
-
-
-def test_the_defaults_are_the_designs() -> None:
-    """The figures that the design and its issues give are what settings say when nothing is set."""
-    made = ArcSettings()
-    expected = {
-        "database_url": None,
-        "require_scope": False,
-        "storage.max_sessions_in_memory": 1_000,
-        "storage.max_messages_per_session": None,
-        "storage.auto_migrate": True,
-        "storage.synchronous": "full",
-        "conversation.max_turns": 10,
-        "conversation.rolling_window_size": 20,
-        "conversation.compression_threshold": 0.8,
-        "conversation.resume_note_days": 7,
-        "budget.context_window": 128_000,
-        "budget.output_reserve": None,
-        "budget.documents": 4_000,
-        "budget.recalled": 800,
-        "budget.facts": 1_000,
-        "budget.facts_share": 0.15,
-        "context.placement": "user",
-        "context.facts_role": "system",
-        "summary.enabled": True,
-        "summary.trigger_message_count": 20,
-        "summary.recent_message_count": 10,
-        "summary.high_water_mark": 34,
-        "summary.high_water_tokens": 8_000,
-        "summary.max_tokens": 500,
-        "summary.leaf_messages": 64,
-        "summary.leaf_tokens": 2_200,
-        "summary.reread_for_blocks": False,
-        "memory.max_per_scope": 50,
-        "memory.top_k": 5,
-        "memory.merge_similarity": 0.8,
-        "memory.min_importance": 0.3,
-        "artifacts.top_k": 5,
-        "artifacts.rerank_top_n": 20,
-        "artifacts.final_top_k": 3,
-        "rag.enabled": None,
-        "rag.top_k": 10,
-        "rag.similarity_threshold": None,
-        "rag.max_context_tokens": 4_000,
-        "rag.chunk_size": 300,
-        "rag.chunk_overlap": 50,
-    }
-    assert {name: at(made, name) for name in expected} == expected
 
 
 def test_every_default_is_within_its_own_bounds() -> None:

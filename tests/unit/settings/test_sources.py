@@ -2,7 +2,6 @@
 
 import json
 import os
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from arc_common.exceptions import ConfigurationError
-from arc_common.settings import ArcSettings, StorageSettings, SummarySettings
+from arc_common.settings import ArcSettings, SummarySettings
 
 
 def test_sources_win_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -84,34 +83,28 @@ def test_settings_are_immutable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "mode", "url"),
+    ("values", "url"),
     [
-        ({}, "in-memory", None),
-        ({"database_url": "sqlite:///x.db"}, "sql", "sqlite:///x.db"),
-        ({"database_url": "sqlite:///x.db", "storage": {"mode": "sql"}}, "sql", "sqlite:///x.db"),
-        ({"database_url": "sqlite:///x.db", "storage": {"mode": "in-memory"}}, "in-memory", None),
-        ({"database_url": "sqlite:///x.db", "storage": {"mode": "Memory"}}, "in-memory", None),
+        ({}, None),
+        ({"database_url": "sqlite:///x.db"}, "sqlite:///x.db"),
+        ({"database_url": "sqlite:///x.db", "storage": {"mode": "sql"}}, "sqlite:///x.db"),
+        ({"database_url": "sqlite:///x.db", "storage": {"mode": "in-memory"}}, None),
+        ({"database_url": "sqlite:///x.db", "storage": {"mode": "Memory"}}, None),
     ],
     ids=["nothing", "url", "sql", "explicit-memory", "memory-alias"],
 )
-def test_storage_is_chosen_by_settings(values: dict[str, Any], mode: str | None, url: str | None) -> None:
+def test_storage_is_chosen_by_settings(values: dict[str, Any], url: str | None) -> None:
     """A database URL means SQL, nothing means memory, and an explicit mode wins."""
     made = ArcSettings(**values)
-    assert (made.storage_mode, made.resolved_database_url) == (mode, url)
+    assert made.resolved_database_url == url
 
 
 def test_a_mode_without_its_url_is_refused_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings can be made (the engine may bring a URL of its own); asking them for the store is an error."""
     monkeypatch.setenv("CONVERSATION_STORAGE_MODE", "sql")
     made = ArcSettings()
-    for name in ("storage_mode", "resolved_database_url"):
-        with pytest.raises(ConfigurationError, match=r"CONVERSATION_STORAGE_MODE.*got 'sql'.*ARC_DATABASE_URL"):
-            getattr(made, name)
-
-
-def test_settings_survive_pickling() -> None:
-    made = ArcSettings(database_url="sqlite:///x.db", budget={"facts": 5})
-    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 - our own bytes
+    with pytest.raises(ConfigurationError, match=r"CONVERSATION_STORAGE_MODE.*got 'sql'.*ARC_DATABASE_URL"):
+        _ = made.resolved_database_url
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -133,22 +126,8 @@ def test_importing_reads_no_environment() -> None:
     assert "ConfigurationError: ARC_NONSENSE" in result.stderr
 
 
-def test_the_package_does_not_import_settings_until_they_are_used() -> None:
-    """`import arc_common` stays light: neither pydantic-settings nor this module comes with it."""
-    result = run(
-        "import sys, arc_common; print('arc_common.settings' in sys.modules, 'pydantic_settings' in sys.modules)"
-    )
-    assert result.stdout == "False False\n"
-
-
 def test_settings_import_nothing_heavy() -> None:
     """Settings bring pydantic and no database, framework or numerics."""
     heavy = "sqlalchemy numpy tiktoken langchain_core llama_index rapidfuzz typer rich"
     result = run(f"import sys, arc_common.settings; print([name for name in {heavy.split()} if name in sys.modules])")
     assert result.stdout == "[]\n"
-
-
-def test_groups_can_be_built_and_passed() -> None:
-    """Groups are ordinary typed objects: what they hold is what the settings hold."""
-    made = ArcSettings(storage=StorageSettings(mode="in-memory"))
-    assert made.storage.mode == "in-memory"

@@ -1,6 +1,9 @@
 """The labels, words and copies that the SQL search index is made of."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from time import sleep
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from numpy.typing import NDArray
 
 from arc_common.filters import Filter, matches
 from arc_common.protocols.search_index import IndexEntry
-from arc_common.retrieval.bm25 import BM25
+from arc_common.retrieval.bm25 import BM25, inverse_document_frequencies
 from arc_common.stores.search_index.filters import (
     All,
     Either,
@@ -29,9 +32,7 @@ from arc_common.stores.search_index.sqlite_reader import (
     Posting,
     ScopeCopy,
     best_by,
-    frequencies_at,
     posted,
-    scores_of,
     words_of,
 )
 from arc_common.testing.search_index_contract import filters, metadata
@@ -133,11 +134,10 @@ def test_the_best_are_never_missed(corpus: list[dict[str, float]], limit: int, a
     weights = {"a": 1.0, "b": 2.0, "c": 0.3}
     postings = {term: _posting(corpus, term) for term in weights}
     mean = float(lengths.mean()) if len(corpus) else 0.0
-    scores = scores_of(postings, weights, lengths, bm25=BM25(), count=len(corpus), mean=mean)
     exact = [sum(_score(corpus, n, term, weight, mean) for term, weight in weights.items()) for n in range(len(corpus))]
-    assert scores.tolist() == pytest.approx(exact)
     mask = np.array(allowed[: len(corpus)], dtype=np.bool_)
-    sure, maybe = best_by(scores, limit, mask)
+    norms = partial(BM25().norms, mean=mean)
+    sure, maybe = best_by(postings, weights, lengths, limit, norms=norms, count=len(corpus), allowed=mask)
     chosen = {*sure.tolist(), *maybe.tolist()}
     found = sorted((n for n in range(len(corpus)) if exact[n] and mask[n]), key=lambda n: -exact[n])
     worst = exact[found[:limit][-1]] if found else 0.0
@@ -151,8 +151,9 @@ def test_the_best_are_never_missed(corpus: list[dict[str, float]], limit: int, a
 @given(corpus=corpora, places=st.lists(st.integers(0, 29), unique=True))
 def test_frequencies_of_some_entries(corpus: list[dict[str, float]], places: list[int]) -> None:
     chosen = [place for place in places if place < len(corpus)]
-    table = frequencies_at(np.array(chosen, dtype=np.intp), [_posting(corpus, term) for term in "abc"], len(corpus))
-    assert table.tolist() == [[corpus[place].get(term, 0.0) for term in "abc"] for place in chosen]
+    for term in "abc":
+        found = _posting(corpus, term).at(np.array(chosen, dtype=np.intp))
+        assert found.tolist() == [corpus[place].get(term, 0.0) for place in chosen]
 
 
 def _posting(corpus: list[dict[str, float]], term: str) -> Posting:
@@ -188,38 +189,95 @@ def test_it_holds_what_is_there(steps: list[tuple[set[int], int]]) -> None:
         last += new
         lengths = {row: length for row, length in lengths.items() if row not in going}
         lengths |= dict.fromkeys(added, float(n))
-        copy.take(rows(*reversed(added)), np.full(len(added), float(n)))
+        names = [f"row {row}" for row in reversed(added)]
+        copy.take(rows(*reversed(added)), np.full(len(added), float(n)), names, [None] * len(added))
         copy.keep_only(rows(*lengths))
         assert copy.count == len(lengths)
         places = copy.places(rows(*lengths))
         assert copy.lengths[places].tolist() == list(lengths.values())
+        assert [copy.names[place] for place in places.tolist()] == [f"row {row}" for row in lengths]
         asked = rows(0, 1, 2, 5, 99)
         assert set(copy.rows[copy.mask(asked)].tolist()) == set(lengths) & set(asked.tolist())
 
 
 def test_the_longest_unused_are_forgotten() -> None:
     copies = Copies(3 * 2**20)
-    for name in "abcd":
-        with copies.of((name,)) as copy:
+
+    def mark(held: dict[tuple[str, ...], ScopeCopy]) -> None:
+        for copy in held.values():
             copy.version = 1
-    with copies.of(("b",)) as copy:
-        assert copy.version == 1
-    with copies.of(("a",)) as copy:
-        assert copy.version == 0
-        copy.version = 2
-        copy.rows = np.arange(10**6)
-    with copies.of(("b",)) as copy:
-        assert copy.version == 0
-    with copies.of(("a",)) as copy:
-        assert copy.version == 0
+
+    def fill(held: dict[tuple[str, ...], ScopeCopy]) -> None:
+        held["a",].rows = np.arange(10**6)
+
+    def version(name: str) -> int:
+        return copies.use([(name,)], lambda held: held[name,].version)
+
+    for name in "abcd":
+        copies.use([(name,)], mark)
+    assert version("b") == 1
+    assert version("a") == 0
+    copies.use([("a",)], mark)
+    copies.use([("a",)], fill)
+    assert version("b") == 0
+    assert version("a") == 0
 
 
 def test_a_forked_child_begins_with_none() -> None:
     copies = Copies(2**30)
-    with copies.of(("a",)) as copy:
-        copy.version = 1
+
+    def fork(held: dict[tuple[str, ...], ScopeCopy]) -> int:
+        held["a",].version = 1
         child = os.fork()
         if not child:
-            with copies.of(("a",)) as fresh:
-                os._exit(fresh.version)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            os._exit(copies.use([("a",)], lambda fresh: fresh["a",].version))
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert copies.use([("a",)], fork) == 0
+
+
+def test_two_searches_of_the_same_scopes_in_other_orders_both_end() -> None:
+    copies, both = Copies(2**30), [("a",), ("b",)]
+    with ThreadPoolExecutor(2) as threads:
+        asked = [
+            threads.submit(copies.use, keys, lambda _: sleep(0.001)) for _ in range(50) for keys in (both, both[::-1])
+        ]
+        for one in asked:
+            one.result(timeout=10)
+
+
+SIZE = 20_000
+LIMIT = 100
+
+
+def a_posting(random: np.random.Generator, share: float) -> Posting:
+    places = np.flatnonzero(random.random(SIZE) < share)
+    return Posting(places, random.choice([0.5, 1.0, 1.5, 3.0], len(places)))
+
+
+def exhaustive(
+    postings: dict[str, Posting], weights: dict[str, float], norms: NDArray[np.float64], allowed: NDArray[np.bool_]
+) -> list[int]:
+    """The best places by scores of all entries."""
+    scores = np.zeros(SIZE)
+    for term, one in postings.items():
+        rarity = inverse_document_frequencies(np.array([len(one.places)]), SIZE)[0]
+        scores[one.places] += weights[term] * rarity * one.frequencies / (one.frequencies + norms[one.places])
+    return sorted(np.argsort(-(scores * allowed), kind="stable")[:LIMIT].tolist())
+
+
+@pytest.mark.parametrize("rare", [(0.001, 0.003), (0.01, 0.02), (), (0.002,)])
+@pytest.mark.parametrize("only", [1.0, 0.05])
+def test_the_best_are_those_of_scoring_everything(rare: tuple[float, ...], only: float) -> None:
+    """Beside rare terms, beside none, and for entries that a filter allows."""
+    random = np.random.default_rng(7)
+    shares = (*rare, 0.12, 0.3, 0.55, 0.9)
+    postings = {f"t{share}": a_posting(random, share) for share in shares}
+    weights = {term: float(random.choice([0.3, 1.0])) for term in postings}
+    lengths = random.integers(20, 90, SIZE) + random.random(SIZE)
+    norms = partial(BM25().norms, mean=55.0)
+    allowed = random.random(SIZE) < only
+    sure, maybe = best_by(postings, weights, lengths, LIMIT, norms=norms, count=SIZE, allowed=allowed)
+    assert len(sure) <= LIMIT <= len(sure) + len(maybe)
+    best = set(exhaustive(postings, weights, norms(lengths), allowed))
+    assert set(sure.tolist()) <= best <= {*sure.tolist(), *maybe.tolist()}

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import render_memory, render_recalled
-from arc_common.protocols import ChatModel
 from arc_common.testing import ScriptedChatModel
 
 UNKNOWN = "I do not know."
@@ -17,10 +16,6 @@ model = ScriptedChatModel()
 def conversation(*texts: str) -> list[Message]:
     """The user speaks first; then they take turns."""
     return [Message(Role.ASSISTANT if i % 2 else Role.USER, text) for i, text in enumerate(texts)]
-
-
-def test_it_is_a_chat_model() -> None:
-    assert isinstance(model, ChatModel)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +40,7 @@ def test_it_quotes_itself_as_itself() -> None:
 
 MEMORY = render_memory(
     ["- locker: My locker number is 417", "- gate code: 2291", "- gate: Is the gate code 11?"],
-    "User: I like tea. Assistant: Your parcel is in the north hall.\nUser: 열쇠는 화분 밑에 있어요.",
+    "- 2026-11-20, user: I like tea.\n- assistant: Your parcel is in the north hall.\n- user: 열쇠는 화분 밑에 있어요.",
 )
 
 

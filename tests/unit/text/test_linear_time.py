@@ -6,21 +6,14 @@ from typing import Any
 
 import pytest
 
-from arc_common.memory.facts.extraction import extract_facts, own_words, without_quoted
 from arc_common.memory.facts.fidelity import is_grounded
 from arc_common.memory.long_term.deduplication import folded, may_be_the_same
-from arc_common.messages import Message, Role
-from arc_common.text.languages.registry import detect
-from arc_common.text.sentences import parts_of, seeks
+from arc_common.memory.own_words import own_words
+from arc_common.text.sentences import seeks
 
 READERS: dict[str, tuple[Callable[[str], Any], int, str]] = {
-    "facts": (
-        lambda text: extract_facts([Message(Role.USER, text)]),
-        20_000,
-        "1|1,|A|a@|A-|If |“|한|한두 |my x |www.|漢|never, |해요 |. |Aa |```|(|1x",
-    ),
     "own words": (
-        lambda text: without_quoted(own_words(f"{text}x")),
+        lambda text: own_words(f"{text}x"),
         30_000,
         "forget |please |Translate |번역|'I a|\"I a|「나는|잊어줘 |Translate:\n|fix the |delete |no |다음 ",
     ),
@@ -33,11 +26,6 @@ READERS: dict[str, tuple[Callable[[str], Any], int, str]] = {
         lambda text: is_grounded("Hana pays 12 for the kiln", text) or is_grounded("사용자는 부산에서 온다", text),
         100_000,
         "1,|a.|A-|한 |x@",
-    ),
-    "moods": (
-        lambda text: parts_of(f"{text}?", detect(f"{text}?")),
-        20_000,
-        "if we had |would |I asked |not sure |인지 |할지 |만약 |a, |哪|?",
     ),
     "questions": (seeks, 60_000, "and |a?b|please\n|가나다 |, |un-|그는 "),
 }

@@ -55,11 +55,6 @@ def test_a_heuristic_batch_is_its_texts(texts: list[str]) -> None:
     assert HEURISTIC.count_batch(texts) == [HEURISTIC.count(text) for text in texts]
 
 
-def test_the_heuristic_is_a_token_counter() -> None:
-    assert isinstance(HEURISTIC, TokenCounter)
-    assert HEURISTIC.name == "heuristic/1"
-
-
 llama_index_core = pytest.importorskip("llama_index.core")
 SHIPPED = Path(llama_index_core.__file__).parent / "_static" / "tiktoken_cache"
 CL100K = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the file's name in tiktoken's cache

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from arc_common import HeuristicTokenCounter
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message, Origin, ToolCall
+from arc_common.text.sentences import is_border
 from arc_common.tokens.compression import truncated
-from arc_common.tokens.compression.truncation import MARKER, CuttableText, is_border, longest_head, shortened
+from arc_common.tokens.compression.truncation import MARKER, CuttableText, longest_head, shortened
 from arc_common.tokens.counters import message_tokens
 from tests.support.broken_conversations import SENTENCES
 

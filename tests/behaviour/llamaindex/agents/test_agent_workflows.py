@@ -3,15 +3,8 @@
 from typing import Any
 
 import pytest
-from llama_index.core.agent.workflow import (
-    AgentInput,
-    AgentOutput,
-    AgentStreamStructuredOutput,
-    AgentWorkflow,
-    CodeActAgent,
-)
+from llama_index.core.agent.workflow import AgentInput, AgentOutput, AgentWorkflow, CodeActAgent
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
 from workflows.context import JsonSerializer, PickleSerializer
@@ -42,24 +35,6 @@ pytestmark = WARNINGS
 
 # --- several agents ---------------------------------------------------------------------------------------------------
 
-HAND_OFF = ("handoff", {"to_agent": "calculator", "reason": "This requires arithmetic."})
-
-
-async def test_a_hand_off(memory: ArcChatMemoryBuffer) -> None:
-    """The second agent is shown the question and answers; the conversation holds who did what."""
-    count, counting = calculator(THOUGHT, ANSWER)
-    script = Script(calls(HAND_OFF))
-    workflow = AgentWorkflow(agents=[count, agent_of(script, name="retriever")], root_agent="retriever")
-    handler = workflow.run(user_msg="Can you add 5 and 3?", memory=memory)
-    names = {getattr(event, "current_agent_name", None) async for event in handler.stream_events()}
-    assert {"retriever", "calculator"} <= names
-    assert "8" in str(await handler)
-    assert memory.get_all()[0] == user("Can you add 5 and 3?")
-    assert "The sum is 8" in str(memory.get_all()[-1].content)
-    assert any("Can you add 5 and 3?" in str(message.content) for message in counting.seen[-1])
-    script.check()
-    counting.check()
-
 
 async def test_hand_offs_there_and_back_over_several_runs(memory: ArcChatMemoryBuffer) -> None:
     """Two function agents that pass a conversation to each other; every request of either is sound."""
@@ -79,17 +54,6 @@ async def test_hand_offs_there_and_back_over_several_runs(memory: ArcChatMemoryB
     assert [text for text in said(memory.get_all()) if text in ("first", "second", "third")] == [
         "first", "second", "third"
     ]  # fmt: skip
-
-
-async def test_a_hand_off_to_nobody(memory: ArcChatMemoryBuffer) -> None:
-    """Is answered with an error, and the agent goes on."""
-    script = Script(calls(("handoff", {"to_agent": "invalid_agent", "reason": "Because"})), "guess im stuck here")
-    workflow = AgentWorkflow(agents=[agent_of(script, name="one"), agent_of(Script(""), name="two")], root_agent="one")
-    handler = workflow.run(user_msg="test", memory=memory)
-    events = [event async for event in handler.stream_events()]
-    assert "Agent invalid_agent not found" in str(events)
-    assert str(await handler) == "guess im stuck here"
-    script.check()
 
 
 async def test_an_empty_answer_ends_a_run(memory: ArcChatMemoryBuffer) -> None:
@@ -172,34 +136,6 @@ async def test_a_person_in_the_middle(make: MakeAgent, serializer: Any, shared: 
         assert roles(kept) == ["user", "assistant", "tool", "assistant"]
         assert "John Doe" in str(kept.get_all()[2].content)
         script.check()
-
-
-class Structure(BaseModel):
-    hello: str
-    world: int
-
-
-@agents
-@pytest.mark.parametrize("through_async", [False, True], ids=["sync", "async"])
-async def test_structured_output_by_a_function(
-    make: MakeAgent, memory: ArcChatMemoryBuffer, through_async: bool
-) -> None:
-    """It is given the conversation as it is shown, with the answer."""
-    given: list[list[ChatMessage]] = []
-
-    def structure(messages: list[ChatMessage]) -> dict[str, Any]:
-        given.append(messages)
-        return Structure(hello="bonjour", world=2).model_dump()
-
-    async def astructure(messages: list[ChatMessage]) -> dict[str, Any]:
-        return structure(messages)
-
-    agent = make(Script("Success"), structured_output_fn=astructure if through_async else structure)
-    handler = agent.run(user_msg="test", memory=memory)
-    assert [event async for event in handler.stream_events() if isinstance(event, AgentStreamStructuredOutput)]
-    response = await handler
-    assert response.get_pydantic_model(Structure) == Structure(hello="bonjour", world=2)
-    assert said(given[0]) == ["test", "Success"]
 
 
 UNREADABLE = 'Thought: I need to add these numbers\nAction: add\n{"a": 5 "b": 3}\n'

@@ -1,4 +1,4 @@
-"""The contract of every `MemoryStore`, as tests that a backend inherits."""
+"""The contract of every `Records` store, as tests that a backend inherits."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,10 +10,11 @@ from uuid import uuid4
 import pytest
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType, Wording
+from arc_common.memories import Memory, MemoryStatus, MemoryType, Pin, Wording
 from arc_common.messages import Message, Role
-from arc_common.protocols import ConversationStore, CountedMessage, SessionKey
-from arc_common.protocols.memories import MemoryChange, MemoryStore
+from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.protocols.conversations import Store
+from arc_common.protocols.records import Progress, RecordChange, Records
 from arc_common.protocols.search_index import Scope
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,21 +43,21 @@ def said(memory_id: str, *sources: str, **values: Any) -> Memory:
     return a_memory(memory_id, sources=pairs, **values)
 
 
-def names(memories: Sequence[Memory | MemoryOutline]) -> list[str]:
+def names(memories: Sequence[Memory]) -> list[str]:
     """Return the memories' ids."""
     return [memory.id for memory in memories]
 
 
-class MemoryStoreContract:
+class RecordsContract:
     """Inherit from this class and provide the fixtures `store` and `conversations`."""
 
     @pytest.fixture
-    def conversations(self) -> ConversationStore:
-        """Return the conversation store beside the memory store."""
+    def conversations(self) -> Store:
+        """Return the store that the records belong to."""
         raise NotImplementedError
 
     @pytest.fixture
-    def store(self) -> MemoryStore:
+    def store(self) -> Records:
         """Return the store to test."""
         raise NotImplementedError
 
@@ -65,16 +66,21 @@ class MemoryStoreContract:
         """Return a user's scope that no other test uses."""
         return Scope(f"caller-{uuid4()}", "user")
 
-    def put(self, store: MemoryStore, scope: Scope, *memories: Memory, removed: Sequence[str] = ()) -> int:
+    @pytest.fixture
+    def key(self, scope: Scope) -> SessionKey:
+        """Return a session of the scope's user."""
+        return SessionKey("s", scope.caller_id, scope.user_id)
+
+    def put(self, store: Records, scope: Scope, *memories: Memory, removed: Sequence[str] = ()) -> int:
         """Put memories at the current version; return the new version."""
         version = store.changes(scope).version
-        new = store.commit(scope, MemoryChange(memories, tuple(removed)), version=version)
+        new = store.commit(scope, RecordChange(memories, tuple(removed)), version=version)
         assert new is not None
         return new
 
     # Put, get, list
 
-    def test_what_is_put_comes_back(self, store: MemoryStore, scope: Scope) -> None:
+    def test_what_is_put_comes_back(self, store: Records, scope: Scope) -> None:
         """A memory comes back with all its fields; times are the same instants, in UTC."""
         memory = a_memory(
             "a",
@@ -89,15 +95,15 @@ class MemoryStoreContract:
         )
         self.put(store, scope, memory)
         assert store.find(scope, ["a"]) == [memory]
-        assert store.changes(scope).outlines == (MemoryOutline.of(memory),)
+        assert store.changes(scope).memories == (memory,)
 
-    def test_any_text_comes_back(self, store: MemoryStore, scope: Scope) -> None:
+    def test_any_text_comes_back(self, store: Records, scope: Scope) -> None:
         """Text that looks like SQL, or like another normal form, is only text."""
         memories = [a_memory(odd, odd, sources=((odd, odd),), superseded_by=odd, metadata={odd: odd}) for odd in ODD]
         self.put(store, scope, *memories)
         assert store.find(scope, ODD) == memories
 
-    def test_metadata_are_the_store_s_own(self, store: MemoryStore, scope: Scope) -> None:
+    def test_metadata_are_the_store_s_own(self, store: Records, scope: Scope) -> None:
         """Changing the metadata given or returned does not change what is stored."""
         given = {"tags": ["a"]}
         self.put(store, scope, a_memory("a", metadata=given))
@@ -106,14 +112,14 @@ class MemoryStoreContract:
         first.metadata["tags"].append("c")
         assert store.find(scope, ["a"])[0].metadata == {"tags": ["a"]}
 
-    def test_a_memory_takes_the_place_of_the_one_with_its_id(self, store: MemoryStore, scope: Scope) -> None:
+    def test_a_memory_takes_the_place_of_the_one_with_its_id(self, store: Records, scope: Scope) -> None:
         """Nothing of the replaced memory remains."""
         self.put(store, scope, a_memory("a", "old", sources=(("s", "m"),), metadata={"v": 1}), a_memory("b"))
         self.put(store, scope, a_memory("a", "new"))
         assert store.find(scope, ["b", "a", "b", "none"]) == [a_memory("b"), a_memory("a", "new")]
         assert store.forget(SessionKey("s", scope.caller_id, "user")) == 0
 
-    def test_the_newest_come_first(self, store: MemoryStore, scope: Scope) -> None:
+    def test_the_newest_come_first(self, store: Records, scope: Scope) -> None:
         """Memories are ordered by time, newest first, then by id in code point order."""
         self.put(
             store, scope, a_memory("old"), a_memory("b", minutes=1), a_memory("B", minutes=1), a_memory("é", minutes=1)
@@ -122,7 +128,7 @@ class MemoryStoreContract:
         assert names(store.find(scope, limit=2)) == ["B", "b"]
         assert store.find(scope, limit=0) == []
 
-    def test_listing_by_status_type_and_history(self, store: MemoryStore, scope: Scope) -> None:
+    def test_listing_by_status_type_and_history(self, store: Records, scope: Scope) -> None:
         """Pending, rejected and superseded memories are listed on request."""
         self.put(
             store,
@@ -139,20 +145,69 @@ class MemoryStoreContract:
         assert names(store.find(scope, include_superseded=True)) == ["fact", "insight", "was"]
         assert len(store.find(scope, status=None, include_superseded=True)) == 5
 
+    def test_an_earlier_revision_stays_as_history(self, store: Records, scope: Scope, key: SessionKey) -> None:
+        """Only the newest revision is listed; all go with the memory, and the earlier ones with a lost source."""
+        first = said("a", "s m", "t n", tags=("x", "한"), valid_until=START + timedelta(days=1))
+        second = replace(first, text="later", revision=2, revised_at=START, tags=(), valid_until=None)
+        self.put(store, scope, first)
+        self.put(store, scope, second, a_memory("b"))
+        assert store.find(scope, ["a"]) == [second]
+        assert store.find(scope, ["a"], history=True) == [first, second]
+        assert store.find(scope, history=True) == [first, second, a_memory("b")]
+        assert names(store.find(scope, status=None, include_superseded=True)) == ["a", "b"]
+        assert store.changes(scope).memories == (second, a_memory("b"))
+        store.forget(key, ["m"])
+        assert store.find(scope, ["a"], history=True) == [replace(second, sources=(("t", "n"),))]
+        self.put(store, scope, replace(second, revision=3), removed=["b"])
+        assert store.erase(scope) == 1
+        assert store.find(scope, history=True) == []
+
+    def test_what_is_no_longer_valid_is_listed_on_request(self, store: Records, scope: Scope) -> None:
+        """As what was superseded is."""
+        self.put(store, scope, a_memory("was", valid_until=START), a_memory("is", valid_until=START.replace(year=9999)))
+        assert names(store.find(scope)) == ["is"]
+        assert names(store.find(scope, include_superseded=True)) == ["is", "was"]
+
+    # Pins
+
+    def test_pins_of_a_session(self, conversations: Store, store: Records, scope: Scope, key: SessionKey) -> None:
+        """Its own and the pinned memories of its scopes, oldest first; they are no memories, and need no version."""
+
+        def pins(of: SessionKey) -> list[Pin]:
+            return list(conversations.summaries.state(of, limit=0).pins)
+
+        own, caller = Scope(key.caller_id, key.user_id, key.session_id), Scope(scope.caller_id)
+        pin = Pin("p", "한 줄\n<arc:pins>", START + timedelta(hours=1), "m", "Ann", START)
+        assert store.commit(own, RecordChange(pins=(pin,)), version=None)
+        self.put(
+            store, scope, a_memory("u", pinned=True), a_memory("not"), a_memory("no", pinned=True, status="REJECTED")
+        )
+        self.put(store, caller, a_memory("c", minutes=90, pinned=True), a_memory("was", pinned=True, valid_until=START))
+        expected = [Pin("u", "text of u", START), pin, Pin("c", "text of c", START + timedelta(minutes=90))]
+        assert pins(key) == expected
+        assert pins(SessionKey("other", key.caller_id, key.user_id)) == [expected[0], expected[2]]
+        assert pins(SessionKey("s", key.caller_id, "bob")) == [expected[2]]
+        assert store.find(own, status=None) == []
+        assert store.commit(own, RecordChange(removed=("p",)), version=None)
+        assert pins(key) == [expected[0], expected[2]]
+        store.commit(own, RecordChange(pins=(pin,)), version=None)
+        store.forget(key)
+        assert pins(key) == [expected[0], expected[2]]
+
     # Versions
 
-    def test_a_commit_needs_the_version(self, store: MemoryStore, scope: Scope) -> None:
+    def test_a_commit_needs_the_version(self, store: Records, scope: Scope) -> None:
         """A commit against an older version is refused, and nothing is written."""
-        first = store.commit(scope, MemoryChange((a_memory("a"),)), version=0)
+        first = store.commit(scope, RecordChange((a_memory("a"),)), version=0)
         assert first is not None
         for stale in (0, first + 1, first - 1):
-            assert store.commit(scope, MemoryChange((a_memory("b"),)), version=stale) is None
+            assert store.commit(scope, RecordChange((a_memory("b"),)), version=stale) is None
         assert names(store.find(scope)) == ["a"]
-        second = store.commit(scope, MemoryChange((a_memory("b"),)), version=first)
+        second = store.commit(scope, RecordChange((a_memory("b"),)), version=first)
         assert second is not None
         assert second > first
 
-    def test_of_two_writers_one_commits(self, store: MemoryStore, scope: Scope) -> None:
+    def test_of_two_writers_one_commits(self, store: Records, scope: Scope) -> None:
         """Only one of two concurrent writers commits, even in an empty scope."""
         for _ in range(3):
             version = store.changes(scope).version
@@ -160,7 +215,7 @@ class MemoryStoreContract:
                 made = list(
                     pool.map(
                         lambda n, version=version: store.commit(
-                            scope, MemoryChange((a_memory(f"{version}-{n}"),)), version=version
+                            scope, RecordChange((a_memory(f"{version}-{n}"),)), version=version
                         ),
                         range(4),
                     )
@@ -168,48 +223,50 @@ class MemoryStoreContract:
             assert sum(one is not None for one in made) == 1
         assert len(store.find(scope)) == 3
 
-    def test_updates_are_what_changed(self, store: MemoryStore, scope: Scope) -> None:
+    def test_updates_are_what_changed(self, store: Records, scope: Scope) -> None:
         """A reader with a version gets the later changes, and everything after a removal."""
         assert store.changes(scope).version == 0
         assert store.changes(scope).is_whole
         first = self.put(store, scope, a_memory("a"), a_memory("b"))
-        assert store.changes(scope, after=first).outlines == ()
+        assert store.changes(scope, after=first).memories == ()
         second = self.put(store, scope, a_memory("a", "changed"), a_memory("c"))
         news = store.changes(scope, after=first)
-        assert (news.version, sorted(names(news.outlines)), news.is_whole) == (second, ["a", "c"], False)
+        assert (news.version, sorted(names(news.memories)), news.is_whole) == (second, ["a", "c"], False)
         self.put(store, scope, removed=["b"])
         news = store.changes(scope, after=second)
-        assert (sorted(names(news.outlines)), news.is_whole) == (["a", "c"], True)
+        assert (sorted(names(news.memories)), news.is_whole) == (["a", "c"], True)
 
-    def test_a_scope_that_was_emptied_is_not_taken_for_what_it_was(self, store: MemoryStore, scope: Scope) -> None:
+    def test_a_scope_that_was_emptied_is_not_taken_for_what_it_was(self, store: Records, scope: Scope) -> None:
         """An old version is invalid after the scope was removed and recreated."""
         first = self.put(store, scope, a_memory("a"))
         assert store.erase(scope) == 1
         assert store.changes(scope, after=first) == store.changes(scope)
-        assert store.commit(scope, MemoryChange((a_memory("b"),)), version=first) is None
+        assert store.commit(scope, RecordChange((a_memory("b"),)), version=first) is None
         self.put(store, scope, a_memory("c"))
-        assert names(store.changes(scope).outlines) == ["c"]
+        assert names(store.changes(scope).memories) == ["c"]
 
-    def test_removing(self, store: MemoryStore, scope: Scope) -> None:
+    def test_removing(self, store: Records, scope: Scope) -> None:
         """Removing an unknown memory is allowed."""
         self.put(store, scope, said("a", "s m"), a_memory("b"))
         self.put(store, scope, removed=["a", "none"])
         assert names(store.find(scope)) == ["b"]
         assert store.forget(SessionKey("s", scope.caller_id, "user")) == 0
 
-    def test_touching(self, store: MemoryStore, scope: Scope) -> None:
-        """Touching changes only the named memories, never to an earlier time, and keeps the version."""
+    def test_touching(self, store: Records, scope: Scope) -> None:
+        """Access changes only the named memories, and keeps the version; neither it nor a put moves a time back."""
         version = self.put(store, scope, a_memory("a"), a_memory("b"))
         later, earlier = START + timedelta(hours=2), START + timedelta(hours=1)
-        assert store.touch(scope, ["a", "none"], at=later) == 1
-        assert store.touch(scope, ["a"], at=earlier) == 1
-        assert store.touch(scope, [], at=later) == 0
+        for accessed in ({"a": later, "none": later}, {"a": earlier}, {}):
+            assert store.commit(scope, RecordChange(accessed=accessed), version=None) == 0
         assert [memory.last_accessed_at for memory in store.find(scope, ["a", "b"])] == [later, None]
         assert store.changes(scope).version == version
+        for stale in (a_memory("a", last_accessed_at=earlier), a_memory("a"), a_memory("b", last_accessed_at=later)):
+            self.put(store, scope, stale)
+        assert [memory.last_accessed_at for memory in store.find(scope, ["a", "b"])] == [later, later]
 
     # Whose
 
-    def test_each_scope_sees_its_own(self, store: MemoryStore, scope: Scope) -> None:
+    def test_each_scope_sees_its_own(self, store: Records, scope: Scope) -> None:
         """The same id in another caller's, user's or session's scope is another memory."""
         caller = scope.caller_id
         places = [
@@ -221,13 +278,13 @@ class MemoryStoreContract:
         for number, place in enumerate(places):
             assert [memory.text for memory in store.find(place)] == [f"text {number}"]
             assert [memory.text for memory in store.find(place, ["a"])] == [f"text {number}"]
-            assert [outline.text for outline in store.changes(place).outlines] == [f"text {number}"]
+            assert [memory.text for memory in store.changes(place).memories] == [f"text {number}"]
         self.put(store, scope, removed=["a"])
-        store.touch(Scope(caller), ["a"], at=START)
+        store.commit(Scope(caller), RecordChange(accessed={"a": START}), version=None)
         assert [len(store.find(place)) for place in places] == [0, 1, 1, 1, 1, 1]
         assert store.find(Scope(caller, "other"), ["a"])[0].last_accessed_at is None
 
-    def test_erasing_looks_inside(self, store: MemoryStore, scope: Scope) -> None:
+    def test_erasing_looks_inside(self, store: Records, scope: Scope) -> None:
         """Erasing a user's memories includes those of the user's sessions; another user's stay."""
         caller = scope.caller_id
         places = [scope, Scope(caller, "user", "s"), Scope(caller, "other"), Scope(caller)]
@@ -240,12 +297,7 @@ class MemoryStoreContract:
 
     # Forgetting
 
-    @pytest.fixture
-    def key(self, scope: Scope) -> SessionKey:
-        """Return a session of the scope's user."""
-        return SessionKey("s", scope.caller_id, scope.user_id)
-
-    def test_a_session_takes_what_rests_on_it_alone(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
+    def test_a_session_takes_what_rests_on_it_alone(self, store: Records, scope: Scope, key: SessionKey) -> None:
         """A memory with other sources stays, without this session's; one entered by hand stays."""
         self.put(
             store,
@@ -260,7 +312,7 @@ class MemoryStoreContract:
         assert (both.sources, both.metadata) == ((("t", "m1"),), {"k": 1})
         assert store.forget(key) == 0
 
-    def test_a_session_takes_its_own_scope_along(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
+    def test_a_session_takes_its_own_scope_along(self, store: Records, scope: Scope, key: SessionKey) -> None:
         """The session's whole scope is removed, even memories entered by hand; other scopes stay."""
         own = Scope(scope.caller_id, "user", "s")
         others = [Scope(scope.caller_id, "user", "t"), Scope(scope.caller_id, "other", "s"), Scope(scope.caller_id)]
@@ -269,7 +321,7 @@ class MemoryStoreContract:
         store.forget(key)
         assert [len(store.find(place)) for place in (own, *others)] == [0, 2, 2, 2]
 
-    def test_messages_take_what_rests_on_them_alone(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
+    def test_messages_take_what_rests_on_them_alone(self, store: Records, scope: Scope, key: SessionKey) -> None:
         """Memories are removed in the user's, the caller's and the session's own scope."""
         own, caller = Scope(scope.caller_id, "user", "s"), Scope(scope.caller_id)
         for place in (own, scope, caller):
@@ -286,7 +338,7 @@ class MemoryStoreContract:
             assert names(store.find(place)) == ["elsewhere", "hand", "two"]
             assert store.find(place, ["two"])[0].sources == (("s", "m2"),)
 
-    def test_another_user_s_session_of_the_same_name(self, store: MemoryStore, scope: Scope) -> None:
+    def test_another_user_s_session_of_the_same_name(self, store: Records, scope: Scope) -> None:
         """Another user, another caller or no user removes nothing."""
         self.put(store, scope, said("a", "s m"))
         for other in (
@@ -297,7 +349,7 @@ class MemoryStoreContract:
             assert store.forget(other) == 0
         assert len(store.find(scope)) == 1
 
-    def test_what_was_superseded_holds_again(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
+    def test_what_was_superseded_holds_again(self, store: Records, scope: Scope, key: SessionKey) -> None:
         """A memory holds again when its successor loses all sources, along a whole chain."""
         self.put(
             store,
@@ -312,16 +364,14 @@ class MemoryStoreContract:
         held = {memory.id: memory.superseded_by for memory in store.find(scope, include_superseded=True)}
         assert held == {"first": "third", "third": None, "was": None}
 
-    def test_one_that_loses_a_source_and_its_heir_at_once(
-        self, store: MemoryStore, scope: Scope, key: SessionKey
-    ) -> None:
+    def test_one_that_loses_a_source_and_its_heir_at_once(self, store: Records, scope: Scope, key: SessionKey) -> None:
         """Both changes are kept."""
         self.put(store, scope, said("was", "s m1", "t m1", superseded_by="is"), said("is", "s m2"))
         store.forget(key)
         assert store.find(scope) == [said("was", "t m1")]
 
     def test_an_edit_takes_what_rests_on_the_words_before(
-        self, conversations: ConversationStore, store: MemoryStore, scope: Scope, key: SessionKey
+        self, conversations: Store, store: Records, scope: Scope, key: SessionKey
     ) -> None:
         """The append itself removes dependent memories, whatever happens next; the same words remove none."""
         self.say(conversations, key, "m1", "m2")
@@ -344,7 +394,7 @@ class MemoryStoreContract:
 
     @pytest.mark.parametrize("how", ["remove", "clear", "delete"])
     def test_what_is_removed_takes_what_rests_on_it_along(
-        self, conversations: ConversationStore, store: MemoryStore, scope: Scope, key: SessionKey, how: str
+        self, conversations: Store, store: Records, scope: Scope, key: SessionKey, how: str
     ) -> None:
         """Memories are removed along with the messages, even if the process ends right after."""
         own = Scope(scope.caller_id, scope.user_id, "s")
@@ -358,7 +408,7 @@ class MemoryStoreContract:
         assert names(store.find(scope)) == ["before", "other"]
         assert names(store.find(own)) == (["hand"] if how == "remove" else [])
 
-    def test_words_last_as_long_as_what_says_them(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
+    def test_words_last_as_long_as_what_says_them(self, store: Records, scope: Scope, key: SessionKey) -> None:
         """A remaining memory keeps only the words of its remaining sources, and is found by these."""
         longest = Wording("the longest words of all", (("s", "m1"),))
         both = Wording("words of two", (("s", "m1"), ("t", "m1")), "user")
@@ -375,14 +425,14 @@ class MemoryStoreContract:
         assert store.find(scope, ["entered"]) == [replace(entered, text="short", sources=(), wordings=())]
 
     def test_forgetting_tells_those_who_know_an_older_version(
-        self, store: MemoryStore, scope: Scope, key: SessionKey
+        self, store: Records, scope: Scope, key: SessionKey
     ) -> None:
         """A reader of an older version sees the removal, and a commit against that version is refused."""
         version = self.put(store, scope, said("a", "s m"), a_memory("b"))
         store.forget(key)
-        assert store.commit(scope, MemoryChange((a_memory("c"),)), version=version) is None
+        assert store.commit(scope, RecordChange((a_memory("c"),)), version=version) is None
         news = store.changes(scope, after=version)
-        assert (names(news.outlines), news.is_whole) == (["b"], True)
+        assert (names(news.memories), news.is_whole) == (["b"], True)
 
     # Bad input
 
@@ -390,72 +440,73 @@ class MemoryStoreContract:
         "call",
         [
             lambda store, scope: store.commit(
-                scope, MemoryChange((a_memory("a", metadata={"x": object()}),)), version=0
+                scope, RecordChange((a_memory("a", metadata={"x": object()}),)), version=0
             ),
             lambda store, scope: store.find(scope, "a"),
             lambda store, scope: store.find(scope, [""]),
             lambda store, scope: store.find(scope, limit=-1),
-            lambda store, scope: store.touch(scope, [None], at=START),
+            lambda store, scope: store.commit(scope, RecordChange(accessed={"": START}), version=None),
             lambda store, scope: store.forget(SessionKey("s", scope.caller_id), "m"),
             lambda store, scope: store.forget(SessionKey("s", scope.caller_id), [""]),
         ],
     )
-    def test_bad_input(self, store: MemoryStore, scope: Scope, call: Any) -> None:
+    def test_bad_input(self, store: Records, scope: Scope, call: Any) -> None:
         """Invalid input is refused by name, and nothing is written."""
         with pytest.raises(InvalidInputError):
             call(store, scope)
         assert store.changes(scope).version == 0
-        assert replace(store.changes(scope), version=0).outlines == ()
+        assert replace(store.changes(scope), version=0).memories == ()
 
     # How far sessions were read
 
-    def say(self, conversations: ConversationStore, key: SessionKey, *ids: str) -> int:
+    def say(self, conversations: Store, key: SessionKey, *ids: str) -> int:
         """Append messages; return the place of the last."""
         counted = [CountedMessage(Message(Role.USER, one, id=one, created_at=START), 1, "words") for one in ids]
         return conversations.append(key, counted)[-1].seq
 
-    def test_how_far_a_session_was_read(
-        self, conversations: ConversationStore, store: MemoryStore, scope: Scope
-    ) -> None:
-        """A late writer changes nothing; another user, or no session, has read nothing."""
-        key = SessionKey("s", scope.caller_id, "user")
-        assert store.read_to(key) == 0
-        assert not store.mark_read(key, after=0, to=3)
-        end = self.say(conversations, key, "a", "b")
-        assert store.read_to(key) == 0
-        assert store.mark_read(key, after=0, to=end)
-        assert store.read_to(key) == end
-        assert not store.mark_read(key, after=0, to=end + 1)
-        stranger = SessionKey("s", scope.caller_id, "stranger")
-        assert store.read_to(stranger) == 0
-        assert not store.mark_read(stranger, after=end, to=end + 1)
-        assert store.read_to(key) == end
+    def read_on(self, store: Records, key: SessionKey, after: int, to: int, *more: Memory) -> bool:
+        """Record that a session was read, with the memories found; return whether that was still right."""
+        change = RecordChange(more, progress=Progress(key, after, to))
+        return store.commit(Scope(key.caller_id, key.user_id), change, version=None) is not None
 
-    def test_a_session_that_begins_anew_was_not_read(
-        self, conversations: ConversationStore, store: MemoryStore, scope: Scope
-    ) -> None:
+    def read_to(self, conversations: Store, key: SessionKey) -> tuple[int, int]:
+        """Return how far a session was read, and how far it goes."""
+        found = conversations.get(key)
+        return (found.remembered_seq, found.last_seq) if found else (0, 0)
+
+    def test_how_far_a_session_was_read(self, conversations: Store, store: Records, scope: Scope) -> None:
+        """A late writer changes nothing, not even memories; a stranger, or no session, has read nothing."""
+        key = SessionKey("s", scope.caller_id, "user")
+        assert not self.read_on(store, key, 0, 3)
+        end = self.say(conversations, key, "a", "b")
+        assert self.read_to(conversations, key) == (0, end)
+        assert self.read_on(store, key, 0, end, a_memory("a"))
+        assert self.read_to(conversations, key) == (end, end)
+        version = store.changes(scope).version
+        assert not self.read_on(store, key, 0, end + 1, a_memory("late"))
+        assert not self.read_on(store, SessionKey("s", scope.caller_id, "stranger"), end, end + 1)
+        assert self.read_to(conversations, key) == (end, end)
+        assert (names(store.find(scope)), store.changes(scope).version) == (["a"], version)
+
+    def test_a_session_that_begins_anew_was_not_read(self, conversations: Store, store: Records, scope: Scope) -> None:
         """A deleted session's position is removed with it; a cleared session continues after it."""
         key = SessionKey("s", scope.caller_id, "user")
         end = self.say(conversations, key, "a", "b")
-        assert store.mark_read(key, after=0, to=end)
+        assert self.read_on(store, key, 0, end)
         conversations.delete(key, keep_session=True)
-        assert self.say(conversations, key, "c") > store.read_to(key) == end
+        further = self.say(conversations, key, "c")
+        assert self.read_to(conversations, key) == (end, further)
+        assert further > end
         conversations.delete(key)
         self.say(conversations, key, "a")
-        assert store.read_to(key) == 0
+        assert self.read_to(conversations, key)[0] == 0
 
-    def test_sessions_with_something_to_read(
-        self, conversations: ConversationStore, store: MemoryStore, scope: Scope
-    ) -> None:
-        """Sessions are listed for a user or for a whole caller, newest first."""
-        mine = [SessionKey(name, scope.caller_id, "user") for name in ("s1", "s2", "s3")]
-        other = SessionKey("s4", scope.caller_id, "other")
-        ends = [self.say(conversations, key, "a", "b") for key in (*mine, other)]
-        self.say(conversations, SessionKey("s1", f"{scope.caller_id}-2", "user"), "a")
-        assert store.unread(scope) == mine[::-1]
-        assert store.mark_read(mine[1], after=0, to=ends[1])
-        assert store.mark_read(mine[2], after=0, to=ends[2] - 1)
-        assert store.unread(scope) == [mine[2], mine[0]]
-        assert store.unread(Scope(scope.caller_id)) == [other, mine[2], mine[0]]
-        assert store.unread(Scope(scope.caller_id, "user", "s1")) == [mine[0]]
-        assert store.unread(Scope(scope.caller_id, "nobody")) == []
+    def test_a_page_tells_which_sessions_were_read(self, conversations: Store, store: Records, scope: Scope) -> None:
+        """Each conversation of a page comes with both places."""
+        keys = [SessionKey(name, scope.caller_id, "user") for name in ("s1", "s2", "s3")]
+        ends = [self.say(conversations, key, "a", "b") for key in keys]
+        assert self.read_on(store, keys[1], 0, ends[1])
+        assert self.read_on(store, keys[2], 0, ends[2] - 1)
+        page = conversations.page(scope.caller_id, user_id="user").conversations
+        unread = [one.key.session_id for one in page if one.last_seq > one.remembered_seq]
+        assert unread == ["s3", "s1"]

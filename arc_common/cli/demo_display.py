@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy import URL
 
-from arc_common.cli.demo.run import (
+from arc_common.cli.demo import (
     SESSION,
     DemoRun,
     Half,
@@ -71,8 +71,6 @@ class Display:
         self._script = script
         self._limit = limit
         self._width = min(console.width, _WIDEST)
-        self._wide = self._width >= 100
-        self._narrow = self._width < 80
         self._glyphs = _ASCII if console.options.ascii_only or console.legacy_windows else _UNICODE
         self._styles: dict[str, str] = {}
 
@@ -109,12 +107,10 @@ class Display:
         """Print one finished turn: the tokens of each request, and marks for the answers to a question."""
         said = Text(turn.user, "" if turn.question is None else "bold", no_wrap=True)
         said.overflow = self._glyphs.overflow  # type: ignore[assignment]  # a str of rich's own choices
-        tokens = (record.arc.tokens, record.newest.tokens, record.whole)
-        marks = [
-            self._mark(bool(turn.question.value_in(answer)) if turn.question else None, fits=cost <= self._limit)
-            for answer, cost in zip(_answers(record), tokens, strict=True)
+        cells = [
+            Text.assemble(f"{cost:,}", self._mark(turn.question, answer, fits=cost <= self._limit))
+            for answer, cost in zip(record.answers, record.tokens, strict=True)
         ]
-        cells = [Text.assemble(f"{cost:,}", mark) for cost, mark in zip(tokens, marks, strict=True)]
         self._row(Text(f"{turn.number}", self._style_of(record.framework)), said, *cells)
 
     def comparison(self, records: Sequence[TurnRecord]) -> None:
@@ -122,9 +118,9 @@ class Display:
         asked = [(question, records[turn.number - 1]) for turn, question in self._script.questions]
         self._print("")
         self._rule(Text("What the model saw in the end, and what it answered", "bold"), "default")
-        self._print(Padding(self._map(records), (1, 1, 1 if self._narrow else 0, 1)))
+        self._print(Padding(self._map(records), (1, 1, 0, 1)))
         self._print(self._answers(asked))
-        self._print(Padding(self._costs(records, asked), (1 if self._narrow else 0, 1, 1, 1)))
+        self._print(Padding(self._costs(records, asked), (0, 1, 1, 1)))
         self._print(Padding(self._remark(records, asked), (0, 1)))
 
     def closing(self, path: Path, stored: int, *, inspect: str, restart: str) -> None:
@@ -162,11 +158,11 @@ class Display:
         table.add_row(*cells)
         self._print(table)
 
-    def _mark(self, is_right: bool | None, *, fits: bool) -> tuple[str, str]:
+    def _mark(self, question: Question | None, answer: str, *, fits: bool) -> tuple[str, str]:
         """Return the mark after a request's tokens, with its style."""
-        if not fits or is_right is False:
+        if not fits or (question and question.value_in(answer) is None):
             return f" {self._glyphs.wrong}", "bold red"
-        return (f" {self._glyphs.right}", "bold green") if is_right else ("  ", "")
+        return (f" {self._glyphs.right}", "bold green") if question else ("  ", "")
 
     def _answer(self, question: Question, answer: str, tokens: int) -> Text:
         """Return an answer with its mark; a right answer is cut to its value."""
@@ -178,37 +174,32 @@ class Display:
         return Text.assemble((f"{self._glyphs.right} ", "bold green"), (value, "bold green"), overflow="fold")
 
     def _three_answers(self, question: Question, record: TurnRecord) -> list[Text]:
-        tokens = (record.arc.tokens, record.newest.tokens, record.whole)
-        return [self._answer(question, *said) for said in zip(_answers(record), tokens, strict=True)]
+        return [self._answer(question, *said) for said in zip(record.answers, record.tokens, strict=True)]
 
     def _map(self, records: Sequence[TurnRecord]) -> Table:
         """Draw the conversation before the last question, with the turns that state facts and the messages seen."""
         last = records[-1]
         before = last.number - 1
-        step = math.ceil(before / (self._width - (16 if self._narrow else 50)))
+        step = math.ceil(before / max(self._width - 50, 10))
         cells = [range(turn, min(turn + step, last.number)) for turn in range(1, last.number, step)]
         stated = {question.stated for _, question in self._script.questions}
         table = Table.grid(padding=(0, 2))
         table.add_column(no_wrap=True)
         table.add_column(no_wrap=True, min_width=len(cells))
-        if not self._narrow:
-            table.add_column()
         marks = "".join(self._glyphs.fact if stated & {*cell} else " " for cell in cells)
         whole_fits = last.whole <= self._limit
         whole = View(tuple(range(1, 2 * before + 1)) if whole_fits else (), (), {}, "")
-        rows = [(Text("asked for", "bold"), Text(marks, "bold yellow"), Text("stated here", "yellow"))]
+        table.add_row(Text("asked for", "bold"), Text(marks, "bold yellow"), Text("stated here", "yellow"))
         for name, view in ((_ARC, last.arc), (_NEWEST, last.newest), (_WHOLE, whole)):
             quoted = len({*view.noted} - {*view.seen})
             said = f"{len(view.seen)} of {2 * before} messages" + (f", {quoted} more quoted" if quoted else "")
             said = said if name != _WHOLE or whole_fits else f"none: {last.whole:,} tokens are {_TOO_LONG}"
-            rows.append((Text(name, "bold"), self._seen(cells, view, records), Text(said)))
-        for row in rows:
-            table.add_row(*row[: 2 if self._narrow else 3])
+            table.add_row(Text(name, "bold"), self._seen(cells, view, records), Text(said))
         key = Text()
         for name in dict.fromkeys(record.framework for record in records):
             key.append(f"{self._glyphs.seen} ", self._style_of(name)).append(f"{name}  ")
         key.append(f"{self._glyphs.noted} quoted in part")
-        table.add_row("", key, *([] if self._narrow else [""]))
+        table.add_row("", key)
         return table
 
     def _seen(self, cells: Sequence[range], view: View, records: Sequence[TurnRecord]) -> Text:
@@ -221,28 +212,17 @@ class Display:
         return line
 
     def _answers(self, asked: Sequence[tuple[Question, TurnRecord]]) -> Table:
-        if self._narrow:
-            table = Table.grid(padding=(0, 2))
-            for question, record in asked:
-                table.add_row("", Text(question.about, "bold"))
-                for side, answer in zip(_SIDES, self._three_answers(question, record), strict=True):
-                    table.add_row(f" {side}", answer)
-            return table
         table = Table(box=self._glyphs.box, width=self._width, header_style="bold")
         table.add_column("asked for", no_wrap=True)
-        if self._wide:
-            table.add_column("turn", justify="right", no_wrap=True)
-            table.add_column("stated in", justify="right", no_wrap=True)
         table.add_column(_ARC)
         table.add_column(_NEWEST, ratio=1)
         table.add_column(_WHOLE)
         for question, record in asked:
-            turns = (f"{record.number}", f"{question.stated}") if self._wide else ()
-            table.add_row(question.about, *turns, *self._three_answers(question, record))
+            table.add_row(question.about, *self._three_answers(question, record))
         return table
 
     def _costs(self, records: Sequence[TurnRecord], asked: Sequence[tuple[Question, TurnRecord]]) -> Table:
-        table = Table.grid(padding=(0, 1 if self._narrow else 3))
+        table = Table.grid(padding=(0, 3))
         table.add_column()
         for _ in _SIDES:
             table.add_column(justify="right", no_wrap=True)
@@ -251,7 +231,7 @@ class Display:
         table.add_row(
             Text("right answers", "bold"), *(Text(f"{n} of {len(asked)}", _grade(n, len(asked))) for n in right)
         )
-        tokens = [*zip(*((record.arc.tokens, record.newest.tokens, record.whole) for record in records), strict=True)]
+        tokens = [*zip(*(record.tokens for record in records), strict=True)]
         fit = [sum(cost <= self._limit for cost in side) for side in tokens]
         table.add_row("requests that the model took", *(f"{n} of {len(records)}" for n in fit))
         table.add_row("tokens in the largest request", *(f"{max(side):,}" for side in tokens))
@@ -260,7 +240,7 @@ class Display:
 
     def _right(self, asked: Sequence[tuple[Question, TurnRecord]], side: int) -> int:
         return sum(
-            question.value_in(_answers(record)[side]) is not None
+            question.value_in(record.answers[side]) is not None
             for question, record in asked
             if side < 2 or record.whole <= self._limit
         )
@@ -281,10 +261,6 @@ class Display:
 
     def _style_of(self, framework: str) -> str:
         return self._styles.setdefault(framework, _HALVES[len(self._styles) % len(_HALVES)])
-
-
-def _answers(record: TurnRecord) -> tuple[str, str, str]:
-    return record.arc.answer, record.newest.answer, record.whole_answer
 
 
 def _grade(right: int, asked: int) -> str:

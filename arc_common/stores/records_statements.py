@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    cast,
     delete,
     exists,
     func,
@@ -25,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.memories import Memory, MemoryOutline, MemorySource, MemoryStatus, MemoryType, Wording
+from arc_common.memories import Memory, MemorySource, MemoryStatus, MemoryType, Pin, Wording
 from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
@@ -39,16 +41,19 @@ from arc_common.stores.codec import (
     to_microseconds,
 )
 from arc_common.stores.conversations_statements import Statements, in_session, inside, one_of
-from arc_common.stores.schema import branches, conversations, messages, record_sources, records, scopes
+from arc_common.stores.schema import IS_PINNED, branches, messages, record_sources, records, scopes
 
 MEMORY = "memory"
 """The kind of scopes and records that memories are."""
 
+REVISION = "revision"
+"""The kind of records that are earlier revisions of memories."""
+
+PIN = "pin"
+"""The kind of records that a session's own pins are, in its scope of memories."""
+
 ERASED = (record_sources, records, scopes)
 """The tables from which erasing removes a scope's rows, in this order."""
-
-NEWEST_SESSIONS = 64
-"""The number of a scope's newest sessions that are searched for unread messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,10 @@ def memory_body(memory: Memory) -> str:
     body: dict[str, Any] = {"text": memory.text, "sources": _sources_of(memory)}
     if memory.metadata:
         body["metadata"] = dict(memory.metadata)
+    if memory.tags:
+        body["tags"] = list(memory.tags)
+    if memory.revised_at is not None:
+        body["revised_at"] = to_microseconds(memory.revised_at)
     return to_body(body, field="memory")
 
 
@@ -121,7 +130,7 @@ def memory_row(memory: Memory, body: str) -> dict[str, Any]:
     accessed = memory.last_accessed_at
     return {
         "record_id": memory.id,
-        "revision": 1,
+        "revision": memory.revision,
         "kind": MEMORY,
         "type": memory.type.value,
         "importance": memory.importance,
@@ -129,7 +138,10 @@ def memory_row(memory: Memory, body: str) -> dict[str, Any]:
         "superseded_by": memory.superseded_by,
         "created_at": to_microseconds(memory.created_at),
         "valid_from": to_microseconds(memory.valid_from),
+        "valid_until": None if memory.valid_until is None else to_microseconds(memory.valid_until),
         "last_accessed_at": None if accessed is None else to_microseconds(accessed),
+        "name": None,
+        "pinned": int(memory.pinned),
         "body": body,
     }
 
@@ -139,7 +151,7 @@ def source_rows(memory: Memory, caller_id: str) -> list[dict[str, Any]]:
     return [
         {
             "record_id": memory.id,
-            "revision": 1,
+            "revision": memory.revision,
             "conversation": row_key(caller_id, session_id),
             "branch": MAIN_BRANCH,
             "message_id": message_id,
@@ -148,10 +160,80 @@ def source_rows(memory: Memory, caller_id: str) -> list[dict[str, Any]]:
     ]
 
 
+def pin_row(pin: Pin) -> dict[str, Any]:
+    """Return the columns of a session's own pin, without scope and version."""
+    created = to_microseconds(pin.created_at)
+    said_at = None if pin.said_at is None else to_microseconds(pin.said_at)
+    return {
+        "record_id": pin.id,
+        "revision": 1,
+        "kind": PIN,
+        "type": "",
+        "importance": 1.0,
+        "status": MemoryStatus.ACTIVE.value,
+        "superseded_by": None,
+        "name": pin.message_id,
+        "created_at": created,
+        "valid_from": created,
+        "valid_until": None,
+        "last_accessed_at": None,
+        "pinned": 1,
+        "body": pin_body(pin.text, said_by=pin.said_by, said_at=said_at),
+    }
+
+
+def pin_body(text: str, *, said_by: str | None, said_at: int | None) -> str:
+    """Return the parts of a pin that no statement compares."""
+    return to_body({"text": text, "said_by": said_by, "said_at": said_at}, field="pin")
+
+
+def pins_from_text(text: str | None, now: datetime) -> tuple[Pin, ...]:
+    """Read the column that `pins_of` selects; the oldest come first, and what is no longer valid is left out."""
+    rows = from_body(text) if text else []
+    valid = [row for *row, until in rows if until is None or until > to_microseconds(now)]
+    return tuple(_pin_from(*row) for row in sorted(valid, key=lambda row: (row[2], row[0])))
+
+
+def _pin_from(record_id: str, kind: str, created: int, message_id: str | None, body: str) -> Pin:
+    said = from_body(body)
+    if kind == MEMORY:
+        return Pin(record_id, said["text"], from_microseconds(created))
+    said_at = None if said["said_at"] is None else from_microseconds(said["said_at"])
+    return Pin(record_id, said["text"], from_microseconds(created), message_id, said["said_by"], said_at)
+
+
+def pin_scopes(key: SessionKey) -> dict[str, Any]:
+    """Return the parameters of `pins_of`: the scopes whose pins a session shows."""
+    every = (
+        ("own", Scope(key.caller_id, key.user_id, key.session_id)),
+        ("user", Scope(key.caller_id, key.user_id)),
+        ("caller", Scope(key.caller_id)),
+    )
+    return {"caller_id": key.caller_id, **{f"{name}_scope": scope_key(scope, MEMORY) for name, scope in every}}
+
+
+def pins_of(dialect_name: str) -> Any:
+    """Select what a session pins as one text, so that the statement for its state can have it as a column."""
+    columns = [records.c[name] for name in ("record_id", "kind", "created_at", "name", "body", "valid_until")]
+    row = (func.json_array if dialect_name == "sqlite" else func.json_build_array)(*columns)
+    every = func.json_group_array(row) if dialect_name == "sqlite" else cast(func.json_agg(row), Text)
+    return (
+        select(every)
+        .where(
+            records.c.scope.in_([bindparam(f"{name}_scope") for name in ("own", "user", "caller")]),
+            records.c.caller_id == bindparam("caller_id"),
+            records.c.status == MemoryStatus.ACTIVE.value,
+            IS_PINNED,
+        )
+        .scalar_subquery()
+    )
+
+
 def memory_from_row(row: Sequence[Any]) -> Memory:
     """Read a row of `MEMORY_COLUMNS`."""
-    memory_id, body, created, valid, kind, importance, status, superseded_by, accessed = row
+    memory_id, body, created, valid, kind, importance, status, superseded_by, accessed, pinned, until, revision = row
     said = from_body(body)
+    revised = said.get("revised_at")
     named, wordings = _sources_from(said["sources"])
     return Memory(
         id=memory_id,
@@ -166,6 +248,11 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
         last_accessed_at=None if accessed is None else from_microseconds(accessed),
         metadata=said.get("metadata", {}),
         wordings=wordings,
+        pinned=bool(pinned),
+        tags=tuple(said.get("tags", ())),
+        valid_until=None if until is None else from_microseconds(until),
+        revision=revision,
+        revised_at=None if revised is None else from_microseconds(revised),
     )
 
 
@@ -189,39 +276,20 @@ def _pairs(stored: Sequence[Any]) -> tuple[MemorySource, ...]:
     return tuple((session_id, message_id) for session_id, message_id in stored)
 
 
-def outline_from_row(row: Sequence[Any]) -> MemoryOutline:
-    """Read a row of `OUTLINE_COLUMNS`."""
-    memory_id, body, importance, status, superseded_by, valid, accessed = row
-    return MemoryOutline(
-        memory_id,
-        from_body(body)["text"],
-        importance,
-        MemoryStatus(status),
-        superseded_by,
-        from_microseconds(valid),
-        None if accessed is None else from_microseconds(accessed),
-    )
-
-
 MEMORY_COLUMNS = (
     "record_id", "body", "created_at", "valid_from", "type", "importance", "status", "superseded_by",
-    "last_accessed_at",
+    "last_accessed_at", "pinned", "valid_until", "revision",
 )  # fmt: skip
 """The columns that `memory_from_row` reads, in its order."""
 
-OUTLINE_COLUMNS = (
-    "record_id", "body", "importance", "status", "superseded_by", "valid_from", "last_accessed_at",
-)  # fmt: skip
-"""The columns that `outline_from_row` reads, in its order."""
-
 _WRITTEN = (
     "scope", "record_id", "revision", "caller_id", "kind", "type", "status", "superseded_by", "importance", "version",
-    "valid_from", "created_at", "last_accessed_at", "body",
+    "valid_from", "valid_until", "created_at", "last_accessed_at", "name", "pinned", "body",
 )  # fmt: skip
 
 
 @cache
-def memory_statements_for(dialect_name: str) -> Statements:
+def record_statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
     these = select(scopes.c.scope).where(*_within())
     erase = {
@@ -230,7 +298,7 @@ def memory_statements_for(dialect_name: str) -> Statements:
         )
         for table in ERASED
     }
-    every = {**_reading(dialect_name), **_changing(dialect_name), **_forgetting(dialect_name), **_marking(), **erase}
+    every = {**_reading(dialect_name), **_changing(dialect_name), **_forgetting(dialect_name), **erase}
     return Statements(dialect_name, every)
 
 
@@ -239,22 +307,30 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
     superseded = bindparam("superseded", type_=BigInteger)
     return {
         "version": select(scopes.c.version, scopes.c.purged).where(*_same_scope()),
-        "outlines": _of_scope(*OUTLINE_COLUMNS).where(
+        "changed": _of_scope(*MEMORY_COLUMNS).where(
             or_(
                 records.c.version > bindparam("after", type_=BigInteger),
                 scopes.c.purged > bindparam("after", type_=BigInteger),
             )
         ),
         "of_ids": _of_scope(*MEMORY_COLUMNS).where(one_of(records.c.record_id, "ids", Text, dialect_name)),
+        "revisions": _of_scope(*MEMORY_COLUMNS, kinds=(MEMORY, REVISION))
+        .where(or_(bindparam("every", type_=BigInteger) == 1, one_of(records.c.record_id, "ids", Text, dialect_name)))
+        .order_by(records.c.record_id, records.c.revision),
         "newest": _of_scope(*MEMORY_COLUMNS)
         .where(
             or_(status == "", records.c.status == status),
             or_(kind == "", records.c.type == kind),
-            or_(superseded == 1, records.c.superseded_by.is_(None)),
+            or_(superseded == 1, and_(records.c.superseded_by.is_(None), _is_valid())),
         )
         .order_by(records.c.valid_from.desc(), records.c.record_id)
         .limit(bindparam("row_limit", type_=BigInteger)),
     }
+
+
+def _is_valid() -> ColumnElement[bool]:
+    until = records.c.valid_until
+    return or_(until.is_(None), until > bindparam("now", type_=BigInteger))
 
 
 def _changing(dialect_name: str) -> Mapping[str, Executable]:
@@ -266,6 +342,7 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         {**{name: bindparam(name) for name in key}, "version": bindparam("first"), "purged": bindparam("first")}
     )
     row = upsert(records).values({name: bindparam(name) for name in _WRITTEN})
+    known, new_access = records.c.last_accessed_at, row.excluded.last_accessed_at
     at = bindparam("at", type_=BigInteger)
     before = func.coalesce(records.c.last_accessed_at, at)
     empty = ~exists(select(records.c.record_id).where(records.c.scope == scopes.c.scope))
@@ -275,9 +352,20 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
             index_elements=[scopes.c.scope], set_={"version": scopes.c.version + 1}
         ).returning(scopes.c.version),
         "lock_scope": update(scopes).where(*this).values(version=scopes.c.version + 1).returning(scopes.c.version),
+        "archive": update(records)
+        .where(
+            *these,
+            records.c.record_id == bindparam("record_id", type_=Text),
+            records.c.revision < bindparam("revision", type_=BigInteger),
+        )
+        .values(kind=literal_column(f"'{REVISION}'"), pinned=literal_column("0")),
+        "drop_history": delete(records).where(*these, records.c.kind == REVISION, named),
         "write": row.on_conflict_do_update(
             index_elements=[records.c.scope, records.c.record_id, records.c.revision],
-            set_={name: row.excluded[name] for name in _WRITTEN if name not in ("scope", "record_id", "caller_id")},
+            set_={
+                **{name: row.excluded[name] for name in _WRITTEN if name not in ("scope", "record_id", "caller_id")},
+                "last_accessed_at": case((or_(new_access.is_(None), known > new_access), known), else_=new_access),
+            },
         ),
         "remove": delete(records).where(*these, named).returning(records.c.record_id),
         "drop_sources": delete(record_sources).where(
@@ -296,12 +384,15 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         "drop_empty": delete(scopes).where(*this, empty),
         "touch": update(records)
         .where(
-            named,
-            records.c.caller_id == bindparam("caller_id"),
-            records.c.scope.in_(select(scopes.c.scope).where(*_same_scope())),
+            *these,
+            records.c.kind == literal_column(f"'{MEMORY}'"),
+            records.c.record_id == bindparam("record_id", type_=Text),
         )
-        .values(last_accessed_at=case((before > at, before), else_=at))
-        .returning(records.c.record_id),
+        .values(last_accessed_at=case((before > at, before), else_=at)),
+        "progress": update(branches)
+        .where(*in_session(branches), branches.c.remembered_seq == bindparam("after", type_=BigInteger))
+        .values(remembered_seq=bindparam("to", type_=BigInteger))
+        .returning(branches.c.branch),
     }
 
 
@@ -313,44 +404,17 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         record_sources.c.caller_id == bindparam("caller_id"),
         record_sources.c.conversation == bindparam("conversation"),
     )
+    pin_of_message = (*these, records.c.kind == PIN, records.c.name == bindparam("message_id", type_=Text))
     return {
+        "drop_pins": delete(records).where(*these, records.c.kind == PIN),
+        "drop_pin_of": delete(records).where(*pin_of_message),
+        "revise_pin": update(records).where(*pin_of_message).values(body=bindparam("body")),
         "lock_within_reach": _within_reach(),
         "lock_within": select(scopes.c.scope).where(*_within()).order_by(scopes.c.scope).with_for_update(),
         "of_session": select(*columns).where(*these, records.c.record_id.in_(concerned)),
-        "of_scope": select(*columns).where(*these),
+        "of_scope": select(*columns).where(*these, records.c.kind == MEMORY),
         "superseded_by": select(*columns).where(*these, one_of(records.c.superseded_by, "ids", Text, dialect_name)),
     }
-
-
-def _marking() -> Mapping[str, Executable]:
-    after, to = (bindparam(name, type_=BigInteger) for name in ("after", "to"))
-    return {
-        "read_to": select(branches.c.remembered_seq).where(*in_session(branches)),
-        "mark_read": update(branches)
-        .where(*in_session(branches), branches.c.remembered_seq == after)
-        .values(remembered_seq=to)
-        .returning(branches.c.branch),
-        "unread": _unread(),
-        "unread_of_user": _unread(conversations.c.user_id == bindparam("user_id", type_=Text)),
-    }
-
-
-def _unread(*of_user: ColumnElement[bool]) -> Select[Any]:
-    names = ("conversation", "session_id", "user_id", "created_at")
-    newest = (
-        select(*(conversations.c[name] for name in names))
-        .where(conversations.c.caller_id == bindparam("caller_id"), *of_user)
-        .order_by(conversations.c.created_at.desc(), conversations.c.conversation.desc())
-        .limit(NEWEST_SESSIONS)
-        .subquery()
-    )
-    main = and_(branches.c.conversation == newest.c.conversation, branches.c.branch == bindparam("branch"))
-    return (
-        select(newest.c.session_id, newest.c.user_id)
-        .select_from(newest.join(branches, main))
-        .where(branches.c.head_seq > branches.c.remembered_seq)
-        .order_by(newest.c.created_at.desc(), newest.c.conversation.desc())
-    )
 
 
 def _within() -> tuple[ColumnElement[bool], ...]:
@@ -390,14 +454,14 @@ def _place_of_message() -> Any:
     )
 
 
-def _of_scope(*names: str) -> Select[Any]:
-    return (
-        select(*(records.c[name] for name in names)).select_from(scopes).join(records, _belongs()).where(*_same_scope())
-    )
+def _of_scope(*names: str, kinds: Sequence[str] = (MEMORY,)) -> Select[Any]:
+    columns = [records.c[name] for name in names]
+    return select(*columns).select_from(scopes).join(records, _belongs(kinds)).where(*_same_scope())
 
 
-def _belongs() -> ColumnElement[bool]:
-    return and_(records.c.scope == scopes.c.scope, records.c.caller_id == scopes.c.caller_id)
+def _belongs(kinds: Sequence[str]) -> ColumnElement[bool]:
+    of_scope = (records.c.scope == scopes.c.scope, records.c.caller_id == scopes.c.caller_id)
+    return and_(*of_scope, or_(*(records.c.kind == kind for kind in kinds)))
 
 
 def _same_scope() -> tuple[ColumnElement[bool], ...]:

@@ -33,7 +33,7 @@ PARTS = ("system", "facts", "summary", "recalled", "history", "question")
 """The parts of a request, in this order."""
 
 _SENTENCE = re.compile(r"(?<=[.!?。？！])\s+|\n+")
-_SPEAKER = re.compile(r"^(?:User|Assistant): ")
+_SPEAKER = re.compile(r"^- [^:\n]{1,100}: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class Script:
 @cache
 def support_script() -> Script:
     """Load the conversation with a furniture shop's support."""
-    data = tomllib.loads(files("arc_common.cli.demo").joinpath("support.toml").read_text("utf-8"))
+    data = tomllib.loads(files("arc_common.cli").joinpath("demo.toml").read_text("utf-8"))
     turns = tuple(_turn(i, **turn) for i, turn in enumerate(data["turns"], 1))
     return Script(data["system"].strip(), data["handover"], turns)
 
@@ -301,6 +301,16 @@ class TurnRecord:
     newest: View
     whole: int
     whole_answer: str
+
+    @property
+    def answers(self) -> tuple[str, str, str]:
+        """The answers of the three strategies."""
+        return self.arc.answer, self.newest.answer, self.whole_answer
+
+    @property
+    def tokens(self) -> tuple[int, int, int]:
+        """The tokens of the three strategies' requests."""
+        return self.arc.tokens, self.newest.tokens, self.whole
 
 
 class DemoRun:

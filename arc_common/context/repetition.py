@@ -1,0 +1,184 @@
+"""Finds what a request says already, so that each sentence stands in it once.
+
+Two sentences are compared by their shingles: every four of the analyser's terms in a row (Broder 1997).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import zip_longest
+
+from arc_common.context.receipt import Omission
+from arc_common.context.request import Layers, RecalledLine
+from arc_common.messages import Message
+from arc_common.sources import Trust
+from arc_common.text import analyze, analyze_query
+from arc_common.text.languages.registry import detect
+from arc_common.text.sentences import sentence_spans, sentences_of
+
+VERBATIM = "message"
+"""Names what stands in the request as it was said."""
+_TERMS = 4
+_SHARE = 0.5
+"""The least share of a sentence's shingles that a near-copy of it has."""
+_LONGEST = 16_000
+"""Characters of one text that are compared; a pasted book is none of what memory says."""
+
+_HEAD = re.compile(r"[^“”\n]{1,300}: (?=“)|- \[[^\]\n]{1,160}\] |(?:- )?(?:\d{4}-\d\d-\d\d, )?[^:\n]{1,80}: ")
+"""The head of a line of the prompt: its source, or day, speaker or key."""
+
+
+class Said:
+    """Tracks what the parts of a request say; takes time linear in their length.
+
+    - A sentence is repeated if all its shingles were said, or if at least half were and the nearest sentence has all
+      of its words that tell something; and if both are negated, or neither is.
+    - A text of fewer than four terms has no shingle: it is repeated only as a whole.
+    - What only a quotation of untrusted text says is left out of other quotations, and of nothing else.
+
+    Args:
+        lines: The lines that may be added to the request: only what they share with its other parts is tracked.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._wanted = frozenset().union(*(_shingles(body(line)) for line in lines))
+        self._carriers: dict[int, tuple[str, str]] = {}
+        self._quoted: dict[int, tuple[str, str]] = {}
+
+    def add(self, name: str, text: str, *, trust: Trust | None = None) -> None:
+        """Add a part of the request by its name, such as "fact f1"; what earlier parts say stays theirs."""
+        carriers = self._quoted if trust is Trust.UNTRUSTED else self._carriers
+        for shingle in (_shingles(text) & self._wanted).difference(carriers):
+            carriers[shingle] = name, text
+
+    def add_fixed(self, messages: Iterable[Message], shown: Layers) -> None:
+        """Add what nothing is left out of: verbatim messages, pins, facts and summary."""
+        for message in messages:
+            self.add(f"{VERBATIM} {message.id or ''}".rstrip(), message.text, trust=message.trust)
+        for pin in shown.pins:
+            self.add(f"pin {pin.id}", body(pin.line))
+        for line, fact_id in zip_longest(shown.facts, shown.fact_ids):
+            self.add(f"fact {fact_id}", body(line or ""))
+        for line in shown.narrative_lines:
+            self.add("the summary", body(line))
+
+    def unsaid(self, line: str, *, trust: Trust | None = None) -> tuple[str, str]:
+        """Return the line without what was said, `""` if that is all of it, and the name of what says it, if any.
+
+        Sentences left out between others give "…"; a text's short sentences ("Yes, please.") and its questions never
+        stand alone. A line that holds untrusted text is left out as a whole or not at all: what is left of it must stay
+        a quotation.
+        """
+        text = body(line)
+        if trust is not Trust.UNTRUSTED:
+            return self._unsaid(line, text, self._carriers)
+        left, name = self._unsaid(line, text, {**self._carriers, **self._quoted})
+        return (line, "") if left else ("", name)
+
+    def says(self, sentence: str) -> str:
+        """Return the name of what says this sentence already; `""` if nothing does."""
+        return _carrier(self._carriers, sentence)
+
+    def _unsaid(self, line: str, text: str, carriers: Mapping[int, tuple[str, str]]) -> tuple[str, str]:
+        if carriers.keys().isdisjoint(_shingles(text)):
+            return line, ""
+        head = line[: len(line) - len(text)]
+        spans = sentence_spans(text)
+        if len(spans) < 2:
+            name = _carrier(carriers, text)
+            return ("", name) if name else (line, "")
+        names = [_carrier(carriers, text[start:end]) if _is_long(text[start:end]) else "" for start, end in spans]
+        first = next(filter(None, names), "")
+        if not first:
+            return line, ""
+        left = [text[start:end] for name, (start, end) in zip(names, spans, strict=True) if not name]
+        if not any(_is_long(sentence) and not sentence.endswith(("?", "？")) for sentence in left):
+            return "", first
+        pieces: list[str] = []
+        for name, (start, end) in zip(names, spans, strict=True):
+            if not name:
+                pieces.append(text[start:end])
+            elif pieces and pieces[-1] != "…":
+                pieces.append("…")
+        return head + " ".join(pieces[:-1] if pieces[-1] == "…" else pieces), first
+
+
+def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str) -> str:
+    """Return the name of what says this sentence already; `""` for none."""
+    shingles = _shingles(sentence)
+    found = [carriers[one] for one in shingles if one in carriers]
+    if not found or len(found) < _SHARE * len(shingles):
+        return ""
+    said = Counter(found)
+    name, text = min(said, key=lambda carrier: (-said[carrier], carrier))  # hashes of text differ between processes
+    nearest = max(sentences_of(text), key=lambda other: len(_shingles(other) & shingles))
+    is_copy = said.total() == len(shingles) or set(analyze_query(sentence)) <= set(analyze(nearest))
+    return name if is_copy and _is_negated(nearest) == _is_negated(sentence) else ""
+
+
+def each_once(
+    lines: Sequence[RecalledLine], kind: str, said: Said, *, size: Callable[[RecalledLine], int], room: int
+) -> tuple[list[RecalledLine], list[Omission]]:
+    """Return the lines, best first, without what was said before them, and what was left out of them.
+
+    Those that fit into the room are added to what is said. A short message ("Noted.") leaves with the message beside
+    it, unless that one stands verbatim in the request, like a question that is asked again.
+    """
+    left: list[RecalledLine] = []
+    merged: list[Omission] = []
+    gone: dict[tuple[str, int], str] = {}
+    for line in lines:
+        text, name = said.unsaid(line.line, trust=line.trust)
+        shorter = line.shortened(text)
+        if name:
+            merged.append(Omission(kind, line.id, size(line) - size(shorter), f"merged into {name}", line.score_parts))
+        if text:
+            left.append(shorter)
+            if (tokens := size(shorter)) <= room:
+                room -= tokens
+                said.add(f"{kind} {line.id}", body(text), trust=line.trust)
+        elif line.order and not name.startswith(VERBATIM):
+            gone[line.order[1:]] = name
+    alone = {line.id: name for line in left if gone and (name := _beside(line, gone)) and not _is_long(body(line.line))}
+    merged += [
+        Omission(kind, line.id, size(line), f"merged into {alone[line.id]}") for line in left if line.id in alone
+    ]
+    return [line for line in left if line.id not in alone], merged
+
+
+def _beside(line: RecalledLine, gone: Mapping[tuple[str, int], str]) -> str:
+    if line.order is None:
+        return ""
+    _, session_id, seq = line.order
+    return gone.get((session_id, seq - 1)) or gone.get((session_id, seq + 1)) or ""
+
+
+def body(line: str) -> str:
+    """Return a line of the prompt without its head."""
+    found = _HEAD.match(line)
+    return line[found.end() :] if found else line
+
+
+def without_lead_in(text: str) -> str:
+    """Return a text without the words that only lead to what it says ("ok", "by the way")."""
+    return detect(text).lead_ins.sub("", text, count=1).strip()
+
+
+@lru_cache(maxsize=4_096)
+def _is_negated(sentence: str) -> bool:
+    return detect(sentence).denying.search(sentence.replace("’", "'")) is not None
+
+
+@lru_cache(maxsize=4_096)
+def _is_long(sentence: str) -> bool:
+    return len(analyze(sentence)) >= _TERMS
+
+
+@lru_cache(maxsize=4_096)
+def _shingles(text: str) -> frozenset[int]:
+    """Return the hashes of a text's shingles; of a text with fewer terms, that of all of them."""
+    terms = analyze(text[:_LONGEST])
+    if len(terms) < _TERMS:
+        return frozenset([hash(tuple(terms))] if terms else [])
+    return frozenset(map(hash, zip(terms, terms[1:], terms[2:], terms[3:], strict=False)))

@@ -1,0 +1,104 @@
+"""The fidelity guard: keeps excerpts of messages for the values that no fact says."""
+
+from collections.abc import Sequence
+
+from arc_common.concurrency import giving_way
+from arc_common.facts import FactCategory, ProposedFact
+from arc_common.memory.facts.extraction import IDENTIFIER, LONG_REPLY, QUOTES
+from arc_common.memory.facts.fidelity import has_values, missing_facts
+from arc_common.memory.own_words import learnable
+from arc_common.messages import Message, Role
+from arc_common.text.languages.language import Language
+from arc_common.text.languages.registry import CONCRETE, DATES, NAMES, detect
+from arc_common.text.sentences import clauses_of, sentences_of
+
+_IMPORTANCE = 0.4
+"""The importance of an excerpt, as a share of its kind's."""
+_LONGEST = 160
+"""Of a longer sentence keep the clauses with the values alone; of a longer clause, the part around its first value."""
+_LONGEST_EXCERPT = 400
+_SKIPPED = " … "
+
+
+def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -> list[ProposedFact]:
+    """Return an excerpt of each message that has values which no fact with this source says.
+
+    - Values are numbers, money, dates, times, ids, addresses, names, prohibitions and conditions. Every clear one of a
+      user's counts; plain numbers, weekdays and names do not in small talk.
+    - Of an assistant's values, only those of decisions count, and ids.
+    - Deterministic; linear in the length of the texts.
+    """
+    known: dict[str, list[ProposedFact]] = {}
+    for fact in facts:
+        for source in fact.sources:
+            known.setdefault(source, []).append(fact)
+    found = []
+    for message in giving_way(learnable(messages)):
+        said = known.get(message.id, []) if message.id else list(facts)
+        if (excerpt := _excerpt(message, said)) is not None:
+            found.append(excerpt)
+    return found
+
+
+def _excerpt(message: Message, facts: Sequence[ProposedFact]) -> ProposedFact | None:
+    if message.role is not Role.USER and len(message.text) > LONG_REPLY:
+        return None
+    said = "\n".join(f"{fact.key} {fact.value}" for fact in facts)
+    sources = (message.id,) if message.id else ()
+    pieces: list[str] = []
+    kinds: list[FactCategory] = []
+    for sentence in sentences_of(message.text):
+        if sentence.startswith("[") and sentence.endswith("]"):  # "[shares a photo of two dogs]"
+            continue
+        plain = sentence.translate(QUOTES)
+        kind = _kind(plain, detect(sentence), message.role)
+        if kind is None:
+            continue
+        if kind is FactCategory.CONDITION:
+            is_lost = bool(missing_facts([ProposedFact("", sentence, kind, sources)], facts=facts))
+        else:
+            is_lost = not has_values(said, sentence)
+        if is_lost:
+            pieces.append(_shortened(sentence))
+            kinds.append(kind)
+    if not pieces:
+        return None
+    kind = max(kinds, key=lambda one: one.importance)
+    text = _SKIPPED.join(pieces)
+    while len(text) > _LONGEST_EXCERPT and len(pieces) > 1:
+        pieces.pop()
+        text = _SKIPPED.join(pieces)
+    return ProposedFact("", text, kind, sources, _IMPORTANCE * kind.importance)
+
+
+def _kind(plain: str, language: Language, role: Role) -> FactCategory | None:
+    """Return the kind of the values that a sentence must not lose; `None` if it has none."""
+    sure = any(match.lastgroup == "sure" for match in CONCRETE.finditer(plain))
+    if role is not Role.USER:
+        is_decided = language.deciding.search(plain) and (sure or DATES.search(plain))
+        return FactCategory.NUMERIC if is_decided or IDENTIFIER.search(plain) else None
+    is_small_talk = language.chit_chat.search(plain) or language.feeling.search(plain)
+    if language.forbidding.search(plain) and not is_small_talk and not plain.endswith("?"):
+        return FactCategory.CONDITION
+    if sure:
+        return FactCategory.NUMERIC
+    if is_small_talk or ("?" in plain and not language.listener.search(plain)):
+        return None
+    if CONCRETE.search(plain) or DATES.search(plain):
+        return FactCategory.NUMERIC
+    is_about_user = any(form.search(plain) for form in (language.oneself, language.wanting, language.seeking))
+    return FactCategory.ENTITY if NAMES.search(plain) and is_about_user and "?" not in plain else None
+
+
+def _shortened(sentence: str) -> str:
+    """Return a sentence, or the clauses of a long one that have its values."""
+    if len(sentence) <= _LONGEST:
+        return sentence
+    telling = [
+        clause
+        for start, end in clauses_of(sentence)
+        for clause in (sentence[start:end],)
+        if any(form.search(clause) for form in (CONCRETE, DATES, NAMES, detect(clause).forbidding))
+    ]
+    kept = _SKIPPED.join(telling or [sentence])
+    return kept if len(kept) <= _LONGEST_EXCERPT else f"{kept[:_LONGEST_EXCERPT].rsplit(' ', 1)[0]}…"

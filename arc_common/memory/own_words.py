@@ -1,0 +1,178 @@
+"""Tells a speaker's own words from what they paste, quote, forward or hand over, by the form of the text alone."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from arc_common.concurrency import give_way
+from arc_common.messages import Message, Role
+from arc_common.prompts.context import without_insertions
+from arc_common.prompts.memory_lines import without_memories
+from arc_common.sources import Trust
+from arc_common.text.languages.registry import LANGUAGES
+from arc_common.text.sentences import sentence_spans
+
+LONGEST_OWN = 2_000
+"""Characters of a user's message; a longer one is taken for a pasted text. Of 9,759 user messages of LongMemEval 59 are
+longer, and none of the 67 with something to remember is longer than 600."""
+
+_CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_BLOCK_QUOTE = re.compile(r"^[ \t]{0,3}[>＞│┃][^\n]*", re.MULTILINE)
+_LONG_QUOTE = re.compile(r"(?<![\w\"])[“\"„«](?=\S)[^\"“”„«»\n]{60,2000}(?<=\S)[”\"“»](?!\w)")
+"""A long quotation is somebody else's text; titles are short."""
+_LEAST_QUOTED = 60
+_QUOTE_AHEAD = re.compile(r"^[ \t]*([\"“„«「『])", re.MULTILINE)
+_CLOSING = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "‘": "’", "'": "'"}
+_ONESELF = f"(?={'|'.join(language.self_quoted for language in LANGUAGES)})"
+_OF_ONESELF = re.compile(
+    rf"(?<!\w)(?:[“\"]{_ONESELF}[^\"“”\n]{{3,400}}[”\"]|「{_ONESELF}[^「」\n]{{3,400}}」|『{_ONESELF}[^『』\n]{{3,400}}』"
+    rf"|['‘]{_ONESELF}[^\n]{{3,300}}?['’](?=[\s.,!?;:)]|[가-힣]|$))"
+)
+"""A quoted sentence in which its speaker talks about themselves."""
+_FORWARDED = re.compile(
+    r"^[ \t]*(?:-{2,}[ \t]*(?:forwarded message|original message|weitergeleitete nachricht|ursprüngliche nachricht"
+    r"|전달된 메[시세]지|원본 메[시세]지|转发|原始邮件|転送|元のメッセージ)"
+    r"|begin forwarded message|on [^\n]{8,200} wrote[ \t]*:[ \t]*$|am [^\n]{8,200} schrieb[^\n]{0,80}:[ \t]*$"
+    r"|[^\n]{8,200}님이 작성[ \t]*:"
+    r"|(?:from|von|보낸 ?사람|发件人|差出人)[ \t]*[:：][^\n]+\n[ \t]*"
+    r"(?:sent|date|to|cc|subject|gesendet|datum|an|betreff|받는 ?사람|보낸 ?날짜|날짜|제목"
+    r"|收件人|发送时间|日期|主题|日時|宛先|件名)[ \t]*[:：])",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""The head of a forwarded or answered mail, which stands behind it."""
+_HANDED_OVER = re.compile(
+    r"^[^\n]{0,200}?(?:(?<![^\W_])(?:article|(?:web ?)?page|website|e-?mail|mail|letter|text|message|post|comment"
+    r"|reviews?|documents?|logs?|transcript|excerpts?|snippet|newsletter|contract|results?|output|artikel|seite|nachricht|brief"
+    r"|beitrag|vertrag)(?![^\W_])|기사|메일|편지|글|문서|페이지|메시지|댓글|후기|계약서|文章|网页|邮件|消息|记事|記事|メール|投稿)"
+    r"[^\n:：]{0,80}[:：][ \t]*\n(?=[\s\S]{80})",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line that announces a text, which follows on the next lines."""
+
+
+def own_words(text: str, role: Role = Role.USER) -> str:
+    """Return a text without what is pasted, quoted, handed over or to be forgotten, and without what arc inserted."""
+    bare = _without_insertions(text)
+    return without_forgotten(_without(bare, foreign_spans(bare, role)))
+
+
+def _without_insertions(text: str) -> str:
+    bare = without_insertions(text)
+    bare = without_memories(bare)
+    return text if bare == text.strip() else bare
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    kept, rest = [], 0
+    for start, end in spans:
+        kept += [text[rest:start], "\n"]
+        rest = end
+    return "".join([*kept, text[rest:]])
+
+
+def foreign_spans(text: str, role: Role = Role.USER) -> Sequence[tuple[int, int]]:
+    """Return where a text is not its writer's own: the start and end of each such part, in order and apart."""
+    if len(text) <= LONGEST_OWN:
+        return _spans_of_short(text)
+    return _spans_of(text) if role is Role.ASSISTANT else ((0, len(text)),)
+
+
+def _spans_of(text: str) -> Sequence[tuple[int, int]]:
+    spans = [match.span() for form in (_CODE, _BLOCK_QUOTE, _LONG_QUOTE, _OF_ONESELF) for match in form.finditer(text)]
+    spans += _quoted_ahead(text)
+    spans += _given(text)
+    if forwarded := _FORWARDED.search(text):
+        spans.append((forwarded.start(), len(text)))
+    if announced := _HANDED_OVER.search(text):
+        spans.append((announced.end(), len(text)))
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if apart and not text[apart[-1][1] : start].strip():
+            apart[-1] = apart[-1][0], max(apart[-1][1], end)
+        elif start < end:
+            apart.append((start, end))
+    return tuple(apart)
+
+
+_spans_of_short = lru_cache(4_096)(_spans_of)
+
+
+def _quoted_ahead(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the long quotations that begin a line, over any number of lines."""
+    behind = 0
+    for opening in _QUOTE_AHEAD.finditer(text):
+        if opening.start(1) < behind:
+            continue
+        end = text.find(_CLOSING[opening[1]], opening.end())
+        if end < 0:
+            return
+        if end - opening.end() >= _LEAST_QUOTED:
+            behind = end + 1
+            yield opening.start(1), behind
+
+
+def _given(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the texts that the writer hands over as a task.
+
+    In quotation marks, up to the closing one; on lines of its own, to the end; else up to the next empty line.
+    """
+    for language in LANGUAGES:
+        behind = 0
+        for task in language.text_task.finditer(text):
+            if task.end() < behind:
+                continue
+            closing = _CLOSING.get(text[task.end() : task.end() + 1])
+            end = text.find(closing, task.end() + 1) + 1 if closing else -1
+            if not closing and "\n" not in text[len(task[0].rstrip()) + task.start() : task.end()]:
+                end = text.find("\n\n", task.end())
+            behind = end if end > 0 else len(text)
+            yield task.end(), behind
+        yield from (match.span() for match in language.text_in_task.finditer(text))
+
+
+def without_forgotten(text: str) -> str:
+    """Return a text without requests to forget something and the content to be forgotten."""
+    kept, rest = [], 0
+    for start, end in sentence_spans(text):
+        sentence = text[start:end]
+        if (stated := _stated_instead(sentence)) is not None:
+            kept += [text[rest:start], stated]
+            rest = end
+    return "".join([*kept, text[rest:]])
+
+
+def _stated_instead(sentence: str) -> str | None:
+    """Return the statement after a request to forget; `None` if the sentence contains no such request."""
+    for language in LANGUAGES:
+        if request := language.forget.search(sentence):
+            instead = language.said_instead.match(sentence, request.end())
+            return sentence[instead.end() :] if instead else ""
+    return None
+
+
+def learnable(messages: Iterable[Message]) -> list[Message]:
+    """Return what may be learned of a conversation: the users' own words, and the assistant's own conclusions.
+
+    - Tools' results, system messages, messages with a source of their own (see `SOURCE`), what arc made, and what is
+      pasted, quoted, handed over or to be forgotten are left out.
+    - An answer is trusted no more than what it answers: it is left out if anything in its turn is untrusted.
+    """
+    kept: list[Message] = []
+    is_trusted = True
+    for message in messages:
+        give_way()
+        text = message.text
+        if message.role is Role.TOOL or message.trust is Trust.UNTRUSTED:
+            is_trusted = False
+            continue
+        is_arcs = message.made_by_arc and (message.role is not Role.USER or "<arc:" not in text)
+        if message.role is Role.SYSTEM or is_arcs:
+            continue
+        bare = _without_insertions(text)
+        own = without_forgotten(_without(bare, foreign_spans(bare, message.role)))
+        if message.role is Role.USER and text.strip():
+            is_trusted = own == bare
+        if own.strip() and (message.role is Role.USER or is_trusted):
+            kept.append(message if own == text else replace(message, content=own, origin=None))
+    return kept

@@ -1,0 +1,152 @@
+"""The protocol of stores for records (memories and pins), and the values that it exchanges."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from arc_common.memories import Memory, MemoryStatus, MemoryType, Pin
+from arc_common.protocols.conversations import SessionKey
+from arc_common.protocols.search_index import IndexEntry, Scope
+from arc_common.text import analyze
+
+
+def memory_entry(memory: Memory) -> IndexEntry:
+    """Return a memory's index entry, without a vector."""
+    metadata = {"type": memory.type.value, **({"tags": list(memory.tags)} if memory.tags else {})}
+    return IndexEntry(memory.id, memory.text, dict(Counter(analyze(memory.text))), metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUpdates:
+    """The memories of a scope, or the changes to them.
+
+    Args:
+        version: The scope's version: it changes with every commit and every removal; 0 for an empty scope.
+        memories: The memories that changed; all memories if `is_whole`.
+        is_whole: Whether memories not listed no longer exist.
+    """
+
+    version: int
+    memories: tuple[Memory, ...]
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of reading a conversation for memories: from the `seq` read up to before, to the new one."""
+
+    key: SessionKey
+    after: int
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChange:
+    """An atomic change to a scope's records.
+
+    Args:
+        put: Memories to store; each replaces the one with its id, which stays as history if its revision was an earlier
+            one. The time of its last access does not move back.
+        removed: The ids of memories and pins to remove.
+        pins: Pins to store; each replaces the one with its id.
+        accessed: The times of the last access to memories, by id; none moves back.
+        progress: How far a conversation was read for memories.
+    """
+
+    put: tuple[Memory, ...] = ()
+    removed: tuple[str, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    accessed: Mapping[str, datetime] = field(default_factory=dict)
+    progress: Progress | None = None
+
+    @property
+    def is_content(self) -> bool:
+        """Whether it changes memories or pins, and so the scope's version."""
+        return bool(self.put or self.removed or self.pins)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChange:
+    """The accompanying change to the scope's index entries of kind "memory".
+
+    Args:
+        put: Entries to store; each replaces the one with its id.
+        removed: The ids of entries to remove.
+    """
+
+    put: tuple[IndexEntry, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+class Records(Protocol):
+    """Stores memories and pins beside the conversations. Thread-safe; every method is atomic and accesses one scope.
+
+    - Scopes are separate (see `Scope`); only `erase` and `forget` work across scopes.
+    - An edit or removal of a message also removes, atomically, what is derived from that message alone: a memory, or
+      the wording of one that has other sources too (`Memory.without`).
+    - Removing a message removes its pin, and editing it changes the pin's text. Pins of a session are removed with it.
+      `SessionState` holds the pins of a session and the pinned memories of its scopes.
+    - A memory that loses a source also loses its earlier revisions.
+    - A forgotten memory leaves the index of the same database at once; the memory valid in its place is then
+      searchable by its words.
+    - How far a conversation was read for memories is stored with it (`Conversation.remembered_seq`) and removed with
+      it.
+    - Memories are returned as they were put; stored values share no objects with the caller's.
+    """
+
+    def changes(self, scope: Scope, *, after: int = 0) -> RecordUpdates:
+        """Return the changes since the version `after`, or all memories without it, in one snapshot."""
+
+    def commit(
+        self, scope: Scope, change: RecordChange, *, version: int | None, index: IndexChange | None = None
+    ) -> int | None:
+        """Apply a change if its conditions still hold; return the new version, or `None` if they do not.
+
+        The scope's version must be `version`, and a conversation with progress must have been read up to its `after`.
+        A change of neither memories nor pins leaves the version, and returns 0.
+
+        Args:
+            scope: The scope to change.
+            change: The change.
+            version: The version of the scope on which the change is based; `None` applies it to any version.
+            index: The change to the index of the same database, applied in the same transaction.
+
+        Raises:
+            InvalidInputError: A value can't be stored, or `IndexStore.put` would raise; nothing was written.
+        """
+
+    def find(
+        self,
+        scope: Scope,
+        ids: Sequence[str] | None = None,
+        *,
+        status: MemoryStatus | None = MemoryStatus.ACTIVE,
+        type: MemoryType | None = None,  # noqa: A002 - the field's name
+        include_superseded: bool = False,
+        limit: int | None = None,
+        history: bool = False,
+    ) -> list[Memory]:
+        """Return the stored memories with these ids, in their order and each once, whatever the other arguments are.
+
+        Without ids, returns memories newest first (by `valid_from`, then by id); `None` matches any status or type.
+        Superseded memories, and those that are no longer valid, are included on request. With `history`, returns every
+        revision, by id and then by revision, of these memories or of all, whatever the other arguments are.
+        """
+
+    def erase(self, scope: Scope) -> int:
+        """Remove all records of the scope and the scopes within it (`Scope.contains`); return the number of memories.
+
+        Their entries in the index of the same database, and those of artifacts, are removed with them.
+        """
+
+    def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
+        """Remove what rests on a session, or on some of its messages, alone; return the number of memories removed.
+
+        - Removes every memory in the scopes of the session, its user and its caller that has no source elsewhere; the
+          others lose these sources and the wording that only they support.
+        - Without message ids, removes all memories and artifacts in the session's own scope; else memories without
+          sources stay.
+        - Memories that only removed memories had superseded become valid again.
+        """

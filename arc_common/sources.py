@@ -1,0 +1,36 @@
+"""How far a text is trusted, and how what is not trusted is quoted. No text can raise its own trust."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+SOURCE = "arc_source"
+"""The metadata key of a message whose text is not its speaker's: a word on where it is from ("web page example.com",
+"import from WhatsApp"). Such a message is untrusted."""
+
+
+class Trust(StrEnum):
+    """How far a text is trusted, from the least up.
+
+    What is untrusted is never learned, and is only quoted, with its source.
+    """
+
+    UNTRUSTED = "untrusted"
+    """What tools, documents and imports say, what somebody pastes or quotes, and answers that rest on any of these."""
+    ASSISTANT = "assistant"
+    """An assistant's own words."""
+    USER = "user"
+    """A user's own words, and what somebody entered or approved by hand."""
+
+    @classmethod
+    def least(cls, trusts: Iterable["Trust"]) -> "Trust":
+        """Return the lowest of some levels; the highest for none."""
+        order = list(cls)
+        return min(trusts, key=order.index, default=cls.USER)
+
+
+_INNER_QUOTES = str.maketrans('“”„«»"', "‘’‘‘’'")
+
+
+def quoted(text: str) -> str:
+    """Return a text as a quotation on one line, which nothing in the text ends."""
+    return f"“{' '.join(text.translate(_INNER_QUOTES).split())}”"

@@ -1,0 +1,62 @@
+"""Asks an `IndexStore` one thing at a time, for tests and benchmarks."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from arc_common.filters import Filter
+from arc_common.protocols.search_index import Candidates, EntryKind, IndexQuery, IndexStore, Scope
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def lexical(
+    store: IndexStore,
+    scope: Scope,
+    kind: EntryKind,
+    terms: Mapping[str, float],
+    *,
+    filters: Filter | None = None,
+    ids: Collection[str] | None = None,
+    limit: int,
+) -> Candidates:
+    """Return the candidates by words."""
+    return store.candidates(IndexQuery(scope, kind, terms, filters=filters, ids=ids, limit=limit))[0]
+
+
+def dense(
+    store: IndexStore,
+    scope: Scope,
+    kind: EntryKind,
+    vector: "NDArray[np.float32]",
+    *,
+    embedder: str,
+    filters: Filter | None = None,
+    ids: Collection[str] | None = None,
+    limit: int,
+    exact: bool = False,
+) -> list[tuple[str, float]]:
+    """Return the entries nearest to a vector."""
+    query = IndexQuery(scope, kind, {}, vector, embedder, filters, ids, limit, exact)
+    return list(store.candidates(query)[0].near)
+
+
+def embedding(store: IndexStore, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:
+    """Return the embedder and dimension of the stored vectors."""
+    return store.candidates(IndexQuery(scope, kind))[0].embedding
+
+
+def count(store: IndexStore, scope: Scope, kind: EntryKind, *, filters: Filter | None = None) -> int:
+    """Return the number of entries whose metadata match."""
+    if filters is None:
+        return store.candidates(IndexQuery(scope, kind))[0].count
+    return len(store.scan(scope, kind, filters=filters, limit=2**31))
+
+
+def vectors_of(
+    store: IndexStore, scope: Scope, kind: EntryKind, ids: Collection[str]
+) -> "dict[str, NDArray[np.float32]]":
+    """Return the vectors of entries, by id."""
+    found = store.fetch(scope, kind, list(ids), vectors=True)
+    return {entry.id: entry.vector for entry in found if entry.vector is not None}

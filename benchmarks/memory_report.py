@@ -1,0 +1,151 @@
+"""What memory adds to requests, in one table: waste, precision, recall, facts kept, cost and time.
+
+    OMP_NUM_THREADS=1 python benchmarks/memory_report.py --data FOLDER [--save FILE] [--against FILE] [--only NAME…]
+
+FOLDER: the shared data. `--save` writes the figures as JSON; `--against` prints them beside those of such a file. To
+compare two versions, run this script with each of them first on PYTHONPATH.
+
+- "waste": 500 turns of LoCoMo, SGD and CrossWOZ, each replayed as one session as arc comes, with a budget of 4,000
+  tokens and one of 128,000: the share of a request's shingles (four terms of the analyser, within one line) that occur
+  in it before, less the share of the verbatim messages alone. "waste, verbatim" is the latter.
+- "kept": the values said so far that are found in the request at the end (facts_sgd, facts_crosswoz).
+- "tokens" and "cost": the mean tokens of a request (o200k_base), and at cached prices, see prompt_cache.py.
+- "CPU": milliseconds of `session.context`, in the calling thread, the median of the replay.
+- "recall": see recall.py: LoCoMo's evidence without an embedder, counted, and shown (the share of the evidence's words
+  that stand in the section, as shingles).
+- "precision", "precision recall", "precision waste": see precision.py.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from statistics import mean, median
+
+import precision
+import prompt_cache
+import recall
+from rich.console import Console
+from rich.table import Table
+
+from arc_common import ContextEngine, TiktokenCounter, TokenBudget
+from arc_common.text import analyze
+
+Shingles = list[tuple[str, ...]]
+
+_REPLAYED = {"LoCoMo": "recall_locomo", "SGD": "facts_sgd", "CrossWOZ": "facts_crosswoz"}
+_BUDGETS = (4_000, 128_000)
+_RECALLED = (800, 2_000, 4_000)
+_EVERY = 5
+"""Turns: every so many, a request's shingles are counted."""
+
+
+def shingles(texts: Iterable[str]) -> Shingles:
+    """Every four terms in a row, within each line."""
+    found: Shingles = []
+    for line in (line for text in texts for line in text.splitlines()):
+        terms = analyze(line)
+        found += zip(terms, terms[1:], terms[2:], terms[3:], strict=False)
+    return found
+
+
+def repeated(texts: Iterable[str]) -> float:
+    """The share of the texts' shingles that occurred before."""
+    found = shingles(texts)
+    return 1 - len(set(found)) / len(found) if found else 0.0
+
+
+def replayed(conversation: prompt_cache.Conversation, budget: int) -> dict[str, float]:
+    """Replay a conversation with arc as it comes; the background catches up before each turn."""
+    usage, waste, verbatim, times = prompt_cache.Usage(), [], [], []
+    text = ""
+    with ContextEngine.open(token_counter=TiktokenCounter("o200k_base")) as engine:
+        session = engine.session("replay", user_id="user")
+        for number, (user, assistant) in enumerate(conversation.turns):
+            started = time.thread_time()
+            window = session.context(user, system_prompt=prompt_cache.SYSTEM, budget=TokenBudget(budget, 0))
+            times.append(time.thread_time() - started)
+            usage.add([(message.role.value, message.text) for message in window.messages])
+            if number % _EVERY == 0:
+                kept = [section for section in window.sections if section.name in ("history", "user_message")]
+                verbatim.append(repeated(item.text for section in kept for item in section.items))
+                waste.append(repeated(message.text for message in window.messages))
+            text = prompt_cache.folded("\n".join(message.text for message in window.messages))
+            session.save_turn(user, assistant)
+            engine.flush(60)
+    figures = {
+        "waste": 100 * (mean(waste) - mean(verbatim)),
+        "waste, verbatim": 100 * mean(verbatim),
+        "tokens": usage.tokens / usage.calls,
+        "cost": usage.cost / usage.calls,
+        "CPU, ms": 1_000 * median(times),
+    }
+    if conversation.said:
+        figures["kept"] = 100 * mean(prompt_cache.folded(value) in text for value in conversation.said)
+    return figures
+
+
+def replays(data: Path, *, turns: int) -> dict[str, float]:
+    """The figures of all replays."""
+    figures = {}
+    for name, file in _REPLAYED.items():
+        conversation = prompt_cache.joined(data / f"{file}.json.gz", turns)
+        for budget in _BUDGETS:
+            figures |= {f"{name}, {budget:,}: {key}": value for key, value in replayed(conversation, budget).items()}
+    return figures
+
+
+def recalled(data: Path, *, most: int) -> dict[str, float]:
+    """Recall of LoCoMo's evidence without an embedder, counted and shown."""
+    counter = TiktokenCounter("o200k_base")
+    counted: dict[str, list[float]] = {}
+    for conversation in islice(recall.conversations(data / "recall_locomo.json.gz"), most):
+        said = {message.id: set(shingles([message.text])) for message in conversation.messages}
+        ask, close = recall.arc(conversation, counter, _RECALLED, None)
+        for question in conversation.questions:
+            found, shown = ask(question)
+            wanted = question.evidence
+            counted.setdefault("recall @10", []).append(len(wanted.intersection(found[:10])) / len(wanted))
+            words = {shingle for name in wanted for shingle in said[name]}
+            for budget, (ids, text) in shown.items():
+                counted.setdefault(f"recall in {budget:,}, counted", []).append(len(wanted & ids) / len(wanted))
+                if words:
+                    share = len(words.intersection(shingles([text]))) / len(words)
+                    counted.setdefault(f"recall in {budget:,}, shown", []).append(share)
+        close()
+    return {name: 100 * mean(values) for name, values in counted.items()}
+
+
+def main() -> None:
+    """Measure, print, and save."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="the folder of the shared data")
+    parser.add_argument("--turns", type=int, default=500)
+    parser.add_argument("--most", type=int, default=4, help="LoCoMo conversations that are asked about")
+    parser.add_argument("--save", type=Path, help="write the figures as JSON")
+    parser.add_argument("--against", type=Path, help="print the figures beside those saved there")
+    parts: Mapping[str, Callable[[argparse.Namespace], dict[str, float]]] = {
+        "replays": lambda given: replays(given.data, turns=given.turns),
+        "recall": lambda given: recalled(given.data, most=given.most),
+        "precision": lambda _: precision.figures(),
+    }
+    parser.add_argument("--only", nargs="+", choices=list(parts), default=list(parts))
+    arguments = parser.parse_args()
+    figures: dict[str, float] = {}
+    for name in arguments.only:
+        figures |= parts[name](arguments)
+    if arguments.save:
+        arguments.save.write_text(json.dumps(figures, indent=1), "utf-8")
+    before = json.loads(arguments.against.read_text("utf-8")) if arguments.against else {}
+    table = Table("", *(["before"] if before else []), "now", *(["change"] if before else []))
+    for name, value in figures.items():
+        was = before.get(name)
+        compared = [] if not before else ["–", "–"] if was is None else [f"{was:,.1f}", f"{value - was:+,.1f}"]
+        table.add_row(name, *compared[:1], f"{value:,.1f}", *compared[1:])
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""`arc demo` on a fresh file: frameworks, models and keys that are there or not, terminals, and what a kill left."""
+
+import json
+import os
+import pty
+import subprocess
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arc_common.cli.demo import RECORDS, SESSION, find_halves
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.exceptions import ConfigurationError
+from arc_common.messages import Message, Role
+from tests.support.demo_runs import (
+    ARC,
+    PROVIDER,
+    SECOND,
+    demo,
+    environment,
+    here,
+    module,
+    opened,
+    played,
+    script,
+    spoken,
+    stored,
+)  # fmt: skip
+
+
+def test_it_stops_where_it_is_told_and_begins_anew(tmp_path: Path) -> None:
+    """`--turns` leaves the rest for the next run, `--restart` forgets what was there."""
+    assert "after turn 2 of" in here(tmp_path, "--turns", "2").out
+    assert len(spoken(tmp_path)) == 4
+    here(tmp_path, "--restart", "--turns", "1")
+    assert len(spoken(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("absent", "extra", "other"),
+    [("langchain_core", "langchain", "LlamaIndex"), ("llama_index", "llamaindex", "LangChain")],
+)
+def test_without_one_framework_the_other_one_plays_all(tmp_path: Path, absent: str, extra: str, other: str) -> None:
+    """The extra that is missing is named with the command that installs it."""
+    path = module(tmp_path, absent, f"raise ModuleNotFoundError('No module named {absent}')")
+    ran = demo(tmp_path, "--turns", "2", PYTHONPATH=path)
+    assert ran.code == 0, ran.err
+    assert f"pip install 'arc-context-engine[{extra}]'" in ran.out
+    assert {json.loads(message.text)["framework"] for message in stored(tmp_path, RECORDS)} == {other}
+
+
+def test_without_any_framework_it_says_what_to_install(tmp_path: Path) -> None:
+    """Exit code 1, one message, and no file."""
+    module(tmp_path, "langchain_core", "raise ImportError('none')")
+    ran = demo(tmp_path, PYTHONPATH=module(tmp_path, "llama_index", "raise ImportError('none')"))
+    assert ran.code == 1
+    assert "arc-context-engine[langchain]" in ran.err
+    assert "arc-context-engine[llamaindex]" in ran.err
+    assert "Traceback" not in ran.err
+    assert not (tmp_path / "arc-demo.db").exists()
+
+
+def test_a_model_that_fails_ends_the_run_and_can_be_resumed(provider: Callable[[str], None], tmp_path: Path) -> None:
+    """Exit code 1, the model's name, not the client's words; the turns before it, and the question, are kept."""
+    provider(PROVIDER.format(body="raise PermissionError('bad key sk-hunter2')"))
+    ran = here(tmp_path, OPENAI_API_KEY="sk-hunter2")
+    assert ran.code == 1
+    assert ran.err.startswith("arc: the model openai:gpt-5-mini failed (PermissionError)")
+    assert "hunter2" not in ran.out + ran.err
+    done = script.questions[0][0].number - 1
+    assert len(spoken(tmp_path)) == 2 * done + 1
+    assert f"after turn {done}" in here(tmp_path, "--local", "--turns", "1").out
+
+
+def test_a_named_model_without_its_package_is_an_error(tmp_path: Path) -> None:
+    """Who asked for it gets no other one in its place."""
+    ran = here(tmp_path, "--model", "google:some")
+    assert ran.code == 1
+    assert "pip install langchain-google-genai" in ran.err
+    assert "pip install llama-index-llms-google-genai" in ran.err
+
+
+def test_a_client_that_fails_when_it_is_made_is_said(provider: Callable[[str], None], tmp_path: Path) -> None:
+    """Some go online at once; the local model answers, and their words are not repeated."""
+    provider("def ChatOpenAI(model): raise OSError('sk-hunter2')")
+    ran = here(tmp_path, "--turns", "1", OPENAI_API_KEY="sk-hunter2")
+    assert ran.code == 0, ran.err
+    assert "LangChain can't reach openai:gpt-5-mini (OSError)" in " ".join(ran.out.split())
+    assert "hunter2" not in ran.out + ran.err
+
+
+def test_local_wins_over_a_key(tmp_path: Path) -> None:
+    """No call is made, and no provider's package is looked for."""
+    ran = here(tmp_path, "--local", "--turns", "1", OPENAI_API_KEY="sk-hunter2")
+    assert ran.code == 0
+    assert "openai" not in ran.out
+
+
+def test_a_key_without_the_package_is_said(tmp_path: Path) -> None:
+    """The local model answers, and the missing package is named."""
+    ran = here(tmp_path, "--turns", "1", ANTHROPIC_API_KEY="sk-hunter2")
+    assert ran.code == 0, ran.err
+    assert "pip install langchain-anthropic" in " ".join(ran.out.split())
+    assert "hunter2" not in ran.out + ran.err
+
+
+def test_in_a_terminal(tmp_path: Path) -> None:
+    """A capable terminal gets colour and a progress bar."""
+    ours, theirs = pty.openpty()
+    command = [*ARC, "demo", "--fast", "--turns", "3"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(TERM="xterm-256color"), stdout=theirs)
+    os.close(theirs)
+    output = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            output += chunk
+    except OSError:  # Linux says so when the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"\x1b[" in output
+    assert b"3/208" in output or b"2/208" in output
+    assert "Mina Park" in output.decode()
+
+
+def test_no_colour_and_a_dumb_terminal_are_respected(tmp_path: Path) -> None:
+    """NO_COLOR wins over a terminal that has it; a terminal that can do nothing gets plain lines."""
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "TTY_INTERACTIVE": "0"}
+    assert "\x1b[36m" in here(tmp_path, "--turns", "1", **terminal).out
+    assert "\x1b[36m" not in here(tmp_path, "--turns", "1", **terminal, NO_COLOR="1").out
+    dumb = here(tmp_path, "--fast", "--turns", "3", FORCE_COLOR="1", TERM="dumb").out
+    assert "\x1b" not in dumb
+    assert "/208" not in dumb
+
+
+def test_registering_emits_no_warning() -> None:
+    """What LangChain says about its own class stays out of the demo."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        halves, missing = find_halves()
+    assert [half.name for half in halves] == ["LangChain", "LlamaIndex"]
+    assert not missing
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/demo.db"
+
+
+def texts(url: str) -> list[str]:
+    with ContextEngine.open(url) as engine:
+        return [message.text for message in engine.session(SESSION).messages()]
+
+
+def test_a_single_half_plays_all(url: str) -> None:
+    early = replace(script, handover=1)
+    assert {record.framework for record in played(url, 2, halves=[SECOND], script=early)} == {"Second"}
+    assert len(texts(url)) == 4
+
+
+@pytest.mark.parametrize("left", [1, 2], ids=["question only", "turn without record"])
+def test_what_a_killed_process_left_unfinished_is_played_again(url: str, left: int) -> None:
+    played(url, 5)
+    unfinished = [Message(Role.USER, script.turns[5].user), Message(Role.ASSISTANT, "half a")][:left]
+    with ContextEngine.open(url) as engine:
+        engine.session(SESSION).append(unfinished)
+    played(url, 1)
+    stored = texts(url)
+    assert len(stored) == 12
+    assert stored[-1] == script.turns[5].reply
+
+
+def test_restart_removes_the_demo_and_nothing_else(url: str) -> None:
+    with ContextEngine.open(url) as engine:
+        engine.session("mine").append(Message(Role.USER, "keep me"))
+    played(url, 3)
+    with opened(url) as run:
+        run.restart()
+        assert run.done() == []
+    assert texts(url) == []
+    with ContextEngine.open(url) as engine:
+        assert len(engine.session("mine").messages()) == 1
+
+
+@pytest.mark.parametrize("session", [SESSION, "arc-demo-records"])
+def test_a_changed_conversation_is_not_continued(url: str, session: str) -> None:
+    played(url, 3)
+    with ContextEngine.open(url) as engine:
+        first = engine.session(session).messages()[0]
+        engine.session(session).append(Message(first.role, "something else", id=first.id))
+    with pytest.raises(ConfigurationError, match="--restart"):
+        played(url)
+    assert len(texts(url)) == 6

@@ -1,0 +1,19 @@
+"""The benchmark of poisoned texts in its short form."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "benchmarks" / "poisoning.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_no_poisoned_text_is_learned_or_comes_back_bare() -> None:
+    """Its exit code says so, for four texts of each way in and more."""
+    found = run("--texts", "20")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert found.stdout.count("of what the user said, ended: 0 facts, 0 memories") == 2

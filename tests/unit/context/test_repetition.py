@@ -1,0 +1,114 @@
+"""Each thing once: what one part of a request says, no other repeats."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arc_common import ArcSettings, ContextEngine, ContextWindow, HeuristicTokenCounter, Message
+from arc_common.context.repetition import Said, body
+from arc_common.text import analyze
+from arc_common.text.sentences import sentences_of
+
+FLIGHT = "Our flight to Lisbon is TP 1234 and leaves at 07:35."
+
+
+def unsaid(carrier: str, line: str) -> tuple[str, str]:
+    said = Said([line])
+    said.add("fact f1", carrier)
+    return said.unsaid(line)
+
+
+@pytest.mark.parametrize(
+    ("carrier", "line", "left"),
+    [
+        (FLIGHT, f"- 2026-11-20, user: {FLIGHT}", ""),
+        (FLIGHT, "- 2026-11-20, user: our flight to Lisbon is TP 1234, and it leaves at 07:35!", ""),
+        (FLIGHT, f"user: Good morning. {FLIGHT} We take two suitcases each.", "user: Good morning. … We take two "),
+        ("예약 번호는 HN-48213이에요.", "- 2026-11-20, user: 예약 번호는 HN-48213이에요.", ""),
+        (FLIGHT, f"user: Hey there! {FLIGHT} Where do we even start with it?", ""),
+        ("I am Ann.", "- 2026-11-20, user: I am Ann", ""),
+        ("", "", ""),
+    ],
+    ids=["copy", "near-copy", "sentence", "korean", "question left", "short", "empty"],
+)
+def test_what_was_said_is_left_out(carrier: str, line: str, left: str) -> None:
+    """Whole or by the sentence; the name of what says it is given."""
+    shown, name = unsaid(carrier, line)
+    assert shown.startswith(left) if left else not shown
+    assert name == ("fact f1" if line else "")
+
+
+@pytest.mark.parametrize(
+    ("carrier", "line"),
+    [
+        ("I do eat meat on Sundays at home.", "- 2026-11-20, user: I don't eat meat on Sundays at home."),
+        ("Send it to the office in Utrecht before Thursday.", "user: Send it to the office in Utrecht before Friday."),
+        ("Yes, please.", "user: Yes, please. Book the room with the balcony."),
+    ],
+    ids=["negated", "another value", "short answer"],
+)
+def test_what_says_something_else_stays(carrier: str, line: str) -> None:
+    assert unsaid(carrier, line) == (line, "")
+
+
+_PLACES = ("harbour", "station", "library", "museum", "market", "stadium")
+_THINGS = ("boat", "bicycle", "camera", "piano", "suitcase", "umbrella")
+_NAMED = st.builds(
+    "The {0} that I rented near the {1} is called {2}{3}.".format,
+    st.sampled_from(_THINGS),
+    st.sampled_from(_PLACES),
+    st.sampled_from(("Marabou", "Pelican", "Heron")),
+    st.integers(1, 3),
+)
+_ASKED = st.builds("Where did we leave the {0} near the {1}?".format, st.sampled_from(_THINGS), st.just("station"))
+
+
+def repeated(window: ContextWindow) -> list[str]:
+    """The sentences of four terms and more that stand twice outside the verbatim history."""
+    said: list[tuple[str, ...]] = []
+    for section in window.sections:
+        if section.name not in ("history", "user_message", "current_turn"):
+            for item in section.items:
+                said += [tuple(analyze(one)) for one in sentences_of(body(item.text))]
+    long = [one for one in said if len(one) >= 4]
+    return [" ".join(one) for one in set(long) if long.count(one) > 1]
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.lists(_NAMED | _ASKED, min_size=1, max_size=3), min_size=12, max_size=30), _ASKED | _NAMED)
+def test_no_sentence_stands_twice(turns: list[list[str]], question: str) -> None:
+    """In facts, excerpts, memories and recalled messages of any conversation; the receipt's sums still hold."""
+    chosen = ArcSettings(summary={"high_water_tokens": 0})
+    with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=chosen) as engine:
+        session = engine.session("s", user_id="ann")
+        for place, turn in enumerate(turns):
+            session.append([Message("user", " ".join(turn)), Message("assistant", f"Noted as number {place}.")])
+        session.summarize()
+        assert engine.flush(60)
+        window = session.context(question)
+    assert not repeated(window)
+    assert sum(section.tokens for section in window.sections) == window.total_tokens
+    assert all(sum(item.tokens or 0 for item in one.items) == one.tokens for one in window.sections if one.items)
+
+
+def test_nothing_marks_what_is_left_out_at_an_end() -> None:
+    """Only between two sentences "…" says something."""
+    assert unsaid(FLIGHT, f"user: We take two suitcases each. {FLIGHT}")[0] == "user: We take two suitcases each."
+    assert unsaid(FLIGHT, f"user: {FLIGHT} We take two suitcases each.")[0] == "user: We take two suitcases each."
+
+
+def test_a_lead_in_makes_no_other_sentence() -> None:
+    """What a fact says without its "ok" is no excerpt with it."""
+    chosen = ArcSettings(summary={"high_water_tokens": 0})
+    with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=chosen) as engine:
+        session = engine.session("s", user_id="ann")
+        for place in range(14):
+            session.append([Message("user", "Hello there."), Message("assistant", f"Line {place} is green again.")])
+        session.append([Message("user", "ok my sister Jule moved to Porto"), Message("assistant", "Lovely.")])
+        for place in range(14):
+            session.append([Message("user", "Hello there."), Message("assistant", f"Line {place} is red again.")])
+        session.summarize()
+        assert engine.flush(60)
+        window = session.context("What's the weather like?")
+    lines = [item.text for section in window.sections for item in section.items if "moved to Porto" in item.text]
+    assert len(lines) == 1
