@@ -58,10 +58,7 @@ class BM25:
         mean = candidates.total_length / candidates.count if candidates.count else 0.0
         norms = self.norms(candidates.lengths, mean=mean)
         idf = self.idf(candidates.document_frequencies, candidates.count)
-        return [
-            rarity * _saturated(frequencies, norms)
-            for rarity, frequencies in zip(idf.tolist(), candidates.frequencies.T, strict=True)
-        ]
+        return list((idf * _saturated(candidates.frequencies, norms[:, None])).T)
 
     def full_score(self, candidates: Candidates, weights: Sequence[float]) -> float:
         """Return the score of a text of mean length with each weighted term once, including terms no candidate has."""
@@ -95,7 +92,7 @@ def inverse_document_frequencies(
 def _saturated(frequencies: "NDArray[np.float64]", norms: "NDArray[np.float64]") -> "NDArray[np.float64]":
     import numpy as np  # noqa: PLC0415 - see above
 
-    saturated = np.zeros(len(norms))  # an absent term adds 0, even at k1 = 0
+    saturated = np.zeros(frequencies.shape)  # an absent term adds 0, even at k1 = 0
     return np.divide(frequencies, frequencies + norms, out=saturated, where=frequencies > 0)
 
 
@@ -171,14 +168,10 @@ class QueryTerms:
                 if weight > _STOP_WORD_WEIGHT:
                     matches |= own > 0
         for words in likely:
-            best = np.zeros((_MOST_ALTERNATIVES, size))
-            for word in words:
-                if (own := by_terms.get(word.terms)) is not None:
-                    score = word.weight * own
-                    for rank in range(_MOST_ALTERNATIVES):
-                        best[rank], score = np.maximum(best[rank], score), np.minimum(best[rank], score)
-            scores += best.sum(axis=0)
-            matches |= best[0] > 0
+            if alike := [word.weight * by_terms[word.terms] for word in words if word.terms in by_terms]:
+                best = np.sort(alike, axis=0)[-_MOST_ALTERNATIVES:]
+                scores += best.sum(axis=0)
+                matches |= best[-1] > 0
         return scores, matches
 
     def ideal(self, found: Candidates, columns: Sequence[str]) -> float:

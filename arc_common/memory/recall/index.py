@@ -9,7 +9,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cachetools import LRUCache
 
@@ -165,8 +165,7 @@ _DIGITS = 19
 """Digits of the largest `seq`; ids are zero-padded to them so that they sort by place."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessagePlace:
+class MessagePlace(NamedTuple):
     """The place of a message: its session, and its `seq` there."""
 
     session_id: str
@@ -182,10 +181,12 @@ class FoundMessages:
     notes: tuple[str, ...] = ()
     words: Mapping[str, float] = field(default_factory=dict)
     """The words searched for, and the weight of each."""
-    held: Mapping[str, int] = field(default_factory=dict)
+    held: Sequence[int] = ()
     """The number of messages that have each word, themselves or beside them."""
-    having: Mapping[MessagePlace, Mapping[str, float]] = field(default_factory=dict)
-    """How often each message that was found by words has them, itself or beside it."""
+    rows: Mapping[MessagePlace, int] = field(default_factory=dict)
+    """The row in `often` of each message that was found by words."""
+    often: "NDArray[np.float64] | None" = None
+    """How often messages have each word, themselves or beside them; of shape (n, words)."""
     count: int = 0
     """The number of messages searched by words."""
 
@@ -255,10 +256,6 @@ class MessageIndex:
         if found is None:
             (found,) = reader.candidates(query)
         said = _lexical_shares(asked, found, list(query.terms), limit)
-        having = {
-            name: {word: often for word, often in zip(query.terms, row, strict=True) if often}
-            for name, row in zip(found.ids, found.frequencies.tolist(), strict=True)
-        }
         near: dict[str, float] = {}
         notes: tuple[str, ...] = ()
         stored = found.embedding
@@ -279,8 +276,9 @@ class MessageIndex:
             {places[entry_id]: score for entry_id, score in near.items() if entry_id in places},
             notes,
             words=query.terms,
-            held=dict(zip(query.terms, found.document_frequencies.tolist(), strict=True)),
-            having={places[entry_id]: having[entry_id] for entry_id in said if entry_id in places},
+            held=found.document_frequencies.tolist(),
+            rows={places[name]: row for row, name in enumerate(found.ids) if name in said and name in places},
+            often=found.frequencies,
             count=found.count,
         )
 
