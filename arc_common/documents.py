@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, converter_of, or_converted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,12 +80,12 @@ def checked_documents(name: str, given: object) -> list[ScoredDocument]:
 
 def checked_items(name: str, given: object, kind: type[_T] | tuple[type[_T], ...], *, expected: str) -> list[_T]:
     """Return an iterable's items as a list; raise `InvalidInputError` for an item of another kind."""
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise InvalidInputError(name, given, expected)
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable) or converter_of(given):
+        raise InvalidInputError(name, given, expected if isinstance(given, kind) else or_converted(expected, given))
     items = []
     for item in given:
         if not isinstance(item, kind):
-            raise InvalidInputError(name, item, expected)
+            raise InvalidInputError(name, item, or_converted(expected, item))
         items.append(item)
     return items
 

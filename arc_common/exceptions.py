@@ -54,7 +54,9 @@ _SHOWN = 120
 
 
 def shown(value: object) -> str:
-    """Return the value's repr for a message, truncated to a line's length."""
+    """Return the value's repr for a message, truncated to a line's length; of a framework's object, only its class."""
+    if converter_of(value):  # the repr of a LlamaIndex model shows its key
+        return f"a {type(value).__module__}.{type(value).__qualname__}"
     try:
         text = repr(value)
     except Exception as error:  # noqa: BLE001 - a broken __repr__ must not hide the error being reported
@@ -83,6 +85,35 @@ class InvalidInputError(ArcError, ValueError):
 
     def __reduce__(self) -> tuple[type["InvalidInputError"], tuple[str, object, str]]:
         return type(self), (self.field, self.value, self.expected)
+
+
+_CONVERTERS = {
+    ("langchain_core", "BaseMessage"): "langchain_arc.to_arc",
+    ("langchain_core", "Document"): "langchain_arc.document_to_arc",
+    ("langchain_core", "BaseLanguageModel"): "langchain_arc.LangChainChatModel",
+    ("langchain_core", "Embeddings"): "langchain_arc.LangChainEmbedder",
+    ("langchain_core", "BaseRetriever"): "langchain_arc.LangChainRetriever",
+    ("langchain_core", "BaseDocumentCompressor"): "langchain_arc.LangChainReranker",
+    ("llama_index", "ChatMessage"): "llamaindex_arc.to_arc",
+    ("llama_index", "BaseNode"): "llamaindex_arc.to_document",
+    ("llama_index", "BaseLLM"): "llamaindex_arc.LlamaIndexChatModel",
+    ("llama_index", "BaseEmbedding"): "llamaindex_arc.LlamaIndexEmbedder",
+    ("llama_index", "BaseRetriever"): "llamaindex_arc.LlamaIndexRetriever",
+    ("llama_index", "BaseNodePostprocessor"): "llamaindex_arc.LlamaIndexReranker",
+}
+"""The adapters' converters by package and base class of what they convert."""
+
+
+def converter_of(value: object) -> str | None:
+    """Return the name of the adapters' converter for a framework's object; `None` for any other object."""
+    bases = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__)
+    return next((_CONVERTERS[base] for base in bases if base in _CONVERTERS), None)
+
+
+def or_converted(expected: str, value: object) -> str:
+    """Return what was expected, and for a framework's object what converts it."""
+    converter = converter_of(value)
+    return expected if converter is None else f"{expected}: convert it with {converter}"
 
 
 def check_whole(field: str, value: object, *, least: int = 1) -> int:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal, Self, get_args
 
 from arc_common.documents import checked_items
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, or_converted
 from arc_common.sources import SOURCE, Trust
 
 MAX_ID_LENGTH = 255
@@ -235,7 +235,7 @@ def as_message(field_name: str, value: object, role: Role) -> Message:
         return value
     if isinstance(value, str):
         return Message(role, value)
-    raise InvalidInputError(field_name, value, "text or a Message")
+    raise InvalidInputError(field_name, value, or_converted("text or a Message", value))
 
 
 @dataclass(frozen=True, slots=True)

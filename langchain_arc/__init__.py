@@ -12,6 +12,7 @@ from langchain_arc.models import ArcChatModel, LangChainChatModel, LangChainEmbe
 from langchain_arc.token_limit import fit_messages
 
 if TYPE_CHECKING:
+    from langchain_arc.documents import document_from_arc, document_to_arc
     from langchain_arc.middleware import ArcMemoryMiddleware
     from langchain_arc.reranker import ArcDocumentCompressor, LangChainReranker
     from langchain_arc.retriever import ArcRetriever
@@ -31,6 +32,8 @@ __all__ = [
     "LangChainEmbedder",
     "LangChainReranker",
     "LangChainRetriever",
+    "document_from_arc",
+    "document_to_arc",
     "fit_messages",
     "from_arc",
     "memory_tools",
@@ -47,6 +50,8 @@ _LAZY = {
     "ArcVectorStore": "vector_store",
     "LangChainReranker": "reranker",
     "LangChainRetriever": "sources",
+    "document_from_arc": "documents",
+    "document_to_arc": "documents",
     "memory_tools": "tools",
 }
 """The submodules of the names that are imported on first use."""

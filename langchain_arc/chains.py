@@ -21,7 +21,7 @@ try:
     from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, HumanMessage, convert_to_messages
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.runnables.base import coerce_to_runnable
-    from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
+    from langchain_core.runnables.utils import ConfigurableFieldSpec, Output, get_unique_config_specs
 except ImportError as error:
     raise MissingDependencyError("with_arc_memory", package="langchain-core", extra="langchain") from error
 
@@ -323,7 +323,7 @@ def _begins_anew(before: Any, chunk: Any) -> bool:
 
 
 def with_arc_memory(
-    runnable: Runnable[Any, Any] | Callable[..., Any],
+    runnable: Runnable[Any, Output] | Callable[..., Output],
     engine: ContextEngine,
     *,
     input_messages_key: str | None = None,
@@ -341,7 +341,7 @@ def with_arc_memory(
     include_summary: bool = True,
     on_error: Literal["keep_user", "drop_turn"] = "keep_user",
     on_store_error: Literal["raise", "continue"] = "raise",
-) -> Runnable[Any, Any]:
+) -> Runnable[Any, Output]:
     """Add memory to a chain: a replacement for `RunnableWithMessageHistory` with the same parameters.
 
         chain = with_arc_memory(prompt | model, engine, input_messages_key="question", history_messages_key="history")
@@ -415,10 +415,10 @@ def with_arc_memory(
     return _ChainWithMemory(coerce_to_runnable(runnable), source, options)
 
 
-class _ChainWithMemory(Runnable[Any, Any]):
+class _ChainWithMemory(Runnable[Any, Output]):
     """Runs a chain, storing the user's turn before it and the answer after it."""
 
-    def __init__(self, runnable: Runnable[Any, Any], source: SessionSource, options: TurnOptions) -> None:
+    def __init__(self, runnable: Runnable[Any, Output], source: SessionSource, options: TurnOptions) -> None:
         self._runnable = runnable
         self._source = source
         self._options = options

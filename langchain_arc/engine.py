@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Unpack
 
 from arc_common.engine.context_engine import ContextEngine, EngineOptions
-from arc_common.exceptions import MissingDependencyError
+from arc_common.exceptions import MissingDependencyError, converter_of
 from arc_common.messages import Message
 from arc_common.protocols import ChatModel, Embedder
 from langchain_arc.models import LangChainChatModel, LangChainEmbedder
@@ -93,8 +93,10 @@ class _NamedChatModel:
 
 
 def _chat_model(llm: Runnable[Any, Any] | ChatModel) -> ChatModel:
-    """Wrap a LangChain model; the protocol alone can't tell, since such a model may have a `complete` too."""
-    return LangChainChatModel(llm) if isinstance(llm, Runnable) or not isinstance(llm, ChatModel) else llm
+    """Wrap a LangChain model; the protocol alone can't tell it from arc's own kind."""
+    if isinstance(llm, Runnable) or converter_of(llm) or not isinstance(llm, ChatModel):
+        return LangChainChatModel(llm)  # type: ignore[arg-type]  # which refuses other frameworks' models
+    return llm
 
 
 def _embedder(embeddings: Embeddings | Embedder) -> Embedder:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, or_converted
 from arc_common.messages import Message
 from arc_common.protocols import ChatModel
 from langchain_arc.messages import from_arc, to_arc
@@ -42,7 +42,7 @@ class LangChainChatModel:
 
     def __init__(self, llm: Runnable[Any, Any]) -> None:
         if not isinstance(llm, Runnable):
-            raise InvalidInputError("llm", llm, "a LangChain chat model")
+            raise InvalidInputError("llm", llm, or_converted("a LangChain chat model", llm))
         self._llm = llm
 
     def complete(self, messages: Sequence[Message]) -> str:
@@ -82,7 +82,7 @@ class LangChainEmbedder:
 
     def __init__(self, embeddings: Embeddings, *, name: str | None = None) -> None:
         if not isinstance(embeddings, Embeddings):
-            raise InvalidInputError("embeddings", embeddings, "LangChain embeddings")
+            raise InvalidInputError("embeddings", embeddings, or_converted("LangChain embeddings", embeddings))
         self._embeddings = embeddings
         self._name = name or _name_of(embeddings)
 

@@ -85,6 +85,8 @@ class ArcRetriever(BaseRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
+        if isinstance(source, ContextEngine):
+            raise InvalidInputError("source", source, "a source; an engine is given by name: ArcRetriever(engine=…)")
         if (source is None) == (engine is None):
             raise InvalidInputError("source", source, "a source, or an engine in its place")
         if source is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from cachetools import LRUCache, cached
 
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, or_converted
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel, TokenCounter
 from llamaindex_arc.messages import from_arc, to_arc
@@ -53,7 +53,7 @@ class LlamaIndexChatModel:
 
     def __init__(self, llm: BaseLLM) -> None:
         if not isinstance(llm, BaseLLM):
-            raise InvalidInputError("llm", llm, "a LlamaIndex LLM")
+            raise InvalidInputError("llm", llm, or_converted("a LlamaIndex LLM", llm))
         self._llm = llm
 
     def complete(self, messages: Sequence[Message]) -> str:
@@ -95,7 +95,9 @@ class LlamaIndexEmbedder:
 
     def __init__(self, embed_model: BaseEmbedding, *, name: str | None = None) -> None:
         if not isinstance(embed_model, BaseEmbedding):
-            raise InvalidInputError("embed_model", embed_model, "a LlamaIndex embedding model")
+            raise InvalidInputError(
+                "embed_model", embed_model, or_converted("a LlamaIndex embedding model", embed_model)
+            )
         self._embed_model = embed_model
         self._name = name or _name_of(embed_model)
 

@@ -46,25 +46,32 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
     - Its async form runs on a thread.
 
     Args:
-        reranker: One of arc's rerankers, a chain of them, or another framework's behind arc's protocol.
-        top_n: The most nodes kept; by default the reranker's own number.
+        reranker: One of arc's rerankers, a chain of them, or another framework's behind arc's protocol; without one,
+            the nodes keep their order.
+        top_n: The most nodes kept; by default the reranker's own number. Required without a reranker.
         callback_manager: Receives the reranking event; engines set their own.
 
     Raises:
-        InvalidInputError: `reranker` can't rerank, or `top_n` is not a whole number above 0; or, in use, the reranker
+        InvalidInputError: There is neither a reranker nor `top_n`, or one of them is invalid; or, in use, the reranker
             needs a query and there is none.
     """
 
     top_n: int | None = Field(default=None, description="Nodes left at most; None: as the reranker says.", gt=0)
-    _reranker: Reranker = PrivateAttr()
+    _reranker: Reranker | None = PrivateAttr()
 
     def __init__(
-        self, reranker: Reranker, *, top_n: int | None = None, callback_manager: CallbackManager | None = None
+        self,
+        reranker: Reranker | None = None,
+        *,
+        top_n: int | None = None,
+        callback_manager: CallbackManager | None = None,
     ) -> None:
-        if not isinstance(reranker, Reranker):
-            raise InvalidInputError("reranker", reranker, "an object with a method rerank(query, documents, top_k=…)")
+        if reranker is None and top_n is None:
+            raise InvalidInputError("reranker", reranker, "a reranker or top_n")
         if top_n is not None:
             check_whole("top_n", top_n)
+        if reranker is not None and not isinstance(reranker, Reranker):
+            raise InvalidInputError("reranker", reranker, "an object with a method rerank(query, documents, top_k=…)")
         fields: dict[str, Any] = {"top_n": top_n, "callback_manager": callback_manager or CallbackManager()}
         super().__init__(**fields)
         self._reranker = reranker
@@ -84,6 +91,8 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
         nodes = checked_items("nodes", nodes, NodeWithScore, expected="scored nodes")
         if not nodes:
             return []
+        if self._reranker is None:
+            return [NodeWithScore(node=item.node, score=item.score) for item in nodes[: self.top_n]]
         if query_bundle is None and _needs_query(self._reranker, nodes):
             raise InvalidInputError("query_bundle", None, f"a query, which {type(self._reranker).__name__} ranks by")
         name = type(self._reranker).__name__

@@ -72,6 +72,8 @@ class ArcRetriever(BaseRetriever):
         objects: list[IndexNode] | None = None,
         verbose: bool = False,
     ) -> None:
+        if isinstance(index, ContextEngine):
+            raise InvalidInputError("index", index, "an index; an engine is given by name: ArcRetriever(engine=…)")
         if (index is None) == (engine is None):
             raise InvalidInputError("index", index, "an index (or another source) or else an engine, exactly one")
         if engine is not None:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from arc_common.concurrency import Workers, started
-from arc_common.exceptions import ConfigurationError, InvalidInputError
+from arc_common.exceptions import ConfigurationError, InvalidInputError, converter_of, or_converted
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import (
     ChatModel,
@@ -129,8 +129,9 @@ class ContextEngine:
             ("reranker", reranker, Reranker),
             ("retriever", retriever, Retriever),
         ):
-            if value is not None and not isinstance(value, kind):
-                raise InvalidInputError(name, value, f"{kind.__name__}, or None")
+            foreign = name in ("chat_model", "summary_model") and converter_of(value)  # LlamaIndex's have a `complete`
+            if value is not None and (foreign or not isinstance(value, kind)):
+                raise InvalidInputError(name, value, or_converted(f"{kind.__name__}, or None", value))
         for name, function in (("on_save_error", on_save_error), ("clock", clock), ("new_id", new_id)):
             if function is not None and not callable(function):
                 raise InvalidInputError(name, function, "a function, or None")
@@ -309,6 +310,10 @@ class ContextEngine:
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - the same parameters as `flush`
         """Async form of `flush`."""
         return await asyncio.wrap_future(started(lambda: self.flush(timeout), name="arc-flush"))
+
+    def __repr__(self) -> str:
+        """Return the engine's store, without the password of its address."""
+        return f"<ContextEngine over {self._runtime.services.store!r}>"
 
     def close(self) -> None:
         """Finish running work and release all resources. Safe to call twice."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from arc_common.concurrency import async_form
 from arc_common.context import as_documents
 from arc_common.documents import Document, ScoredDocument
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, converter_of
 from arc_common.filters import Filter
 from arc_common.messages import Message, check_identifier
 from arc_common.protocols import SessionKey
@@ -40,6 +40,10 @@ class DocumentIndex:
         self._runtime = runtime
         self._workers = runtime.workers
         self._scope = scope
+
+    def __repr__(self) -> str:
+        """Return the owner of the documents."""
+        return f"<DocumentIndex of {self._scope}>"
 
     def of(self, *, caller_id: str = "default", user_id: str | None = None) -> "DocumentIndex":
         """Return the documents of another caller, or of one of its users alone. Does no I/O.
@@ -178,7 +182,7 @@ def _checked_ids(ids: object) -> list[str]:
 
 def _plain(documents: Document | str | Iterable[Document | str]) -> list[Document]:
     """Return the given documents and texts as documents."""
-    given: Any = [documents] if isinstance(documents, Document | str) else documents
+    given: Any = [documents] if isinstance(documents, Document | str) or converter_of(documents) else documents
     if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidInputError("documents", documents, "a document, text, or a sequence of them")
     plain = as_documents(list(given))

@@ -53,6 +53,10 @@ class Memories:
         self._workers = runtime.workers
         self._scope = scope
 
+    def __repr__(self) -> str:
+        """Return the owner of the memories."""
+        return f"<Memories of {self._scope}>"
+
     @property
     def scope(self) -> Scope:
         """The caller, user or conversation that owns the memories."""

@@ -45,6 +45,10 @@ class Session:
         self._workers = runtime.workers
         self._key = key
 
+    def __repr__(self) -> str:
+        """Return the session's id and its owner."""
+        return f"<Session of {self._key}>" if self._key else "<Session without an id>"
+
     @property
     def id(self) -> str | None:
         """The session's id; `None` for a session without history."""

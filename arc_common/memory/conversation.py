@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from arc_common.context import NO_LAYERS, Layers, LeftOut
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, converter_of, or_converted
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role, exchanges_of
 from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
@@ -265,13 +265,13 @@ def as_messages(messages: Message | Iterable[Message], name: str = "messages") -
     """Return one or several messages as a list."""
     if isinstance(messages, Message):
         return [messages]
-    try:
-        listed = list(messages)
-    except TypeError as error:
-        raise InvalidInputError(name, messages, "a Message or an iterable of them") from error
+    expected = "a Message or an iterable of them"
+    if converter_of(messages) or not isinstance(messages, Iterable):  # a framework's message yields its fields
+        raise InvalidInputError(name, messages, or_converted(expected, messages))
+    listed = list(messages)
     for message in listed:
         if not isinstance(message, Message):
-            raise InvalidInputError(name, message, "a Message or an iterable of them")
+            raise InvalidInputError(name, message, or_converted(expected, message))
     return listed
 
 

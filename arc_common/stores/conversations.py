@@ -197,6 +197,9 @@ class SqlStore:
         self._records = SqlRecords(self._database, clock=self._clock, index=lambda: self.index)
         self._index: SqlIndexStore | None = None
 
+    def __repr__(self) -> str:
+        return f"SqlStore({self.engine.url!r})"
+
     @property
     def engine(self) -> Engine:
         """The store's SQLAlchemy engine."""

@@ -14,6 +14,15 @@ for module in ("langchain_arc", "langchain_arc.memory", "langchain_arc.models"):
     except ImportError as error:
         print(error)
 """
+WITHOUT_LLAMA_INDEX = """
+import sys
+sys.modules["llama_index"] = None
+for module in ("llamaindex_arc", "llamaindex_arc.memory", "llamaindex_arc.placement"):
+    try:
+        __import__(module)
+    except ImportError as error:
+        print(error)
+"""
 WITHOUT_LANGCHAIN = """
 import sys
 sys.modules["langchain"] = None
@@ -43,6 +52,7 @@ except ImportError as error:
     ("program", "said"),
     [
         (WITHOUT_LANGCHAIN_CORE, {"pip install -U 'arc-context-engine[langchain]'": 3}),
+        (WITHOUT_LLAMA_INDEX, {"pip install -U 'arc-context-engine[llamaindex]'": 3}),
         (
             WITHOUT_LANGCHAIN,
             {
@@ -60,7 +70,7 @@ except ImportError as error:
             },
         ),
     ],
-    ids=["no langchain-core", "no langchain", "another release of LlamaIndex"],
+    ids=["no langchain-core", "no llama-index-core", "no langchain", "another release of LlamaIndex"],
 )
 def test_the_error_names_what_to_install(program: str, said: dict[str, int]) -> None:
     """Whatever doesn't need the package works; a release that lacks a name is not called "not installed"."""
