@@ -24,6 +24,7 @@ from arc_common.exceptions import (
 from arc_common.facts import Fact, FactCategory
 from arc_common.memories import Memory, MemoryStatus, MemoryType, ScoredMemory
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
+from arc_common.observability import Health
 from arc_common.protocols import Conversation, ConversationPage
 from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import SectionBudget, TokenBudget
@@ -55,6 +56,7 @@ __all__ = [
     "EngineClosedError",
     "Fact",
     "FactCategory",
+    "Health",
     "HeuristicTokenCounter",
     "InvalidInputError",
     "Item",

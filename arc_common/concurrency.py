@@ -133,6 +133,8 @@ class BackgroundQueue(Generic[K]):
         try:
             _background.is_working, _background.until = True, 0.0
             self._work(key)
+        except EngineClosedError:  # the work is caught up on by whoever uses the session next
+            pass
         except Exception as error:  # noqa: BLE001 - nothing waits for this thread; the error is reported
             self._report(error)
         finally:

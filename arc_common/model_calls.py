@@ -2,15 +2,15 @@
 
 import logging
 from collections.abc import Sequence
-from concurrent.futures import wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arc_common.concurrency import begin_in_each_process, started
-from arc_common.exceptions import InvalidInputError, ModelCallError
+from arc_common.exceptions import EngineClosedError, InvalidInputError, ModelCallError
 from arc_common.messages import Message
 from arc_common.observability import Observer, timed
 from arc_common.protocols import ChatModel, StructuredChatModel
@@ -28,6 +28,48 @@ _STRUCTURED_FAILURES = 3
 
 class _LeftAloneError(ModelCallError):
     """The circuit breaker is open: the model failed too often and is not called for a while."""
+
+
+class ModelHealth:
+    """What an engine's chat models share: which of them fail, and the end of the engine. Thread-safe."""
+
+    def __init__(self) -> None:
+        begin_in_each_process(self._begin)
+
+    def _begin(self) -> None:
+        self._lock = Lock()
+        self._failing: dict[str, tuple[ChatModel, ModelCallError]] = {}
+        self.closed: Future[None] = Future()
+
+    def close(self) -> None:
+        """End the model calls that are running, and refuse new ones. Safe to call twice."""
+        with self._lock:
+            if not self.closed.done():
+                self.closed.set_result(None)
+
+    def failed(self, name: str, model: ChatModel, error: ModelCallError) -> None:
+        """Note a failure, and log the first one since the model's last answer."""
+        with self._lock:
+            is_first = all(failing is not model for failing, _ in self._failing.values())
+            if name not in self._failing or not isinstance(error, _LeftAloneError):
+                self._failing[name] = model, error
+        if is_first:
+            _log.error("%s; rules do its work until it answers again (see engine.health())", error)
+
+    def answered(self, model: ChatModel) -> None:
+        """Note that a model works."""
+        if self._failing:
+            with self._lock:
+                self._failing = {name: one for name, one in self._failing.items() if one[0] is not model}
+
+    def problems(self) -> dict[str, str]:
+        """Return the failing models' errors by the name of their counters."""
+        return {name: str(error) for name, (_, error) in sorted(self._failing.items())}
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a note for a receipt on each kind of failure, without the error's text."""
+        errors = [error.__cause__ or error for _, error in self._failing.values()]
+        return tuple(f"a chat model fails: {kind}" for kind in sorted({type(error).__name__ for error in errors}))
 
 
 class SerialChatModel:
@@ -77,6 +119,7 @@ class GuardedChatModel:
         observer: Observer,
         name: str,
         pause_seconds: float = 0.5,
+        health: ModelHealth | None = None,
     ) -> None:
         import pybreaker  # noqa: PLC0415 - these two would double arc's import time
         import stamina  # noqa: PLC0415
@@ -87,6 +130,7 @@ class GuardedChatModel:
         self._timeout = options.timeout_seconds
         self._observer = observer
         self._name = name
+        self._health = health or ModelHealth()
         self._unstructured = 0  # the structured answers that failed in a row
         self._logged = False
         self._outcomes = pybreaker.CircuitMemoryStorage(pybreaker.STATE_CLOSED)
@@ -107,7 +151,13 @@ class GuardedChatModel:
         With a schema it is a JSON object of that schema if the model has structured output and the call succeeds;
         otherwise it is text that the messages ask for, within the same attempt and its time limit.
         """
-        return self._retrying(self._attempt, messages, schema)
+        try:
+            answer = self._retrying(self._attempt, messages, schema)
+        except ModelCallError as error:
+            self._health.failed(self._name, self._model, error)
+            raise
+        self._health.answered(self._model)
+        return answer
 
     def _attempt(self, messages: Sequence[Message], schema: "type[BaseModel] | None") -> str:
         if self._is_left_alone():
@@ -117,6 +167,8 @@ class GuardedChatModel:
         try:
             with timed(self._observer, f"{self._name}.call"):
                 answer = self._within_time(messages, schema)
+        except EngineClosedError:
+            raise
         except Exception as error:
             self._observer.count(f"{self._name}.errors")
             self._record(error)
@@ -136,7 +188,12 @@ class GuardedChatModel:
             turn.release()
             raise
         future.add_done_callback(lambda _: turn.release())  # of a call that takes too long, too, but only at its end
-        if not wait([future], self._timeout).done:
+        closed = self._health.closed
+        either: tuple[Future[Any], ...] = (future, closed)
+        wait(either, self._timeout, return_when=FIRST_COMPLETED)
+        if closed.done() and not future.done():
+            raise EngineClosedError("the engine was closed during a model call")
+        if not future.done():
             raise ModelCallError(f"the model did not answer within {self._timeout:g} s")
         answer = future.result()
         if not isinstance(answer, str):
@@ -200,4 +257,4 @@ def guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", ob
 
 
 def _is_worth_another_try(error: Exception) -> bool:
-    return not isinstance(error, _LeftAloneError)
+    return not isinstance(error, _LeftAloneError | EngineClosedError)

@@ -1,9 +1,27 @@
 """Counters and timers: a small observer protocol, silent by default."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether an engine works.
+
+    Args:
+        problems: What is wrong with each part that does not work: "engine", "store", and the chat models by the name of
+            their counters ("summary", "memory.model").
+    """
+
+    problems: Mapping[str, str]
+
+    @property
+    def ok(self) -> bool:
+        """Return whether everything works."""
+        return not self.problems
 
 
 class Observer(Protocol):

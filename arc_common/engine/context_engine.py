@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 
 from arc_common.concurrency import Workers, started
 from arc_common.exceptions import ConfigurationError, InvalidInputError, converter_of, or_converted
-from arc_common.observability import Observer, SilentObserver
+from arc_common.observability import Health, Observer, SilentObserver
 from arc_common.protocols import (
     ChatModel,
     ContradictionDetector,
@@ -315,8 +315,23 @@ class ContextEngine:
         """Return the engine's store, without the password of its address."""
         return f"<ContextEngine over {self._runtime.services.store!r}>"
 
+    def health(self) -> Health:
+        """Return which parts don't work: the store, which is read once, and chat models whose newest call failed.
+
+        Never raises, and calls no model.
+        """
+        return self._runtime.health()
+
+    async def ahealth(self) -> Health:
+        """Async form of `health`."""
+        return await asyncio.wrap_future(started(self.health, name="arc-health"))
+
     def close(self) -> None:
-        """Finish running work and release all resources. Safe to call twice."""
+        """Finish running work, without waiting for chat models, and release all resources. Safe to call twice.
+
+        A call that waits for a model's answer raises `EngineClosedError`.
+        """
+        self._runtime.services.models.close()
         self._runtime.workers.close()
         self._runtime.close()
 

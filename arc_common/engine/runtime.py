@@ -23,6 +23,7 @@ from arc_common.memory.summaries.reader import HierarchicalMemory
 from arc_common.memory.summaries.summarizers import ModelSummarizer
 from arc_common.memory.turn_sources import TurnSources
 from arc_common.messages import Message
+from arc_common.observability import Health
 from arc_common.protocols import ChatModel, Retriever, SessionKey, TokenCounter
 from arc_common.protocols.conversations import Store
 from arc_common.protocols.search_index import Scope
@@ -202,6 +203,17 @@ class Runtime:
         if self._summaries is not None:
             self._summaries.close()
         self.services.store.close()
+
+    def health(self) -> Health:
+        """Return which parts don't work. Never raises."""
+        problems = self.services.models.problems()
+        try:
+            self.store.page("default", limit=1)
+        except EngineClosedError as error:
+            problems["engine"] = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever a driver raises is the answer
+            problems["store"] = f"{type(error).__name__}: {error}"
+        return Health(problems)
 
     def check_open(self) -> None:
         """Raise `EngineClosedError` if the engine is closed."""

@@ -213,7 +213,7 @@ class Reader:
             costs=costs,
             layers=replace(loaded.layers, idle_note=note) if note else loaded.layers,
             unread=loaded.unread,
-            notes=(*retrieved.notes, *loaded.notes),
+            notes=(*retrieved.notes, *loaded.notes, *runtime.services.models.notes()),
             passed_over=retrieved.omissions,
             stored=history is None,
         )
@@ -273,7 +273,7 @@ class Reader:
             error_reserve=whole - most,
             layers=loaded.layers,
             unread=loaded.unread,
-            notes=loaded.notes,
+            notes=(*loaded.notes, *runtime.services.models.notes()),
             nearest=runtime.settings.context.receipt_misses,
         )
         self._keep(view.receipt)

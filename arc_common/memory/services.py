@@ -1,10 +1,11 @@
 """Services: the parts of an engine that everything about its memory uses."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from arc_common.model_calls import ModelHealth
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, Embedder, Reranker, TokenCounter
 
@@ -28,3 +29,4 @@ class Services:
     chat_model: ChatModel | None = None
     embedder: Embedder | None = None
     reranker: Reranker | None = None
+    models: ModelHealth = field(default_factory=ModelHealth)

@@ -39,11 +39,15 @@ class Extractor:
 
     def __init__(self, services: Services) -> None:
         model, self._observer = services.chat_model, services.observer
-        self._model = (
-            None
-            if model is None
-            else GuardedChatModel(model, settings=services.settings, observer=self._observer, name="memory.model")
-        )
+        self._model: GuardedChatModel | None = None
+        if model is not None:
+            self._model = GuardedChatModel(
+                model,
+                settings=services.settings,
+                observer=self._observer,
+                name="memory.model",
+                health=services.models,
+            )
         self._settings = services.settings.memory
 
     @property

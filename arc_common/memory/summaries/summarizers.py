@@ -256,6 +256,7 @@ class ModelSummarizer:
             observer=self._observer,
             name="summary",
             pause_seconds=pause_seconds,
+            health=services.models,
         )
         self._settings = services.settings.summary
         self._count = services.token_counter.count

@@ -247,6 +247,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
 }
 ENGINE: dict[str, dict[str, Any]] = {
     "close": {},
+    "health": {},
     "documents_of": {"caller_id": "c", "user_id": "u"},
     "flush": {"timeout": 1.0},
     "memories": {"user_id": "u", "session_id": "s", "caller_id": "c"},
