@@ -6,16 +6,16 @@ Two sentences are compared by their shingles: every four of the analyser's terms
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import zip_longest
+from typing import NamedTuple
 
 from arc_common.context.receipt import Omission
 from arc_common.context.request import Layers, RecalledLine
 from arc_common.messages import Message
 from arc_common.sources import Trust
-from arc_common.text import analyze, analyze_query
+from arc_common.text import analyze, analyze_query, cached_by_hash
 from arc_common.text.languages.registry import detect
-from arc_common.text.sentences import sentence_spans, sentences_of
+from arc_common.text.sentences import sentence_spans
 
 VERBATIM = "message"
 """Names what stands in the request as it was said."""
@@ -49,8 +49,7 @@ class Said:
     def add(self, name: str, text: str, *, trust: Trust | None = None) -> None:
         """Add a part of the request by its name, such as "fact f1"; what earlier parts say stays theirs."""
         carriers = self._quoted if trust is Trust.UNTRUSTED else self._carriers
-        for shingle in (_shingles(text) & self._wanted).difference(carriers):
-            carriers[shingle] = name, text
+        carriers.update(dict.fromkeys((_shingles(text) & self._wanted).difference(carriers), (name, text)))
 
     def add_fixed(self, messages: Iterable[Message], shown: Layers) -> None:
         """Add what nothing is left out of: verbatim messages, pins, facts and summary."""
@@ -78,42 +77,44 @@ class Said:
 
     def says(self, sentence: str) -> str:
         """Return the name of what says this sentence already; `""` if nothing does."""
-        return _carrier(self._carriers, sentence)
+        return _carrier(self._carriers, sentence, _shingles(sentence))
 
     def _unsaid(self, line: str, text: str, carriers: Mapping[int, tuple[str, str]]) -> tuple[str, str]:
         if carriers.keys().isdisjoint(_shingles(text)):
             return line, ""
         head = line[: len(line) - len(text)]
-        spans = sentence_spans(text)
-        if len(spans) < 2:
-            name = _carrier(carriers, text)
+        sentences = _sentences(text)
+        if len(sentences) < 2:
+            name = _carrier(carriers, text, _shingles(text))
             return ("", name) if name else (line, "")
-        names = [_carrier(carriers, text[start:end]) if _is_long(text[start:end]) else "" for start, end in spans]
+        names = [
+            _carrier(carriers, text[one.start : one.end], one.shingles) if one.is_long else "" for one in sentences
+        ]
         first = next(filter(None, names), "")
         if not first:
             return line, ""
-        left = [text[start:end] for name, (start, end) in zip(names, spans, strict=True) if not name]
-        if not any(_is_long(sentence) and not sentence.endswith(("?", "？")) for sentence in left):
+        left = [one for name, one in zip(names, sentences, strict=True) if not name]
+        if not any(one.is_long and not text.endswith(("?", "？"), one.start, one.end) for one in left):
             return "", first
         pieces: list[str] = []
-        for name, (start, end) in zip(names, spans, strict=True):
+        for name, one in zip(names, sentences, strict=True):
             if not name:
-                pieces.append(text[start:end])
+                pieces.append(text[one.start : one.end])
             elif pieces and pieces[-1] != "…":
                 pieces.append("…")
         return head + " ".join(pieces[:-1] if pieces[-1] == "…" else pieces), first
 
 
-def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str) -> str:
+def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str, shingles: frozenset[int]) -> str:
     """Return the name of what says this sentence already; `""` for none."""
-    shingles = _shingles(sentence)
-    found = [carriers[one] for one in shingles if one in carriers]
-    if not found or len(found) < _SHARE * len(shingles):
+    shared = shingles & carriers.keys()
+    if not shared or len(shared) < _SHARE * len(shingles):
         return ""
-    said = Counter(found)
+    said = Counter(map(carriers.__getitem__, shared))
     name, text = min(said, key=lambda carrier: (-said[carrier], carrier))  # hashes of text differ between processes
-    nearest = max(sentences_of(text), key=lambda other: len(_shingles(other) & shingles))
-    is_copy = said.total() == len(shingles) or set(analyze_query(sentence)) <= set(analyze(nearest))
+    at = max(_sentences(text), key=lambda other: len(other.shingles & shingles))
+    nearest = text[at.start : at.end]
+    is_copy = len(shared) == len(shingles) or _content_words(sentence) <= _words(nearest)
     return name if is_copy and _is_negated(nearest) == _is_negated(sentence) else ""
 
 
@@ -165,20 +166,50 @@ def without_lead_in(text: str) -> str:
     return detect(text).lead_ins.sub("", text, count=1).strip()
 
 
-@lru_cache(maxsize=4_096)
+class _Sentence(NamedTuple):
+    """Where a sentence is in its text, and what of it is compared."""
+
+    start: int
+    end: int
+    shingles: frozenset[int]
+    is_long: bool
+
+
+@cached_by_hash(4_096)
+def _sentences(text: str) -> Sequence[_Sentence]:
+    found: list[_Sentence] = []
+    for start, end in sentence_spans(text):
+        terms = analyze(text[start:end])
+        found.append(_Sentence(start, end, _shingles_of(terms), len(terms) >= _TERMS))
+    return tuple(found)
+
+
+@cached_by_hash(4_096)
+def _shingles(text: str) -> frozenset[int]:
+    return _shingles_of(analyze(text[:_LONGEST]))
+
+
+def _shingles_of(terms: Sequence[str]) -> frozenset[int]:
+    """Return the hashes of a text's shingles; of a text with fewer terms, that of all of them."""
+    if len(terms) < _TERMS:
+        return frozenset([hash(tuple(terms))] if terms else [])
+    return frozenset(map(hash, zip(terms, terms[1:], terms[2:], terms[3:], strict=False)))
+
+
+@cached_by_hash(4_096)
+def _words(sentence: str) -> frozenset[int]:
+    return frozenset(map(hash, analyze(sentence)))
+
+
+@cached_by_hash(4_096)
+def _content_words(sentence: str) -> frozenset[int]:
+    return frozenset(map(hash, analyze_query(sentence)))
+
+
+@cached_by_hash(4_096)
 def _is_negated(sentence: str) -> bool:
     return detect(sentence).denying.search(sentence.replace("’", "'")) is not None
 
 
-@lru_cache(maxsize=4_096)
 def _is_long(sentence: str) -> bool:
     return len(analyze(sentence)) >= _TERMS
-
-
-@lru_cache(maxsize=4_096)
-def _shingles(text: str) -> frozenset[int]:
-    """Return the hashes of a text's shingles; of a text with fewer terms, that of all of them."""
-    terms = analyze(text[:_LONGEST])
-    if len(terms) < _TERMS:
-        return frozenset([hash(tuple(terms))] if terms else [])
-    return frozenset(map(hash, zip(terms, terms[1:], terms[2:], terms[3:], strict=False)))

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from arc_common.concurrency import give_way
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import without_insertions
 from arc_common.prompts.memory_lines import without_memories
 from arc_common.sources import Trust
+from arc_common.text import cached_by_hash
 from arc_common.text.languages.registry import LANGUAGES
 from arc_common.text.sentences import sentence_spans
 
@@ -95,7 +95,7 @@ def _spans_of(text: str) -> Sequence[tuple[int, int]]:
     return tuple(apart)
 
 
-_spans_of_short = lru_cache(4_096)(_spans_of)
+_spans_of_short = cached_by_hash(4_096)(_spans_of)
 
 
 def _quoted_ahead(text: str) -> Iterator[tuple[int, int]]:

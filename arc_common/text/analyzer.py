@@ -2,8 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence, Set
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import cache, lru_cache, wraps
 from importlib import import_module
 from itertools import repeat
 from operator import itemgetter
@@ -15,6 +15,8 @@ from arc_common.text.languages.english import ENGLISH
 from arc_common.text.languages.korean import KOREAN, strip_particles
 from arc_common.text.languages.language import Language
 from arc_common.text.languages.registry import OTHER_MARKERS, detect, with_other_scripts
+
+T = TypeVar("T")
 
 _MAX_TERM = 64
 """The most characters of a term. Longer runs (encoded data) are cut: nobody searches for their ends."""
@@ -122,6 +124,28 @@ def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
     else:
         terms = _with_pairs(_stemmed_terms(word, language, stop_words) for word in words)
     return terms or analyze(text)
+
+
+def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Cache a function's results of up to `most` texts by the texts' hashes: results without text leave none behind."""
+
+    def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
+        known: dict[int, T] = {}
+
+        @wraps(function)
+        def find(text: str) -> T:
+            key = hash(text)  # 64 bits, with a key that only this process knows
+            found = known.get(key)
+            if found is None:
+                found = function(text)
+                if len(known) >= most:
+                    known.clear()
+                known[key] = found
+            return found
+
+        return find
+
+    return decorate
 
 
 @lru_cache(maxsize=1 << 14)
