@@ -188,6 +188,7 @@ class Memory:
         valid_until: When it stops to hold (with zone); `None` if it holds until it is superseded.
         revision: 1 for the memory as stored first, one more with each edit.
         revised_at: When it was last edited (with zone); `None` if it never was.
+        speaker: Which of several users said it, by the name that their messages have; `None` if they have none.
 
     Raises:
         InvalidInputError: A value is not acceptable.
@@ -210,9 +211,12 @@ class Memory:
     valid_until: datetime | None = None
     revision: int = 1
     revised_at: datetime | None = None
+    speaker: str | None = None
 
     def __post_init__(self) -> None:
         check_identifier("memory.id", self.id)
+        if self.speaker is not None:
+            check_identifier("memory.speaker", self.speaker)
         check_identifier("memory.text", self.text, longest=MAX_MEMORY_CHARACTERS)
         object.__setattr__(self, "type", MemoryType(self.type))
         object.__setattr__(self, "status", MemoryStatus(self.status))
@@ -234,6 +238,11 @@ class Memory:
             raise InvalidInputError("memory.wordings", self.wordings[0].text, "the memory's text first")
         if not isinstance(self.metadata, Mapping):
             raise InvalidInputError("memory.metadata", self.metadata, "a mapping")
+
+    @property
+    def attributed(self) -> str:
+        """The text behind its speaker's name, if it has one: what is searched."""
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
     @property
     def holds(self) -> bool:
@@ -298,6 +307,7 @@ class ProposedMemory:
     replaces: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     valid_until: datetime | None = None
+    speaker: str | None = None
 
     def stored_as(self, memory_id: str, now: datetime) -> Memory:
         """Return the memory to store."""
@@ -314,6 +324,7 @@ class ProposedMemory:
             metadata=self.metadata,
             tags=self.tags,
             valid_until=self.valid_until,
+            speaker=self.speaker,
         )
 
 

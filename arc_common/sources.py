@@ -1,5 +1,6 @@
 """How far a text is trusted, and how what is not trusted is quoted. No text can raise its own trust."""
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -34,3 +35,15 @@ _INNER_QUOTES = str.maketrans('“”„«»"', "‘’‘‘’'")
 def quoted(text: str) -> str:
     """Return a text as a quotation on one line, which nothing in the text ends."""
     return f"“{' '.join(text.translate(_INNER_QUOTES).split())}”"
+
+
+_LONGEST_NAME = 60
+_NAME = re.compile(r"(?!(?:user|assistant|system|tool|noted|insight)\b)[^\W_][\w .'’-]*", re.IGNORECASE)
+
+
+def speaker_name(name: str | None, role: str = "user") -> str:
+    """Return a speaker's name as prompts show it, or the role for none: one line that passes for no other speaker."""
+    plain = " ".join((name or "").replace(":", " ").split())[:_LONGEST_NAME].rstrip()
+    if not plain:
+        return role
+    return plain if _NAME.fullmatch(plain) else f"{role} {quoted(plain)}"

@@ -14,6 +14,7 @@ from arc_common.exceptions import ArcError, InvalidInputError, MissingDependency
 from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory, MemoryType
 from arc_common.messages import Role
 from arc_common.prompts.context import render_choices
+from arc_common.sources import speaker_name
 
 try:
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -217,6 +218,7 @@ def _newest_question(session: Session) -> str | None:
 def _line(memory: Memory) -> str:
     """Return a memory as one line, whatever its text contains."""
     about = f"{memory.type.value}, importance {memory.importance:.1f}, {memory.valid_from:%Y-%m-%d}"
+    about += f", {speaker_name(memory.speaker)}" if memory.speaker else ""
     return f"- [{memory.id}] ({about}) {' '.join(memory.text.split())}"
 
 

@@ -35,7 +35,7 @@ from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.memory.recall.lines import message_line
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer
 from arc_common.messages import Message
-from arc_common.prompts.context import render_fence, render_memory, render_pins, render_recalled
+from arc_common.prompts.context import render_fence, render_memory, render_pins, render_recalled, speaker_of
 from arc_common.prompts.memory_lines import render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import ConversationSummary
@@ -363,7 +363,8 @@ def _facts_of(messages: Sequence[Message]) -> list[Fact]:
             segment=0,
             made_by="rules",
             valid_from=newest.created_at or _UNDATED,
-            said_by=newest.name or newest.role.value,
+            said_by=speaker_of(newest),
+            trust=Trust.least(message.trust for message in stating),
         )
 
     return [fact(number, found) for number, found in enumerate(extract_facts(messages))]

@@ -107,6 +107,7 @@ class Memories:
         tags: Sequence[str] = (),
         valid_from: datetime | None = None,
         valid_until: datetime | None = None,
+        speaker: str | None = None,
     ) -> Memory:
         """Store a memory, or raise the importance of an existing one with the same meaning and status.
 
@@ -122,6 +123,7 @@ class Memories:
             tags: The application's own labels; a repeated memory has those of both.
             valid_from: When it was said (with zone); by default now, after everything it contradicts.
             valid_until: When it stops to hold (with zone): from then on it is neither found nor shown.
+            speaker: Which of several users said it: what others say neither repeats nor contradicts it.
 
         Raises:
             InvalidInputError: A value is not acceptable. Nothing was written.
@@ -136,6 +138,7 @@ class Memories:
             metadata=metadata or {},
             tags=checked_tags(tags),
             valid_until=valid_until,
+            speaker=speaker,
         )
         return self._service().keeper.add(self._scope, proposed, by_hand=True).memory
 

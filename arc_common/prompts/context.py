@@ -11,7 +11,7 @@ from arc_common.documents import Document
 from arc_common.facts import FactCategory
 from arc_common.memories import MemoryType
 from arc_common.messages import ContentPart, Message, Role
-from arc_common.sources import SOURCE, Trust, quoted
+from arc_common.sources import SOURCE, Trust, quoted, speaker_name
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -39,7 +39,8 @@ def render_conversation(messages: Sequence[Message], *, max_characters: int) -> 
 def _speaker(message: Message) -> str:
     if message.role is Role.TOOL:
         return f"result of {_one_line(message.name)}" if message.name else "tool result"
-    return message.role.value
+    name = user_name(message)
+    return f"user {name}" if name else message.role.value
 
 
 def _content(message: Message) -> str:
@@ -93,7 +94,22 @@ def pin_words(message: Message) -> tuple[str, str]:
     """Return the text and the speaker of a pinned message; an untrusted one is a quotation with its source."""
     if message.trust is Trust.UNTRUSTED:
         return quoted(message.text), quoted_from(message)
-    return message.text, message.name or message.role.value
+    return message.text, speaker_of(message)
+
+
+def speaker_of(message: Message) -> str:
+    """Return who said a message: a name, or else its role."""
+    return speaker_name(message.name, message.role.value)
+
+
+def user_name(message: Message) -> str | None:
+    """Return the name of the user who said a message, as in a group chat; `None` for a user without one."""
+    return speaker_of(message) if message.role is Role.USER and message.name and message.name.strip() else None
+
+
+def spoken(messages: Iterable[Message]) -> str:
+    """Return what messages say as one text, each behind its speaker's name, by which others retell it."""
+    return "\n".join(f"{one.name}: {one.text}" if one.name else one.text for one in messages)
 
 
 def _arguments(arguments: object) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from arc_common.memories import SAID_BY, MemoryType, ScoredMemory
 from arc_common.messages import Role
 from arc_common.prompts.context import MEMORIES_HEADING, defused_markers
+from arc_common.sources import speaker_name
 
 _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_TOLD_BY = {Role.USER.value: "user", Role.ASSISTANT.value: "assistant"}
 _NOTED = "noted"
-_DATED = rf"\d{{4}}-\d\d-\d\d, (?:{'|'.join((*_TOLD_BY.values(), _NOTED, MemoryType.INSIGHT))}): "
+_DATED = r"\d{4}-\d\d-\d\d, [^:\n]{1,100}: "
 _LISTED = rf"\[[\w-]{{1,255}}\][ \t]{{0,4}}\((?:{'|'.join(MemoryType)}), importance \d"
 _LINE = re.compile(
     rf"(?:^|(?<=[{_BREAKS}]))[ \t>]{{0,20}}(?:[-*+•·‣◦–—]|[0-9]{{1,3}}[.)])?[ \t>*_`]{{0,10}}(?:{_DATED}|{_LISTED})"
@@ -21,14 +21,18 @@ _LINE = re.compile(
 
 
 def render_memory_line(memory: ScoredMemory) -> str:
-    """Render a memory as one line, with its day and who said it: `- 2026-11-20, user: …`.
+    """Render a memory as one line, with its day and who said it: `- 2026-11-20, user: …`, `- 2026-11-20, Mina: …`.
 
-    What nobody said in these words is "noted", or an "insight" if it was concluded.
+    What nobody said in these words is "noted", or an "insight" if it was concluded: "noted from Mina".
     """
     known = memory.memory
-    noted = known.type.value if known.type is MemoryType.INSIGHT else _NOTED
     said_by = known.metadata.get(SAID_BY)
-    who = _TOLD_BY.get(said_by, noted) if isinstance(said_by, str) else noted
+    who = speaker_name(known.speaker)
+    if said_by == Role.ASSISTANT.value:
+        who = Role.ASSISTANT.value
+    elif said_by != Role.USER.value:
+        noted = known.type.value if known.type is MemoryType.INSIGHT else _NOTED
+        who = f"{noted} from {who}" if known.speaker else noted
     return f"- {known.valid_from:%Y-%m-%d}, {who}: {defused_markers(' '.join(known.text.split()))}"
 
 

@@ -33,10 +33,10 @@ class SummaryAnswer(BaseModel):
     facts: _Facts = Field(
         default_factory=_Facts,
         description="what must still be known much later, one whole sentence each that can be understood alone, as "
-        '"key: sentence": the key says in a few words what it is about ("delivery address"); numbers, dates, names, '
-        "codes and prohibitions exactly as they were said; only what was said. Leave out small talk, and suggestions "
-        "that nobody agreed to. A known fact that changed: the same key with the new sentence. Don't repeat known "
-        "facts that stay as they are.",
+        '"key: sentence": the key says in a few words what it is about ("delivery address") and, of several users, '
+        "whose; numbers, dates, names, codes and prohibitions exactly as they were said; only what was said. Leave "
+        "out small talk, and suggestions that nobody agreed to. A known fact that changed: the same key with the new "
+        "sentence. Don't repeat known facts that stay as they are.",
     )
     removed: list[str] = Field(
         default_factory=list,

@@ -15,7 +15,7 @@ from arc_common.text import analyze
 def memory_entry(memory: Memory) -> IndexEntry:
     """Return a memory's index entry, without a vector."""
     metadata = {"type": memory.type.value, **({"tags": list(memory.tags)} if memory.tags else {})}
-    return IndexEntry(memory.id, memory.text, dict(Counter(analyze(memory.text))), metadata)
+    return IndexEntry(memory.id, memory.attributed, dict(Counter(analyze(memory.attributed))), metadata)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,8 @@ def memory_body(memory: Memory) -> str:
         body["tags"] = list(memory.tags)
     if memory.revised_at is not None:
         body["revised_at"] = to_microseconds(memory.revised_at)
+    if memory.speaker is not None:
+        body["speaker"] = memory.speaker
     return to_body(body, field="memory")
 
 
@@ -197,7 +199,7 @@ def pins_from_text(text: str | None, now: datetime) -> tuple[Pin, ...]:
 def _pin_from(record_id: str, kind: str, created: int, message_id: str | None, body: str) -> Pin:
     said = from_body(body)
     if kind == MEMORY:
-        return Pin(record_id, said["text"], from_microseconds(created))
+        return Pin(record_id, said["text"], from_microseconds(created), said_by=said.get("speaker"))
     said_at = None if said["said_at"] is None else from_microseconds(said["said_at"])
     return Pin(record_id, said["text"], from_microseconds(created), message_id, said["said_by"], said_at)
 
@@ -253,6 +255,7 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
         valid_until=None if until is None else from_microseconds(until),
         revision=revision,
         revised_at=None if revised is None else from_microseconds(revised),
+        speaker=said.get("speaker"),
     )
 
 

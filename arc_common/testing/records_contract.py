@@ -92,6 +92,7 @@ class RecordsContract:
             superseded_by="b",
             last_accessed_at=START + timedelta(days=1, microseconds=3),
             metadata={"n": 1, "list": [1, "한"], "deep": {"none": None}, "tuple": (1, 2)},
+            speaker="Mina",
         )
         self.put(store, scope, memory)
         assert store.find(scope, ["a"]) == [memory]

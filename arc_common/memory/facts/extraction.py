@@ -10,6 +10,7 @@ from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memory.long_term.contradictions import slot_of
 from arc_common.memory.own_words import learnable
 from arc_common.messages import Message, Role
+from arc_common.prompts.context import user_name
 from arc_common.text.analyzer import content_words
 from arc_common.text.languages.language import Language
 from arc_common.text.languages.registry import CONCRETE, DATES, NAMES, detect
@@ -53,10 +54,10 @@ def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
     - Questions, requests, suppositions, courtesies and comments on the conversation are none.
     - Deterministic; linear in the length of the text.
     """
-    facts: dict[str, ProposedFact] = {}
+    facts: dict[tuple[str | None, str], ProposedFact] = {}
     for message in giving_way(learnable(messages)):
         for fact in _facts_of(message):
-            same = " ".join(fact.value.casefold().split())
+            same = user_name(message), " ".join(fact.value.casefold().split())
             known = facts.pop(same, None)
             if known is not None:
                 fact = replace(fact, sources=tuple(dict.fromkeys(known.sources + fact.sources)))  # noqa: PLW2901

@@ -9,6 +9,7 @@ from datetime import datetime
 from arc_common.concurrency import giving_way
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.long_term.contradictions import contradicts, follows_up, is_changed
+from arc_common.messages import Role
 from arc_common.protocols.summaries import Commit, Segment
 from arc_common.sources import Trust
 from arc_common.text import analyze
@@ -64,17 +65,17 @@ def merged(
         taker = next((one.id for one in later if _ends(one, fact, contradicts)), None)
         facts[place] = replace(fact, superseded_by=taker) if taker else fact
         superseded.update((other.id, fact.id) for other in earlier if _ends(fact, other, contradicts))
-    gone = {folded(key) for key in removed_keys} - {slot for slot, _ in facts}
+    gone = {folded(key) for key in removed_keys} - {slot for slot, *_ in facts}
     removed = tuple(one.id for one in earlier if folded(one.slot) in gone and one.id not in superseded)
     invented = (stored(proposal, "model", grounded=False) for proposal in ungrounded)
     return Commit(segment, (*facts.values(), *invented), superseded, removed)
 
 
-def _of_one_leaf(proposed: Iterable[Fact], contradicts: Callable[[str, str], bool]) -> dict[tuple[str, str], Fact]:
-    """Return facts by folded slot and value: the last of equal ones, each superseded by a later one that ends it."""
-    facts: dict[tuple[str, str], Fact] = {}
+def _of_one_leaf(proposed: Iterable[Fact], contradicts: Callable[[str, str], bool]) -> dict[tuple[str, ...], Fact]:
+    """Return facts by what they say: the last of equal ones, each superseded by a later one that ends it."""
+    facts: dict[tuple[str, ...], Fact] = {}
     for fact in proposed:
-        own = folded(fact.slot), folded(fact.value)
+        own = folded(fact.slot), folded(fact.value), user_of(fact)
         facts.pop(own, None)  # so that the last one also comes last
         for place, before in facts.items():
             if fact.made_by == "rules" and _contradicts(fact, before, contradicts):
@@ -86,7 +87,8 @@ def _of_one_leaf(proposed: Iterable[Fact], contradicts: Callable[[str, str], boo
 def _ends(later: Fact, earlier: Fact, contradicts: Callable[[str, str], bool]) -> bool:
     """Return whether a later fact replaces an earlier one: it says the same, has a model's key, or contradicts it."""
     if folded(later.slot) == folded(earlier.slot) and (
-        later.made_by == "model" or folded(later.value) == folded(earlier.value)
+        later.made_by == "model"
+        or (folded(later.value) == folded(earlier.value) and not _are_of_two_users(later, earlier))
     ):
         return True
     return not later.is_excerpt and _contradicts(later, earlier, contradicts)
@@ -94,9 +96,18 @@ def _ends(later: Fact, earlier: Fact, contradicts: Callable[[str, str], bool]) -
 
 def _contradicts(later: Fact, earlier: Fact, contradicts: Callable[[str, str], bool]) -> bool:
     """Return whether a later fact ends a rule's; an assistant's ends a user's only by words of change."""
-    if earlier.made_by != "rules" or not contradicts(later.value, earlier.value):
+    if earlier.made_by != "rules" or _are_of_two_users(later, earlier) or not contradicts(later.value, earlier.value):
         return False
     return earlier.trust is not Trust.USER or later.trust is Trust.USER or is_changed(later.value)
+
+
+def user_of(fact: Fact) -> str:
+    """Return the name of the user who said a fact, as in a group chat; `""` for any other speaker."""
+    return fact.said_by if fact.trust is Trust.USER and fact.said_by != Role.USER.value else ""
+
+
+def _are_of_two_users(one: Fact, other: Fact) -> bool:
+    return one.trust is other.trust is Trust.USER and user_of(one) != user_of(other)
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
@@ -137,12 +148,12 @@ def adopted_facts(
     """
     after = follow_ups(facts)
     chosen: dict[str, Fact] = {}
-    said: set[str] = set()
+    said: set[tuple[str, str]] = set()
     sentences: dict[str, list[str]] = {}
     total = misses = 0
     best_first = sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.text))
     for fact in giving_way(best_first):
-        if fact.id in chosen or folded(fact.text) in said or _is_said(fact, sentences):
+        if fact.id in chosen or (user_of(fact), folded(fact.text)) in said or _is_said(fact, sentences):
             continue
         both = [one for one in (fact, after.get(fact.id)) if one is not None and one.id not in chosen]
         tokens = sum(count(one.line + "\n") for one in both)
@@ -154,7 +165,7 @@ def adopted_facts(
         misses = 0
         for one in both:
             chosen[one.id] = one
-            said.add(folded(one.text))
+            said.add((user_of(one), folded(one.text)))
             for source in one.sources if one.made_by != "model" else ():
                 sentences.setdefault(source, []).append(folded(one.text))
         total += tokens

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations
 
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel, Levenshtein
@@ -195,9 +195,9 @@ class Holdings:
         """Drop memories that were not stored."""
         self._drop(list(ids))
 
-    def same_text(self, text: str) -> str | None:
-        """Return the id of a memory with the same words: an active one before a pending, then a rejected one."""
-        ids = self._by_text.get(folded(text))
+    def same_text(self, text: str, speaker: str | None = None) -> str | None:
+        """Return the id of a speaker's memory with these words: an active one before a pending, then a rejected one."""
+        ids = [name for name in self._by_text.get(folded(text), ()) if self[name].speaker == speaker]
         if not ids:
             return None
         return min(ids, key=lambda memory_id: (_STATUSES.index(self[memory_id].status), memory_id))
@@ -220,12 +220,14 @@ class Holdings:
                 scored += ((-score, memory_id) for _, score, memory_id in found if score > cutoff)
         return [memory_id for _, memory_id in sorted(scored)[:_MOST_SIMILAR]]
 
-    def contradicted(self, text: str) -> list[str]:
-        """Return the ids of the memories that hold and that the text contradicts."""
+    def contradicted(self, text: str, speaker: str | None = None) -> list[str]:
+        """Return the ids of a speaker's memories that hold and that the text contradicts."""
         if self._contradictions.detector is None:
             read = readings_of(text)
-            return sorted(other for other in self._near(read) if conflict(read, self._readings[other]))
-        held = {memory_id: self[memory_id].text for memory_id in self._folded if self[memory_id].holds}
+            near = (name for name in self._near(read) if self[name].speaker == speaker)
+            return sorted(other for other in near if conflict(read, self._readings[other]))
+        own = (one for name in self._folded if (one := self[name]).holds and one.speaker == speaker)
+        held = {one.id: one.text for one in own}
         nearest = process.extract(text, held, scorer=fuzz.token_set_ratio, limit=_MOST_ASKED)
         ids = [memory_id for _, _, memory_id in nearest]
         verdicts = self._contradictions.contradicted(text, [held[memory_id] for memory_id in ids])
@@ -236,14 +238,14 @@ class Holdings:
         return {memory_id for subject in _subjects(read) for memory_id in self._by_subject.get(subject, ())}
 
     def at_odds(self) -> list[tuple[str, str]]:
-        """Return the pairs of memories that hold and contradict each other by the rules, or have the same words."""
+        """Return the pairs of one speaker's memories that hold and have the same words, or contradict each other."""
         pairs = set[tuple[str, str]]()
         for memory_id, read in self._readings.items():
             opposed = (one for one in self._near(read) if one != memory_id and conflict(read, self._readings[one]))
             pairs.update((min(memory_id, other), max(memory_id, other)) for other in opposed)
         for ids in self._by_text.values():
-            pairs.update(pairwise(sorted(memory_id for memory_id in ids if self[memory_id].holds)))
-        return sorted(pairs)
+            pairs.update(combinations(sorted(memory_id for memory_id in ids if self[memory_id].holds), 2))
+        return sorted(pair for pair in pairs if self[pair[0]].speaker == self[pair[1]].speaker)
 
     def _add(self, memories: Iterable[Memory]) -> None:
         for memory in memories:

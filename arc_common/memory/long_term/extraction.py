@@ -1,7 +1,7 @@
 """Extracts memories from an exchange: by a model, checked against the messages, or by rules."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from arc_common.exceptions import ModelCallError
@@ -14,6 +14,7 @@ from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import with_sources
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
+from arc_common.prompts.context import spoken, user_name
 from arc_common.prompts.memories import (
     InteractionMode,
     MemoriesAnswer,
@@ -76,7 +77,7 @@ class Extractor:
             request = render_extraction_request(
                 said,
                 mode=mode,
-                known=[memory.text for memory in known],
+                known=[memory.attributed for memory in known],
                 types=own.types,
                 instructions=own.instructions,
             )
@@ -88,7 +89,7 @@ class Extractor:
                 self._observer.count("memory.extraction.errors", error=type(error).__name__)
                 extracted = Extracted(self._by_rules(said, session_id), failed=True)
             else:
-                extracted = self._checked(proposed, said, session_id, untrusted=_text(messages))
+                extracted = self._checked(proposed, said, session_id, untrusted=spoken(messages))
         if not extracted.failed:
             self._observer.count("memory.extraction.success")
         enough = [memory for memory in extracted.memories if memory.importance >= self._settings.min_importance]
@@ -106,7 +107,7 @@ class Extractor:
         untrusted: str,
     ) -> Extracted:
         """Keep the model's memories that trusted words support; if there are none, extract memories by rules."""
-        text = _text(said)
+        text = spoken(said)
         grounded = [one for one in proposed if _is_grounded(one, text) and not rests_on(one.text, untrusted, text)]
         if ungrounded := len(proposed) - len(grounded):
             self._observer.count("memory.extraction.ungrounded", ungrounded)
@@ -121,13 +122,15 @@ class Extractor:
     ) -> list[ProposedMemory]:
         """Return the memories, each with the messages that state it."""
         facts = [ProposedFact("memory", memory.text, FactCategory.GENERAL) for memory in memories]
-        by_user, everybody = _text([message for message in said if message.role is Role.USER]), _text(said)
+        users = [message for message in said if message.role is Role.USER]
+        by_user, everybody = spoken(users), spoken(said)
         times = {message.id: message.created_at for message in said if message.id and message.created_at}
         found = []
         for memory, fact in zip(memories, with_sources(facts, said), strict=True):
             sources: tuple[MemorySource, ...] = ()
             if session_id is not None:
                 sources = tuple((session_id, message_id) for message_id in fact.sources)
+            stating = [message for message in users if message.id in fact.sources]
             said_at = max((times[name] for name in fact.sources if name in times), default=None)
             is_users = is_grounded(memory.text, by_user)
             by_others = not is_users and is_grounded(memory.text, everybody)
@@ -143,6 +146,7 @@ class Extractor:
                     reinforces=reinforces,
                     supersedes=supersedes,
                     replaces=memory.replaces if is_users else (),
+                    speaker=_one_speaker(stating or users) if supersedes else None,
                 )
             )
         return found
@@ -162,6 +166,9 @@ def memories_by_rules(
     """Extract the facts that users state as memories, in their own words and order; deterministic."""
     users = [message for message in learnable(messages) if message.role is Role.USER]
     times = {message.id: message.created_at for message in users if message.id and message.created_at}
+    said: dict[str | None, list[Message]] = {}
+    for message in users:
+        said.setdefault(user_name(message), []).append(message)
     return [
         ProposedMemory(
             fact.value,
@@ -170,14 +177,18 @@ def memories_by_rules(
             sources=tuple((session_id, name) for name in fact.sources) if session_id is not None else (),
             valid_from=max((times[name] for name in fact.sources if name in times), default=None),
             metadata={SAID_BY: Role.USER.value},
+            speaker=speaker,
         )
-        for fact in extract_facts(users)
+        for speaker, own in said.items()
+        for fact in extract_facts(own)
     ]
+
+
+def _one_speaker(stating: Iterable[Message]) -> str | None:
+    """Return the name of the user who said all these messages; `None` if several did, or without a name."""
+    names = set(map(user_name, stating))
+    return names.pop() if len(names) == 1 else None
 
 
 def _is_preference(text: str) -> bool:
     return detect(text).preferring.search(text.replace("’", "'")) is not None
-
-
-def _text(messages: Sequence[Message]) -> str:
-    return "\n".join(message.text for message in messages)

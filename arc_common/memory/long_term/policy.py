@@ -73,7 +73,7 @@ def decide(
     def new() -> Decision:
         said = proposed.valid_from or now
         replaces = proposed.replaces
-        return placed(proposed.text, holdings, said=said, replaces=replaces, outranked=outranked, overruled=overruled)
+        return placed(proposed, holdings, said=said, replaces=replaces, outranked=outranked, overruled=overruled)
 
     def joined(outcome: Outcome, twin: str) -> Decision:
         status = holdings[twin].status
@@ -85,7 +85,7 @@ def decide(
         others = () if place.superseded_by else (name for name in place.superseded if name != twin)
         return Decision(outcome, twin, superseded=tuple(others))
 
-    exact = holdings.same_text(proposed.text)
+    exact = holdings.same_text(proposed.text, proposed.speaker)
     if exact is not None:
         status = holdings[exact].status
         if joins(status):
@@ -109,14 +109,15 @@ def _similar(
     alike: Iterable[str],
 ) -> str | None:
     """Return a memory that says the same in almost the same words or, for an active one, by its meaning."""
-    opposed = {*holdings.contradicted(proposed.text), *proposed.replaces}
+    opposed = {*holdings.contradicted(proposed.text, proposed.speaker), *proposed.replaces}
     for memory_id in holdings.similar(proposed.text, cutoff=merge_similarity):
         one = holdings[memory_id]
-        if memory_id not in opposed and joins(one.status) and may_be_the_same(proposed.text, one.text):
+        is_own = one.speaker == proposed.speaker and memory_id not in opposed
+        if is_own and joins(one.status) and may_be_the_same(proposed.text, one.text):
             return memory_id
     for memory_id in alike if proposed.status is MemoryStatus.ACTIVE else ():
         found = holdings.get(memory_id)
-        if found is None or not found.holds or memory_id in opposed:
+        if found is None or not found.holds or memory_id in opposed or found.speaker != proposed.speaker:
             continue
         if may_be_the_same(proposed.text, found.text, by_meaning=True):
             return memory_id
@@ -124,7 +125,7 @@ def _similar(
 
 
 def placed(
-    text: str,
+    statement: ProposedMemory | Memory,
     holdings: Holdings,
     *,
     said: datetime,
@@ -133,7 +134,7 @@ def placed(
     overruled: Collection[str] = (),
 ) -> Decision:
     """Decide which memories a new active memory supersedes, or which later one supersedes it."""
-    contradicted = [holdings[memory_id] for memory_id in holdings.contradicted(text)]
+    contradicted = [holdings[name] for name in holdings.contradicted(statement.text, statement.speaker)]
     named = [one for name in sorted(set(replaces)) if (one := holdings.get(name)) is not None and one.holds]
     later = [one for one in contradicted if one.id in outranked or (one.valid_from > said and one.id not in overruled)]
     if later:

@@ -140,7 +140,7 @@ class MemoryKeeper:
     ) -> list[ScoredMemory]:
         """Search by words alone: only what holds now is indexed."""
         held = {one.id: one for one in self.as_of(scope, moment) if not tags or not set(tags).isdisjoint(one.tags)}
-        given = [ScoredDocument(Document(one.text, id=one.id)) for one in held.values()]
+        given = [ScoredDocument(Document(one.attributed, id=one.id)) for one in held.values()]
         found = [one for one in BM25Reranker(top_k=max(len(given), 1)).rerank(query, given) if one.score]
         best = max((one.score or 0.0 for one in found), default=0.0)
         relevance = {str(one.document.id): (one.score or 0.0) / best for one in found}

@@ -294,7 +294,7 @@ class MemoryWriter:
 
     def _opposed(self, holdings: Holdings, proposed: ProposedMemory, *, said: datetime) -> list[Memory]:
         """Return the memories that a proposed one contradicts or replaces and that times alone do not decide."""
-        names = dict.fromkeys((*holdings.contradicted(proposed.text), *proposed.replaces))
+        names = dict.fromkeys((*holdings.contradicted(proposed.text, proposed.speaker), *proposed.replaces))
         opposed = [one for name in names if (one := holdings.get(name)) is not None and one.holds]
         return [one for one in opposed if one.valid_from > said] if proposed.supersedes else opposed
 
@@ -302,10 +302,10 @@ class MemoryWriter:
         """Store a changed memory and its consequences; `None` after a conflict with another writer."""
         superseded: tuple[str, ...] = ()
         if memory.holds:
-            names = [name for name in holdings.contradicted(memory.text) if name != memory.id]
+            names = [name for name in holdings.contradicted(memory.text, memory.speaker) if name != memory.id]
             opposed = [holdings[name] for name in names] if is_own else []
             said = _said_after(opposed, memory.valid_from, is_own=is_own)
-            decision = placed(memory.text, holdings, said=said, overruled=(memory.id,))
+            decision = placed(memory, holdings, said=said, overruled=(memory.id,))
             memory = replace(memory, valid_from=said, superseded_by=decision.superseded_by)
             superseded = tuple(name for name in decision.superseded if name != memory.id)
         index = IndexChange((self._index.entry(memory),)) if memory.holds else IndexChange(removed=(memory.id,))

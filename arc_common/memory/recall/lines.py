@@ -1,11 +1,9 @@
 """Renders a message that comes back as one line: its speaker's words, and quotations with their sources."""
 
-import re
-
 from arc_common.memory.artifacts import excerpts_of
 from arc_common.memory.own_words import foreign_spans
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import named_parts, quoted_from
+from arc_common.prompts.context import named_parts, quoted_from, speaker_of
 from arc_common.sources import Trust, quoted
 
 _LONG = 1_200
@@ -14,7 +12,6 @@ _LEAST = 300
 """The characters of quotations that are shown even beside many of the speaker's own."""
 _SHORT = 60
 """Characters of a quotation that its sentence introduces well enough: 'She said “I live in Seoul.”'."""
-_NAME = re.compile(r"(?!(?:user|assistant|system|tool)\b)[^\W_][\w .'’-]{0,79}", re.IGNORECASE)
 _QUOTES = '"“”„«»「」『』'
 
 
@@ -29,7 +26,7 @@ def message_line(message: Message, question: str) -> str:
     if message.trust is Trust.UNTRUSTED:
         shown = [f"{quoted_from(message)}:", quoted(_excerpt(message.text, question, _LONG))]
     else:
-        shown = [f"{_speaker(message)}:", _own_and_pasted(message, question)]
+        shown = [f"{speaker_of(message)}:", _own_and_pasted(message, question)]
     return " ".join([*shown, *named_parts(message)])
 
 
@@ -62,10 +59,3 @@ def _own_and_pasted(message: Message, question: str) -> str:
 
 def _excerpt(text: str, question: str, most: int) -> str:
     return text if len(text) <= most else " … ".join(excerpts_of(text, question))[:most]
-
-
-def _speaker(message: Message) -> str:
-    name = " ".join((message.name or "").split())
-    if not name:
-        return message.role.value
-    return name if _NAME.fullmatch(name) else f"{message.role.value} {quoted(name[:80])}"

@@ -20,6 +20,7 @@ from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
+from arc_common.prompts.context import speaker_of, spoken
 from arc_common.prompts.summary import (
     NarrativeAnswer,
     ParsedSummary,
@@ -208,7 +209,7 @@ def _rendered(sentences: Sequence[_Sentence]) -> str:
 
 def _head(message: Message) -> str:
     """Return the day and speaker of a message's excerpt."""
-    who = " ".join((message.name or message.role.value).replace(":", " ").split())[:80]
+    who = speaker_of(message)
     return f"{message.created_at:%Y-%m-%d}, {who}" if message.created_at else who
 
 
@@ -315,7 +316,8 @@ def _whole_summary(answer: str) -> ParsedSummary:
 def with_sources(facts: Sequence[ProposedFact], messages: Sequence[Message]) -> list[ProposedFact]:
     """Return the facts, each with the ids of the messages that state it."""
     known = [message for message in messages if message.id is not None]
-    terms_of = [frozenset(analyze(message.text)) for message in known]
+    said = [spoken([message]) for message in known]
+    terms_of = [frozenset(analyze(text)) for text in said]
     spread = Counter(term for terms in terms_of for term in terms)
     weight = {term: math.log(1 + len(known) / count) for term, count in spread.items()}
     users = [message for message in known if message.role is Role.USER]
@@ -329,7 +331,7 @@ def with_sources(facts: Sequence[ProposedFact], messages: Sequence[Message]) -> 
             gains = [sum(weight[term] for term in sorted(wanted & terms)) for terms in terms_of]
             most = max(gains)
             equal = [i for i in range(len(known)) if gains[i] == most]
-            near = {i: _nearness(text, known[i].text) if len(equal) > 1 else 0.0 for i in equal}
+            near = {i: _nearness(text, said[i]) if len(equal) > 1 else 0.0 for i in equal}
             best = max(equal, key=lambda i: (known[i].role is Role.USER, near[i], -i))
             if chosen and gains[best] < enough:
                 break

@@ -29,6 +29,7 @@ from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer, SegmentSummary, Summarizer
 from arc_common.memory.summaries.trigger import Plan, leaf_size, next_block, next_era, next_leaf
 from arc_common.messages import Message, content_of
+from arc_common.prompts.context import speaker_of, spoken
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Lease, Maker, Segment
 from arc_common.sources import Trust
@@ -233,7 +234,7 @@ class SummaryWriter:
             return False
         facts, ungrounded = self._checked(summary, messages)
         narrative = self._told(summary, messages, max_tokens=self._settings.leaf_narrative_tokens)
-        text = _text(learnable(messages))
+        text = spoken(learnable(messages))
         segment = self._segment(plan, sources, narrative, "model")
         named = set(summary.removed_keys)
         ends = self._services.contradictions.contradicts
@@ -245,7 +246,7 @@ class SummaryWriter:
         self, summary: SegmentSummary, messages: Sequence[Message]
     ) -> tuple[list[tuple[ProposedFact, str]], list[ProposedFact]]:
         """Return the model's grounded facts with what it left out, and its ungrounded facts."""
-        text, untrusted = _text(learnable(messages)), _text(messages)
+        text, untrusted = spoken(learnable(messages)), spoken(messages)
         grounded: list[ProposedFact] = []
         ungrounded: list[ProposedFact] = []
         for fact in giving_way(summary.facts):
@@ -272,7 +273,7 @@ class SummaryWriter:
     def _told(self, summary: SegmentSummary | None, messages: Sequence[Message], *, max_tokens: int) -> str:
         """Return what a model's summary tells of what was said and may be learned, or else one by rules."""
         own = learnable(messages)
-        told = without_inventions(summary.narrative, _text(own), untrusted=_text(messages)) if summary else ""
+        told = without_inventions(summary.narrative, spoken(own), untrusted=spoken(messages)) if summary else ""
         return told or self._rules.narrative(own, max_tokens=max_tokens)
 
     def _extracted(self, messages: Sequence[Message]) -> list[ProposedFact]:
@@ -297,7 +298,7 @@ class SummaryWriter:
             trust = Trust.least(message.trust for message in stated)
             if newest is None:
                 return now, "", trust
-            return newest.created_at or now, newest.name or newest.role.value, trust
+            return newest.created_at or now, speaker_of(newest), trust
 
         return merged(
             segment,
@@ -399,11 +400,6 @@ def content_hash(message: Message) -> str:
     """Return a short hash of a message's content, covering all that `same_content` compares."""
     said = repr(content_of(message))
     return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _text(messages: Sequence[Message]) -> str:
-    """Join the messages' texts, each with its speaker's name."""
-    return "\n".join(f"{message.name}: {message.text}" if message.name else message.text for message in messages)
 
 
 def _with(cover: list[Segment], new: Segment) -> list[Segment]:

@@ -356,7 +356,7 @@ def test_an_assistants_restatement_ends_no_users_fact() -> None:
         return "f1" in merged(
             Segment(0, 17, 32, "n", 1, "rules"),
             [(ProposedFact("email", value, FactCategory.NUMERIC, ("m20",)), "rules")],
-            known=[own], said=lambda _: (START, "x", trust), new_id=lambda: "f2",
+            known=[own], said=lambda _: (START, "user", trust), new_id=lambda: "f2",
         ).superseded  # fmt: skip
 
     assert ended("My email is b@x.org.", Trust.USER)
