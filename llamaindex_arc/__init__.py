@@ -4,7 +4,7 @@ from llamaindex_arc.chat_store import ArcChatStore
 from llamaindex_arc.documents import to_document, to_node
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.fusion import ArcFusionRetriever
-from llamaindex_arc.memory import ArcChatMemoryBuffer
+from llamaindex_arc.memory import ArcChatMemoryBuffer, ArcMemory
 from llamaindex_arc.memory_blocks import ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.models import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder
@@ -22,6 +22,7 @@ __all__ = [
     "ArcHyDETransform",
     "ArcLLM",
     "ArcLongTermBlock",
+    "ArcMemory",
     "ArcNodePostprocessor",
     "ArcRecallBlock",
     "ArcRetriever",

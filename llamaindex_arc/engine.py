@@ -41,7 +41,7 @@ def open_engine(
     """Open an engine with LlamaIndex's models. Does no I/O.
 
         engine = open_engine("sqlite:///chat.db", llm=Settings.llm)
-        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="ann")
+        memory = ArcMemory.from_defaults(engine=engine, session_id="ann")
 
     Args:
         url: As in `ContextEngine.open`.

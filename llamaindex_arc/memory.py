@@ -1,9 +1,10 @@
-"""ArcChatMemoryBuffer: a session as LlamaIndex's chat memory."""
+"""ArcMemory: a session as LlamaIndex's memory; and under the older name, ArcChatMemoryBuffer."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from threading import Lock
 from typing import Any, Self
 from uuid import uuid4
@@ -39,15 +40,16 @@ try:
     from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY, BaseMemory
     from llama_index.core.storage.chat_store import BaseChatStore
 except ImportError as error:
-    raise MissingDependencyError("ArcChatMemoryBuffer", package="llama-index-core", extra="llamaindex") from error
+    raise MissingDependencyError("ArcMemory", package="llama-index-core", extra="llamaindex") from error
 
 
-class ArcChatMemoryBuffer(ChatMemoryBuffer):
-    """One session of an engine as a chat memory: durable, and within a token limit at a cost that doesn't grow.
+class ArcMemory(BaseMemory):
+    """One session of an engine as a memory: durable, and within a token limit at a cost that doesn't grow.
 
-        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="ann")
-        chat = SimpleChatEngine.from_defaults(llm=llm, memory=memory)
+        memory = ArcMemory.from_defaults(engine=engine, session_id="ann")
+        answer = await FunctionAgent(llm=llm, tools=tools).run("Hello", memory=memory)
 
+    - For chat engines, agents and workflows alike; a workflow's `Context` that holds one can be saved and restored.
     - `get` returns what a model should see: the newest whole turns within the limit, never a tool call without its
       results or a result without its call; the newest turn's question is included even if nothing else fits.
     - Once the conversation is summarised, one system message with its facts and summary leads what `get` returns, and
@@ -65,7 +67,10 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
       continues on its engine if that is still open: see `from_dict`.
     """
 
+    token_limit: int = Field(description="The most tokens that `get` returns.")
+    tokenizer_fn: Callable[[str], list[Any]] = Field(exclude=True, description="Counts tokens.")
     chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
+    chat_store_key: str = Field(default=DEFAULT_CHAT_STORE_KEY, description="The session's id.")
     include_summary: bool = Field(default=True, description="Return facts and summary before the messages.")
     facts_role: FactsRole | None = Field(
         default=None, description="Where facts and summary stand: system or user. None: as the engine's settings say."
@@ -77,7 +82,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     @classmethod
     def class_name(cls) -> str:
         """Return the name in serialised form."""
-        return "ArcChatMemoryBuffer"
+        return "ArcMemory"
 
     @model_validator(mode="before")
     @classmethod
@@ -105,36 +110,33 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     @override
     def from_defaults(
         cls,
-        chat_history: list[ChatMessage] | None = None,
-        llm: LLM | None = None,
-        chat_store: BaseChatStore | None = None,
-        chat_store_key: str = DEFAULT_CHAT_STORE_KEY,
-        token_limit: int | None = None,
-        tokenizer_fn: Callable[[str], list[Any]] | None = None,
         *,
         engine: ContextEngine | None = None,
         session_id: str | None = None,
         user_id: str | None = None,
         caller_id: str = "default",
+        chat_history: list[ChatMessage] | None = None,
+        llm: LLM | None = None,
+        token_limit: int | None = None,
+        tokenizer_fn: Callable[[str], list[Any]] | None = None,
         include_summary: bool = True,
         facts_role: FactsRole | None = None,
         **kwargs: Any,
-    ) -> "ArcChatMemoryBuffer":
+    ) -> Self:
         """Create a memory over a session. Does no I/O, unless `chat_history` is given.
 
         Args:
+            engine: The engine that keeps the session; by default a new one, as the settings say.
+            session_id: The session's id; required, unless the memory has an engine of its own without a database. This
+                and the next two are as in `ContextEngine.session`.
+            user_id: Its user.
+            caller_id: Its caller.
             chat_history: The beginning of the conversation. A conversation that already begins with it continues; any
                 other is replaced, as by `set`.
             llm: Without a limit, three quarters of its context window are the limit.
-            chat_store: An `ArcChatStore`, in place of `engine`, `user_id` and `caller_id`.
-            chat_store_key: The session's id, if `session_id` isn't given. One of them is required, unless the memory
-                has an engine of its own without a database.
-            token_limit: The most tokens that `get` returns, the initial count included; 3,000 by default.
+            token_limit: The most tokens that `get` returns, the initial count included; by default three quarters of
+                the LLM's context window, or of the engine's.
             tokenizer_fn: Counts in place of the engine's counter, each text once.
-            engine: The engine that keeps the session; by default a new one, as the settings say.
-            session_id: The session's id. This and the next two are as in `ContextEngine.session`.
-            user_id: Its user.
-            caller_id: Its caller.
             include_summary: Show facts and summary before the messages.
             facts_role: "system" puts facts and summary in a system message, "user" before the words of the first user
                 message; by default as the engine's `context.facts_role` says.
@@ -146,33 +148,28 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         """
         if kwargs:
             raise InvalidInputError("kwargs", kwargs, "no further arguments")
-        if token_limit is None:
-            token_limit = int(llm.metadata.context_window * DEFAULT_TOKEN_LIMIT_RATIO) if llm else DEFAULT_TOKEN_LIMIT
-        check_whole("token_limit", token_limit)
+        if token_limit is not None:
+            check_whole("token_limit", token_limit)
         if not isinstance(include_summary, bool):
             raise InvalidInputError("include_summary", include_summary, "True or False")
         if facts_role not in ("system", "user", None):
             raise InvalidInputError("facts_role", facts_role, '"system", "user" or None')
         if tokenizer_fn is not None and not callable(tokenizer_fn):
             raise InvalidInputError("tokenizer_fn", tokenizer_fn, "a function from text to a list of tokens")
-        is_own = chat_store is None and engine is None
-        if chat_store is None:
-            chat_store = ArcChatStore(engine, caller_id=caller_id, user_id=user_id)
-        elif not isinstance(chat_store, ArcChatStore):
-            raise InvalidInputError("chat_store", chat_store, "an ArcChatStore; arc keeps conversations in its engine")
-        elif engine is not None or user_id is not None or caller_id != "default":
-            raise InvalidInputError("chat_store", chat_store, "either a chat_store or an engine with its scope")
-        key = _checked_key(chat_store_key if session_id is None else session_id, chat_store, is_own=is_own)
-        tokenizer_fn = tokenizer_fn or CounterAsTokenizer(chat_store.engine.token_counter)
+        store = ArcChatStore(engine, caller_id=caller_id, user_id=user_id)
+        key = _checked_key(DEFAULT_CHAT_STORE_KEY if session_id is None else session_id, store, is_own=engine is None)
+        if token_limit is None:
+            window = llm.metadata.context_window if llm else store.engine.budget.context_window
+            token_limit = int(window * DEFAULT_TOKEN_LIMIT_RATIO)
         memory = cls(
             token_limit=token_limit,
-            tokenizer_fn=tokenizer_fn,
-            chat_store=chat_store,
+            tokenizer_fn=tokenizer_fn or CounterAsTokenizer(store.engine.token_counter),
+            chat_store=store,
             chat_store_key=key,
             include_summary=include_summary,
             facts_role=facts_role,
         )
-        if chat_history and chat_store.get_messages(key)[: len(chat_history)] != chat_history:
+        if chat_history and store.get_messages(key)[: len(chat_history)] != chat_history:
             memory.set(chat_history)
         return memory
 
@@ -222,7 +219,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         """Return the whole conversation."""
         return list(map(from_arc, [*self.session.messages(), *self._unsaved]))
 
-    # Those of `BaseMemory`, which run the sync forms on a thread; the parent's read the store and miss what is unsaved.
+    # Those of `BaseMemory` run the sync forms; `ChatMemoryBuffer`'s would read the store and miss what is unsaved.
     aget_all = BaseMemory.aget_all
     aset = BaseMemory.aset
     areset = BaseMemory.areset
@@ -282,7 +279,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         engine: ContextEngine | None = None,
         tokenizer_fn: Callable[[str], list[Any]] | None = None,
         **kwargs: Any,
-    ) -> "ArcChatMemoryBuffer":
+    ) -> Self:
         """Restore a memory from the result of `to_dict`.
 
         A session that already holds messages continues as it is, because it is the same or newer. An empty one receives
@@ -298,26 +295,25 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             store, key, token_limit = data["chat_store"], data["chat_store_key"], data["token_limit"]
             scope = {"caller_id": store["caller_id"], "user_id": store["user_id"]}
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInputError("data", data, "what ArcChatMemoryBuffer.to_dict gave") from error
+            raise InvalidInputError("data", data, f"what {cls.__name__}.to_dict gave") from error
 
-        def over(found: ContextEngine | None) -> tuple["ArcChatMemoryBuffer", bool]:
-            memory = cls.from_defaults(
-                engine=found,
-                session_id=key,
-                token_limit=token_limit,
-                tokenizer_fn=tokenizer_fn,
-                include_summary=data.get("include_summary", True),
-                facts_role=data.get("facts_role"),
-                **scope,
-            )
-            return memory, not memory.session.messages(limit=1)
-
+        open_over = partial(
+            cls.from_defaults,
+            session_id=key,
+            token_limit=token_limit,
+            tokenizer_fn=tokenizer_fn,
+            include_summary=data.get("include_summary", True),
+            facts_role=data.get("facts_role"),
+            **scope,
+        )
+        memory = open_over(engine=engine or engine_named(data.get("engine")))
         try:
-            memory, is_empty = over(engine or engine_named(data.get("engine")))
+            is_empty = not memory.session.messages(limit=1)
         except EngineClosedError:
             if engine is not None:
                 raise
-            memory, is_empty = over(None)
+            memory = open_over()
+            is_empty = not memory.session.messages(limit=1)
         if is_empty:
             memory.session.append(messages)
         return memory
@@ -327,18 +323,18 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         return json.dumps(self.to_dict())
 
     @classmethod
-    def from_string(cls, json_str: str, *, engine: ContextEngine | None = None) -> "ArcChatMemoryBuffer":
+    def from_string(cls, json_str: str, *, engine: ContextEngine | None = None) -> Self:
         """Restore a memory from the result of `to_string`: see `from_dict`."""
         try:
             data = json.loads(json_str)
         except (TypeError, ValueError) as error:
-            raise InvalidInputError("json_str", json_str, "what ArcChatMemoryBuffer.to_string gave") from error
+            raise InvalidInputError("json_str", json_str, f"what {cls.__name__}.to_string gave") from error
         return cls.from_dict(data, engine=engine)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self.__copy__()
 
-    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], "ArcChatMemoryBuffer"], tuple[dict[str, Any]]]:
+    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], Self], tuple[dict[str, Any]]]:
         return type(self).from_dict, (self.to_dict(),)
 
     @property
@@ -386,6 +382,79 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         finally:
             with self._lock:
                 self._unsaved = (*waiting, *self._unsaved)
+
+
+class ArcChatMemoryBuffer(ArcMemory, ChatMemoryBuffer):
+    """An `ArcMemory` for code that is written for `ChatMemoryBuffer`: it is one, and is created with its arguments."""
+
+    chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        """Return the name in serialised form."""
+        return "ArcChatMemoryBuffer"
+
+    @classmethod
+    @override
+    def from_defaults(
+        cls,
+        chat_history: list[ChatMessage] | None = None,
+        llm: LLM | None = None,
+        chat_store: BaseChatStore | None = None,
+        chat_store_key: str = DEFAULT_CHAT_STORE_KEY,
+        token_limit: int | None = None,
+        tokenizer_fn: Callable[[str], list[Any]] | None = None,
+        *,
+        engine: ContextEngine | None = None,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        caller_id: str = "default",
+        include_summary: bool = True,
+        facts_role: FactsRole | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Create a memory over a session, as `ArcMemory.from_defaults` does, but for three arguments.
+
+        Args:
+            chat_history: As in `ArcMemory`.
+            llm: As in `ArcMemory`.
+            chat_store: An `ArcChatStore`, in place of `engine`, `user_id` and `caller_id`.
+            chat_store_key: The session's id, if `session_id` isn't given.
+            token_limit: As in `ArcMemory`, but 3,000 by default, as in `ChatMemoryBuffer`.
+            tokenizer_fn: As in `ArcMemory`, like all that follow.
+            engine: As in `ArcMemory`.
+            session_id: As in `ArcMemory`.
+            user_id: As in `ArcMemory`.
+            caller_id: As in `ArcMemory`.
+            include_summary: As in `ArcMemory`.
+            facts_role: As in `ArcMemory`.
+            **kwargs: Refused.
+
+        Raises:
+            InvalidInputError: An argument is invalid.
+            StoreError: The history given could not be stored.
+        """
+        if chat_store is not None:
+            if not isinstance(chat_store, ArcChatStore):
+                expected = "an ArcChatStore; arc keeps conversations in its engine"
+                raise InvalidInputError("chat_store", chat_store, expected)
+            if engine is not None or user_id is not None or caller_id != "default":
+                raise InvalidInputError("chat_store", chat_store, "either a chat_store or an engine with its scope")
+            engine, user_id, caller_id = chat_store.engine, chat_store.user_id, chat_store.caller_id
+        return super().from_defaults(
+            engine=engine,
+            session_id=chat_store_key if session_id is None else session_id,
+            user_id=user_id,
+            caller_id=caller_id,
+            chat_history=chat_history,
+            llm=llm,
+            token_limit=DEFAULT_TOKEN_LIMIT if token_limit is None and llm is None else token_limit,
+            tokenizer_fn=tokenizer_fn,
+            include_summary=include_summary,
+            facts_role=facts_role,
+            **kwargs,
+        )
 
 
 def _as_row(message: Message) -> dict[str, Any]:

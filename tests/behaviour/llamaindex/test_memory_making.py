@@ -1,4 +1,4 @@
-"""How an `ArcChatMemoryBuffer` is made: from upstream's arguments, as a copy, or from its serialised form."""
+"""How an `ArcMemory` or `ArcChatMemoryBuffer` is made: from upstream's arguments, as a copy, or serialised."""
 
 import copy
 import inspect
@@ -18,7 +18,7 @@ from llama_index.core.storage.chat_store import SimpleChatStore
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError
-from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, open_engine
+from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, ArcMemory, open_engine
 from tests.support import llamaindex_strategies as strategies
 from tests.support.counters import Ones
 from tests.support.llamaindex_helpers import assistant, memory_over, said, turns, user
@@ -32,9 +32,37 @@ def test_is_the_class_that_user_code_is_typed_to() -> None:
     inherited = {
         name
         for name, _ in inspect.getmembers(BaseMemory, inspect.isfunction)
-        if not name.startswith("_") and name in vars(BaseMemory) and name not in vars(ArcChatMemoryBuffer)
+        if not name.startswith("_") and name in vars(BaseMemory) and name not in vars(ArcMemory)
     }
     assert inherited == set()
+
+
+def test_a_memory_is_no_buffer_and_has_room_for_three_quarters() -> None:
+    """Of the model's context window, or of the engine's; there is one way to name its session."""
+    memory = ArcMemory.from_defaults(session_id="s")
+    assert not isinstance(memory, ChatMemoryBuffer)
+    assert memory.token_limit == 96_000
+    assert ArcMemory.from_defaults(llm=MockLLM(), token_limit=50).token_limit == 50
+    assert ArcMemory.from_defaults(llm=MockLLM()).token_limit == int(MockLLM().metadata.context_window * 0.75)
+    with pytest.raises(InvalidInputError, match="no further arguments"):
+        ArcMemory.from_defaults(chat_store_key="s")
+    with pytest.raises(InvalidInputError, match="session_id"):
+        ArcMemory.from_defaults(engine=open_engine())
+
+
+def test_a_memory_and_a_buffer_are_one_conversation() -> None:
+    with open_engine() as engine:
+        ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s").put(user("hello"))
+        memory = ArcMemory.from_defaults(engine=engine, session_id="s")
+        memory.put(assistant("hi"))
+        assert said(memory.get()) == ["hello", "hi"]
+        for again in (
+            ArcMemory.from_string(memory.to_string()),
+            pickle.loads(pickle.dumps(memory)),  # noqa: S301 - made on the line itself
+            copy.deepcopy(memory),
+        ):
+            assert type(again) is ArcMemory
+            assert again.get_all() == memory.get_all()
 
 
 def test_from_defaults_takes_upstreams_arguments_in_upstreams_order() -> None:

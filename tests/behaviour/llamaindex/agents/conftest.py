@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from arc_common.engine.context_engine import ContextEngine
-from llamaindex_arc import ArcChatMemoryBuffer, open_engine
+from llamaindex_arc import ArcMemory, open_engine
 
 
 @pytest.fixture
-def memory() -> ArcChatMemoryBuffer:
-    return ArcChatMemoryBuffer.from_defaults(token_limit=20_000)
+def memory() -> ArcMemory:
+    return ArcMemory.from_defaults(token_limit=20_000)
 
 
 @pytest.fixture

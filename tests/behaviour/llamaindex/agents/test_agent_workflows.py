@@ -1,4 +1,4 @@
-"""Agents that hand over, workflows with state, saving and people, over `ArcChatMemoryBuffer`: see `test_agents`."""
+"""Agents that hand over, workflows with state, saving and people, over `ArcMemory`: see `test_agents`."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from workflows.context import JsonSerializer, PickleSerializer
 from workflows.events import HumanResponseEvent, InputRequiredEvent
 
 from arc_common.engine.context_engine import ContextEngine
-from llamaindex_arc import ArcChatMemoryBuffer, open_engine
+from llamaindex_arc import ArcMemory, open_engine
 from tests.behaviour.llamaindex.test_summaries import told
 from tests.support.databases import sqlite_url
 from tests.support.llamaindex_agents import (
@@ -36,7 +36,7 @@ pytestmark = WARNINGS
 # --- several agents ---------------------------------------------------------------------------------------------------
 
 
-async def test_hand_offs_there_and_back_over_several_runs(memory: ArcChatMemoryBuffer) -> None:
+async def test_hand_offs_there_and_back_over_several_runs(memory: ArcMemory) -> None:
     """Two function agents that pass a conversation to each other; every request of either is sound."""
     one = Script(calls(("handoff", {"to_agent": "two", "reason": "yours"})), "one is done")
     two = Script(
@@ -56,7 +56,7 @@ async def test_hand_offs_there_and_back_over_several_runs(memory: ArcChatMemoryB
     ]  # fmt: skip
 
 
-async def test_an_empty_answer_ends_a_run(memory: ArcChatMemoryBuffer) -> None:
+async def test_an_empty_answer_ends_a_run(memory: ArcMemory) -> None:
     """It is stored, and shown to nobody: providers refuse a message of nothing."""
     response = await workflow_of(Script(ChatMessage(role="assistant", content=None))).run(user_msg="hi", memory=memory)
     assert isinstance(response, AgentOutput)
@@ -71,7 +71,7 @@ async def test_an_empty_answer_ends_a_run(memory: ArcChatMemoryBuffer) -> None:
 # --- state, saving and people -----------------------------------------------------------------------------------------
 
 
-async def test_a_workflow_with_state(memory: ArcChatMemoryBuffer) -> None:
+async def test_a_workflow_with_state(memory: ArcMemory) -> None:
     """The state stands in what the model is first shown of the question, once; what is stored is the question.
 
     A memory that hands out its own objects, as `ChatMemoryBuffer` does and `Memory` doesn't, keeps the state of the
@@ -117,7 +117,7 @@ async def test_a_person_in_the_middle(make: MakeAgent, serializer: Any, shared: 
     """
     url = sqlite_url(tmp_path, "c.db") if shared else None
     with open_engine(url) if url else open_engine() as engine:
-        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
+        memory = ArcMemory.from_defaults(engine=engine, session_id="s")
         script = Script(calls(("hitl", {})), "HITL successful")
         agent = make(script, hitl)
         handler = agent.run(user_msg="test", memory=memory)
@@ -132,7 +132,7 @@ async def test_a_person_in_the_middle(make: MakeAgent, serializer: Any, shared: 
         handler.ctx.send_event(HumanResponseEvent(response="John Doe"))  # type: ignore[union-attr]  # as above
         assert "HITL successful" in str(await handler)
         kept = memory if shared else await restored.store.get("memory")
-        assert isinstance(kept, ArcChatMemoryBuffer)
+        assert isinstance(kept, ArcMemory)
         assert roles(kept) == ["user", "assistant", "tool", "assistant"]
         assert "John Doe" in str(kept.get_all()[2].content)
         script.check()
@@ -150,9 +150,7 @@ UNREADABLE = 'Thought: I need to add these numbers\nAction: add\n{"a": 5 "b": 3}
     ],
 )
 @pytest.mark.parametrize("in_workflow", [False, True])
-async def test_a_react_agent(
-    memory: ArcChatMemoryBuffer, answers: list[str], reported: str | None, in_workflow: bool
-) -> None:
+async def test_a_react_agent(memory: ArcMemory, answers: list[str], reported: str | None, in_workflow: bool) -> None:
     """Counts with its tool, also where its first try was of no use; a second run sees the first."""
     agent, script = calculator(*answers)
     runner = AgentWorkflow(agents=[agent]) if in_workflow else agent
@@ -178,7 +176,7 @@ def code_agent(script: Script, ran: list[str], **given: Any) -> CodeActAgent:
 CODE = "Let me calculate that.\n<execute>\nprint(2 + 2)\n</execute>"
 
 
-async def test_a_code_act_agent(memory: ArcChatMemoryBuffer) -> None:
+async def test_a_code_act_agent(memory: ArcMemory) -> None:
     """Code and its result are stored with the turn, and a second run is shown them."""
     ran: list[str] = []
     script = Script(CODE, "It is 4.", "I said 4.")
@@ -194,7 +192,7 @@ async def test_a_code_act_agent(memory: ArcChatMemoryBuffer) -> None:
 @pytest.mark.parametrize("given", [{"system_prompt": "Be kind."}, {}], ids=["system prompt", "none"])
 async def test_a_code_act_agent_and_what_is_remembered(engine: ContextEngine, given: dict[str, Any]) -> None:
     """It writes its own prompt over the first system message; with the user's words, the memory is out of its way."""
-    memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", facts_role="user")
+    memory = ArcMemory.from_defaults(engine=engine, session_id="s", facts_role="user")
     memory.put_messages(told(25))
     settle(engine)
     script = Script("Noted.")

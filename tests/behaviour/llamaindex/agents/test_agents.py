@@ -1,4 +1,4 @@
-"""The situations of LlamaIndex's own tests for agents, alone and in a workflow, with `ArcChatMemoryBuffer` as memory.
+"""The situations of LlamaIndex's own tests for agents, alone and in a workflow, with `ArcMemory` as memory.
 
 Beside what their tests ask for: every request that a model got is one that providers take, and what is stored is what
 was said, once and in order.
@@ -15,7 +15,7 @@ from llama_index.core.workflow import Context
 from llama_index.core.workflow.errors import WorkflowRuntimeError
 
 from arc_common.engine.context_engine import ContextEngine
-from llamaindex_arc import ArcChatMemoryBuffer, open_engine
+from llamaindex_arc import ArcMemory, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.llamaindex_agents import ADD, WARNINGS, MakeAgent, Script, add, agent_of, agents, calls, fail, roles
 from tests.support.llamaindex_helpers import assistant, said, settle, system, user
@@ -26,7 +26,7 @@ pytestmark = WARNINGS
 
 
 @agents
-async def test_several_tools_in_one_step(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+async def test_several_tools_in_one_step(make: MakeAgent, memory: ArcMemory) -> None:
     """Each call has its result, in whatever order they come, and the next turn sees all of them."""
     script = Script(calls(ADD, ADD, ("add", {"a": 1, "b": 1})), "done", "still done")
     await make(script, FunctionTool.from_defaults(add)).run(user_msg="Add a lot", memory=memory)
@@ -38,7 +38,7 @@ async def test_several_tools_in_one_step(make: MakeAgent, memory: ArcChatMemoryB
 
 
 @agents
-async def test_a_tool_that_fails(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+async def test_a_tool_that_fails(make: MakeAgent, memory: ArcMemory) -> None:
     """The error is the call's result: the model sees it, and so does the next turn."""
     script = Script(calls(("fail", {"reason": "no such thing"})), "I could not.")
     handler = make(script, FunctionTool.from_defaults(fail)).run(user_msg="Try", memory=memory)
@@ -50,7 +50,7 @@ async def test_a_tool_that_fails(make: MakeAgent, memory: ArcChatMemoryBuffer) -
 
 
 @agents
-async def test_a_result_that_is_the_answer(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+async def test_a_result_that_is_the_answer(make: MakeAgent, memory: ArcMemory) -> None:
     """`return_direct` ends the run, except with an error; the turn is stored whole, and another one can follow."""
     direct = FunctionTool.from_defaults(add, return_direct=True)
     failing = FunctionTool.from_defaults(fail, return_direct=True)
@@ -63,7 +63,7 @@ async def test_a_result_that_is_the_answer(make: MakeAgent, memory: ArcChatMemor
 
 
 @agents
-async def test_a_run_with_a_history(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+async def test_a_run_with_a_history(make: MakeAgent, memory: ArcMemory) -> None:
     """It takes the place of what was stored; without a question, its last message is the question."""
     history = [user("Earlier?"), assistant("Earlier!")]
     await make(Script("one")).run(user_msg="first", memory=memory)
@@ -83,7 +83,7 @@ async def test_tool_calls_are_remembered_across_a_restart(make: MakeAgent, tmp_p
     script = Script(*answers)
     for n in range(3):
         with open_engine(sqlite_url(tmp_path)) as engine:
-            memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
+            memory = ArcMemory.from_defaults(engine=engine, session_id="s")
             handler = make(script, FunctionTool.from_defaults(add)).run(user_msg=f"question {n}", memory=memory)
             if streamed:
                 assert [event async for event in handler.stream_events()]
@@ -94,7 +94,7 @@ async def test_tool_calls_are_remembered_across_a_restart(make: MakeAgent, tmp_p
 
 
 @agents
-async def test_an_answer_in_thoughts_only(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+async def test_an_answer_in_thoughts_only(make: MakeAgent, memory: ArcMemory) -> None:
     """Some models leave the text empty: what came is stored, and the next request is sound."""
     thought = ChatMessage(role="assistant", blocks=[ThinkingBlock(content="The capital is Paris.")])
     script = Script(thought, "Paris.")
@@ -108,7 +108,7 @@ async def test_an_answer_in_thoughts_only(make: MakeAgent, memory: ArcChatMemory
 
 
 @agents
-async def test_too_many_steps(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+async def test_too_many_steps(make: MakeAgent, memory: ArcMemory) -> None:
     """The run fails; the question is stored, nothing half done is, and the next run goes on."""
     script = Script(calls(ADD))
     with pytest.raises(WorkflowRuntimeError, match="Either something went wrong"):
@@ -120,7 +120,7 @@ async def test_too_many_steps(make: MakeAgent, memory: ArcChatMemoryBuffer) -> N
 
 
 @agents
-async def test_early_stopping(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+async def test_early_stopping(make: MakeAgent, memory: ArcMemory) -> None:
     """With "generate", the last answer is made from what is stored, and is stored itself."""
     script = Script(*[calls(ADD)] * 5, "Here is my final summary.")
     agent = make(script, FunctionTool.from_defaults(add), early_stopping_method="generate")
@@ -134,7 +134,7 @@ async def test_early_stopping(make: MakeAgent, memory: ArcChatMemoryBuffer) -> N
 
 
 @agents
-async def test_a_reused_context_goes_on_after_too_many_steps(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+async def test_a_reused_context_goes_on_after_too_many_steps(make: MakeAgent, memory: ArcMemory) -> None:
     """What the failed run left over is put by the next one, behind its question: still no call without its result."""
     script = Script(calls(ADD), calls(ADD, first=2), "fine")
     agent = make(script, FunctionTool.from_defaults(add))
@@ -161,7 +161,7 @@ async def test_a_reused_context_goes_on_after_too_many_steps(make: MakeAgent, me
 @pytest.mark.parametrize("placement", ["system", "user"])
 async def test_a_long_conversation_with_tools(make: MakeAgent, engine: ContextEngine, placement: Any) -> None:
     """Summarised, at a small limit, over many runs: every request is sound, and what was said is all there."""
-    memory = ArcChatMemoryBuffer.from_defaults(
+    memory = ArcMemory.from_defaults(
         engine=engine, session_id="s", token_limit=400, facts_role=placement, chat_history=[system("Be brief.")]
     )
     scripts = []
@@ -179,7 +179,7 @@ async def test_a_long_conversation_with_tools(make: MakeAgent, engine: ContextEn
     assert len(last) < 40
 
 
-async def test_a_scratchpad_put_twice(memory: ArcChatMemoryBuffer) -> None:
+async def test_a_scratchpad_put_twice(memory: ArcMemory) -> None:
     """By a step that is run again: it is there twice, as in a list, and the next request is sound nevertheless."""
     scratchpad = [calls(ADD), ChatMessage(role="tool", content="8", additional_kwargs={"tool_call_id": "call_1"})]
     await memory.aput(user("Add"))

@@ -30,7 +30,7 @@ from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import Document, QueryBundle
 
-from llamaindex_arc import ArcChatMemoryBuffer
+from llamaindex_arc import ArcChatMemoryBuffer, ArcMemory
 from tests.support.llamaindex_helpers import assistant, said, system, user
 
 SYSTEM_PROMPT = "Talk like a pirate."
@@ -101,15 +101,16 @@ ways = pytest.mark.parametrize("ask", [chat, stream_chat, achat, astream_chat])
 pytestmark = pytest.mark.usefixtures("blocking_loop")
 
 
-@pytest.fixture
-def memory() -> ArcChatMemoryBuffer:
-    return ArcChatMemoryBuffer.from_defaults()
+@pytest.fixture(params=[ArcMemory, ArcChatMemoryBuffer])
+def memory(request: pytest.FixtureRequest) -> ArcMemory:
+    made: ArcMemory = request.param.from_defaults()
+    return made
 
 
 # --- SimpleChatEngine -------------------------------------------------------------------------------------------------
 
 
-async def test_a_stream_is_written_to_history_though_nobody_reads_it(memory: ArcChatMemoryBuffer) -> None:
+async def test_a_stream_is_written_to_history_though_nobody_reads_it(memory: ArcMemory) -> None:
     """The task that puts the answer does not wait for a reader."""
     engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
     response = await engine.astream_chat("Hello World!")
@@ -127,7 +128,7 @@ class BrokenOff(MockLLM):
         raise ConnectionError("the model is gone")
 
 
-def test_an_error_in_a_stream_reaches_the_reader_and_nobody_else(memory: ArcChatMemoryBuffer) -> None:
+def test_an_error_in_a_stream_reaches_the_reader_and_nobody_else(memory: ArcMemory) -> None:
     """The question stays, no task is left with an error that nobody fetched, and the next turn works."""
     unfetched: list[Any] = []
 
@@ -148,11 +149,11 @@ def test_an_error_in_a_stream_reaches_the_reader_and_nobody_else(memory: ArcChat
 # --- engines with a context -------------------------------------------------------------------------------------------
 
 
-def context(memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+def context(memory: ArcMemory) -> BaseChatEngine:
     return ContextChatEngine.from_defaults(_retriever(), llm=MockLLM(), memory=memory, system_prompt=SYSTEM_PROMPT)
 
 
-def condense_plus_context(memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+def condense_plus_context(memory: ArcMemory) -> BaseChatEngine:
     return CondensePlusContextChatEngine.from_defaults(
         _retriever(), llm=MockLLM(), memory=memory, system_prompt=SYSTEM_PROMPT
     )
@@ -164,7 +165,7 @@ def _retriever() -> BaseRetriever:
 
 
 engines = pytest.mark.parametrize("make", [context, condense_plus_context])
-MakeEngine = Callable[[ArcChatMemoryBuffer], BaseChatEngine]
+MakeEngine = Callable[[ArcMemory], BaseChatEngine]
 
 
 @engines
@@ -231,7 +232,7 @@ def test_an_answer_half_read_is_stored(make: MakeEngine) -> None:
 # --- CondenseQuestionChatEngine ---------------------------------------------------------------------------------------
 
 
-def condensing(memory: ArcChatMemoryBuffer, *, stream: bool) -> CondenseQuestionChatEngine:
+def condensing(memory: ArcMemory, *, stream: bool) -> CondenseQuestionChatEngine:
     return CondenseQuestionChatEngine.from_defaults(
         query_engine=QuestionBack(stream=stream),
         llm=MockLLM(),
@@ -241,7 +242,7 @@ def condensing(memory: ArcChatMemoryBuffer, *, stream: bool) -> CondenseQuestion
 
 
 @ways
-def test_condense_question_engine_condenses_what_was_said(ask: Ask, memory: ArcChatMemoryBuffer) -> None:
+def test_condense_question_engine_condenses_what_was_said(ask: Ask, memory: ArcMemory) -> None:
     """The first question is asked as it is, the next one with the history, and after a reset as it is again."""
     engine = condensing(memory, stream=ask in (stream_chat, astream_chat))
     ask(engine, "first")
