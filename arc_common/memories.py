@@ -370,11 +370,19 @@ def _check_values(name: str, value: object, depth: int) -> None:
             _check_values(f"{name}[{key!r}]", item, depth + 1)
 
 
-def checked_tags(tags: object) -> tuple[str, ...]:
+def checked_tags(tags: object, name: str = "memory.tags") -> tuple[str, ...]:
     """Return each tag once, in their order."""
     if isinstance(tags, str) or not isinstance(tags, Sequence):
-        raise InvalidInputError("memory.tags", tags, "a sequence of texts")
-    return tuple(dict.fromkeys(check_identifier("memory.tags", tag) for tag in tags))
+        raise InvalidInputError(name, tags, "a sequence of texts")
+    return tuple(dict.fromkeys(check_identifier(name, tag) for tag in tags))
+
+
+def checked_memory_tags(tags: object) -> tuple[str, ...]:
+    """Return the tags that a prompt's memories must have one of; none if all are shown (`None`)."""
+    found = () if tags is None else checked_tags(tags, "memory_tags")
+    if tags is not None and not found:
+        raise InvalidInputError("memory_tags", tags, "at least one tag, or None for all memories")
+    return found
 
 
 def _checked_sources(sources: object) -> tuple[MemorySource, ...]:

@@ -1,11 +1,12 @@
 """ArcContext: arc's memory as a variable of a prompt."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from arc_common.context import ContextWindow, Item
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.memories import checked_memory_tags
 from arc_common.messages import Role
 from arc_common.prompts.context import (
     render_artifacts,
@@ -51,6 +52,7 @@ class ArcContext(Runnable[Any, Any]):
         output: "text" returns the memory; "variables" returns the input's dictionary with two more keys: `memory`, and
             `history` with the newest messages that fit the budget beside it. Other input is put under `input`.
         budget: The token budget of the request; by default the engine's.
+        memory_tags: Of long-term memories, show only those with one of these tags, and what is pinned; by default any.
 
     Raises:
         InvalidInputError: An argument is invalid. In a run: nothing names the session, or the input holds no question.
@@ -68,6 +70,7 @@ class ArcContext(Runnable[Any, Any]):
         input_key: str | None = None,
         output: Literal["text", "variables"] = "text",
         budget: TokenBudget | None = None,
+        memory_tags: Sequence[str] | None = None,
     ) -> None:
         if output not in ("text", "variables"):
             raise InvalidInputError("output", output, '"text" or "variables"')
@@ -76,7 +79,7 @@ class ArcContext(Runnable[Any, Any]):
         self._source = SessionSource(engine, session_id, user_id, caller_id, account_id)
         self._input_key = input_key
         self._variables = output == "variables"
-        self._budget = budget
+        self._options: dict[str, Any] = {"budget": budget, "memory_tags": checked_memory_tags(memory_tags) or None}
 
     @property
     def InputType(self) -> Any:  # noqa: N802 - LangChain's name
@@ -103,11 +106,11 @@ class ArcContext(Runnable[Any, Any]):
 
     def _read(self, value: Any, run_manager: object, config: RunnableConfig) -> Any:  # noqa: ARG002 - LangChain's form
         session = self._source.session(config)
-        return self._shown(value, session.context(self._question(value), budget=self._budget))
+        return self._shown(value, session.context(self._question(value), **self._options))
 
     async def _aread(self, value: Any, run_manager: object, config: RunnableConfig) -> Any:  # noqa: ARG002 - the same
         session = self._source.session(config)
-        return self._shown(value, await session.acontext(self._question(value), budget=self._budget))
+        return self._shown(value, await session.acontext(self._question(value), **self._options))
 
     def _question(self, value: Any) -> str:
         asked = input_messages(picked(value, self._input_key, field="input", usual=_QUESTIONS))

@@ -11,6 +11,7 @@ from arc_common.context import ContextWindow
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
+from arc_common.memories import checked_memory_tags
 from arc_common.messages import Message, Role
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
@@ -72,6 +73,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         caller_id: As in `ContextEngine.session`.
         account_id: As in `ContextEngine.session`.
         budget: The token budget of a request; by default the engine's, or less if the model's profile says so.
+        memory_tags: Of long-term memories, show only those with one of these tags, and what is pinned; by default any.
 
     Raises:
         InvalidInputError: An argument is invalid. In a run: there is neither a thread id nor a `session_id`.
@@ -88,8 +90,10 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         caller_id: str = "default",
         account_id: str | None = None,
         budget: TokenBudget | None = None,
+        memory_tags: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
+        self._memory_tags = checked_memory_tags(memory_tags) or None
         self._engine = checked_engine(engine)
         for name, value in (("session_id", session_id), ("user_id", user_id)):
             if value is not None and not isinstance(value, str) and not callable(value):
@@ -172,6 +176,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                     tools=parts.tools,
                     response_format=parts.response_format,
                     budget=budget,
+                    memory_tags=self._memory_tags,
                 )
             except StoreError as error:
                 _log.error("session %r could not be read: %s", session.id, error, exc_info=error)
@@ -357,10 +362,16 @@ def window_until(
     tools: Sequence[Mapping[str, Any]],
     response_format: Mapping[str, Any] | None,
     budget: TokenBudget,
+    memory_tags: Sequence[str] | None,
 ) -> ContextWindow | None:
     """Return the request's window, ending with the state's newest message; `None` without a user message."""
     context = partial(
-        session.context, system_prompt=system_prompt, tools=tools, response_format=response_format, budget=budget
+        session.context,
+        system_prompt=system_prompt,
+        tools=tools,
+        response_format=response_format,
+        budget=budget,
+        memory_tags=memory_tags,
     )
     try:
         window = context()

@@ -29,7 +29,7 @@ from arc_common.exceptions import (
     StoreError,
 )
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memories import ScoredMemory
+from arc_common.memories import ScoredMemory, checked_memory_tags
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.memory.recall.lines import message_line
@@ -69,6 +69,12 @@ class BlockOptions(TypedDict, total=False):
     user_id: str | None
 
 
+class MemoryBlockOptions(BlockOptions, total=False):
+    """Options of the blocks that show or leave room for long-term memories: see `ArcLongTermBlock`."""
+
+    memory_tags: Sequence[str] | None
+
+
 class SessionBlock(BaseMemoryBlock[str]):
     """Stores the messages that leave a `Memory` in the engine's session of its id, and shows text derived from it."""
 
@@ -81,13 +87,15 @@ class SessionBlock(BaseMemoryBlock[str]):
 
     caller_id: str = Field(default="default", description="Whose sessions.")
     user_id: str | None = Field(default=None, description="Which user's sessions.")
+    memory_tags: tuple[str, ...] = Field(default=(), description="Which long-term memories; any if empty.")
     _engine: ContextEngine = PrivateAttr()
     _unsaved: dict[str, tuple[Message, ...]] = PrivateAttr(default_factory=dict)
 
-    def __init__(self, engine: ContextEngine | None, *, name: str, **given: Unpack[BlockOptions]) -> None:
+    def __init__(self, engine: ContextEngine | None, *, name: str, **given: Unpack[MemoryBlockOptions]) -> None:
         opened = open_engine() if engine is None else checked_engine(engine)
         opened.session("any", caller_id=given.get("caller_id", "default"), user_id=given.get("user_id"))
-        fields: dict[str, Any] = {"name": name, **given}
+        tags = checked_memory_tags(given.get("memory_tags"))
+        fields: dict[str, Any] = {"name": name, **given, "memory_tags": tags}
         super().__init__(**fields)
         self._engine = opened
 
@@ -388,7 +396,7 @@ class ArcRecallBlock(SessionBlock):
     """
 
     def __init__(
-        self, engine: ContextEngine | None = None, *, name: str = "ArcRecall", **given: Unpack[BlockOptions]
+        self, engine: ContextEngine | None = None, *, name: str = "ArcRecall", **given: Unpack[MemoryBlockOptions]
     ) -> None:
         super().__init__(engine, name=name, **given)
 
@@ -417,6 +425,7 @@ class ArcLongTermBlock(SessionBlock):
     - They are the user's, or the session's if there is no `user_id`; `settings.memory.scope` may say otherwise.
     - Messages that leave the queue are stored in the engine's session, and memories are extracted from them in the
       background, even without a `user_id`, because the block requests it.
+    - `memory_tags=[…]` shows only memories with one of these tags; give an `ArcRecallBlock` beside it the same.
     - The block is empty if `settings.memory.enabled` is off.
     - For everything else, including the arguments, see `ArcFactsBlock`.
     """
@@ -424,7 +433,7 @@ class ArcLongTermBlock(SessionBlock):
     _oldest_first: ClassVar[bool] = False
 
     def __init__(
-        self, engine: ContextEngine | None = None, *, name: str = "ArcLongTerm", **given: Unpack[BlockOptions]
+        self, engine: ContextEngine | None = None, *, name: str = "ArcLongTerm", **given: Unpack[MemoryBlockOptions]
     ) -> None:
         super().__init__(engine, name=name, **given)
 
@@ -474,7 +483,8 @@ def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMess
     memories = engine.memories(user_id=scope.user_id, session_id=scope.session_id, caller_id=scope.caller_id)
     turn = _digest(block, session.id, messages)
     if (known := _found.take(block, turn)) is None:
-        shown = _fitting(engine, memories.search(question, settings.memory.top_k), settings.budget.recalled)
+        found = memories.search(question, settings.memory.top_k, tags=block.memory_tags)
+        shown = _fitting(engine, found, settings.budget.recalled)
         _found.note(block, turn, shown[0], engine.token_counter.count(shown[1]))
         return shown[1]
     there = []
@@ -495,7 +505,7 @@ def _fitting(engine: ContextEngine, found: Sequence[ScoredMemory], room: int) ->
 
 def _digest(block: SessionBlock, session_id: str, messages: Sequence[ChatMessage]) -> bytes:
     """Return a key for a turn, from its scope and all of its messages."""
-    parts = [block.caller_id, block.user_id or "", session_id]
+    parts = [block.caller_id, block.user_id or "", session_id, *block.memory_tags]
     parts += [f"{message.role}\x00{message.content}" for message in messages]
     return blake2b("\x01".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
 

@@ -14,7 +14,7 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.turn import Reader
 from arc_common.exceptions import EngineClosedError, InvalidInputError, check_moment, check_whole
 from arc_common.facts import Fact, facts_at
-from arc_common.memories import Pin
+from arc_common.memories import Pin, checked_memory_tags
 from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_messages
 from arc_common.messages import Message, Role, as_message
 from arc_common.observability import timed
@@ -151,6 +151,7 @@ class Session:
         count: Callable[[Message], int] | None = None,
         include_summary: bool = True,
         query: str = "",
+        memory_tags: Sequence[str] | None = None,
     ) -> list[Message]:
         """Return the newest whole turns that fit all limits together, for adapters with a prompt of their own.
 
@@ -173,6 +174,7 @@ class Session:
             include_summary: Replace the messages that facts and summary cover by these.
             query: The user's question; by default the newest user message if it is unanswered. Items recalled for it
                 follow the summary, within the budget for recalled items and a quarter of the limit.
+            memory_tags: As in `context`.
 
         Raises:
             BudgetExceededError: With `keep_newest`: the newest user message and the system messages at the start exceed
@@ -186,6 +188,7 @@ class Session:
         if count is not None and not callable(count):
             raise InvalidInputError("count", count, "a function from a message to its tokens, or None")
         following = as_messages(following, "following")
+        reader = self._reader(memory_tags)
         if self._key is None:
             return []
         limits = ViewLimits(
@@ -198,7 +201,7 @@ class Session:
             include_summary=include_summary,
         )
         with replying():
-            return self._reader().view(limits, following=following, count=count, query=query)
+            return reader.view(limits, following=following, count=count, query=query)
 
     awindow = async_form(window)
 
@@ -212,6 +215,7 @@ class Session:
         response_format: Mapping[str, Any] | None = None,
         budget: TokenBudget | None = None,
         history: Sequence[Message] | None = None,
+        memory_tags: Sequence[str] | None = None,
     ) -> ContextWindow:
         """Build the context window of this turn: see `ContextWindow` for its guarantees.
 
@@ -224,6 +228,8 @@ class Session:
             response_format: The answer's schema; it costs tokens.
             budget: The request's token budget; by default the settings' budget.
             history: Messages to use instead of the stored history, oldest first.
+            memory_tags: Of long-term memories, show only those with one of these tags, and what is pinned; by default
+                any.
 
         Raises:
             BudgetExceededError: The system prompt, the session's pins and the user message alone don't fit.
@@ -237,8 +243,9 @@ class Session:
             tools=tools,
             response_format=response_format,
         )
+        reader = self._reader(memory_tags)
         with replying():
-            return self._reader().context(request, history, retrieve=documents is None)
+            return reader.context(request, history, retrieve=documents is None)
 
     acontext = async_form(context)
 
@@ -459,8 +466,9 @@ class Session:
         self._runtime.check_open()
         return ConversationLog(self._runtime.services, key)
 
-    def _reader(self) -> Reader:
-        return Reader(self._runtime, self._key, self._log() if self._key else None)
+    def _reader(self, memory_tags: Sequence[str] | None) -> Reader:
+        tags = checked_memory_tags(memory_tags)
+        return Reader(self._runtime, self._key, self._log() if self._key else None, memory_tags=tags)
 
 
 def _as_answer(assistant: Message | str | Iterable[Message]) -> list[Message]:

@@ -61,8 +61,16 @@ class Looked:
     messages: tuple[QueryTerms, Candidates] | None = None
 
 
-def look(runtime: "Runtime", key: SessionKey, query: str, *, room: int, documents: Collection[Scope] = ()) -> Looked:
-    """Look for documents, memories and messages in all scopes of a turn at once. Never raises."""
+def look(
+    runtime: "Runtime",
+    key: SessionKey,
+    query: str,
+    *,
+    room: int,
+    documents: Collection[Scope] = (),
+    tags: Sequence[str] = (),
+) -> Looked:
+    """Look for documents, memories (with one of the tags) and messages in all scopes at once. Never raises."""
     asked = {scope: IndexQuery(scope, "document") for scope in documents}
     queries = list(asked.values())
     settings = runtime.settings
@@ -70,7 +78,8 @@ def look(runtime: "Runtime", key: SessionKey, query: str, *, room: int, document
     try:
         if settings.memory.enabled:
             service = runtime.long_term
-            queries.append(service.keeper.asking(service.scope_of(key), query, limit=settings.memory.top_k))
+            scope, most = service.scope_of(key), settings.memory.top_k
+            queries.append(service.keeper.asking(scope, query, limit=most, tags=tags))
         if settings.recall.enabled and room:
             terms, of_messages = runtime.recall.asking(key, query, room=room)
             queries.append(of_messages)
@@ -98,6 +107,7 @@ def with_recollections(
     hidden: int | None,
     room: int,
     looked: Looked | None = None,
+    tags: Sequence[str] = (),
 ) -> tuple[Layers, tuple[str, ...]]:
     """Return the layers with the items recalled for the question, and notes on problems. Never raises."""
     if key is None or not query.strip():
@@ -105,10 +115,10 @@ def with_recollections(
     others = runtime.settings.recall.scope == "user" and key.user_id is not None
     recalls = runtime.settings.recall.enabled and (others or hidden != 0)
     if looked is None:
-        looked = look(runtime, key, query, room=room if recalls else 0)
+        looked = look(runtime, key, query, room=room if recalls else 0, tags=tags)
     artifacts = runtime.artifacts.of_turn(key, query, facts=layers.recalled)
     facts = {one.artifact.id for one in artifacts if one.artifact.kind == "facts"}
-    memories = _memories(runtime, key, query, looked.memories)
+    memories = _memories(runtime, key, query, looked.memories, tags)
     settings = runtime.settings
     found: Sequence[RecalledMessage] = ()
     notes: tuple[str, ...] = ()
@@ -143,8 +153,10 @@ def with_recollections(
     return recollected, notes
 
 
-def _memories(runtime: "Runtime", key: SessionKey, query: str, looked: Candidates | None) -> list[ScoredMemory]:
-    """Return the memories that match the question, best first; empty if memories are off. Never raises."""
+def _memories(
+    runtime: "Runtime", key: SessionKey, query: str, looked: Candidates | None, tags: Sequence[str]
+) -> list[ScoredMemory]:
+    """Return the memories (with one of the tags) that match, best first; none if memories are off. Never raises."""
     memory = runtime.settings.memory
     if not memory.enabled:
         return []
@@ -153,7 +165,7 @@ def _memories(runtime: "Runtime", key: SessionKey, query: str, looked: Candidate
         scope = service.scope_of(key)
         if runtime.gathers(key):
             service.catch_up(key)
-        found = service.keeper.search(scope, query, limit=memory.top_k, looked=looked)
+        found = service.keeper.search(scope, query, limit=memory.top_k, tags=tags, looked=looked)
         least = _SHARE_OF_BEST * max((one.score_parts["relevance"] for one in found), default=0.0)
         return [one for one in found if one.score_parts["relevance"] >= least]
     except Exception as error:  # noqa: BLE001 - the turn goes on without memories; the counter says so
@@ -184,7 +196,10 @@ def _lines(
 class Reader:
     """Reads one conversation for one turn."""
 
-    def __init__(self, runtime: "Runtime", key: SessionKey | None, log: ConversationLog | None) -> None:
+    def __init__(
+        self, runtime: "Runtime", key: SessionKey | None, log: ConversationLog | None, *, memory_tags: Sequence[str]
+    ) -> None:
+        self._memory_tags = memory_tags  # any if empty
         self._runtime = runtime
         self._key = key
         self._log = log
@@ -197,7 +212,9 @@ class Reader:
         costs = Costs(runtime.context_counter, {})
         if self._key is not None and request.query is not None and request.query.text.strip():
             room, scopes = request.budget.max_tokens("recalled"), unknown_scopes(runtime, self._key) if retrieve else ()
-            self._looked = look(runtime, self._key, request.query.text, room=room, documents=scopes)
+            self._looked = look(
+                runtime, self._key, request.query.text, room=room, documents=scopes, tags=self._memory_tags
+            )
         retrieved = self._retrieved(request, history) if retrieve else RagContext.EMPTY
         request = replace(request, documents=request.documents or retrieved.documents)
         with timed(runtime.observer, "context.load"):
@@ -319,6 +336,7 @@ class Reader:
             hidden=loaded.unread.count + loaded.layers.covered if is_whole else None,
             room=room,
             looked=self._looked,
+            tags=self._memory_tags,
         )
 
     def _retrieved(self, request: Request, history: Sequence[Message] | None) -> RagContext:

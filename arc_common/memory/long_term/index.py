@@ -19,6 +19,10 @@ _log = logging.getLogger("arc.memory")
 _NEAREST = 3
 
 
+def _with_one_of(tags: Sequence[str]) -> OneOf | None:
+    return OneOf("tags", tuple(tags)) if tags else None
+
+
 class MemoryIndex:
     """Searches the memories that hold in the hybrid index (kind "memory"), each in its own scope."""
 
@@ -48,16 +52,16 @@ class MemoryIndex:
             return []
         return [str(one.document.id) for one in found]
 
-    def asking(self, scope: Scope, query: str, *, top_k: int) -> IndexQuery:
+    def asking(self, scope: Scope, query: str, *, top_k: int, tags: Sequence[str] = ()) -> IndexQuery:
         """Return what `search` asks the store for a question by words."""
-        return self._index(scope).asking(query, top_k=top_k)
+        return self._index(scope).asking(query, top_k=top_k, filters=_with_one_of(tags))
 
     def search(
         self, scope: Scope, query: str, *, top_k: int, tags: Sequence[str] = (), looked: Candidates | None = None
     ) -> Sequence[ScoredDocument]:
         """Return the entries (with one of the tags) that match a question; by words alone if the vectors do not fit."""
         index = self._index(scope)
-        filters = OneOf("tags", tuple(tags)) if tags else None
+        filters = _with_one_of(tags)
         try:
             return index.find(query, top_k=top_k, filters=filters, found=looked).documents
         except InvalidInputError as error:  # vectors of another embedder

@@ -146,9 +146,9 @@ class MemoryKeeper:
         relevance = {str(one.document.id): (one.score or 0.0) / best for one in found}
         return ranked([held[name] for name in relevance], relevance, now=moment, limit=limit)
 
-    def asking(self, scope: Scope, query: str, *, limit: int) -> IndexQuery:
+    def asking(self, scope: Scope, query: str, *, limit: int, tags: Sequence[str] = ()) -> IndexQuery:
         """Return what `search` asks the index for a question by words."""
-        return self._index.asking(scope, query, top_k=max(_LEAST_CANDIDATES, _CANDIDATES * limit))
+        return self._index.asking(scope, query, top_k=max(_LEAST_CANDIDATES, _CANDIDATES * limit), tags=tags)
 
     def search(
         self,

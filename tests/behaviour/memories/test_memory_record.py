@@ -287,3 +287,41 @@ def test_types_and_instructions_of_the_application(opened: Callable[..., Context
         ann.add("Ann sings.", type="]")
     with pytest.raises(ConfigurationError, match=r"memory\.types"):
         ArcSettings(memory={"types": {"]": "wrong"}})
+
+
+def shown_in_turn(engine: ContextEngine, **given: object) -> tuple[str, str]:
+    """The memories that a request shows, and those that a view for a framework's own prompt shows."""
+    session = engine.session("s", user_id="ann")
+    window = session.context("What does Ann have?", **given)
+    view = session.window(query="What does Ann have?", **given)
+    return window.messages[-1].text, "\n".join(message.text for message in view)
+
+
+def test_a_turn_shows_only_memories_with_one_of_its_tags(clock: Clock) -> None:
+    """`None` shows all; a pinned memory is shown whatever its tags."""
+    with ContextEngine.open("sqlite://", clock=clock, settings=ArcSettings(memory={"enabled": True})) as engine:
+        ann = engine.memories(user_id="ann")
+        ann.add("Ann has a nut allergy.", tags=["health", "food"])
+        ann.add("Ann has a red bicycle.", tags=["things"])
+        ann.add("Ann has two sisters.")
+        engine.session("s", user_id="ann").save_turn("Hello", "Hello!")
+        for given, expected in (
+            ({}, "nut red two"),
+            ({"memory_tags": None}, "nut red two"),
+            ({"memory_tags": ["food"]}, "nut"),
+            ({"memory_tags": ("things", "health")}, "nut red"),
+            ({"memory_tags": ["other"]}, ""),
+        ):
+            for text in shown_in_turn(engine, **given):
+                assert [word for word in ("nut", "red", "two") if f" {word} " in text] == expected.split()
+
+
+@pytest.mark.parametrize("tags", ["health", [], [""], [7], 7, {"health": 1}], ids=repr)
+def test_tags_that_are_none_are_refused_before_anything_is_done(tags: object) -> None:
+    """By the argument's name, also for a session without an id."""
+    with ContextEngine.open("sqlite://") as engine:
+        for session in (engine.session("s"), engine.session(None)):
+            for build in (session.context, session.window):
+                with pytest.raises(InvalidInputError, match="memory_tags"):
+                    build(query="Hello", memory_tags=tags)
+        assert engine.admin.sessions().conversations == ()
