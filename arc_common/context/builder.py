@@ -144,7 +144,8 @@ class _WindowBuilder(_Builder):
         self._merged: list[Omission] = []
         self._schemas = costs.schemas(request)
         opened = self._opened(history, turn.user, stored=stored)
-        self._pinned = opened.tokens(costs) - opened.showing(pins=()).tokens(costs)
+        pins = layers.pins
+        self._pinned = opened.tokens(costs) - opened.showing(pins=()).tokens(costs) if pins else 0
         self._sharing = Sharing(
             opened,
             budget=request.budget,
@@ -215,12 +216,10 @@ class _WindowBuilder(_Builder):
         """Fill in the memories, artifacts, facts and messages recalled for the question, and the idle note."""
         layers, most = self._layers, self._request.budget.max_tokens("recalled")
         room = max(min(self._sharing.room("recalled"), most - self._borrowed), 0)
-        noted = self._sharing.draft.showing(idle_note=layers.idle_note)
-        spent = self._sharing.added(noted)
-        if layers.idle_note and spent <= room:
-            self._sharing.fill(noted)
-        else:
-            spent = 0
+        spent = 0
+        if layers.idle_note:
+            noted = self._sharing.draft.showing(idle_note=layers.idle_note)
+            spent = self._sharing.fill(noted) if self._sharing.added(noted) <= room else 0
         quarter = most // _KINDS
         self._said = self._said_so_far()
         remembered = self._recall(layers.memories, "memories", min(room - spent, quarter))

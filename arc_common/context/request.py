@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
@@ -231,16 +232,20 @@ def _fewer(lines: tuple[RecalledLine, ...]) -> tuple[RecalledLine, ...]:
 NO_LAYERS = Layers()
 
 
-@dataclass(frozen=True, slots=True)
+_ADOPTED = ("instructions", "pins", "facts", "narrative")
+"""The layers that stay the same between adoptions; the others change each turn."""
+
+
+@dataclass(frozen=True)
 class Draft:
-    """The content of the system message and the current user message so far."""
+    """The content of the system message and the current user message so far; each is rendered once."""
 
     request: Request
     user: Message | None
     shown: Layers = NO_LAYERS
     documents: tuple[Document | ScoredDocument, ...] = ()
 
-    @property
+    @cached_property
     def system(self) -> Message | None:
         """All system text as one message, because providers merge, hoist, reject or silently drop a second one."""
         texts = [text for text in self.shown.instructions if text.strip()]
@@ -250,7 +255,7 @@ class Draft:
             texts += self._volatile
         return Message(Role.SYSTEM, "\n\n".join(texts), metadata={ARC_MARK: "system"}) if texts else None
 
-    @property
+    @cached_property
     def query(self) -> Message | None:
         """The user's message; content that changes each turn follows its text, so that the prefix stays cached."""
         if self.user is None:
@@ -262,7 +267,12 @@ class Draft:
 
     def showing(self, **parts: Any) -> "Draft":
         """Return the draft with these parts of `shown` replaced."""
-        return replace(self, shown=replace(self.shown, **parts))
+        draft = replace(self, shown=replace(self.shown, **parts))
+        if parts.keys().isdisjoint(_ADOPTED):  # then these are the same
+            vars(draft)["_memory"] = self._memory
+            if self.user is not None and self.request.placement == "user":
+                vars(draft)["system"] = self.system
+        return draft
 
     def tokens(self, costs: Costs) -> int:
         """Return the tokens of both messages."""
@@ -283,12 +293,12 @@ class Draft:
             for one in lines
         ]
 
-    @property
+    @cached_property
     def _told(self) -> list[RecalledLine]:
         """The recalled messages in chronological order."""
         return sorted(self.shown.messages, key=lambda one: (one.order is None, one.order))
 
-    @property
+    @cached_property
     def _memory(self) -> str:
         pins = render_pins([pin.line for pin in self.shown.pins])
         return "\n\n".join(filter(None, [pins, render_memory(self.shown.facts, self.shown.narrative)]))

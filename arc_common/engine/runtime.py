@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from uuid import uuid4
 
@@ -249,6 +249,10 @@ class Runtime:
 
     def default_budget(self) -> TokenBudget:
         """Return the settings' budget, less the counter's error."""
+        return self._budget.counted_by(self.token_counter)
+
+    @cached_property
+    def _budget(self) -> TokenBudget:
         settings = self.settings
         shares = settings.budget
         sections = {
@@ -261,7 +265,7 @@ class Runtime:
         most = settings.conversation.max_context_tokens
         if most is not None and most < budget.input_limit:
             budget = TokenBudget(most, 0, sections)
-        return budget.counted_by(self.token_counter)
+        return budget
 
 
 def compression_of(settings: ArcSettings) -> CompressionStrategy | None:

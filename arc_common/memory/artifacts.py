@@ -206,11 +206,12 @@ class SessionArtifacts:
             for text in [fact.line.removeprefix("- ")]
         ]
         try:
-            return choose(query, self._found(key, query), stated, settings)
+            if tools := self._found(key, query):
+                return choose(query, tools, stated, settings)
         except Exception as error:  # noqa: BLE001 - a reply must not fail for want of artifacts
             _log.warning("a turn goes on without tool snippets: %s", error, exc_info=error)
             self._services.observer.count("artifacts.errors")
-            return stated[: min(settings.top_k, settings.final_top_k)]
+        return stated[: min(settings.top_k, settings.final_top_k)]
 
     def forget(self, key: SessionKey) -> None:
         """Drop what is cached of a session; `Records.forget` removes its artifacts."""
@@ -233,11 +234,12 @@ class SessionArtifacts:
             return []
         with self._lock:
             known = self._known.get(_scope(key))
-        index = self._index(key)
         if known is None:
-            known = index.count() > 0
+            known = self._index(key).count() > 0
             self._know(key, known)
-        return [_scored(one) for one in index.search(query, top_k=self._settings.rerank_top_n)] if known else []
+        if not known:
+            return []
+        return [_scored(one) for one in self._index(key).search(query, top_k=self._settings.rerank_top_n)]
 
     def _know(self, key: SessionKey, has_artifacts: bool | None) -> None:
         """Cache whether a session has artifacts; `None` clears the entry. Cachetools' caches require a lock."""

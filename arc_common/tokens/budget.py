@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Self
 
@@ -91,7 +92,7 @@ first, then documents, then older messages of the current turn.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TokenBudget:
     """The token budget of one request.
 
@@ -127,7 +128,7 @@ class TokenBudget:
         if isinstance(error, bool) or not isinstance(error, int | float) or not 0 <= error < math.inf:
             raise InvalidInputError("relative_error", error, "a number of at least 0")
 
-    @property
+    @cached_property
     def input_tokens(self) -> int:
         """The most tokens that may be counted in a request: the input limit less the counter's error."""
         return _usable(self.input_limit, self.relative_error)
@@ -152,7 +153,14 @@ class TokenBudget:
 
     def max_tokens(self, name: str) -> int:
         """Return the most tokens for a section in this budget."""
-        return self.section(name).most(self.input_tokens)
+        return self._limits[name][1]
+
+    @cached_property
+    def _limits(self) -> Mapping[str, tuple[int, int]]:
+        """The least and the most tokens of each section, in the order in which they are served."""
+        sections = {name: self.section(name) for name in DEFAULT_SECTIONS}
+        order = sorted(sections, key=lambda name: (-sections[name].priority, name))
+        return {name: (sections[name].min_tokens, sections[name].most(self.input_tokens)) for name in order}
 
     def lent_to_facts(self) -> int:
         """Return the tokens that adopted facts may borrow from the recalled section, at most half of it.
@@ -172,12 +180,13 @@ class TokenBudget:
         - All `min_tokens` are served first, then the rest, each in the order of priority, then of name.
         - No usable token stays free: tokens that one section leaves go to the next.
         """
-        order = sorted(wanted, key=lambda name: (-self.section(name).priority, name))
-        most = {name: min(wanted[name], self.max_tokens(name)) for name in order}
+        asked = [(name, *limits, wanted[name]) for name, limits in self._limits.items() if name in wanted]
         allotted = dict.fromkeys(wanted, 0)
-        for limit in ({name: min(most[name], self.section(name).min_tokens) for name in order}, most):
-            for name in order:
-                more = max(min(limit[name] - allotted[name], available), 0)
-                allotted[name] += more
-                available -= more
+        for name, least, most, tokens in asked:
+            allotted[name] = max(min(tokens, most, least, available), 0)
+            available -= allotted[name]
+        for name, _, most, tokens in asked:
+            more = max(min(min(tokens, most) - allotted[name], available), 0)
+            allotted[name] += more
+            available -= more
         return allotted
