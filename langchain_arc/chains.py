@@ -12,6 +12,7 @@ from arc_common.engine.session import Session
 from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError, StoreError
 from arc_common.messages import Message, Role, same_content
 from arc_common.tokens.budget import usable_tokens
+from arc_common.tokens.overflow import LearnedLimits
 from arc_common.tokens.selection import check_limits
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import ids_of, new_messages, split_instructions, stored_batch, taken_meanwhile
@@ -149,7 +150,9 @@ class TurnOptions:
 class ChainTurn:
     """One turn: call `begin`, then one of `end`, `fail` and `cut_short`."""
 
-    def __init__(self, session: Session, options: TurnOptions, engine: ContextEngine) -> None:
+    def __init__(self, session: Session, options: TurnOptions, engine: ContextEngine, limits: LearnedLimits) -> None:
+        self._limits = limits
+        self._counted = 0
         self._session = session
         self._options = options
         self._engine = engine
@@ -160,14 +163,43 @@ class ChainTurn:
 
     def begin(self, value: Any) -> Any:
         """Store the user's messages; return the chain's input with the conversation so far."""
-        options = self._options
-        given = input_messages(picked(value, options.input_key, field="input", usual=("input",)))
+        given = self._given(value)
         instructions, said = split_instructions(given)
         taken = self._checked(given, has_instructions=bool(instructions))
         view = self._view("\n".join(message.text for message in stored_batch(said)), taken=taken)
         self._known = set(ids_of(view))
         view = self._ask(view, stored_batch(said))
+        return self._with_history(value, instructions, view, said)
+
+    def begin_again(self, value: Any, error: Exception) -> Any:
+        """Return the chain's input with less of the conversation, after a model refused it as too long.
+
+        Raises any other error, and that of a stream that has begun.
+        """
+        if self._written is not _NOTHING:
+            raise error
+        note = self._limits.learn(error, self._counted, whole=False)
+        instructions, said = split_instructions(self._given(value))
+        question = "\n".join(message.text for message in stored_batch(said))
+        asked = {message.id for message in self._asked}
+        view = self._view(question, taken=arc_tokens(self._engine.token_counter, [*instructions, *said]))
+        self._session.note(note)
+        return self._with_history(value, instructions, [one for one in view if one.id not in asked], said)
+
+    def last_try(self) -> AbstractContextManager[None]:
+        """Add the figures to the error of a second refusal."""
+        return self._limits.last_try(self._counted)
+
+    def _given(self, value: Any) -> list[BaseMessage]:
+        return input_messages(picked(value, self._options.input_key, field="input", usual=("input",)))
+
+    def _with_history(
+        self, value: Any, instructions: Sequence[BaseMessage], view: Sequence[Message], said: Sequence[BaseMessage]
+    ) -> Any:
+        """Return the chain's input with the conversation so far."""
+        options = self._options
         history: list[BaseMessage] = [*instructions, *map(from_arc, view)]
+        self._counted = arc_tokens(self._engine.token_counter, [*history, *said])
         key = options.history_key or options.input_key
         if options.history_key is None:
             history += _with_ids(said, self._asked)
@@ -229,7 +261,8 @@ class ChainTurn:
     def _view(self, question: str, *, taken: int) -> list[Message]:
         options = self._options
         unlimited = options.max_tokens is options.max_turns is options.max_messages is None
-        budget, own = self._engine.budget, options.max_tokens
+        budget, own = self._limits.limited(self._engine.budget), options.max_tokens
+        unlimited = unlimited and budget == self._engine.budget
         if own is not None and usable_tokens(own, self._engine.token_counter) <= budget.input_tokens - taken:
             most, reserved = own, 0
         else:
@@ -351,6 +384,8 @@ def with_arc_memory(
       the chain returns the whole conversation (as agents do) or an unanswered message is sent again.
     - The chain sees the conversation's facts and summary, then the newest whole turns within the limits. System
       messages at the start of the input are instructions: they are shown first and never stored.
+    - A request that the model refuses as too long is made once more with less of the conversation, unless a stream has
+      begun: see `ArcMemoryMiddleware`.
     - If a streamed answer has several iterations, the last one is stored. If a stream is closed or cancelled, the part
       that arrived is stored, with `{"cut_short": True}` in its metadata.
     - An answer that could not be stored is logged, counted (`save.errors`) and passed to the engine's `on_save_error`;
@@ -422,6 +457,7 @@ class _ChainWithMemory(Runnable[Any, Output]):
         self._runnable = runnable
         self._source = source
         self._options = options
+        self._limits = LearnedLimits(source.engine.observer)
 
     @property
     def InputType(self) -> Any:  # noqa: N802 - LangChain's name
@@ -442,7 +478,12 @@ class _ChainWithMemory(Runnable[Any, Output]):
         turn = self._turn(config)
         value = turn.begin(input)
         try:
-            output = self._runnable.invoke(value, config, **kwargs)
+            try:
+                output = self._runnable.invoke(value, config, **kwargs)
+            except Exception as error:  # noqa: BLE001 - any client's; raised again unless the request was too long
+                value = turn.begin_again(input, error)
+                with turn.last_try():
+                    output = self._runnable.invoke(value, config, **kwargs)
         except BaseException:
             turn.fail()
             raise
@@ -453,7 +494,12 @@ class _ChainWithMemory(Runnable[Any, Output]):
         turn = self._turn(config)
         value = await asyncio.to_thread(turn.begin, input)
         try:
-            output = await self._runnable.ainvoke(value, config, **kwargs)
+            try:
+                output = await self._runnable.ainvoke(value, config, **kwargs)
+            except Exception as error:  # noqa: BLE001 - as above
+                value = await asyncio.to_thread(turn.begin_again, input, error)
+                with turn.last_try():
+                    output = await self._runnable.ainvoke(value, config, **kwargs)
         except BaseException:
             await asyncio.to_thread(turn.fail)
             raise
@@ -464,10 +510,12 @@ class _ChainWithMemory(Runnable[Any, Output]):
         turn = self._turn(config)
         value = turn.begin(input)
         try:
-            with _closed(self._runnable.stream(value, config, **kwargs)) as chunks:
-                for chunk in chunks:
-                    turn.write(chunk)
-                    yield chunk
+            try:
+                yield from self._chunks(turn, value, config, kwargs)
+            except Exception as error:  # noqa: BLE001 - as above
+                value = turn.begin_again(input, error)
+                with turn.last_try():
+                    yield from self._chunks(turn, value, config, kwargs)
         except CUT_SHORT:
             turn.cut_short()
             raise
@@ -485,10 +533,16 @@ class _ChainWithMemory(Runnable[Any, Output]):
         turn = self._turn(config)
         value = await asyncio.to_thread(turn.begin, input)
         try:
-            async with _aclosed(self._runnable.astream(value, config, **kwargs)) as chunks:
-                async for chunk in chunks:
-                    turn.write(chunk)
-                    yield chunk
+            try:
+                async with aclosing(self._achunks(turn, value, config, kwargs)) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+            except Exception as error:  # noqa: BLE001 - as above
+                value = await asyncio.to_thread(turn.begin_again, input, error)
+                with turn.last_try():
+                    async with aclosing(self._achunks(turn, value, config, kwargs)) as chunks:
+                        async for chunk in chunks:
+                            yield chunk
         except CUT_SHORT:
             await asyncio.to_thread(turn.cut_short)
             raise
@@ -497,8 +551,24 @@ class _ChainWithMemory(Runnable[Any, Output]):
             raise
         await asyncio.to_thread(turn.end, turn.written)
 
+    def _chunks(
+        self, turn: ChainTurn, value: Any, config: RunnableConfig | None, given: dict[str, Any]
+    ) -> Generator[Any, None, None]:
+        with _closed(self._runnable.stream(value, config, **given)) as chunks:
+            for chunk in chunks:
+                turn.write(chunk)
+                yield chunk
+
+    async def _achunks(
+        self, turn: ChainTurn, value: Any, config: RunnableConfig | None, given: dict[str, Any]
+    ) -> AsyncGenerator[Any, None]:
+        async with _aclosed(self._runnable.astream(value, config, **given)) as chunks:
+            async for chunk in chunks:
+                turn.write(chunk)
+                yield chunk
+
     def _turn(self, config: RunnableConfig | None) -> ChainTurn:
-        return ChainTurn(self._source.session(config), self._options, self._source.engine)
+        return ChainTurn(self._source.session(config), self._options, self._source.engine, self._limits)
 
 
 # Both close the stream at the end, so that a model stops as soon as nobody reads its answer.

@@ -17,9 +17,10 @@ from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import corrected
 from arc_common.tokens.counters import schema_tokens, tools_tokens
+from arc_common.tokens.overflow import LearnedLimits
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import behind, names_of, said, split_instructions, stored_form, unsaved
-from langchain_arc.token_limit import fitted_to
+from langchain_arc.token_limit import arc_tokens, fitted_to
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -62,6 +63,9 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     - An agent inside another one (a tool that asks a sub-agent) shares its thread id but not its conversation: unless
       `session_id` is given, its requests are fitted and none of its messages are stored. The same holds if `session_id`
       is a function and returns `None`.
+    - A request that the model refuses as too long is sent once more, smaller: arc learns from the refusal how many of
+      its tokens the model takes, for this and the following requests. The receipt says so; a second refusal is raised
+      with what arc and the model counted as a note.
     - When the store fails, the agent continues with its own state, cut to the budget; the failure is logged and counted
       (`context.errors`, `save.errors`). After the model has answered, no failure is raised.
 
@@ -105,6 +109,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._caller_id = caller_id
         self._account_id = account_id
         self._budget = budget
+        self._limits = LearnedLimits(engine.observer)
         fixed = session_id if isinstance(session_id, str) else "any"
         engine.session(fixed, caller_id=caller_id, account_id=account_id)  # checks the ids early
 
@@ -114,7 +119,12 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Store the new messages, show the model its window, and store the answer."""
         session = self._session(request.runtime)
         window = self._shown(session, request)
-        response = handler(window)
+        try:
+            response = handler(window.request)
+        except Exception as error:  # noqa: BLE001 - any client's; raised again unless it says that the request is too long
+            window = self._shown_again(session, request, window, error)
+            with self._limits.last_try(window.tokens):
+                response = handler(window.request)
         self._save_answer(session, request, response)
         return response
 
@@ -124,7 +134,12 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Async form of `wrap_model_call`."""
         session = self._session(request.runtime)
         window = await asyncio.to_thread(self._shown, session, request)
-        response = await handler(window)
+        try:
+            response = await handler(window.request)
+        except Exception as error:  # noqa: BLE001 - as above
+            window = await asyncio.to_thread(self._shown_again, session, request, window, error)
+            with self._limits.last_try(window.tokens):
+                response = await handler(window.request)
         await asyncio.to_thread(self._save_answer, session, request, response)
         return response
 
@@ -162,10 +177,11 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             account_id=self._account_id,
         )
 
-    def _shown(self, session: Session, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    def _shown(self, session: Session, request: ModelRequest[Any]) -> "Shown":
         """Return the request with the session's window in place of its messages, or with its own fitted."""
         parts = parts_of(request)
         budget = self._budget or budget_of(request.model, self._engine.budget)
+        budget = self._limits.limited(budget, name_of(request.model))
         newest = self._save(session, _of_state(parts.messages, request.state), raising=True)
         if newest is not None:
             try:
@@ -183,8 +199,15 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 self._engine.observer.count("context.errors")
             else:
                 if window is not None:
-                    return shown(request, parts, window.messages)
+                    return Shown(shown(request, parts, window.messages), window.total_tokens)
         return fitted(request, parts, budget=budget, counter=self._engine.token_counter)
+
+    def _shown_again(self, session: Session, request: ModelRequest[Any], refused: "Shown", error: Exception) -> "Shown":
+        """Return a smaller request in place of one that the model refused as too long; raise any other error."""
+        note = self._limits.learn(error, refused.tokens, name_of(request.model))
+        again = self._shown(session, request)
+        session.note(note)
+        return again
 
     def _save_answer(self, session: Session, request: ModelRequest[Any], response: object) -> None:
         """Store a model's answer after the state that it answers; never raises."""
@@ -247,6 +270,14 @@ class Parts:
     response_format: Mapping[str, Any] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A request as its model sees it, and the tokens that arc counted in it."""
+
+    request: ModelRequest[Any]
+    tokens: int
+
+
 def parts_of(request: ModelRequest[Any]) -> Parts:
     """Split a request into its parts."""
     others, messages = split_instructions(request.messages)
@@ -266,6 +297,13 @@ def parts_of(request: ModelRequest[Any]) -> Parts:
     return Parts(_joined(instructions), messages, tools, response_format)
 
 
+def name_of(model: BaseChatModel) -> str:
+    """Return a model's name, for what is learned of it."""
+    return next(
+        (str(name) for key in ("model_name", "model") if (name := getattr(model, key, None))), type(model).__name__
+    )
+
+
 def budget_of(model: BaseChatModel, default: TokenBudget) -> TokenBudget:
     """Return the budget, or a smaller one if the model's profile states a lower input limit."""
     most = (getattr(model, "profile", None) or {}).get("max_input_tokens")
@@ -281,15 +319,15 @@ def shown(request: ModelRequest[Any], parts: Parts, messages: Sequence[Message])
     return request.override(system_message=_system(parts.instructions, system), messages=rest)
 
 
-def fitted(
-    request: ModelRequest[Any], parts: Parts, *, budget: TokenBudget, counter: TokenCounter
-) -> ModelRequest[Any]:
+def fitted(request: ModelRequest[Any], parts: Parts, *, budget: TokenBudget, counter: TokenCounter) -> Shown:
     """Return the request with as many of its own messages as fit; its instructions stay unchanged."""
     schemas = tools_tokens(counter, parts.tools) + schema_tokens(counter, parts.response_format)
-    room = max(budget.counted_by(counter).input_tokens - corrected(counter, schemas), 0)
+    schemas = corrected(counter, schemas)
+    room = max(budget.counted_by(counter).input_tokens - schemas, 0)
     first = [parts.instructions] if parts.instructions else []
     kept: list[Any] = fitted_to(room, [*first, *parts.messages], counter=counter)
-    return request.override(system_message=parts.instructions, messages=kept[len(first) :])
+    own = request.override(system_message=parts.instructions, messages=kept[len(first) :])
+    return Shown(own, schemas + arc_tokens(counter, kept))
 
 
 def _system(instructions: SystemMessage | None, system: Message | None) -> SystemMessage | None:

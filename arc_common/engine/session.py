@@ -126,6 +126,15 @@ class Session:
         """Async form of `report_save_error`; also works after the engine is closed."""
         await asyncio.wrap_future(started(lambda: self.report_save_error(error, messages), name="arc-save-error"))
 
+    def note(self, text: str) -> None:
+        """Add a note to the session's newest receipt, for adapters that see the model's answer. Does no I/O."""
+        if not isinstance(text, str):
+            raise InvalidInputError("text", text, "text")
+        if self._key is not None and (receipt := self._runtime.receipts.newest(self._key)) is not None:
+            self._runtime.receipts.keep(self._key, replace(receipt, notes=(*receipt.notes, text)))
+
+    anote = async_form(note)
+
     def messages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
         """Return the original messages, oldest first: the newest `limit`, of those before the message `before`.
 

@@ -177,6 +177,7 @@ SESSION: dict[str, dict[str, Any]] = {
     "find": {"message_ids": ["m1"]},
     "messages": {"limit": 1, "before": "m1"},
     "pin": {"text": "Never call before noon."},
+    "note": {"text": "a note"},
     "pins": {"suggested": False},
     "recall": {"query": "cat", "top_k": 1, "scope": "session"},
     "remember": {},

@@ -1,0 +1,136 @@
+"""Recognises a model's refusal of a request as too long, and learns from it how long a request may be."""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from arc_common.observability import Observer
+from arc_common.tokens.budget import TokenBudget
+
+_TYPE = "ContextOverflowError"
+"""The class that LangChain's provider packages raise; LlamaIndex's raise the provider's own errors."""
+_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"})
+_NUMBER = r"([\d,]+)"
+_ASKED_THEN_LIMIT = re.compile(
+    rf"prompt is too long: {_NUMBER} tokens > {_NUMBER}"  # Anthropic
+    rf"|token count \({_NUMBER}\) exceeds the maximum number of tokens allowed \({_NUMBER}\)"  # Gemini
+    rf"|Requested tokens \({_NUMBER}\) exceed context window of {_NUMBER}"  # llama-cpp-python
+    rf"|request \({_NUMBER} tokens\) exceeds the available context size \({_NUMBER} tokens\)"  # llama.cpp
+)
+_LIMIT_THEN_ASKED = re.compile(
+    rf"maximum context length is {_NUMBER} tokens.*?(?:resulted in|requested) (?:about )?{_NUMBER} tokens"
+    rf"(?: \({_NUMBER} in the messages, {_NUMBER} in the completion\))?",  # OpenAI, vLLM and others of its kind
+    re.DOTALL,
+)
+_WORDS = re.compile(
+    r"(?:input|prompt|request) is too long|too many (?:input )?tokens|context (?:length|window)", re.IGNORECASE
+)
+_STATUSES = (400, 413)
+_SHARE = 0.75
+"""How much of a request is tried again if the refusal says no figures."""
+_MOST = 0.98
+"""How much of it at most, whatever the figures say."""
+
+_log = logging.getLogger("arc.context")
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """A refusal: the tokens of the request and the most that it may have, as the model counts them, if it says so."""
+
+    tokens: int | None = None
+    limit: int | None = None
+
+
+def overflow_of(error: BaseException) -> Overflow | None:
+    """Return the refusal that an error states, itself or by its causes; `None` for any other error."""
+    return next(filter(None, map(_overflow, _causes(error))), None)
+
+
+class LearnedLimits:
+    """How long the requests are that models take, learned from what they refuse. Thread-safe."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._most: dict[str, int] = {}  # by model, in tokens as arc counts them
+
+    def limited(self, budget: TokenBudget, model: str = "") -> TokenBudget:
+        """Return the budget, with the input limit that the model is known to take if that is less."""
+        most = self._most.get(model)
+        if most is None or most >= budget.input_limit:
+            return budget
+        return replace(budget, context_window=most, output_reserve=0)
+
+    def learn(self, error: Exception, counted: int, model: str = "", *, whole: bool = True) -> str:
+        """Learn from the refusal of a request of `counted` tokens, and return a note on it; raise any other error.
+
+        If the request is not counted as a `whole`, the part that arc does not know stays as long as it is.
+        """
+        overflow = overflow_of(error)
+        if overflow is None:
+            raise error
+        most = int(counted * _SHARE)
+        if overflow.tokens and overflow.limit:
+            most = int(counted * min(overflow.limit / overflow.tokens, _MOST))
+            if not whole:
+                most = max(min(counted - overflow.tokens + overflow.limit, most), most // 2)
+        self._most[model] = max(most, 1)
+        self._observer.count("context.overflows")
+        note = f"the first request was too long: {_figures(overflow, counted)}"
+        _log.warning("%s; it is sent again, smaller", note)
+        return note
+
+    @contextmanager
+    def last_try(self, counted: int) -> Iterator[None]:
+        """Add the figures to the error as a note if the second request is refused, too."""
+        try:
+            yield
+        except Exception as error:
+            if overflow := overflow_of(error):
+                error.add_note(f"the second request was too long, too: {_figures(overflow, counted)}")
+            raise
+
+
+def _figures(overflow: Overflow, counted: int) -> str:
+    model = "" if overflow.tokens is None else f", the model {overflow.tokens:,}"
+    limit = "" if overflow.limit is None else f" of at most {overflow.limit:,}"
+    return f"arc counted {counted:,} tokens{model}{limit}"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__
+
+
+def _overflow(error: BaseException) -> Overflow | None:
+    text = str(error)
+    if found := _ASKED_THEN_LIMIT.search(text):
+        asked, limit = (_whole(number) for number in found.groups() if number)
+        return Overflow(asked, limit)
+    if found := _LIMIT_THEN_ASKED.search(text):
+        limit, asked, messages, answer = (_whole(number) if number else 0 for number in found.groups())
+        return Overflow(messages or asked, max(limit - answer, 1))
+    named = any(kind.__name__ == _TYPE for kind in type(error).__mro__) or _code(error) in _CODES
+    return Overflow() if named or (_status(error) in _STATUSES and _WORDS.search(text)) else None
+
+
+def _code(error: BaseException) -> object:
+    code, body = getattr(error, "code", None), getattr(error, "body", None)
+    return body.get("code", code) if isinstance(body, dict) else code
+
+
+def _status(error: BaseException) -> object:
+    """Return the HTTP status as OpenAI's and Anthropic's clients, Google's and botocore keep it."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):
+        return response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return getattr(error, "status_code", None) or getattr(error, "code", None)
+
+
+def _whole(number: str) -> int:
+    return int(number.replace(",", ""))
