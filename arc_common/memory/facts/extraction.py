@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from arc_common.concurrency import giving_way
 from arc_common.facts import FactCategory, ProposedFact
+from arc_common.memory.facts.fidelity import has_values
 from arc_common.memory.long_term.contradictions import slot_of
 from arc_common.memory.own_words import learnable
 from arc_common.messages import Message, Role
@@ -39,7 +40,10 @@ _LONGEST = 240
 _SHORT = 30
 """A statement of more characters needs two specific words."""
 _NAMED = 2
-"""The fewest specific words, such as a verb and its object, before a pronoun that refers to them."""
+"""The fewest specific words before a pronoun that refers to one of them."""
+
+_FORBIDDING = 3
+"""The fewest words of a prohibition: "Never book" does not say what."""
 
 _FACTS_PER_MESSAGE = 4
 _CHARACTERS_PER_FURTHER_FACT = 400
@@ -55,8 +59,14 @@ def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
     - Deterministic; linear in the length of the text.
     """
     facts: dict[tuple[str | None, str], ProposedFact] = {}
+    by_user: Sequence[ProposedFact] = ()
     for message in giving_way(learnable(messages)):
-        for fact in _facts_of(message):
+        found = _facts_of(message)
+        if message.role is Role.USER:
+            by_user = found
+        else:  # "Noted: …" says nothing new
+            found = [fact for fact in found if not any(has_values(one.value, fact.value) for one in by_user)]
+        for fact in found:
             same = user_name(message), " ".join(fact.value.casefold().split())
             known = facts.pop(same, None)
             if known is not None:
@@ -78,21 +88,24 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
     """Return the facts that a text states, without sources; of many, the most important."""
     facts: list[ProposedFact] = []
     before = ""
+    is_personal = len(text) <= _LONGEST or detect(text).oneself.search(text.translate(QUOTES)) is not None
     for sentence in sentences_of(text):
         language = detect(sentence)
         for said in _statements(sentence, language):
             stated = said
-            concrete = CONCRETE.search(said) if language.vague.search(said) else None
-            if concrete and concrete["sure"] and before and len(before) < _LONGEST // 2:
+            concrete = CONCRETE.search(said) if language.vague.match(said) else None
+            follows = before and len(before) < _LONGEST // 2 and not language.chit_chat.search(before)
+            if concrete and concrete["sure"] and follows:
                 start = text.find(before)  # "We took the oak table. It costs $1,240."
                 end = text.find(said, start + len(before))
                 if _BORDER.fullmatch(text, start + len(before), end):
                     stated = text[start : end + len(said)]
             plain = stated.translate(QUOTES)
             if role is Role.USER:
-                category = _of_user(plain, language) or _of_user(_head(plain, language), language)
+                category, end = _of_user(plain, language, is_personal=is_personal)
+                stated = stated[:end]
                 if category is None and IDENTIFIER.search(plain):
-                    category = FactCategory.NUMERIC
+                    category, stated = FactCategory.NUMERIC, said
             else:
                 category = _of_assistant(plain, language, is_long=len(text) > LONG_REPLY)
             if category is not None:
@@ -143,71 +156,67 @@ def _cut(sentence: str) -> str:
     return sentence[: ends[-1]] if ends else ""
 
 
-def _of_user(plain: str, language: Language) -> FactCategory | None:
-    """Return the kind of a user's statement; `None` if it states nothing worth knowing."""
+def _of_user(plain: str, language: Language, *, is_personal: bool) -> tuple[FactCategory | None, int]:
+    """Return the kind of a user's statement, and where it ends: at the last joint before which it states something."""
+    for end in (len(plain), *(joint.start() for joint in reversed([*language.joining.finditer(plain)]))):
+        least = 1 + (end < len(plain))
+        if (kind := _stated_kind(plain[:end], language, is_personal=is_personal, least=least)) is not None:
+            return kind, end
+        if language.condition.search(plain):
+            break
+    return None, len(plain)
+
+
+def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: int) -> FactCategory | None:
+    """Return the kind of a statement with at least so many specific words; `None` if it states nothing."""
     words = content_words(plain) if language.is_spaced else re.findall(r"\w{2}", plain)
     concrete = CONCRETE.search(plain)
+    is_sure = concrete is not None and concrete.lastgroup == "sure"
     is_named = any(not name[:2].isupper() for name in NAMES.findall(plain))  # "AI" names nobody
-    if not (words or concrete or is_named) or language.chit_chat.search(plain):
+    dates = DATES.findall(plain)
+    is_told = bool(is_named or concrete or dates)
+    is_own, is_decided = (form.search(plain) is not None for form in (language.oneself, language.deciding))
+    is_small_talk = language.chit_chat.search(plain) and not is_sure
+    if not (words or is_told) or is_small_talk or plain.count('"') % 2:
         return None
     if language.forbidding.search(plain):
-        return FactCategory.CONDITION if len(words) > 1 or not language.vague.search(plain) else None
-    is_sure = concrete is not None and concrete.lastgroup == "sure"
-    if _is_vague(plain, language) or _is_fragment(plain, language) or language.wanting.search(plain):
+        is_whole = is_own or is_told or not language.is_spaced or len(plain.split()) >= _FORBIDDING
+        return FactCategory.CONDITION if is_whole and not _is_vague(plain, language, least=1) else None
+    if _is_vague(plain, language, least=_NAMED) or language.wanting.search(plain):
+        return None
+    if language.condition.search(plain) and not (is_told or is_decided):
         return None
     if language.listener.search(plain):
         return FactCategory.NUMERIC if is_sure and language.asserting.search(plain) else None
-    if language.feeling.search(plain) and not is_sure:
-        return None
-    if len(words) + is_named <= (len(plain) > _SHORT):
-        return None
-    is_own = language.oneself.search(plain) is not None
-    dates = DATES.findall(plain)
-    if is_own and (is_named or concrete or dates):
-        return _kind(plain, language, concrete)
-    is_lasting = any(form.search(plain) for form in (language.deciding, language.preferring))
-    if lasting := language.lasting.search(plain):  # "I confirm" has no object
-        rest = f"{plain[: lasting.start()]} {plain[lasting.end() :]}"
-        is_lasting |= not language.is_spaced or len(words) >= _NAMED or bool(content_words(rest))
-    if is_own and is_lasting and not language.unnamed.search(_head(plain, language)):
-        return _kind(plain, language, concrete)
-    if (is_sure or (dates and not DATES.match(plain))) and language.asserting.search(plain):
+    if is_own:
+        is_clear = is_told or is_decided or language.preferring.search(plain) is not None
+        lasting = language.lasting.search(plain)
+        if lasting and not content_words(f"{plain[: lasting.start()]} {plain[lasting.end() :]}"):
+            words = words[1:]  # "I confirm" has no object
+        enough = 1 if is_clear else max(least, 1 + (len(plain) > _SHORT))
+        return _kind(plain, language, concrete) if (is_clear or lasting) and len(words) + is_named >= enough else None
+    is_dated = any(date.casefold() in language.dates for date in dates) and not DATES.match(plain)
+    if is_personal and (is_sure or is_dated) and len(words) > 1 and language.asserting.search(plain):
         return _kind(plain, language, concrete)
     return None
 
 
-def _is_vague(plain: str, language: Language) -> bool:
-    """Return whether a statement is about something that only the conversation names."""
-    if language.vague.search(plain):
+def _is_vague(plain: str, language: Language, *, least: int) -> bool:
+    """Return whether a statement has a bare "this", or a pronoun with fewer specific words than this before it."""
+    pronouns = list(language.vague.finditer(plain))
+    if any(pronoun.lastgroup == "bare" for pronoun in pronouns):
         return True
-    pronoun = language.unnamed.search(plain)
-    return pronoun is not None and len(content_words(plain[: pronoun.start()])) < _NAMED
-
-
-def _head(plain: str, language: Language) -> str:
-    """Return a sentence up to its second clause: "Court is set for the 22nd and I'd rather not be late"."""
-    if language.condition.search(plain):
-        return ""
-    ends = [end for _, end in clauses_of(plain)[:1]]
-    if joined := language.joining.search(plain):
-        ends.append(joined.start())
-    return plain[: min(ends, default=0)]
-
-
-def _is_fragment(plain: str, language: Language) -> bool:
-    """Return whether a statement is no more than a condition or a time: "Since I was 17 or so"."""
-    return language.condition.search(plain) is not None and len(content_words(plain)) <= _NAMED
+    return bool(pronouns) and len(content_words(plain[: pronouns[0].start()])) < least
 
 
 def _of_assistant(plain: str, language: Language, *, is_long: bool) -> FactCategory | None:
-    """Return the kind of an assistant's statement: a decision with a value, an id or a date; `None` for others."""
-    concrete = CONCRETE.search(plain)
-    if language.chit_chat.search(plain) or language.wanting.search(plain) or is_long or not concrete:
+    """Return the kind of an assistant's statement: a decision with a value, or an id; `None` for others."""
+    if is_long or language.chit_chat.search(plain) or language.wanting.search(plain):
         return None
-    is_yours = language.yours.search(plain) is not None
-    if language.deciding.search(plain) and (is_yours or language.oneself.search(plain)):
+    is_about = language.listener.search(plain) or language.oneself.search(plain)
+    if language.deciding.search(plain) and is_about and CONCRETE.search(plain):
         return FactCategory.DECISION
-    return FactCategory.NUMERIC if concrete.lastgroup == "sure" and is_yours else None
+    return FactCategory.NUMERIC if is_about and IDENTIFIER.search(plain) else None
 
 
 def _kind(plain: str, language: Language, concrete: re.Match[str] | None) -> FactCategory:

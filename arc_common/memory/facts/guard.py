@@ -25,7 +25,8 @@ def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -
 
     - Values are numbers, money, dates, times, ids, addresses, names, prohibitions and conditions. Every clear one of a
       user's counts; plain numbers, weekdays and names do not in small talk.
-    - Of an assistant's values, only those of decisions count, and ids.
+    - Of an assistant's values, only ids, those of decisions and those about the user count, if the user has not just
+      said them.
     - Deterministic; linear in the length of the texts.
     """
     known: dict[str, list[ProposedFact]] = {}
@@ -33,17 +34,22 @@ def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -
         for source in fact.sources:
             known.setdefault(source, []).append(fact)
     found = []
+    by_user = ""
     for message in giving_way(learnable(messages)):
-        said = known.get(message.id, []) if message.id else list(facts)
-        if (excerpt := _excerpt(message, said)) is not None:
+        own = known.get(message.id, []) if message.id else facts
+        said = "\n".join(f"{fact.key} {fact.value}" for fact in own)
+        before = "" if message.role is Role.USER else by_user  # "Noted: …" says nothing new
+        excerpt = _excerpt(message, own, said=f"{said}\n{before}")
+        if excerpt is not None:
             found.append(excerpt)
+        if message.role is Role.USER:
+            by_user = f"{said}\n{excerpt.value if excerpt else ''}"
     return found
 
 
-def _excerpt(message: Message, facts: Sequence[ProposedFact]) -> ProposedFact | None:
+def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> ProposedFact | None:
     if message.role is not Role.USER and len(message.text) > LONG_REPLY:
         return None
-    said = "\n".join(f"{fact.key} {fact.value}" for fact in facts)
     sources = (message.id,) if message.id else ()
     pieces: list[str] = []
     kinds: list[FactCategory] = []
@@ -75,9 +81,10 @@ def _kind(plain: str, language: Language, role: Role) -> FactCategory | None:
     """Return the kind of the values that a sentence must not lose; `None` if it has none."""
     sure = any(match.lastgroup == "sure" for match in CONCRETE.finditer(plain))
     if role is not Role.USER:
-        is_decided = language.deciding.search(plain) and (sure or DATES.search(plain))
+        is_about_user = language.listener.search(plain) and "?" not in plain and not language.wanting.search(plain)
+        is_decided = (sure or DATES.search(plain)) and (is_about_user or language.deciding.search(plain))
         return FactCategory.NUMERIC if is_decided or IDENTIFIER.search(plain) else None
-    is_small_talk = language.chit_chat.search(plain) or language.feeling.search(plain)
+    is_small_talk = language.chit_chat.search(plain)
     if language.forbidding.search(plain) and not is_small_talk and not plain.endswith("?"):
         return FactCategory.CONDITION
     if sure:

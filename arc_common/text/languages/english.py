@@ -57,13 +57,13 @@ _I = r"\b(?:i|we)(?:'ve|'m|'re|'d|'ll)?\b"
 _NAME = r"(?-i:(?P<value>[A-Z][\w'&-]*(?: [A-Z][\w'&-]*){0,2}))"
 _ADVERBS = (
     r"(?:also|really|just|always|usually|often|still|currently|recently|now|only|actually|both|never|finally|mostly"
-    r"|especially|already|mainly|even|don't|do not|can't|cannot|no longer|do)"
+    r"|especially|already|mainly|even|don't|do not|no longer|do)"
 )
 _MENTAL = (
     r"(?:think|guess|know|mean|see|hear|agree|understand|wonder|believe|feel|suppose|hope|wish|want|need|bet|imagine"
     r"|remember|realize|care|mind|love|like|enjoy|try|get|got|gotta|can|could|will|would|should|might|may|must|shall"
     r"|was|were|did|had|went|gave|told|said|confirm|wanna|gonna|find|look|say|take|keep|make|worry|and|or|too|all|to"
-    r"|in|for|with|of|so|that|who|if|as|is)"
+    r"|in|for|with|of|so|that|who|if|as|is|rec+om+end|suggest|doubt)"
 )
 _PASTS = "|".join(form for form in BASE_FORMS if form not in BASE_FORMS.values())
 _MOVED = (
@@ -92,11 +92,12 @@ ENGLISH = Language(
     thesaurus="english_thesaurus",
     lead_ins=Pattern(
         r"^(?:(?:no|nope|yes|yeah|yep|yup|look|listen|right|fine|great|now|sure|sorry|thanks|thank you|perfect|cool"
-        r"|nice|alright|awesome|good (?:morning|evening|afternoon)|absolutely|definitely|totally|(?:thanks|hey|hi|hello"
-        r"|wow|yeah|sure|ok|oh),? [A-Z]\w+)[,.;:!—–-]+\s+|(?:oh|hi|hey|hello|wow|aw+|so|and|but|also|plus|anyways?|well"
-        r"|okay|ok|um+|uh+|ah|hmm+|actually|honestly|basically|unfortunately|by the way|btw|fyi|before i forget|one"
-        r" more thing|in fact)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}|(?:i (?:think|guess|believe|suppose|mean|should mention"
-        r"|forgot to (?:say|mention)|wanted to (?:say|mention)))(?: that|,)?\s(?=(?:i|we|my|our|the)\b))"
+        r"|nice|alright|awesome|good (?:morning|evening|afternoon)|absolutely|definitely|totally|(?:thanks|hey|hi"
+        r"|hello|wow|yeah|sure|ok|oh|woah|whoa),? [A-Z]\w+)[,.;:!—–-]+\s+|(?:oh|hi|hey|hello|wow|aw+|so|and|but|also"
+        r"|plus|anyways?|well|okay|ok|um+|uh+|ah|hmm+|actually|honestly|basically|unfortunately|finally|of course|on"
+        r" another note|by the way|btw|fyi|before i forget|one more thing|in fact)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}"
+        r"|(?:i (?:think|guess|believe|suppose|mean|should mention|forgot to (?:say|mention)|wanted to (?:say"
+        r"|mention)))(?: that|,)?\s(?=(?:i|we|my|our|the)\b))"
     ),
     seeking=Pattern(
         r"^(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|yes|no|sure|thanks|actually|please|pls|kindly|just|btw"
@@ -117,20 +118,19 @@ ENGLISH = Language(
         r"|\b(?:forgot|(?:ca|could|do|did)(?:n'?t| ?n?ot) (?:remember|recall|find))\b"
     ),
     chit_chat=Pattern(
-        r"\b(?:thank(?:s| you)|thx|appreciat\w+|sorry (?:for|about|to)|apolog\w+|hope (?:you|your|this|that|it|we|all)"
-        r"|no (?:rush|worries|problem|need)|get back to (?:me|you)|makes? (?:any |a lot of |perfect )?sense|good"
-        r" (?:luck|point|idea|question)|take care|talk (?:to you )?(?:soon|later)|see you|nice to (?:hear|meet)|happy"
-        r" to hear|welcome|sounds? \w+|(?:that|this|it)(?:'s| is| was) (?:all|it|great|good|nice|cool|awesome|amazing"
-        r"|funny|fine|true|fair|ok|okay|correct|perfect|right|enough)|agree|hear you|can imagine|can't wait|don't"
-        r" (?:worry|mind|get me|mention|bother|need (?:any|a|the))|never ?mind|kidding|never say|never! ?$|not an"
-        r" expert|to be honest|let's (?!go with|meet|take)|(?:i'm|i am|we're) (?:\w+ ){0,2}(?:excited|happy|glad"
-        r"|thrilled|curious|interested|sure|wondering|looking|grateful|thankful|proud|trying to|good|okay|fine|done"
-        r"|here for|thinking (?:of|about)|all set|rooting|stuck|confused|having trouble|working on (?:a|an|this))"
-        r"|looking forward|slipped my mind|can do (?:it|this|that)|know (?:it|that|right|how)|i see|no idea|don't care"
-        r"|got it|gotcha|cheers|congrat\w*|keep (?:it|up|going|in)|i'll (?:\w+ ){0,2}(?:check|take a|stop|add|be sure"
-        r"|definitely|go ahead|make sure|try|look|think|do|keep|let|give)|works?(?: (?:for me|great|fine|well))?\W*$"
-        r"|make it\b|hang in|gonna make|got this|good news|as an ai|^you (?:have|want|currently)|to confirm|confirming"
-        r"|good (?:for|with) me)\b"
+        r"\b(?:thank(?:s| you)|thx|appreciat\w+|sorry|apolog\w+|no (?:rush|worries|problem|need|idea)|get back to"
+        r"|good (?:luck|point|question|news|for|with)|take care|see you|nice to|welcome|sounds?|agree|hear\w*|can't"
+        r" wait|(?:don't|never ?)(?: worry| ?mind| get me| mention| bother| need| care| say)|kidding|never! ?$|not"
+        r" an expert|to be honest|let's (?!go with|meet|take)|excited|happy|glad|thrilled|curious|interested|sure"
+        r"|grateful|proud|confused|looking forward|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)|i see|got"
+        r" (?:it|this)|cheers|congrat\w*|keep (?:it|up|going|in|on)|i'll (?!go with|take the|be |have |need )|all"
+        r" set|works?\W*$|hang in|as an ai|confirming|feel\w*|felt|amazing|awesome|fun|great|inspir\w+|important"
+        r"|special|beautiful|wonderful|nice|cool|lovely|incredible|lucky|joy|bless\w*|powerful|support\w*|meaning\w*"
+        r"|(?:love|like) (?-i:it|this|that|how|your|these|those|the|seeing|them|when|all)\b|passion\w*|memories"
+        r"|remind\w*|know|knew|believe|understand|means?|see|think\w*|thought|got to|moments?|should|consider\w*"
+        r"|hop(?:e|es|ing)|worried|concerned|trying|motivat\w*|impressed|realiz\w+|really|blast|reward\w*|imagine"
+        r"|ended up|gave me|together|we (?:all|can|could)|life's|dreams?|positive|remember\w*|wonder\w*|notic\w+"
+        r"|definitely|(?:i|we) (?:have to|must(?! not))|(?:is|are|'s|looks?|was|so) (?:so|both|pretty|much))\b"
     ),
     supposition=Pattern(
         r"^(?:(?:and|but|so)\s)?(?:what if|imagine|suppos(?:e|ing)|hypothetically|let's (?:say|imagine|assume)"
@@ -142,48 +142,27 @@ ENGLISH = Language(
         r"^(?:(?:and|but|so)\s)?(?:if|unless|in case|assuming|provided|even if|when(?:ever)?|since|as|because|while"
         r"|after|before|given)\b"
     ),
-    joining=Pattern(r" (?:and|but|so|if|because|which|in case|when)\b"),
-    oneself=Pattern(r"\b(?:i|i'm|i've|i'd|i'll|my|we|we're|we've|we'll|our|let's)\b"),
+    joining=Pattern(
+        r",? (?:and|but|so|because|since|as|which|though|although|plus)(?= (?:i|i'\w+|we|it|it's|that|this|they|he"
+        r"|she|you|my|our|there|was|is)\b)|, so(?= )|[;!] | [–—-]+ "
+    ),
+    oneself=Pattern(r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|we|we're|we've|we'll|our|let's)\b"),
     listener=Pattern(r"\b(?:you|your|yours|yourself|you're|you've|you'll|you'd|ya)\b"),
-    yours=Pattern(
-        r"\b(?:your(?! (?:criteria|information|confirmation|request|search|preference))|you're|you are|you have"
-        r"|you've|for you)\b"
-    ),
     lasting=Pattern(
-        rf"\b(?:i|we(?= (?:live|work|have|run|rent|host|do)\b)) (?:{_ADVERBS} ){{0,3}}"
-        rf"(?!(?:{_ADVERBS}|{_MENTAL}|{_PASTS}|am|are|have)\b)[a-z]+(?:(?<!ed)|(?<=eed))\b(?!')"
-        rf"|{_I} (?:was|were) (?:diagnosed|born|raised)\b"
-        rf"|{_I} (?:{_ADVERBS} |am |are |have ){{0,3}}(?:an?(?! (?:bit|lot|little|few)\b)|in|from|on|allergic|vegan"
-        r"|vegetarian|based|married|engaged|divorced|single|retired|pregnant|diabetic|diagnosed|living|working|moving"
-        r"|learning|studying|training|planning|taking an?|turning|building|getting married|moved|bought|adopted|joined"
-        r"|graduated|quit|sold|lost|hired|signed)\b"
-        r"|\b(?:last|next|this) (?:year|month|week|weekend|spring|summer|autumn|fall|winter|night)\b"
-        r"|\byesterday\b|\w+ ago\b"
-        r"|(?:^|[,;:–-] |\b(?:and|but|so|because|since|as) )(?:my|our) (?:[\w'-]+ ){1,2}(?:is|are|has|have|can't|can"
-        r"|will|doesn't|don't|won't|[a-z]{3,}s|named|called|died|broke)\b|\b(?:my|our) \w+, [A-Z]"
-    ),
-    unnamed=Pattern(
-        r"\b(?-i:it|them|there)\b|\b(?:my|our|old|new|this|that|been|prefer|choose|like) ones?\b"
-        r"|\b(?:this|these|those) (?!year|month|week|morning|evening|afternoon|spring|summer|autumn|fall|winter|time)\w"
-        r"|\b(?:ask|asked|tell|told|with|for|to|from) (?:her|him|them)\b|\b(?-i:that|this|those|these|one|her|him"
-        r"|another)(?=\W*$|[,.;]| (?:and|but|so|for|in"
-        r"|on|at|as|to|too|with)\b)"
+        rf"^(?:[\w' ]{{3,20}}, )?(?:i|we(?= (?:live|work|have|run|rent|host|do)\b)) (?:{_ADVERBS}"
+        rf" ){{0,3}}(?!(?:{_ADVERBS}|{_MENTAL}|{_PASTS}|am|are)\b)[a-z]+(?:(?<!ed)|(?<=eed))\b(?!')|{_I}"
+        rf" (?:{_ADVERBS} |am |are |was |were |have |been ){{0,3}}(?:an?(?! (?:bit|lot|little|few|mix|big)\b)"
+        rf"|allergic|vegan|vegetarian|based|married|engaged|divorced|single|retired|pregnant|diabetic|diagnosed|born"
+        rf"|raised|living|working (?:at|for|as|from)|moving|learning|studying|training|planning|taking an?|turning"
+        rf"|building|moved|bought|adopted|joined|graduated|quit|sold|lost|hired|signed)\b|\b(?:last|next|this)"
+        rf" (?:year|month|week|weekend|spring|summer|autumn|fall|winter|night)\b|\byesterday\b|\w+ ago\b|^(?:my|our)"
+        rf" (?:[\w'-]+ ){{1,2}}(?:is|are|has|have|can't|can|will|doesn't|don't|won't|[a-z]{{3,}}s|named|called|died"
+        rf"|broke)\b|\b(?:my|our) \w+, (?-i:[A-Z])"
     ),
     asserting=Pattern(
         r"(?:'s|\b(?:is|are|was|were|has|have|had|will|costs?|starts?|opens?|closes?|means|takes?|goes|said|says|lives?"
         r"|works?|needs?|left|made|gets?|goes|go|comes?|keeps?|belongs?|leaves?|runs?|meets?|moved|broke|stopped|gives?"
         r"|makes?|hates?|loves?|wants?|took|kicks|reads|stays?|feed|head|hid|\w+ed))\b"
-    ),
-    feeling=Pattern(
-        r"\b(?:feel\w*|felt|amazing|awesome|fun|great|inspir\w+|important|special|beautiful|wonderful|nice|cool|lovely"
-        r"|incredible|love (?:it|this|that|how|your|these|those|the|seeing|them|when)|like (?:it|this|that|these)|proud"
-        r"|lucky|blessed|joy|bless\w*|make a difference|powerful|support\w*|meaningful|means (?:a lot|so much|the"
-        r" world)|have (?:fun|a (?:great|good|nice))|passionate|cherish|memories|remind\w*|know|believe|understand|mean"
-        r"|see|think\w*|want to (?:know|see|understand|thank|learn|hear|say|make sure)|got to|moments?|hear\w*|glimpse"
-        r"|i'll|should|consider\w*|hop(?:e|es|ing)|worried|concerned|can't|trying|motivat\w*|impressed|realiz\w+"
-        r"|(?:like|love) (?-i:all|the|adding|helping)|really|blast|rewarding|imagine|meaning to|even (?:when|if)|ended"
-        r" up|gave me|together|we (?:all|can|could|should)|since (?:we|our|then)|life's|dreams?|positive|a few"
-        r"|remember\w*|knew|thought|wonder\w*|keep on|(?:is|are|'s|looks?|was) (?:so|both|pretty)|notic\w+)\b"
     ),
     wanting=Pattern(
         r"\b(?:(?:i|we)(?:'d|'ll| would| will| do| did|'m)?(?: (?:also|just|really|only|still|now|like|prefer)){0,2}"
@@ -198,33 +177,37 @@ ENGLISH = Language(
         r"|another) (?:\w+ )?(?:questions?|problems?|doubts?))\b"
     ),
     forbidding=Pattern(
-        r"^(?:(?:please|so|and|but|just|kindly|also),? ){0,2}(?:never (?!had|been|\w+ed\b)|(?:don't|do not) (?!forget"
-        r"|give up|worry|let|hesitate|be |stop|you|know|think|get)|avoid|no more|only|no [\w ]{3,20} (?:in|on|at|near"
-        r"|after|before|for|during|until|with|from|please)|always (?:answer|reply|use|call|send|write|speak|give|put"
-        r"|ask|include|book))\b|\b(?:must not|mustn't|not allowed|aren't allowed|isn't allowed|forbidden|prohibited"
-        r"|off[- ]limits|no-go|out of the question|(?:is|are|i'm|i am|he's|she's|severely) allergic"
-        r"|(?<=\w )allerg(?:y|ies)"
-        r"|intoleran\w+|vegans?(?! \w)|vegetarians?(?! \w)|halal|kosher|gluten[- ]free|(?:has|have"
-        r"|needs?) to be (?:\w+ ){0,2}\d|only"
-        r" if|unless|under no circumstances|on no account|at (?:most|least) [\d$]|no (?:more|later|earlier|less) than"
-        r"|(?:can't|cannot|mustn't|won't) have"
-        r"|(?:can't|cannot|mustn't|won't|don't) (?:eat|drink|take|use|touch|fly|drive|stand|accept|handle|tolerate"
-        r"|do (?:\w+days|mornings|evenings))|strictly)\b"
+        r"^(?:(?:please|so|and|but|just|kindly|also),? ){0,2}(?:never (?!had|been|\w+ed\b)|(?:don't|do not)"
+        r" (?!forget|give up|worry|let|hesitate|be |stop|you|know|think|get)|avoid|no more|only|no [\w ]{3,20} (?:in"
+        r"|on|at|near|after|before|for|during|until|with|from|please)|always (?:answer|reply|use|call|send|write"
+        r"|speak|give|put|ask|include|book))\b|\b(?:must not|mustn't|not allowed|(?:we|i) aren't allowed|isn't"
+        r" allowed|forbidden|prohibited|off[- ]limits|no-go|out of the question|(?:is|are|i'm|i am|he's|she's"
+        r"|severely) allergic|(?<=\w )allerg(?:y|ies) to|intoleran\w+|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)|i'm"
+        r" (?:a )?(?:vegan|vegetarian)|vegetarians|halal|kosher|(?:has|have|needs?) to be (?:\w+ ){0,2}\d|only if"
+        r"|unless|under no circumstances|on no account|no (?:more|later|earlier|less) than|(?:can't|cannot|mustn't"
+        r"|won't) have|(?:can't|cannot|mustn't|won't|don't) (?:eat|drink|take|use|touch|fly|drive|stand|accept"
+        r"|handle|tolerate|do (?:\w+days|mornings|evenings))|strictly)\b"
     ),
     deciding=Pattern(
         r"\b(?:decided|settled on|agreed|chose|chosen|picked|going with|went with|go with|opted|booked|reserved"
         r"|confirmed|cancell?ed|ordered|scheduled|signed up|enrolled|registered|i'll take|we'll take|sent|refunded"
-        r"|rescheduled|moved (?:your|the)|set up|i've (?:made|added|put|set)|promised?)\b"
+        r"|rescheduled|moved (?:your|the)|i've (?:made|added|put|set)|promised)\b"
     ),
     preferring=Pattern(
-        rf"{_I} (?:(?:really|always|usually|also|still|much|now|absolutely|generally|do not|don't|no longer|never|would"
-        r"|can't|cannot) ){0,3}(?:like|love|enjoy|prefer|hate|dislike|avoid|adore|stand)\b(?! to (?:know|ask|book|order"
-        r"|get|see|buy))|\bmy favou?rite \w|\b(?:fan of|fond of|keen on|allergic to|vegan|vegetarian)\b|^(?:please"
-        r" )?(?:always|never) (?:answer|reply|write|use|call|speak|send|give)\b"
+        r"\b(?:i|we)(?:'ve|'d)? (?:(?:really|always|usually|also|still|much|now|absolutely|generally|do not|don't"
+        r"|no longer|never|would|can't|cannot) ){0,3}(?:like|love|enjoy|prefer|hate|dislike|avoid|adore"
+        r"|stand)\b(?! to (?:know|ask|book|order|get|see|buy))|\bmy favou?rite \w|\b(?:fan of|fond of|keen on"
+        r"|allergic to|vegan|vegetarian)\b|^(?:please )?(?:always|never) (?:answer|reply|write|use|call|speak|send"
+        r"|give)\b"
     ),
     vague=Pattern(
-        r"^(?:(?:and|but|so) )?(?:it|its|it's|this|that|that's|these|those|they|they're|them|he|she|he's|she's|his|her"
-        r"|their|there|there's|here|here's|much|lots?|been|\w+ing|one|some|all|both|same|many)\b"
+        r"\b(?-i:it|its|it's|they|they're|their|them|he|she|he's|she's|his|her|him|there|there's|here|here's"
+        r"|something|everything|nothing|things|stuff)\b|^(?:(?:and|but|so) )?(?:that|that's|this|these|those|much"
+        r"|lots?|been|one|some|all|both|same|many|it|its|it's|they|they're|their|he|she|he's|she's|his|her|there"
+        r"|there's|here|here's)\b|\b(?:this|these|those) (?!year|month|week|morning|evening|afternoon|spring|summer"
+        r"|autumn|fall|winter|time)\w|\b(?:the|my|our|old|new|this|that|been|prefer|choose|like|ordered|bought|got)"
+        r" ones?\b|\b(?P<bare>that|this|these|those|one|another)(?=\W*$|[,.;]| (?:and|but|so|for|in|on|at|as|to|too"
+        r"|with|before|after|over|until|either)\b)"
     ),
     denying=Pattern(
         r"n't\b|\b(?:no(?! problem| one| idea| longer)|not(?! only| just)|cannot|no longer|never|anymore|without|nobody"

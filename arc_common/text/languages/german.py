@@ -62,8 +62,9 @@ GERMAN = Language(
     ),
     chit_chat=Pattern(
         r"\b(?:danke\w{0,2}|vielen dank|bitte schön|entschuldig\w{1,4}|guten (?:morgen|tag|abend)|gute nacht|kein"
-        r" problem|klingt \w+|schönen (?:tag|abend)|bis (?:bald|später)|freu\w* mich|freut mich|alles klar|keine ahnung"
-        r"|weiß nicht|stimmt|keine sorge|mach dir keine|glückwunsch|viel (?:glück|spaß|erfolg)|das ist \w+)\b"
+        r" problem|klingt \w+|schönen (?:tag|abend)|bis (?:bald|später)|freu\w* mich|freut mich|alles klar|keine"
+        r" ahnung|weiß nicht|fühl\w*|toll|super|wunderbar|schön\w*|glücklich|stolz|großartig|stimmt|keine sorge|mach"
+        r" dir keine|glückwunsch|viel (?:glück|spaß|erfolg)|das ist \w+)\b"
     ),
     supposition=Pattern(
         r"^(?:was wäre,? wenn|angenommen|stell dir vor|nehmen wir an)\b|\b(?:vielleicht|wahrscheinlich|hätte\w?|wäre\w?"
@@ -72,7 +73,6 @@ GERMAN = Language(
     condition=Pattern(r"^(?:(?:und|aber|also) )?(?:wenn|falls|sofern)\b"),
     oneself=Pattern(r"\b(?:ich|wir|mich|mir|uns|mein\w{0,2}|unser\w{0,2})\b"),
     listener=Pattern(r"\b(?:du|dich|dir|dein\w{0,2}|Sie|Ihnen|Ihre?)\b", cased=True),
-    yours=Pattern(r"\b(?:dein\w{0,2}|Ihre?[mnrs]?|Sie haben|du hast)\b", cased=True),
     lasting=Pattern(
         r"\b(?:bin|sind|habe|haben|wohne|wohnen|lebe|arbeite|heiße|besitze|mag|liebe|hasse|bevorzuge|spiele|studiere"
         r"|lerne|fahre|trinke|esse|trage|plane|planen|will|wollen|brauche|kann nicht|ziehe|gehe|fliege|fliegen|reise"
@@ -82,7 +82,6 @@ GERMAN = Language(
     asserting=Pattern(
         r"\b(?:ist|sind|war|waren|hat|haben|wird|kostet|beginnt|lautet|liegt|wohnt|arbeitet|heißt|fährt|geht|kommt)\b"
     ),
-    feeling=Pattern(r"\b(?:fühl\w*|toll|super|wunderbar|schön\w*|glücklich|stolz|großartig)\b"),
     wanting=Pattern(r"\b(?:suche|suchen|brauche|möchte|würde gern\w*|hätte gern\w*)\b"),
     forbidding=Pattern(
         r"^(?:(?:bitte|und|aber|also),? )?(?:(?:\w+ ){0,2}(?:nie|niemals)\b|nur|keine?\w?\b|auf keinen fall|kein\w* \w+"

@@ -87,27 +87,21 @@ class Language:
     seeking: Pattern = NEVER
     """A clause that asks or requests: "what is …", "could you …", "book …", "let me know"."""
     chit_chat: Pattern = NEVER
-    """Courtesies, encouragement, and comments on the conversation itself: "thanks for your help"."""
+    """Courtesies, feelings and praise, which state nothing alone: "thanks for your help", "amazing"."""
     supposition: Pattern = NEVER
     """A supposition, a guess or a wish: "what if", "maybe", "I wish"."""
     condition: Pattern = NEVER
     """The beginning, or the end, of a clause that only states a condition: "if", "면"."""
     joining: Pattern = NEVER
-    """What joins another clause to the main one without a comma: " and ", " because "."""
+    """What joins two statements in one sentence: ", and I", "; "."""
     oneself: Pattern = NEVER
     """Words for the speaker and their people: "I", "my", "our"."""
     listener: Pattern = NEVER
     """Words for the listener; remarks about them are mostly encouragement."""
-    yours: Pattern = NEVER
-    """What the listener has or is, as an assistant states it: "your balance", "you have"."""
     lasting: Pattern = NEVER
     """What somebody says of themselves that holds on: who they are, what they have, do, like, plan or need."""
-    unnamed: Pattern = NEVER
-    """A pronoun for a thing, which says nothing before the thing is named: "I made it"."""
     asserting: Pattern = NEVER
     """The verb of a statement about anything: "is"; a list of values has none."""
-    feeling: Pattern = NEVER
-    """Words of feeling and praise, which alone state nothing: "amazing", "feel"."""
     wanting: Pattern = NEVER
     """A request, a wish or an offer in the form of a statement: "I'm looking for", "I need", "You can take"."""
     forbidding: Pattern = NEVER
@@ -117,7 +111,7 @@ class Language:
     preferring: Pattern = NEVER
     """What somebody likes or how they want to be answered: "I prefer"."""
     vague: Pattern = NEVER
-    """The beginning of a sentence about something that only the conversation names: "it", "that"."""
+    """A word for something that another one names, which says nothing before it is named: "it", "something"."""
     denying: Pattern = NEVER
     """A denial, or a verb of giving up: "no longer", "cancelled"."""
     changing: Pattern = NEVER
