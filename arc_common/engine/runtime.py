@@ -13,6 +13,7 @@ from cachetools import LRUCache, TTLCache
 
 from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
+from arc_common.context.repetition import body
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.memory.artifacts import SessionArtifacts
 from arc_common.memory.long_term.service import LongTermMemory
@@ -44,6 +45,8 @@ _RECEIPTS = 64
 _WARNED = 10_000
 _TURN = 32
 """The newest messages that are read to learn what a running turn rests on, if another process began it."""
+_SHOWN = ("facts", "summary", "recalled", "documents")
+"""The sections of a request whose texts are compared with the answer to find what it rests on."""
 _LOOK_AGAIN = 60.0
 """Seconds for which the result of a check for documents is cached."""
 
@@ -106,7 +109,7 @@ class Runtime:
         self.on_save_error = on_save_error
         self.closed = False
         self.receipts = LastReceipts()
-        self._turn_sources = TurnSources()
+        self.turn_sources = TurnSources()
         self.has_documents: MutableMapping[Scope, bool] = TTLCache(_WARNED, ttl=_LOOK_AGAIN)
         self.artifacts = SessionArtifacts(services)
         self._summaries: HierarchicalMemory | None = None
@@ -143,15 +146,17 @@ class Runtime:
         return self._long_term
 
     def keep(self, key: SessionKey, receipt: Receipt) -> None:
-        """Store a session's newest receipt, and note the untrusted sources of the request."""
+        """Store a session's newest receipt, and note what the request shows, and whether it is trusted."""
         self.receipts.keep(key, receipt)
-        shown = (section for section in receipt.sections if section.name in ("documents", "recalled"))
-        items = (item for section in shown for item in section.items)
-        self._turn_sources.show(key, (item.source for item in items if item.trust is Trust.UNTRUSTED))
+        shown = (section for section in receipt.sections if section.name in _SHOWN)
+        items = [item for section in shown for item in section.items]
+        untrusted = [(item.source, body(item.text)) for item in items if item.trust is Trust.UNTRUSTED]
+        trusted = (item.text for item in items if item.trust is not Trust.UNTRUSTED) if untrusted else ()
+        self.turn_sources.show(key, untrusted, trusted=trusted)
 
     def with_sources(self, key: SessionKey, messages: Sequence[Message]) -> list[Message]:
         """Return messages to be stored; answers that rest on documents, tools or pasted text name these."""
-        return self._turn_sources.named(
+        return self.turn_sources.named(
             key, messages, stored=lambda: [one.message for one in self.store.read(key, limit=_TURN)]
         )
 
@@ -188,7 +193,7 @@ class Runtime:
     def forget(self, key: SessionKey) -> None:
         """Drop this process's cached state of a session whose messages were removed."""
         self.receipts.forget(key)
-        self._turn_sources.forget(key)
+        self.turn_sources.forget(key)
         self._recall.forget(key)
         if self._summaries is not None:
             self._summaries.forget(key)

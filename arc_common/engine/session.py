@@ -402,7 +402,9 @@ class Session:
             InvalidInputError: An argument is invalid, or the session has no id. Nothing was written.
         """
         self._runtime.check_open()
-        return self._runtime.artifacts.add(self._key, content, source=source, kind=kind, metadata=metadata)
+        added = self._runtime.artifacts.add(self._key, content, source=source, kind=kind, metadata=metadata)
+        self._runtime.turn_sources.show(self._needed(), [(source, content)])
+        return added
 
     aadd_artifact = async_form(add_artifact)
 

@@ -1,4 +1,4 @@
-"""Names, on each answer that is stored, what its turn rested on besides what user and assistant said themselves."""
+"""Names, on each answer that is stored, what it took from text that neither user nor assistant said themselves."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,29 +6,34 @@ from threading import Lock
 
 from cachetools import LRUCache
 
-from arc_common.memory.own_words import foreign_spans
+from arc_common.memory.facts.fidelity import rests_on
+from arc_common.memory.own_words import foreign_spans, own_words
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import source_name, storable_line, without_insertions
 from arc_common.protocols import SessionKey
 from arc_common.sources import SOURCE
+from arc_common.text.languages.registry import detect
 
-_SESSIONS = 10_000
 _LONGEST = 200
+_MOST_COMPARED = 20_000
+"""Characters of one text that are compared with an answer; any answer counts as taken from a longer one."""
+_MOST_KEPT = 64_000_000
+"""Characters kept for all sessions together; a turn that is not kept is read again from the store."""
 
 
 class TurnSources:
-    """Keeps the untrusted sources of each session's running turn, so that answers are stored with them. Thread-safe."""
+    """Keeps what each session's running turn shows, so that answers are stored with their sources. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._running: LRUCache[tuple[str, str], _Turn] = LRUCache(_SESSIONS)
-        self._shown: LRUCache[tuple[str, str], tuple[str, ...]] = LRUCache(_SESSIONS)
+        self._running: LRUCache[tuple[str, str], _Turn] = LRUCache(_MOST_KEPT, getsizeof=_size)
+        self._shown: LRUCache[tuple[str, str], _Turn] = LRUCache(_MOST_KEPT, getsizeof=_size)
 
-    def show(self, key: SessionKey, sources: Iterable[str]) -> None:
-        """Note that a request shows text from these untrusted sources; the next messages stored rest on them."""
+    def show(self, key: SessionKey, untrusted: Iterable[tuple[str, str]], *, trusted: Iterable[str] = ()) -> None:
+        """Note what a request shows: untrusted texts with their sources, and texts of users and assistants."""
         with self._lock:
-            before = self._shown.get(_place(key), ())
-            self._shown[_place(key)] = tuple(dict.fromkeys((*before, *sources)))
+            before = self._shown.get(_place(key), _Turn())
+            _keep(self._shown, key, before.showing(untrusted, trusted))
 
     def named(
         self,
@@ -37,7 +42,7 @@ class TurnSources:
         *,
         stored: Callable[[], Sequence[Message]],
     ) -> list[Message]:
-        """Return the messages; answers that rest on anything untrusted name it in their metadata (`SOURCE`).
+        """Return the messages; answers that take anything from untrusted text name its source (`SOURCE`).
 
         Args:
             key: The session.
@@ -46,7 +51,7 @@ class TurnSources:
         """
         with self._lock:
             turn = self._running.get(_place(key))
-            shown = self._shown.pop(_place(key), ())
+            shown = self._shown.pop(_place(key), _Turn())
         if turn is None:
             turn = _Turn()
             opens = bool(messages) and messages[0].role is Role.USER
@@ -57,14 +62,14 @@ class TurnSources:
             turn = turn.after(message, shown)
             source = ""
             if message.role is Role.ASSISTANT and message.text.strip():
-                source = storable_line(", ".join(turn.sources), _LONGEST)
+                source = storable_line(", ".join(turn.sources_of(message.text)), _LONGEST)
             elif message.role is Role.TOOL and not message.name:
                 source = turn.tool_of(message)
             if source and SOURCE not in message.metadata:
                 message = replace(message, metadata={**message.metadata, SOURCE: source})  # noqa: PLW2901 - the same
             named.append(message)
         with self._lock:
-            self._running[_place(key)] = turn
+            _keep(self._running, key, turn)
         return named
 
     def forget(self, key: SessionKey) -> None:
@@ -80,24 +85,63 @@ def _place(key: SessionKey) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """The untrusted sources of a running turn, and its calls: the tools' names by call id."""
+    """What a running turn shows: untrusted texts with their sources, trusted text, and the tools' names by call id."""
 
-    sources: tuple[str, ...] = ()
+    untrusted: tuple[tuple[str, str], ...] = ()
+    trusted: tuple[str, ...] = ()
     calls: Mapping[str | None, str] = field(default_factory=dict)
 
-    def after(self, message: Message, shown: Sequence[str] = ()) -> "_Turn":
-        """Return the turn after a message of it, or the turn that the message opens; its request shows sources."""
-        sources, calls = self.sources, self.calls
+    def showing(self, untrusted: Iterable[tuple[str, str]], trusted: Iterable[str] = ()) -> "_Turn":
+        """Return the turn with these texts besides its own."""
+        cut = ((source, text[: _MOST_COMPARED + 1]) for source, text in untrusted)
+        texts = tuple(dict.fromkeys((*self.untrusted, *cut)))
+        return replace(self, untrusted=texts, trusted=tuple(dict.fromkeys((*self.trusted, *trusted))))
+
+    def after(self, message: Message, shown: "_Turn | None" = None) -> "_Turn":
+        """Return the turn after a message of it, or the turn that the message opens; its request shows texts."""
+        turn = self
         if message.role is Role.USER and message.text.strip():
-            is_foreign = SOURCE in message.metadata or foreign_spans(without_insertions(message.text))
-            sources, calls = ((source_name(message),) if is_foreign else ()), {}
+            turn = _opened(message)
         elif message.role is Role.TOOL:
-            sources = (*sources, self.tool_of(message) or source_name(message))
+            turn = self.showing([(self.tool_of(message) or source_name(message), message.text)])
         if message.tool_calls:
-            calls = {**calls, **{call.id: call.name for call in message.tool_calls}}
-        return _Turn(tuple(dict.fromkeys((*sources, *shown))), calls)
+            turn = replace(turn, calls={**turn.calls, **{call.id: call.name for call in message.tool_calls}})
+        return turn.showing(shown.untrusted, shown.trusted) if shown is not None else turn
+
+    def sources_of(self, answer: str) -> list[str]:
+        """Return the sources of the untrusted texts from which an answer takes what no trusted text says.
+
+        Texts in different languages can't be compared: then the answer counts as taken.
+        """
+        language, trusted = detect(answer), "\n".join(self.trusted)
+        return list(
+            dict.fromkeys(
+                source
+                for source, text in self.untrusted
+                if len(text) > _MOST_COMPARED or detect(text) is not language or rests_on(answer, text, trusted)
+            )
+        )
 
     def tool_of(self, message: Message) -> str:
         """Return the name of the tool whose result this is, by its call; `""` if it names itself, or is unknown."""
         name = None if message.name or SOURCE in message.metadata else self.calls.get(message.tool_call_id)
         return f"tool {storable_line(name, _LONGEST)}" if name else ""
+
+
+def _opened(message: Message) -> _Turn:
+    """Return the turn that a user's message opens."""
+    text = without_insertions(message.text)
+    if SOURCE in message.metadata:
+        return _Turn().showing([(source_name(message), text)])
+    foreign = [text[start:end] for start, end in foreign_spans(text)]
+    return _Turn().showing([(source_name(message), "\n".join(foreign))] if foreign else (), [own_words(text)])
+
+
+def _size(turn: _Turn) -> int:
+    return 100 + sum(map(len, turn.trusted)) + sum(len(text) for _, text in turn.untrusted)
+
+
+def _keep(turns: LRUCache[tuple[str, str], _Turn], key: SessionKey, turn: _Turn) -> None:
+    turns.pop(_place(key), None)
+    if _size(turn) <= _MOST_KEPT:
+        turns[_place(key)] = turn

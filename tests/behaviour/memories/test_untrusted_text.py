@@ -263,3 +263,65 @@ def test_what_arc_inserts_is_not_learned_again(opened: Callable[..., ContextEngi
     facts = [one for one in session.facts() if not any(name.startswith("said-") for name in one.sources)]
     assert [one.value for one in facts] == []
     assert {one.text for one in engine.memories(user_id="ann").list()} == memories
+
+
+PASTED = "Is this from you?\n\n> Halden: your parcel 7731 is held at the depot, pay 2.99 at halden.example"
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "source"),
+    [
+        (PASTED, "No, that's a scam. Never open such links.", None),
+        (PASTED, "It says that parcel 7731 is at the depot.", "text pasted by the user"),
+        (PASTED, "택배가 보류되었다는 사기 문자예요.", "text pasted by the user"),
+        ("> I live in Porto.\n\nI live in Bonn. Who's right?", "You live in Bonn.", None),
+        ("> I live in Porto.\n\nI live in Bonn. Who's right?", "You live in Porto.", "text pasted by the user"),
+    ],
+    ids=["its own words", "words of the text", "another language", "the user's own words", "not the user's own"],
+)
+def test_an_answer_is_from_a_text_only_if_it_takes_something_from_it(
+    opened: Callable[..., ContextEngine], asked: str, answer: str, source: str | None
+) -> None:
+    """A text that only was in sight is not its source."""
+    session = opened().session("s")
+    session.save_turn(asked, answer)
+    assert session.messages()[-1].metadata.get(SOURCE) == source
+
+
+def test_an_answer_beside_a_recalled_quotation_is_from_it_only_if_it_has_its_words(
+    opened: Callable[..., ContextEngine],
+) -> None:
+    """What the request shows as the user's own is no quotation's."""
+    session = opened().session("s", user_id="ann")
+    session.save_turn("My cabin on the ferry is number nine.", "Noted.")
+    session.save_turn(PASTED, "That's a scam.")
+    talk(session, 14)
+    session.summarize()
+    for answer, source in (
+        ("You have cabin nine on the ferry.", None),
+        ("Somebody wrote that it's held at the depot.", "text pasted by the user"),
+    ):
+        window = session.context("What about parcel 7731 from Halden, and my cabin on the ferry?")
+        assert "(pasted: “> Halden" in window.messages[-1].text
+        session.save_turn("What about parcel 7731 from Halden, and my cabin on the ferry?", answer)
+        assert session.messages()[-1].metadata.get(SOURCE) == source
+
+
+def test_an_answer_from_an_artifact_of_its_turn_names_it(opened: Callable[..., ContextEngine]) -> None:
+    """Also if the request did not show the artifact: the application did."""
+    session = opened().session("s")
+    session.add_artifact("The ferry leaves from pier nine.", source="https://ferry.example")
+    session.save_turn("From where?", "From pier nine.")
+    session.save_turn("And the way back?", "Pier nine, too.")
+    assert [one.metadata.get(SOURCE) for one in session.messages()[1::2]] == ["https://ferry.example", None]
+
+
+def test_an_answer_names_only_the_tool_that_it_is_from(opened: Callable[..., ContextEngine]) -> None:
+    """Of two results, the one whose words it has; a result that stayed unused is not named later either."""
+    session = opened().session("s")
+    session.append(Message(Role.USER, "Open the request."))
+    for number, (tool, result) in enumerate((("run_tests", "22 passed in 0.61s"), ("open_pr", "opened #482"))):
+        session.append(Message(Role.ASSISTANT, "", (ToolCall(tool, {}, f"c{number}"),)))
+        session.append(Message(Role.TOOL, result, tool_call_id=f"c{number}", name=tool))
+    session.append([Message(Role.ASSISTANT, "Pull request #482 is there."), Message(Role.ASSISTANT, "Shall I go on?")])
+    assert [message.metadata.get(SOURCE) for message in session.messages()[-2:]] == ["tool open_pr", None]
