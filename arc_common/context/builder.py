@@ -101,7 +101,7 @@ class _Builder:
         return shortened(message, max_tokens=room, count=self._costs.message)
 
     def _items(self, messages: Sequence[Message]) -> MessageItems:
-        return MessageItems(messages, list(map(self._costs.message, messages)))
+        return MessageItems(messages, self._costs.each(messages))
 
     def _note_dropped(self, dropped: Sequence[Dropped]) -> None:
         self._omissions += [

@@ -1,7 +1,7 @@
 """The validated request of a turn with its token costs, and the messages drafted from it and the memory layers."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -94,7 +94,7 @@ class Costs:
 
     def know(self, stored: Mapping[int, int]) -> None:
         """Add stored raw counts by the `id()` of messages that the caller keeps alive."""
-        self._known.update({place: self.corrected(raw) for place, raw in stored.items()})
+        self._known.update(stored if self._factor == 1.0 else {at: self.corrected(raw) for at, raw in stored.items()})
 
     def message(self, message: Message) -> int:
         """Return a message's tokens; each message is counted once."""
@@ -105,9 +105,16 @@ class Costs:
             self._held.append(message)
         return tokens
 
-    def messages(self, messages: Iterable[Message]) -> int:
+    def each(self, messages: Sequence[Message]) -> list[int]:
+        """Return the tokens of each message."""
+        try:  # most messages are counted when they are stored
+            return list(map(self._known.__getitem__, map(id, messages)))
+        except KeyError:
+            return list(map(self.message, messages))
+
+    def messages(self, messages: Sequence[Message]) -> int:
         """Return the total tokens of some messages."""
-        return sum(map(self.message, messages))
+        return sum(self.each(messages))
 
     def text(self, text: str) -> int:
         """Return the tokens of a text."""

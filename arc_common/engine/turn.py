@@ -179,12 +179,11 @@ def _lines(
 ) -> Iterator[RecalledLine]:
     """Yield the messages' lines until they exceed `_SPARE` times the room."""
     left, zone = _SPARE * room, runtime.clock().tzinfo
-    for one in found:
+    lines = [message_line(one.stored.message, question) for one in found]
+    for one, line, tokens in zip(found, lines, runtime.context_counter.count_batch(lines), strict=True):
         if left <= 0:
             break
         message = one.stored.message
-        line = message_line(message, question)
-        tokens = runtime.context_counter.count(line)
         left -= tokens
         said_at = message.created_at.astimezone(zone) if message.created_at else _LONG_AGO
         order = (said_at, one.place.session_id, one.place.seq)

@@ -193,21 +193,21 @@ def terms_of(likely: Likely) -> Iterable[str]:
 def _scores_by_terms(
     found: Candidates, columns: Sequence[str], likely: Likely
 ) -> "dict[tuple[str, ...], NDArray[np.float64]]":
-    """Score the candidates by each term and by each alternative of several terms whose terms are all known."""
+    """Score the candidates by each term that any text has, and by each alternative of several such terms."""
     import numpy as np  # noqa: PLC0415 - see above
 
-    place = {term: i for i, term in enumerate(columns)}
+    held = found.document_frequencies
+    place = {term: i for i, term in enumerate(columns) if held[i]}
     phrases = dict.fromkeys(word.terms for words in likely for word in words if len(word.terms) > 1)
     known = {terms: [place[term] for term in terms] for terms in phrases if place.keys() >= set(terms)}
-    if known:
-        frequencies = [found.frequencies[:, places].min(axis=1) for places in known.values()]
-        held = [found.document_frequencies[places].min() for places in known.values()]
-        found = replace(
-            found,
-            frequencies=np.column_stack([found.frequencies, *frequencies]),
-            document_frequencies=np.concatenate([found.document_frequencies, held]),
-        )
-    return dict(zip([*((term,) for term in columns), *known], _BM25.term_scores(found), strict=True))
+    single = list(place.values())
+    frequencies = [found.frequencies[:, places].min(axis=1) for places in known.values()]
+    found = replace(
+        found,
+        frequencies=np.column_stack([found.frequencies[:, single], *frequencies]),
+        document_frequencies=np.array([*held[single], *(held[places].min() for places in known.values())]),
+    )
+    return dict(zip([*((term,) for term in place), *known], _BM25.term_scores(found), strict=True))
 
 
 def _similar(term: str, known: Collection[str]) -> tuple[Alternative, ...]:

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from secrets import randbits
 from typing import Any
@@ -66,6 +66,7 @@ CONVERSATION_COLUMNS = (
 ORIGIN_FORMAT_LENGTH = 32
 """Characters in the name of a foreign format."""
 
+_ROLES: Mapping[str, Role] = {role.value: role for role in Role}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
@@ -116,7 +117,10 @@ def stored_from_row(row: Sequence[Any]) -> StoredMessage:
     """Read a row of `MESSAGE_COLUMNS`."""
     message_id, role, body, created_at, seq, tokens, counter, revision = row
     message = Message(
-        role, id=message_id, created_at=from_microseconds(created_at), **fields_from_plain(from_body(body))
+        _ROLES.get(role, role),
+        id=message_id,
+        created_at=from_microseconds(created_at),
+        **fields_from_plain(from_body(body)),
     )
     return StoredMessage(message, seq, tokens, counter, revision)
 

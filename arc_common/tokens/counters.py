@@ -10,14 +10,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
-
-from cachetools import LRUCache
 
 from arc_common.concurrency import started
 from arc_common.exceptions import InvalidInputError
@@ -31,17 +29,13 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 
-_MOST_CHARACTERS = 4_000_000
-"""Total length of the cached texts, about eight megabytes."""
-
-
 class CachedTokenCounter:
-    """Caches the counts of another counter in a bounded LRU cache."""
+    """Caches the counts of another counter for up to `most` texts, by the texts' hashes: it keeps no text."""
 
-    def __init__(self, counter: TokenCounter, *, max_characters: int = _MOST_CHARACTERS) -> None:
+    def __init__(self, counter: TokenCounter, *, most: int = 32_768) -> None:
         self._counter = counter
-        self._lock = Lock()
-        self._counts: LRUCache[str, tuple[int, int]] = LRUCache(max_characters, getsizeof=lambda known: known[1])
+        self._most = most
+        self._counts: dict[int, int] = {}
 
     @property
     def name(self) -> str:
@@ -64,16 +58,16 @@ class CachedTokenCounter:
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text, in order."""
-        with self._lock:
-            known = {text: self._counts[text][0] for text in texts if text in self._counts}
-        new = list(dict.fromkeys(text for text in texts if text not in known))
-        if new:
-            known.update(zip(new, self._counter.count_batch(new), strict=True))
-            with self._lock:
-                for text in new:
-                    if len(text) <= self._counts.maxsize:
-                        self._counts[text] = known[text], len(text)
-        return [known[text] for text in texts]
+        keys = list(map(hash, texts))
+        counts = list(map(self._counts.get, keys))
+        if None in counts:
+            new = {key: text for key, text, count in zip(keys, texts, counts, strict=True) if count is None}
+            counted = dict(zip(new, self._counter.count_batch(list(new.values())), strict=True))
+            if len(self._counts) + len(counted) > self._most:
+                self._counts.clear()
+            self._counts.update(islice(counted.items(), self._most))
+            counts = [counted[key] if count is None else count for key, count in zip(keys, counts, strict=True)]
+        return [count for count in counts if count is not None]
 
 
 _ALPHANUMERIC_ASCII = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -454,11 +454,11 @@ class _Room:
 def _is_plain(messages: Sequence[Message], first: int) -> bool:
     """Return whether a user message follows the leading ones and there are no tools, so grouping is unnecessary."""
     begins = first < len(messages) and messages[first].role is Role.USER
-    return begins and not any(message.tool_calls or message.role is Role.TOOL for message in messages)
+    return begins and not [one for one in messages if one.tool_calls or one.role is Role.TOOL]
 
 
 def _turns(messages: Sequence[Message]) -> int:
-    return sum(message.role is Role.USER for message in messages)
+    return len([message for message in messages if message.role is Role.USER])
 
 
 def _answered(exchanges: list[Exchange], *, live: bool) -> tuple[list[Exchange], list[Exchange]]:

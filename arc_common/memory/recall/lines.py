@@ -1,5 +1,7 @@
 """Renders a message that comes back as one line: its speaker's words, and quotations with their sources."""
 
+from collections.abc import Sequence
+
 from arc_common.memory.artifacts import excerpts_of
 from arc_common.memory.own_words import foreign_spans
 from arc_common.messages import Message, Role
@@ -35,8 +37,8 @@ def holds_untrusted(message: Message) -> bool:
     return message.trust is Trust.UNTRUSTED or bool(_pasted(message))
 
 
-def _pasted(message: Message) -> list[tuple[int, int]]:
-    return list(foreign_spans(message.text)) if message.role is Role.USER else []
+def _pasted(message: Message) -> Sequence[tuple[int, int]]:
+    return foreign_spans(message.text) if message.role is Role.USER else ()
 
 
 def _own_and_pasted(message: Message, question: str) -> str:

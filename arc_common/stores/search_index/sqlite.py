@@ -188,9 +188,13 @@ class SqliteIndex:
         if len(chosen) > limit:
             chosen = sorted(chosen, key=copy.names.__getitem__)[:limit]
         places = np.concatenate([sure, np.array(chosen, dtype=np.intp)])
+        frequencies = np.zeros((len(places), len(postings)))
+        for column, posting in zip(frequencies.T, postings.values(), strict=True):
+            if len(posting.places):
+                column[:] = posting.at(places)
         return Candidates(
             ids=tuple(map(copy.names.__getitem__, places.tolist())),
-            frequencies=np.column_stack([posting.at(places) for posting in postings.values()]),
+            frequencies=frequencies,
             lengths=copy.lengths[places],
             document_frequencies=np.array(holders, dtype=np.int64),
             count=held.entries,

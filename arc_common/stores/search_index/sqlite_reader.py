@@ -65,6 +65,9 @@ class Posting:
         return _looked_up(self.places, self.frequencies, places)
 
 
+_NO_ENTRIES = Posting(np.zeros(0, dtype=np.intp), np.zeros(0))
+
+
 def _looked_up(held: NDArray[np.intp], values: NDArray[np.float64], places: NDArray[np.intp]) -> NDArray[np.float64]:
     if not len(held):
         return np.zeros(len(places))
@@ -109,7 +112,7 @@ def best_by(
     scores, left = np.zeros(len(lengths)), sum(most.values())
     reached = 0.0
     found: NDArray[np.intp] | None = None
-    for term in sorted(postings, key=lambda one: -most[one]):
+    for term in sorted((one for one in postings if len(postings[one].places)), key=lambda one: -most[one]):
         posting = postings[term]
         if posting.saturation is None:
             posting.saturation = posting.frequencies / (posting.frequencies + norms(lengths[posting.places]))
@@ -312,7 +315,7 @@ class ScopeCopy:
 
     def posting(self, term: str) -> Posting:
         """Return a term's cached posting, with all changes."""
-        posting: Posting = self._postings.get(term) or Posting(np.zeros(0, dtype=np.intp), np.zeros(0))
+        posting: Posting = self._postings.get(term, _NO_ENTRIES)
         if posting.seen < len(self._changed):
             changed = dict(self._changed[posting.seen :])
             kept = ~np.isin(posting.places, list(changed))

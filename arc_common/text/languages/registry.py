@@ -40,9 +40,9 @@ def with_other_scripts(language: Language) -> tuple[Language, ...]:
 def _by_words(text: str) -> tuple[Language, int]:
     """Return the language in Latin letters with the most markers in a text, and their number."""
     words = [word.replace("’", "'") for word in _WORD.findall(text.lower())]
-    counts = [sum(word in language.markers for word in words) for language in _LATIN]
+    counts = [sum(map(language.markers.__contains__, words)) for language in _LATIN]
     most = max(counts)
-    if most <= sum(word in _MARKERS_OF_OTHERS for word in words):
+    if most <= sum(map(_MARKERS_OF_OTHERS.__contains__, words)):
         return ENGLISH, 0
     return _LATIN[counts.index(most)], most
 

@@ -26,7 +26,7 @@ class Watched(HeuristicTokenCounter):
 
 @given(st.lists(st.text(max_size=20)), st.integers(1, 50))
 def test_counts_are_the_others(texts, most):
-    cached = CachedTokenCounter(HeuristicTokenCounter(), max_characters=most)
+    cached = CachedTokenCounter(HeuristicTokenCounter(), most=most)
     for _ in range(2):
         assert cached.count_batch(texts) == HeuristicTokenCounter().count_batch(texts)
         assert [cached.count(text) for text in texts] == HeuristicTokenCounter().count_batch(texts)
@@ -34,14 +34,13 @@ def test_counts_are_the_others(texts, most):
 
 def test_each_text_is_counted_once():
     watched = Watched()
-    cached = CachedTokenCounter(watched, max_characters=10)
+    cached = CachedTokenCounter(watched, most=2)
     cached.count_batch(["one", "two", "one"])
     cached.count_batch(["two", "one"])
     assert watched.counted == ["one", "two"]
-    cached.count("long text of its own")
     cached.count_batch(["three"])
-    assert cached.count_batch(["one", "two"]) == [1, 1]
-    assert watched.counted == ["one", "two", "long text of its own", "three", "two"]
+    assert cached.count_batch(["three", "two"]) == [2, 1]
+    assert watched.counted == ["one", "two", "three", "two"]
 
 
 def test_its_correction_is_the_others():
@@ -55,7 +54,7 @@ def test_its_correction_is_the_others():
 
 
 def test_threads_may_share_it():
-    cached = CachedTokenCounter(HeuristicTokenCounter(), max_characters=100)
+    cached = CachedTokenCounter(HeuristicTokenCounter(), most=100)
     texts = [f"text {n}" for n in range(200)]
     with ThreadPoolExecutor(4) as pool:
         for counts in pool.map(lambda _: cached.count_batch(texts), range(20)):
