@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from langchain_arc.reranker import ArcDocumentCompressor, LangChainReranker
     from langchain_arc.retriever import ArcRetriever
     from langchain_arc.sources import LangChainRetriever
+    from langchain_arc.store import ArcStore
     from langchain_arc.tools import memory_tools
     from langchain_arc.vector_store import ArcVectorStore
 
@@ -27,6 +28,7 @@ __all__ = [
     "ArcDocumentCompressor",
     "ArcMemoryMiddleware",
     "ArcRetriever",
+    "ArcStore",
     "ArcVectorStore",
     "LangChainChatModel",
     "LangChainEmbedder",
@@ -47,6 +49,7 @@ _LAZY = {
     "ArcDocumentCompressor": "reranker",
     "ArcMemoryMiddleware": "middleware",
     "ArcRetriever": "retriever",
+    "ArcStore": "store",
     "ArcVectorStore": "vector_store",
     "LangChainReranker": "reranker",
     "LangChainRetriever": "sources",

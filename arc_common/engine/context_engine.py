@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from arc_common.engine.session import Session
     from arc_common.protocols import QueryTransformer
     from arc_common.rag import RagPipeline
+    from arc_common.retrieval import HybridIndex
     from arc_common.settings import ArcSettings
     from arc_common.tokens.compression import CompressionStrategy
 
@@ -185,6 +186,11 @@ class ContextEngine:
         return self._runtime.default_budget()
 
     @property
+    def clock(self) -> Callable[[], datetime]:
+        """The function that tells the engine's time, with a time zone."""
+        return self._runtime.clock
+
+    @property
     def observer(self) -> Observer:
         """The observer of the engine's and the adapters' counts and timings."""
         return self._runtime.observer
@@ -237,6 +243,34 @@ class ContextEngine:
 
         self._runtime.check_caller(caller_id)
         return DocumentIndex(self._runtime, Scope(caller_id, user_id))
+
+    def items_of(
+        self, caller_id: str, *, user_id: str | None = None, embedder: Embedder | None = None
+    ) -> "HybridIndex":
+        """Return an index of an application's own items, which no turn shows. Does no I/O.
+
+        Args:
+            caller_id: As in `documents_of`.
+            user_id: As in `documents_of`.
+            embedder: Makes the items' vectors instead of the engine's embedder.
+
+        Raises:
+            InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
+        """
+        from arc_common.protocols.search_index import Scope  # noqa: PLC0415 - the index takes a while to import
+        from arc_common.retrieval import HybridIndex  # noqa: PLC0415 - the same
+
+        runtime = self._runtime
+        runtime.check_caller(caller_id)
+        scope, size = Scope(caller_id, user_id), runtime.settings.embeddings.batch_size
+        return HybridIndex(
+            runtime.store.index,
+            scope=scope,
+            kind="item",
+            embedder=embedder or runtime.embedder,
+            batch_size=size,
+            observer=runtime.observer,
+        )
 
     def memories(
         self, *, user_id: str | None = None, session_id: str | None = None, caller_id: str = "default"

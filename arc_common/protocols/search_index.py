@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
     import numpy as np
     from numpy.typing import NDArray
 
-EntryKind = Literal["document", "message", "fact", "memory", "artifact"]
+EntryKind = Literal["document", "message", "fact", "memory", "artifact", "item"]
 
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 

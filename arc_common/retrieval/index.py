@@ -160,6 +160,7 @@ _MOST = 2**62
 """The maximum number of texts requested from a store: a larger one may overflow SQL's integers."""
 
 _BATCH = 64
+_PAGE = 500
 _MAX_TERMS = 256
 """The maximum number of distinct terms of a query: of a pasted page, only the first 256 are searched for."""
 
@@ -323,6 +324,18 @@ class HybridIndex:
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Return the stored texts with these ids, in the order of the ids."""
         return [document_of(entry) for entry in self._store.fetch(self._scope, self._kind, checked_ids(ids))]
+
+    @property
+    def has_embedder(self) -> bool:
+        """Return whether texts get vectors."""
+        return self._embedder is not None
+
+    def scan(self, filters: Filter | None = None) -> Iterator[Document]:
+        """Yield all texts whose metadata match, by id, also those that are empty."""
+        after: str | None = None
+        while page := self._store.scan(self._scope, self._kind, filters=filters, after=after, limit=_PAGE):
+            yield from map(document_of, page)
+            after = page[-1].id
 
     def count(self) -> int:
         """Return the number of texts."""

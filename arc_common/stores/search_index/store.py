@@ -66,7 +66,7 @@ class EntriesChange:
         self._given = put
         self._put = {entry.id: entry for entry in put}
         self._removed = checked_ids(removed)
-        self._documents = self._removed if kind == "document" else []
+        self._documents = self._removed if kind in ("document", "item") else []
         self.removed = 0
         """The number of stored entries that are removed, known once they are read."""
         self.after: Held | None = None

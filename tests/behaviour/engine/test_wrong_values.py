@@ -251,6 +251,7 @@ ENGINE: dict[str, dict[str, Any]] = {
     "health": {},
     "documents_of": {"caller_id": "c", "user_id": "u"},
     "flush": {"timeout": 1.0},
+    "items_of": {"caller_id": "c", "user_id": "u", "embedder": None},
     "memories": {"user_id": "u", "session_id": "s", "caller_id": "c"},
     "open": dict.fromkeys(inspect.signature(ContextEngine.open).parameters),
     "rag": {"sources": None, "transformers": None, "reranker": None, "citations": False},

@@ -1,0 +1,198 @@
+"""`ArcStore` is LangGraph's store; benchmarks/upstream_store.py runs LangGraph's own tests of it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.tools import ToolRuntime
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.messages import AIMessage
+from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
+
+from arc_common import ContextEngine, InvalidInputError
+from langchain_arc import ArcStore, open_engine
+from tests.support.langchain_agents import ScriptedToolModel, call
+
+
+class Clock:
+    """Tells the time that it was set to."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def pass_minutes(self, minutes: float) -> None:
+        self.time += timedelta(minutes=minutes)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def engine(database: str, clock: Clock) -> Iterator[ContextEngine]:
+    with open_engine(database, clock=clock) as opened:
+        yield opened
+
+
+def keys(items: list[Any]) -> list[str]:
+    return [item.key for item in items]
+
+
+def test_an_item_is_put_read_updated_and_deleted(engine: ContextEngine, clock: Clock) -> None:
+    """Its first time stays when it is updated; any JSON value comes back as it was."""
+    store = ArcStore(engine)
+    value = {"text": "이건 한국어야", "nested": {"list": [1, 2.5, None, {"deep": True}]}, "big": 10**30}
+    store.put(("users", "ann"), "a", value)
+    begin = clock.time
+    clock.pass_minutes(5)
+    first = store.get(("users", "ann"), "a")
+    assert first is not None
+    assert (first.value, first.key, first.namespace) == (value, "a", ("users", "ann"))
+    store.put(("users", "ann"), "a", {"text": "new"})
+    item = store.get(("users", "ann"), "a")
+    assert item is not None
+    assert (item.value, item.created_at, item.updated_at) == ({"text": "new"}, begin, clock.time)
+    store.delete(("users", "ann"), "a")
+    assert store.get(("users", "ann"), "a") is None
+    assert store.search(()) == []
+    with pytest.raises(InvalidInputError, match="JSON"):
+        store.put(("users",), "a", {"value": object()})
+
+
+def test_another_process_sees_the_same_and_another_scope_nothing(engine: ContextEngine, database: str) -> None:
+    ArcStore(engine, caller_id="shop", user_id="ann").put(("n",), "a", {"text": "tea"})
+    for scope in ({}, {"caller_id": "shop"}, {"caller_id": "shop", "user_id": "eve"}, {"user_id": "ann"}):
+        other = ArcStore(engine, **scope)
+        assert other.get(("n",), "a") is None
+        assert other.search(()) == other.search(("n",), query="tea") == other.list_namespaces() == []
+        other.delete(("n",), "a")
+    with open_engine(database) as again:
+        found = ArcStore(again, caller_id="shop", user_id="ann").get(("n",), "a")
+    assert found is not None
+    assert found.value == {"text": "tea"}
+
+
+def test_items_are_neither_documents_nor_shown_in_a_turn(engine: ContextEngine) -> None:
+    ArcStore(engine).put(("n",), "a", {"text": "The secret is tea."})
+    assert engine.documents.search("What is the secret?") == []
+    assert "tea" not in str(engine.session("s").context("What is the secret?").messages)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ({"kind": "x"}, ["a", "b"]),
+        ({"kind": {"$ne": "x"}}, ["c"]),
+        ({"price": {"$gte": 2, "$lt": 3}}, ["b"]),
+        ({"price": {"$gt": 1}, "kind": "x"}, ["b"]),
+        ({"price": 3}, ["c"]),
+        ({"tags": ["p", "q"]}, ["a"]),
+        ({"owner": {"name": "ann"}}, ["b"]),
+        ({"owner.name": "ann"}, ["b"]),
+        ({"missing": None}, ["a", "b", "c"]),
+        ({"kind": "x' OR '1'='1"}, []),
+    ],
+)
+@pytest.mark.parametrize("query", [None, "item"], ids=["listing", "query"])
+def test_filters(engine: ContextEngine, query: str | None, wanted: dict[str, Any], expected: list[str]) -> None:
+    store = ArcStore(engine)
+    store.put(("n",), "a", {"kind": "x", "price": 1, "tags": ["p", "q"], "text": "item"})
+    store.put(("n",), "b", {"kind": "x", "price": 2, "owner": {"name": "ann", "age": 3}, "text": "item"})
+    store.put(("n",), "c", {"kind": "y", "price": 3, "tags": ["p"], "text": "item"})
+    assert sorted(keys(store.search(("n",), query=query, filter=wanted))) == expected
+
+
+def test_a_query_finds_by_words_without_an_embedder(engine: ContextEngine, clock: Clock) -> None:
+    """What was not found follows without a score, the newest first; `index` names what is searched."""
+    store = ArcStore(engine, index={"dims": 0, "fields": ["text"]})  # type: ignore[typeddict-item]
+    for key, text in (("a", "Ann drinks green tea."), ("b", "Eve cycles."), ("c", "The sky is blue.")):
+        clock.pass_minutes(1)
+        store.put(("n",), key, {"text": text, "note": "tea"})
+    found = store.search(("n",), query="tea")
+    assert keys(found) == ["a", "c", "b"]
+    assert [item.score is not None for item in found] == [True, False, False]
+    store.put(("n",), "a", {"text": "Ann drinks green tea."}, index=False)
+    store.put(("n",), "b", {"text": "Eve cycles.", "note": "tea"}, index=["note"])
+    assert [(item.key, item.score is not None) for item in store.search(("n",), query="tea", limit=1)] == [("b", True)]
+
+
+def test_a_query_finds_the_nearest_of_an_item_s_texts(engine: ContextEngine) -> None:
+    """With an embedder: each text of a list has its own vector, an item comes once, and pages don't overlap."""
+    embeddings = DeterministicFakeEmbedding(size=32)
+    store = ArcStore(engine, index={"dims": 32, "embed": embeddings, "fields": ["texts[*]"]})
+    for place in range(30):
+        store.put(("n",), f"k{place}", {"texts": [f"text {place}", f"other {place}"]})
+    for query in ("text 7", "other 7"):
+        (best,) = store.search(("n",), query=query, limit=1)
+        assert best.key == "k7"
+        assert best.score == pytest.approx(1, abs=1e-4)
+    pages = [keys(store.search(("n",), query="text 7", limit=10, offset=offset)) for offset in (0, 10, 20, 30)]
+    assert [len(page) for page in pages] == [10, 10, 10, 0]
+    assert len({key for page in pages for key in page}) == 30
+    store.put(("n",), "k7", {"texts": ["text 7"]})
+    (best,) = store.search(("n",), query="other 7", limit=1)
+    assert best.key != "k7"
+
+
+def test_an_item_ends_unless_it_is_read(engine: ContextEngine, clock: Clock) -> None:
+    """Reads prolong it unless told not to; nothing returns what has ended, and a sweep removes it."""
+    store = ArcStore(engine, ttl={"refresh_on_read": True, "default_ttl": 10})
+    store.put(("n",), "default", {"text": "tea"})
+    store.put(("n",), "short", {"text": "tea"}, ttl=1)
+    store.put(("m",), "forever", {"text": "tea"}, ttl=None)
+    clock.pass_minutes(2)
+    assert store.get(("n",), "short") is None
+    assert sorted(keys(store.search((), query="tea", refresh_ttl=False))) == ["default", "forever"]
+    clock.pass_minutes(7)
+    assert store.get(("n",), "default") is not None
+    clock.pass_minutes(9)
+    assert keys(store.search(("n",), refresh_ttl=False)) == ["default"]
+    clock.pass_minutes(2)
+    assert store.list_namespaces() == [("m",)]
+    assert store.sweep_ttl() == 2
+    assert store.sweep_ttl() == 0
+    store.put(("n",), "default", {"text": "again"}, ttl=None)
+    clock.pass_minutes(1_000)
+    assert store.get(("n",), "default") is not None
+
+
+async def test_a_batch_reads_what_was_there_before_it(engine: ContextEngine) -> None:
+    """And of two puts of one key the last one counts."""
+    store = ArcStore(engine)
+    await store.aput(("a", "b", "c"), "k", {"n": 0})
+    ops = [
+        PutOp(("a", "b", "c"), "k", {"n": 1}),
+        PutOp(("a", "x", "c"), "k", {"n": 2}),
+        GetOp(("a", "b", "c"), "k"),
+        SearchOp(("a",)),
+        ListNamespacesOp(),
+        PutOp(("a", "b", "c"), "k", {"n": 3}),
+    ]
+    results: list[Any] = await store.abatch(ops)
+    assert [results[0], results[1], results[5]] == [None, None, None]
+    assert results[2].value == {"n": 0}
+    assert [item.value for item in results[3]] == [{"n": 0}]
+    assert results[4] == [("a", "b", "c")]
+    assert {item.value["n"] for item in await store.asearch(("a",))} == {2, 3}
+    assert store.list_namespaces(suffix=("c",), prefix=("a", "*"), max_depth=2) == [("a", "b"), ("a", "x")]
+
+
+def test_an_agent_s_tools_use_it(engine: ContextEngine) -> None:
+    def note(text: str, runtime: ToolRuntime) -> str:
+        """Write something down."""
+        assert runtime.store is not None
+        runtime.store.put(("notes",), "1", {"text": text})
+        return "done"
+
+    model = ScriptedToolModel(script=[AIMessage("", tool_calls=[call("note", "c", text="tea")]), AIMessage("Noted.")])
+    store = ArcStore(engine)
+    create_agent(model, [note], store=store).invoke({"messages": [("user", "Note: tea.")]})
+    item = store.get(("notes",), "1")
+    assert item is not None
+    assert item.value == {"text": "tea"}
