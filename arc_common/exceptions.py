@@ -7,6 +7,7 @@ ArcError
 ├── BudgetExceededError                   the mandatory parts do not fit the model's context window
 ├── NotFoundError (LookupError)           this scope has no object with that id
 │   ├── SessionNotFoundError              the caller and user have no such session
+│   ├── BranchNotFoundError               the session has no such branch
 │   └── MemoryNotFoundError               this scope has no such memory or pin
 ├── MemoryConflictError                   somebody else edited the memory meanwhile
 ├── StoreError                            a store operation failed
@@ -186,6 +187,15 @@ class SessionNotFoundError(NotFoundError):
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         super().__init__(f"no session {shown(session_id)} for this caller and user")
+
+
+class BranchNotFoundError(NotFoundError):
+    """The session has no branch with that number: it never had, or the branch was deleted."""
+
+    def __init__(self, session_id: str, branch: int) -> None:
+        self.session_id = session_id
+        self.branch = branch
+        super().__init__(f"session {shown(session_id)} has no branch {branch}")
 
 
 class MemoryNotFoundError(NotFoundError):

@@ -1,6 +1,7 @@
 """Protocols that users and backends implement, and the values that they exchange with the engine."""
 
 from arc_common.protocols.conversations import (
+    Branch,
     Conversation,
     ConversationPage,
     ConversationStore,
@@ -21,6 +22,7 @@ from arc_common.protocols.models import (
 )
 
 __all__ = [
+    "Branch",
     "ChatModel",
     "ContradictionDetector",
     "Conversation",

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from arc_common.exceptions import check_whole
 from arc_common.messages import Message, check_identifier
 
 if TYPE_CHECKING:
@@ -18,13 +19,15 @@ class SessionKey:
     """Identifies a conversation and its owner; every read and write of a store requires one.
 
     A session id belongs to its caller: two callers may use the same id for different conversations. Within a caller,
-    the first write binds the conversation to its user; a key with another user finds nothing.
+    the first write binds the conversation to its user; a key with another user finds nothing. A key without `branch`
+    is on the conversation's current branch; with one, it is on that branch.
     """
 
     session_id: str
     caller_id: str = "default"
     user_id: str | None = None
     account_id: str | None = None
+    branch: int | None = None
 
     def __post_init__(self) -> None:
         check_identifier("session_id", self.session_id)
@@ -33,6 +36,8 @@ class SessionKey:
             value = getattr(self, name)
             if value is not None:
                 check_identifier(name, value)
+        if self.branch is not None:
+            check_whole("branch", self.branch, least=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,14 @@ class StoredMessage:
 
     Args:
         message: The message, with its id and time.
-        seq: Its position in the session: larger is later. Unique and never reused, but not always consecutive.
+        seq: Its position on the session's path: larger is later. Unique on a branch and never reused there, but not
+            always consecutive.
         tokens: Its token count, taken by the counter named `counter` when the message was stored.
         counter: The name of the token counter.
         revision: 1 at first; increases by one each time other content is stored under the same id.
         edited: Whether the append that returned this value created the revision; always false for a message that was
             read.
+        branch: The branch on which it was stored; branches that forked after it show it too.
     """
 
     message: Message
@@ -64,6 +71,7 @@ class StoredMessage:
     counter: str
     revision: int = 1
     edited: bool = field(default=False, compare=False)
+    branch: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +103,43 @@ class ConversationPage:
     next_cursor: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One line of a conversation: the messages up to a fork, and what was said after it. Times are UTC.
+
+    Args:
+        id: Its number: 0 for the branch on which the conversation began.
+        name: The name given by `fork`, if any.
+        parent: The branch from which it was forked; `None` for the first.
+        forked_at: The `seq` of the last message that it shares with its parent; `None` for the first branch.
+        message_count: The number of messages that it shows, those before the fork included.
+        created_at: The time of the fork.
+        last_message_at: The time of the newest message stored on it; `None` if there is none since the fork.
+        is_current: Whether keys without a branch are on it.
+        is_live: Whether it is in use: false once the conversation was rewound from it, unless it has a name.
+    """
+
+    id: int
+    name: str | None
+    parent: int | None
+    forked_at: int | None
+    message_count: int
+    created_at: datetime
+    last_message_at: datetime | None
+    is_current: bool
+    is_live: bool
+
+
+BranchAction = Literal["list", "fork", "rewind", "switch", "delete"]
+
+
 class ConversationStore(Protocol):
     """Stores conversations. Thread-safe; every method is atomic, and durable when it returns.
 
-    A method that takes a session's key accesses only that session. It raises `SessionNotFoundError` if the caller's
-    conversation belongs to another user, and treats a conversation that does not exist as empty.
+    A method that takes a session's key accesses only that session, along the path of the key's branch: the messages
+    before each fork, and the branch's own. It raises `SessionNotFoundError` if the caller's conversation belongs to
+    another user, `BranchNotFoundError` if the conversation has no such branch, and treats a conversation that does not
+    exist as empty.
     """
 
     def append(
@@ -108,10 +148,12 @@ class ConversationStore(Protocol):
         """Append messages to a conversation, and create the conversation if it does not exist.
 
         - Idempotent: a message whose id is already stored with the same content is left as it is; with other content,
-          it becomes a new revision at its old position.
+          it becomes a new revision at its old position. If another branch shows the message too, the edit forks the
+          key's branch before it: what follows is copied, keys without a branch move to the fork, and a key with one
+          finds the fork's number on the messages returned.
         - Stores all of the messages or none, in the order of the calls, across processes.
         - With `max_messages`, removes the oldest whole turns until no more messages than that are left; the newest
-          turn always stays.
+          turn always stays. Nothing is removed while the conversation has several branches.
 
         Returns:
             Each message as it is stored now, in the order given (a message given twice is returned twice).
@@ -140,6 +182,25 @@ class ConversationStore(Protocol):
             limit: The maximum number of messages: the oldest ones with `after` alone, otherwise the newest.
         """
 
+    def branch(
+        self, key: SessionKey, action: BranchAction, *, at: str | None = None, name: str | None = None
+    ) -> list[Branch]:
+        """Return the conversation's branches in the order of their ids, or the one that an action made or chose.
+
+        - "list" changes nothing.
+        - "fork" makes a branch that shows the key's messages up to the one with the id `at` (all of them without it),
+          and has them in common with the key's branch: no message is copied.
+        - "rewind" forks likewise and makes the fork current. The key's branch is no longer live, unless it has a name.
+        - "switch" makes the key's branch current and live.
+        - "delete" removes the key's branch and what no other branch shows of it, and returns it.
+
+        Raises:
+            InvalidInputError: The key's branch has no message `at`, or the branch to be deleted is current.
+            BranchNotFoundError: The conversation has no such branch.
+            SessionNotFoundError: The conversation does not exist, or belongs to another user ("list" returns no branch
+                of one that does not exist).
+        """
+
     def get(self, key: SessionKey) -> Conversation | None:
         """Return the session's record, or `None` if nothing was ever stored or the session was deleted."""
 
@@ -149,10 +210,10 @@ class ConversationStore(Protocol):
         """Return a page of a caller's conversations, or of one user's with `user_id`, newest first by creation."""
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
-        """Remove single messages and the memories derived from them alone; return the number of messages removed."""
+        """Remove messages on every branch, with the memories derived from them alone; return the number removed."""
 
     def delete(self, key: SessionKey, *, keep_session: bool = False) -> int | None:
-        """Remove all messages, everything derived from them, and the session itself unless `keep_session` is set.
+        """Remove all messages and forks, what was derived, and the session itself unless `keep_session` is set.
 
         Returns:
             The number of messages removed; `None` if the session does not exist.

@@ -219,6 +219,9 @@ class SummaryStore(Protocol):
       superseded become valid again unless a later fact of the slot remains.
     - Removing messages through a cap on the conversation's length changes nothing here: summaries and facts made from
       them stay.
+    - What was made from messages before a fork is shared: every branch that shows the newest message read for a segment
+      shows the segment and its facts, unless it had read these messages in other segments already. Adopted views belong
+      to the branch that adopted them, and to those forked from it later.
     - Clearing or deleting a session removes all of its summaries and facts. An epoch or lease of a deleted session is
       invalid for a new session with the same id.
     """

@@ -49,7 +49,7 @@ def from_body(body: str) -> Any:
     return loads(body)
 
 
-MESSAGE_COLUMNS = ("message_id", "role", "body", "created_at", "seq", "tokens", "counter", "revision")
+MESSAGE_COLUMNS = ("message_id", "role", "body", "created_at", "seq", "tokens", "counter", "revision", "branch")
 """The columns that `stored_from_row` reads, in its order."""
 
 CONVERSATION_COLUMNS = (
@@ -115,14 +115,14 @@ def _check_origin(origin: Origin) -> None:
 
 def stored_from_row(row: Sequence[Any]) -> StoredMessage:
     """Read a row of `MESSAGE_COLUMNS`."""
-    message_id, role, body, created_at, seq, tokens, counter, revision = row
+    message_id, role, body, created_at, seq, tokens, counter, revision, branch = row
     message = Message(
         _ROLES.get(role, role),
         id=message_id,
         created_at=from_microseconds(created_at),
         **fields_from_plain(from_body(body)),
     )
-    return StoredMessage(message, seq, tokens, counter, revision)
+    return StoredMessage(message, seq, tokens, counter, revision, branch=branch)
 
 
 def conversation_from_row(row: Sequence[Any]) -> Conversation:

@@ -4,30 +4,33 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path as FilePath
 from threading import Lock
 from typing import Any, TypeVar
 
+from cachetools import LRUCache
 from sqlalchemy import URL, Engine, NullPool, Pool, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from arc_common.concurrency import ForkGate, give_way
 from arc_common.exceptions import (
+    BranchNotFoundError,
     ConfigurationError,
     MissingDependencyError,
-    SessionNotFoundError,
     hide_password,
     scrubbed,
 )
 from arc_common.protocols import SessionKey
 from arc_common.settings import StorageSettings
-from arc_common.stores.codec import MAIN_BRANCH, conversation_key
+from arc_common.stores.conversations_statements import statements_for
 from arc_common.stores.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, Transaction
 from arc_common.stores.migrate import ensure_schema
+from arc_common.stores.paths import MAIN, Path, check_owner, is_main, place_on
 
 T = TypeVar("T")
 
 _ALLOWED = "sqlite:///file.db, sqlite:// (in memory) or postgresql+psycopg://user:password@host/database"
+_PATHS = 4_096
 _MEMORY_NAMES = (None, "", ":memory:")
 
 
@@ -64,7 +67,7 @@ def _open_sqlite(_dialect: Any, record: Any, arguments: list[Any], options: dict
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     except sqlite3.Error as error:
         is_closed_to_us = (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-        path = Path(arguments[0])  # not a file if the address has options of its own
+        path = FilePath(arguments[0])  # not a file if the address has options of its own
         log = path.with_name(f"{path.name}-wal")
         if is_closed_to_us and path.is_file() and not (log.exists() and log.stat().st_size):
             connection.close()
@@ -114,6 +117,8 @@ class Database:
         self._gate = ForkGate(before=self._driver.before_fork, in_child=self._driver.in_child)
         self._ready = False
         self._preparing = Lock()
+        self._locking = Lock()
+        self._paths: LRUCache[SessionKey, Path] = LRUCache(_PATHS)
 
     @property
     def dialect(self) -> str:
@@ -131,6 +136,42 @@ class Database:
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Run reading statements on one snapshot, in one round trip; return the rows of each."""
         return self._operate(lambda driver: driver.snapshot(*calls))
+
+    def along(self, key: SessionKey, work: Callable[[Path], T]) -> T:
+        """Call `work` with the path that the session was last known to be on, again if it found nothing and is not.
+
+        Statements find nothing on a path that is no longer the session's, so that no read is needed to know it.
+        """
+        with self._locking:
+            known = self._paths.get(key)
+        path = known or (MAIN if key.branch is None else self.path_of(key))
+        while not (found := work(path)):
+            before, path = path, self.path_of(key)
+            if path == before:
+                break
+        return found
+
+    def path_of(self, key: SessionKey) -> Path:
+        """Read the session's path; raise if the session belongs to another user, or has no such branch."""
+        rows = self.read((statements_for(self.dialect).owner, place_on(key, MAIN, self.dialect)))
+        return self.known_path(key, *rows[0]) if rows else MAIN
+
+    def known_path(self, key: SessionKey, user_id: str | None, branch: int | None, text: str | None) -> Path:
+        """Return a path as read, and keep it for the next read."""
+        check_owner(key, user_id)
+        if branch is None:
+            raise BranchNotFoundError(key.session_id, key.branch or 0)
+        path = Path.from_text(branch, text)
+        with self._locking:
+            if is_main(key, path):
+                self._paths.pop(key, None)
+            else:
+                self._paths[key] = path
+        return path
+
+    def place(self, key: SessionKey, path: Path) -> dict[str, Any]:
+        """Return the parameters that identify a session's path and its owner."""
+        return place_on(key, path, self.dialect)
 
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement, durable in one round trip; `None` if another writer interfered."""
@@ -165,19 +206,3 @@ class Database:
                 # Connect now: an interrupt before the first connection would lose a database in memory.
                 self._driver.reading(lambda _: None)
                 self._ready = True
-
-
-def scope(key: SessionKey) -> dict[str, Any]:
-    """Return the parameters that identify a conversation's branch and its owner."""
-    return {
-        "conversation": conversation_key(key),
-        "branch": MAIN_BRANCH,
-        "caller_id": key.caller_id,
-        "user_id": key.user_id,
-    }
-
-
-def check_owner(key: SessionKey, user_id: str | None) -> None:
-    """Raise `SessionNotFoundError` if a conversation's owner is not the key's user."""
-    if user_id != key.user_id:
-        raise SessionNotFoundError(key.session_id)

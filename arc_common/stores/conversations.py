@@ -2,16 +2,26 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
+from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import same_content
-from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
+from arc_common.protocols import (
+    Branch,
+    Conversation,
+    ConversationPage,
+    CountedMessage,
+    SessionKey,
+    StoredMessage,
+)
+from arc_common.protocols.conversations import BranchAction
 from arc_common.settings import StorageSettings
+from arc_common.stores.branches import SqlBranches, branch_from_row, lines_of
 from arc_common.stores.codec import (
     MAIN_BRANCH,
     checked_counts,
@@ -28,9 +38,10 @@ from arc_common.stores.codec import (
     stored_from_row,
     to_microseconds,
 )
-from arc_common.stores.connection import Database, check_owner, scope
-from arc_common.stores.conversations_statements import LOCKED_COLUMNS, REVISED_COLUMNS, statements_for
+from arc_common.stores.connection import Database
+from arc_common.stores.conversations_statements import REVISED_COLUMNS, SUMS, statements_along, statements_for
 from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.paths import LOCKED_COLUMNS, MAIN, Locked, Path, check_owner, locked_from_row
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.search_index.entries import session_index_calls
 from arc_common.stores.summaries import Changed, SqlSummaries, edited
@@ -40,23 +51,18 @@ _WIDTH = len(LOCKED_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A session and the requested messages that it holds."""
+    """A session and the requested messages that its branch stores itself."""
 
-    user_id: str | None
-    next_seq: int
-    message_count: int
-    summarized: int
+    locked: Locked
     existing: Mapping[str, StoredMessage]
 
 
-def look_from_rows(rows: Sequence[Row]) -> Look | None:
+def look_from_rows(key: SessionKey, rows: Sequence[Row]) -> Look | None:
     """Read the rows of `look_up`: one for each message, or one without a message; none if there is no session."""
     if not rows:
         return None
     known = [stored_from_row(row[_WIDTH:]) for row in rows if row[_WIDTH] is not None]
-    user_id, next_seq, message_count, summarized = rows[0][:_WIDTH]
-    existing = {stored.message.id or "": stored for stored in known}
-    return Look(user_id, next_seq, message_count, summarized, existing)
+    return Look(locked_from_row(key, rows[0][:_WIDTH]), {stored.message.id or "": stored for stored in known})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class AppendPlan:
 
 
 def plan_append(
-    incoming: Sequence[CountedMessage], *, existing: Mapping[str, StoredMessage], next_seq: int
+    incoming: Sequence[CountedMessage], *, existing: Mapping[str, StoredMessage], next_seq: int, branch: int = 0
 ) -> AppendPlan:
     """Decide for each message whether it is new, known, or a new revision of a known one."""
     current: dict[str, StoredMessage] = {}
@@ -85,7 +91,7 @@ def plan_append(
             first[message_id] = existing.get(message_id)
         known = current.get(message_id) or first[message_id]
         if known is None:
-            current[message_id] = StoredMessage(message, next_seq, counted.tokens, counted.counter)
+            current[message_id] = StoredMessage(message, next_seq, counted.tokens, counted.counter, branch=branch)
             next_seq += 1
         elif same_content(known.message, message):
             current[message_id] = known
@@ -97,6 +103,7 @@ def plan_append(
                 counted.counter,
                 known.revision + 1,
                 edited=True,
+                branch=known.branch,
             )
     changed = [(first[message_id], stored) for message_id, stored in current.items() if first[message_id] is not stored]
     return AppendPlan(
@@ -111,9 +118,10 @@ def plan_append(
     )
 
 
-def _new_session(key: SessionKey, now: int) -> dict[str, Any]:
+def _new_session(key: SessionKey, place: Mapping[str, Any], now: int) -> dict[str, Any]:
     return {
-        **scope(key),
+        **place,
+        "branch": MAIN_BRANCH,
         "session_id": key.session_id,
         "account_id": key.account_id,
         "incarnation": new_incarnation(),
@@ -123,10 +131,11 @@ def _new_session(key: SessionKey, now: int) -> dict[str, Any]:
     }
 
 
-def _change(plan: AppendPlan, inserts: list[dict[str, Any]]) -> dict[str, Any]:
+def _change(plan: AppendPlan, inserts: list[dict[str, Any]], branch: int = MAIN_BRANCH) -> dict[str, Any]:
     """Return the changes of an append to a session's sums."""
     return {
         "more_seq": len(inserts),
+        "more_main": len(inserts) if branch == MAIN_BRANCH else 0,
         "more_messages": len(inserts),
         "more_tokens": plan.tokens,
         "more_tool_calls": plan.tool_calls,
@@ -139,7 +148,7 @@ def _placed_row(stored: StoredMessage, place: Mapping[str, Any], row: dict[str, 
     return {
         **(row or message_row(stored)),
         "conversation": place["conversation"],
-        "branch": place["branch"],
+        "branch": stored.branch,
         "caller_id": place["caller_id"],
         "seq": stored.seq,
         "revision": stored.revision,
@@ -193,6 +202,8 @@ class SqlStore:
         self._database = Database(url, settings or StorageSettings())
         self._clock = clock or (lambda: datetime.now(UTC))
         self._sql = statements_for(self._database.dialect)
+        self._along = statements_along(self._database.dialect)
+        self._branches = SqlBranches(self._database)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
         self._records = SqlRecords(self._database, clock=self._clock, index=lambda: self.index)
         self._index: SqlIndexStore | None = None
@@ -235,20 +246,40 @@ class SqlStore:
             return []
         now = to_microseconds(self._clock())
         ids = dict.fromkeys(counted.message.id for counted in messages)
-        wanted = {**scope(key), "message_ids": self._database.many(list(ids))}
-        if self._database.dialect == "postgresql" and max_messages is None:
+        wanted = {**self._database.place(key, MAIN), "message_ids": self._database.many(list(ids))}
+        if self._database.dialect == "postgresql" and max_messages is None and key.branch is None:
             results = self._without_lock(key, messages, rows, wanted, now)
             if results is not None:
                 return results
 
         def work(transaction: Transaction) -> list[StoredMessage]:
             look = self._lock(transaction, key, wanted, now)
-            plan = plan_append(messages, existing=look.existing, next_seq=look.next_seq)
+            locked = look.locked
+            place = self._database.place(key, locked.path)
+            existing = look.existing
+            if locked.path != MAIN:
+                (found,) = transaction.run((self._along.of_ids, {**wanted, **place}))
+                existing = {stored.message.id or "": stored for stored in map(stored_from_row, found)}
+            plan = plan_append(messages, existing=existing, next_seq=locked.next_seq, branch=locked.path.branch)
+            if plan.revised and locked.is_forked:
+                sums = dict(zip(SUMS, (len(plan.inserted), plan.tokens, plan.tool_calls), strict=True))
+                fork = self._branches.editing(
+                    transaction, key, locked, revised=plan.revised, inserted=plan.inserted, more=sums, now=now
+                )
+                if fork is not None:
+                    told, calls = fork
+                    written = [_placed_row(one, place) for one in told]
+                    transaction.commit((self._sql.insert_message, written), *calls)
+                    new = {one.seq: one for one in told}
+                    return [new.get(one.seq, one) for one in plan.results]
             if plan.inserted or plan.revised:
-                undo = self._undo(transaction, key, look, plan)
-                if look.next_seq == 1:
+                undo = self._undo(transaction, key, locked, plan)
+                if not locked.head and not locked.is_forked:
                     undo += self._make_room(transaction, key)
-                writes = self._writes(plan, scope(key), now, look.message_count, max_messages, written=rows)
+                is_capped = max_messages is not None and not (
+                    locked.is_forked and len(self._branches.all(transaction, place)) > 1
+                )
+                writes = self._writes(plan, place, now, locked, max_messages if is_capped else None, written=rows)
                 transaction.commit(*writes, *undo)
             return plan.results
 
@@ -274,15 +305,19 @@ class SqlStore:
             "after": -1 if after is None else after,
             "row_limit": _EVERY_ROW if limit is None else limit,
         }
-        statement = self._sql.newest if after is None or before is not None else self._sql.oldest
+        name = "newest" if after is None or before is not None else "oldest"
         if ids is not None:
-            statement, parameters = self._sql.of_ids, {"message_ids": self._database.many(checked_ids(ids))}
+            name, parameters = "of_ids", {"message_ids": self._database.many(checked_ids(ids))}
         elif seqs is not None:
-            statement = self._sql.of_seqs_beside if beside else self._sql.of_seqs
+            name = "of_seqs_beside" if beside else "of_seqs"
             parameters = {"seqs": self._database.many(checked_seqs(seqs))}
-        rows = self._database.read((statement, {**scope(key), **parameters}))
-        if not rows:
-            self._check_owner(key)
+
+        def rows_on(path: Path) -> list[Row]:
+            place = self._database.place(key, path)
+            statements = self._along if "path" in place else self._sql
+            return self._database.read((statements.by_name[name], {**place, **parameters}))
+
+        rows = self._database.along(key, rows_on)
         return sorted(map(stored_from_row, rows), key=lambda stored: stored.seq)
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
@@ -293,13 +328,15 @@ class SqlStore:
             locked = self._lock_session(transaction, key)
             if locked is None:
                 return 0
-            place, (summarized, _) = scope(key), locked
+            place = self._database.place(key, locked.path)
+            if locked.is_forked:
+                return self._remove_everywhere(transaction, key, place, ids)
             names = self._database.many(ids)
             (removed,) = transaction.run((self._sql.remove_messages, {**place, "message_ids": names}))
             undo: list[Call] = []
             if removed:
                 changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
-                undo = self._summaries.undoing(transaction, place, changed, summarized=summarized)
+                undo = self._summaries.undoing(transaction, place, changed, summarized=locked.summarized)
                 undo += self._records.forgetting(transaction, key, ids)[1]
                 undo += self._records.unpinning(key, ids)
             transaction.commit(*self._without(removed, place, edits=int(bool(removed))), *undo)
@@ -307,11 +344,45 @@ class SqlStore:
 
         return self._database.transact(work)
 
+    def _remove_everywhere(
+        self, transaction: Transaction, key: SessionKey, place: Mapping[str, Any], ids: Sequence[str]
+    ) -> int:
+        """Remove messages from all branches; return the number of ids that were stored."""
+        rows = self._branches.all(transaction, place)
+        lines = lines_of(row.path for row in rows)
+        named = {"message_ids": self._database.many(ids), "lines": self._database.many(list(lines))}
+        (removed,) = transaction.run((self._sql.remove_everywhere, {**place, **named}))
+        if not removed:
+            return 0
+        calls = [*self._branches.recounting(place, rows, removed), *self._without([], place, edits=1)]
+        points = [(row[0], row[1]) for row in removed]
+        calls += self._undo_on_lines(transaction, key, lines.values(), points, Changed((), tuple(ids), removed=True))
+        calls += self._records.forgetting(transaction, key, ids)[1]
+        transaction.commit(*calls, *self._records.unpinning(key, ids))
+        return len({row[4] for row in removed})
+
+    def _undo_on_lines(
+        self,
+        transaction: Transaction,
+        key: SessionKey,
+        lines: Iterable[Path],
+        points: Sequence[tuple[int, int]],
+        changed: Changed,
+    ) -> list[Call]:
+        """Return the calls that undo what each of some branches derived from changed messages."""
+        calls: list[Call] = []
+        for path in lines:
+            places = tuple(sorted(seq for branch, seq in points if path.shows(branch, seq)))
+            if places:
+                calls += self._summaries.undoing_along(transaction, key, path, replace(changed, places=places))
+        return calls
+
     def _without(self, removed: list[Row], place: Mapping[str, Any], *, edits: int) -> list[Call]:
         """Return the calls that subtract removed rows (their tokens and tool calls) from a session's sums."""
         change = {
             **place,
             "more_seq": 0,
+            "more_main": 0,
             "more_messages": -len(removed),
             "more_tokens": -sum(row[0] for row in removed),
             "more_tool_calls": -sum(row[1] for row in removed),
@@ -329,22 +400,67 @@ class SqlStore:
             if locked is None:
                 return None
             if keep_session:
-                place = scope(key)
+                place = {**self._database.place(key, locked.path), "branch": MAIN_BRANCH}
                 (removed,) = transaction.run((self._sql.remove_all_messages, place))
                 derived = [*self._summaries.clearing(place), *self._derived(transaction, key)]
-                transaction.commit(*self._without(removed, place, edits=1), *derived)
+                own = [row[1:] for row in removed if row[0] == MAIN_BRANCH]
+                transaction.commit(
+                    *self._without(own, place, edits=1),
+                    *self._branches.clearing(transaction, place, locked, to_microseconds(self._clock())),
+                    *derived,
+                )
             else:
                 transaction.commit(*self._deletion(transaction, key))
-            return locked[1]
+            return locked.message_count
 
         return self._database.transact(work)
 
+    def branch(
+        self, key: SessionKey, action: BranchAction, *, at: str | None = None, name: str | None = None
+    ) -> list[Branch]:
+        """See `ConversationStore.branch`."""
+        if action == "list":
+            return self._listed(key)
+        if action in ("switch", "delete") and key.branch is None:
+            raise InvalidInputError("key.branch", None, "the number of a branch")
+
+        def work(transaction: Transaction) -> list[Branch]:
+            locked = self._lock_session(transaction, key)
+            if locked is None:
+                raise SessionNotFoundError(key.session_id)
+            now = to_microseconds(self._clock())
+            if action in ("fork", "rewind"):
+                is_rewind = action == "rewind"
+                made, calls = self._branches.forking(
+                    transaction, key, locked, at=at, name=name, is_rewind=is_rewind, now=now
+                )
+            else:
+                place = self._database.place(key, locked.path)
+                rows = self._branches.all(transaction, place)
+                made, calls = self._branches.switching(place, locked, rows, now)
+                if action == "delete":
+                    derived = self._summaries.dropping_after
+                    made, calls = self._branches.deleting(place, locked, rows, now, derived=derived)
+            transaction.commit(*calls)
+            return [made]
+
+        return self._database.transact(work)
+
+    def _listed(self, key: SessionKey) -> list[Branch]:
+        place = self._database.place(key, MAIN)
+        record, rows = self._database.snapshot((self._sql.current, place), (self._sql.branches, place))
+        if not record:
+            return []
+        user_id, current = record[0]
+        check_owner(key, user_id)
+        return [row.public(current) for row in map(branch_from_row, rows)]
+
     def get(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.get`."""
-        rows = self._database.read((self._sql.conversation, scope(key)))
+        rows = self._database.read((self._sql.conversation, self._database.place(key, MAIN)))
         if rows:
             return conversation_from_row(rows[0])
-        self._check_owner(key)
+        self._database.path_of(key)
         return None
 
     def page(
@@ -355,7 +471,6 @@ class SqlStore:
         before_time, before_key = page_position(cursor)
         parameters: dict[str, Any] = {
             "caller_id": caller_id,
-            "branch": MAIN_BRANCH,
             "before_time": before_time,
             "before_key": before_key,
             "row_limit": limit + 1,
@@ -379,7 +494,7 @@ class SqlStore:
         """Return the calls that delete the sessions written longest ago, to make room for a new one."""
         if self._max_sessions is None:
             return []
-        stale = {**scope(key), "kept_others": self._max_sessions - 1}
+        stale = {**self._database.place(key, MAIN), "kept_others": self._max_sessions - 1}
         (rows,) = transaction.run((self._sql.stale_sessions, stale))
         if rows and not self._deletes_sessions:
             self._deletes_sessions = True
@@ -392,7 +507,7 @@ class SqlStore:
 
     def _deletion(self, transaction: Transaction, key: SessionKey) -> list[Call]:
         """Return the calls that delete a locked session and everything derived from it."""
-        place = scope(key)
+        place = self._database.place(key, MAIN)
         return [
             (self._sql.remove_all_messages, place),
             *self._summaries.deleting(place),
@@ -418,9 +533,9 @@ class SqlStore:
         now: int,
     ) -> list[StoredMessage] | None:
         """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
-        look = look_from_rows(self._database.read((self._sql.look_up, wanted)))
-        if look is not None:
-            check_owner(key, look.user_id)
+        look = look_from_rows(key, self._database.read((self._sql.look_up, wanted)))
+        if look is not None and look.locked.path != MAIN:
+            return None
         existing = look.existing if look else {}
         plan = plan_append(messages, existing=existing, next_seq=0)
         if plan.revised:
@@ -432,7 +547,7 @@ class SqlStore:
             for stored in plan.inserted
         ]
         statement = self._sql.append_new if look else self._sql.append_first
-        parameters = {**_new_session(key, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
+        parameters = {**_new_session(key, wanted, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
         places = self._database.write((statement, parameters))
         if not places:
             return None
@@ -443,23 +558,27 @@ class SqlStore:
         """Lock the session, creating it if it does not exist; return it with the given messages that it holds."""
         look = None
         if self._database.dialect == "sqlite":  # SQLite has one writer at a time, so its reads are locked
-            look = look_from_rows(transaction.run((self._sql.look_up, wanted))[0])
+            look = look_from_rows(key, transaction.run((self._sql.look_up, wanted))[0])
         if look is None:
-            new = _new_session(key, now)
+            new = _new_session(key, wanted, now)
             *_, rows = transaction.run(
                 (self._sql.open_session, new), (self._sql.open_branch, new), (self._sql.look_up, wanted)
             )
-            look = look_from_rows(rows)
+            look = look_from_rows(key, rows)
         assert look is not None  # noqa: S101 - it was opened
-        check_owner(key, look.user_id)
         return look
 
-    def _undo(self, transaction: Transaction, key: SessionKey, look: Look, plan: AppendPlan) -> list[Call]:
+    def _undo(self, transaction: Transaction, key: SessionKey, locked: Locked, plan: AppendPlan) -> list[Call]:
         """Return the calls that undo what was derived from revised messages; requires the lock."""
         if not plan.revised:
             return []
         changed = edited(plan.revised)
-        undo = self._summaries.undoing(transaction, scope(key), changed, summarized=look.summarized)
+        if locked.path == MAIN:
+            place = self._database.place(key, MAIN)
+            undo = self._summaries.undoing(transaction, place, changed, summarized=locked.summarized)
+        else:
+            points = [(stored.branch, stored.seq) for stored in plan.revised]
+            undo = self._undo_on_lines(transaction, key, lines_of([locked.path]).values(), points, changed)
         pins = self._records.repinning(key, [stored.message for stored in plan.revised])
         return [*undo, *self._records.forgetting(transaction, key, changed.message_ids)[1], *pins]
 
@@ -468,7 +587,7 @@ class SqlStore:
         plan: AppendPlan,
         place: Mapping[str, Any],
         now: int,
-        count: int,
+        locked: Locked,
         max_messages: int | None,
         *,
         written: Mapping[int, dict[str, Any]],
@@ -480,30 +599,25 @@ class SqlStore:
         for revised in plan.revised:
             row = _placed_row(revised, place)
             values = {name: row[name] for name in REVISED_COLUMNS}
-            yield self._sql.revise_message, {**values, **place, "at_seq": revised.seq}
-        change = {**_change(plan, rows), **place, "now": now}
-        excess = 0 if max_messages is None else count + len(rows) - max_messages
+            yield self._sql.revise_message, {**values, **place, "branch": revised.branch, "at_seq": revised.seq}
+        change = {**_change(plan, rows, locked.path.branch), **place, "now": now}
+        excess = 0 if max_messages is None else locked.message_count + len(rows) - max_messages
         yield self._sql.update_session, change
         if excess > 0:
-            yield self._sql.update_branch_dropping, {**change, "excess_less_one": excess - 1}
-            yield self._sql.drop_oldest, {**place, "excess_less_one": excess - 1}
+            dropping = self._along if "path" in place else self._sql
+            yield dropping.update_branch_dropping, {**change, "excess_less_one": excess - 1}
+            yield dropping.drop_oldest, {**place, "excess_less_one": excess - 1}
         else:
             yield self._sql.update_branch, change
 
-    def _lock_session(self, transaction: Transaction, key: SessionKey) -> tuple[int, int] | None:
-        """Lock a session; return its summarized `seq` and message count, or `None` if it does not exist."""
-        place = scope(key)
+    def _lock_session(self, transaction: Transaction, key: SessionKey) -> Locked | None:
+        """Lock a session; return it with its branch, or `None` if it does not exist."""
+        place = self._database.place(key, MAIN)
         # Two statements: on PostgreSQL, a single one would see the branch as it was before waiting for the lock.
-        found, branch = transaction.run(
-            (self._sql.lock_session, {**place, "now": to_microseconds(self._clock())}),
-            (self._sql.lock_branch, place),
+        found, rows = transaction.run(
+            (self._sql.lock_session, {**place, "now": to_microseconds(self._clock())}), (self._sql.locked, place)
         )
-        if not found:
-            return None
-        check_owner(key, found[0][0])
-        summarized, count = branch[0] if branch else (0, 0)
-        return summarized, count
+        return locked_from_row(key, rows[0]) if found else None
 
     def _check_owner(self, key: SessionKey) -> None:
-        for (user_id,) in self._database.read((self._sql.owner, scope(key))):
-            check_owner(key, user_id)
+        self._database.path_of(key)

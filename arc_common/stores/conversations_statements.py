@@ -36,12 +36,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
 from arc_common.stores.codec import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
+from arc_common.stores.paths import LOCKED_COLUMNS, Along, of_conversation
 from arc_common.stores.schema import branches, conversations, messages
-
-LOCKED_COLUMNS = (
-    conversations.c.user_id, conversations.c.next_seq, branches.c.message_count, branches.c.summarized_seq,
-)  # fmt: skip
-"""The columns of a `Look`, in order."""
 
 _WRITTEN = tuple(column.name for column in messages.columns if column.name not in ("channel", "trust"))
 
@@ -75,9 +71,14 @@ class Statements:
 def statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
     of_postgres = {"append_new": _append_new(), "append_first": _append_first()}
-    return Statements(
-        dialect_name, {**_statements(dialect_name), **(of_postgres if dialect_name == "postgresql" else {})}
-    )
+    every = {**_statements(dialect_name), **_reading(dialect_name), **_branching(dialect_name)}
+    return Statements(dialect_name, {**every, **(of_postgres if dialect_name == "postgresql" else {})})
+
+
+@cache
+def statements_along(dialect_name: str) -> Statements:
+    """Return the statements that read messages along a path."""
+    return Statements(dialect_name, _reading_along(dialect_name))
 
 
 def compiler_for(dialect_name: str) -> Callable[[Executable], Statement]:
@@ -95,49 +96,133 @@ def compiler_for(dialect_name: str) -> Callable[[Executable], Statement]:
     return compiled
 
 
-def _statements(dialect_name: str) -> dict[str, Executable]:
+def _reading(dialect_name: str) -> dict[str, Executable]:
     mine = select_messages().where(*in_session(messages))
-    between = mine.where(
-        messages.c.seq < bindparam("before", type_=BigInteger), messages.c.seq > bindparam("after", type_=BigInteger)
-    ).limit(bindparam("row_limit", type_=BigInteger))
+    between = mine.where(*(condition(messages) for condition in _BETWEEN)).limit(
+        bindparam("row_limit", type_=BigInteger)
+    )
+    return {
+        # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
+        "of_ids": mine.where(_one_of_ids(dialect_name)),
+        "of_seqs": mine.where(one_of(messages.c.seq, "seqs", BigInteger, dialect_name)),
+        "of_seqs_beside": mine.where(messages.c.seq.in_(_with_others(dialect_name, in_session))),
+        "newest": between.order_by(messages.c.seq.desc()),
+        "oldest": between.order_by(messages.c.seq),
+    }
+
+
+_BETWEEN: tuple[Callable[[Any], ColumnElement[bool]], ...] = (
+    lambda table: table.c.seq < bindparam("before", type_=BigInteger),
+    lambda table: table.c.seq > bindparam("after", type_=BigInteger),
+)
+
+
+def _reading_along(dialect_name: str) -> dict[str, Executable]:
+    along = Along(dialect_name)
+    mine = select_messages().where(*along.in_session(messages))
+    return {
+        "of_ids": mine.where(_one_of_ids(dialect_name)),
+        "of_seqs": mine.where(one_of(messages.c.seq, "seqs", BigInteger, dialect_name)),
+        "of_seqs_beside": mine.where(messages.c.seq.in_(_with_others(dialect_name, along.in_session))),
+        "update_branch_dropping": _update_branch(*_oldest_turns(along.inside)),
+        "drop_oldest": delete(messages).where(*_oldest_turns(along.inside)),
+        "sums_after": select(
+            func.count(messages.c.seq), func.sum(messages.c.tokens), func.sum(messages.c.tool_calls)
+        ).where(*along.inside(messages), messages.c.seq > bindparam("after", type_=BigInteger)),
+        "newest": along.messages(MESSAGE_COLUMNS, *_BETWEEN, newest=True),
+        "oldest": along.messages(MESSAGE_COLUMNS, *_BETWEEN, newest=False),
+    }
+
+
+def _branching(dialect_name: str) -> dict[str, Executable]:
+    """The statements that make, list and delete branches, and that change a conversation with several."""
+    of_conversation_rows = (
+        branches.c.conversation == bindparam("conversation"),
+        branches.c.caller_id == bindparam("caller_id"),
+    )
+    which = branches.c.branch == bindparam("which", type_=BigInteger)
+    ids = _one_of_ids(dialect_name)
+    after_kept = (
+        messages.c.branch == bindparam("which", type_=BigInteger),
+        messages.c.seq > bindparam("kept", type_=BigInteger),
+    )
+    mine = messages.c.conversation == bindparam("conversation"), messages.c.caller_id == bindparam("caller_id")
+    new = (
+        "conversation", "branch", "caller_id", "parent", "forked_seq", "path", "name", "head_seq", "message_count",
+        "total_tokens", "tool_calls_count", "summarized_seq", "remembered_seq", "created_at", "last_message_at",
+    )  # fmt: skip
+    return {
+        "branches": select(*(branches.c[name] for name in BRANCH_COLUMNS))
+        .where(*of_conversation_rows)
+        .order_by(branches.c.branch),
+        "insert_branch": insert(branches).values({name: bindparam(name) for name in new}),
+        "forked_conversation": update(conversations)
+        .where(*same_session())
+        .values(
+            next_branch=bindparam("next_branch"),
+            current_branch=bindparam("current"),
+            epoch=conversations.c.epoch + bindparam("more_epoch"),
+            updated_at=bindparam("now"),
+        ),
+        "set_live": update(branches).where(*of_conversation_rows, which).values(live=bindparam("is_live")),
+        "delete_branch": delete(branches).where(*of_conversation_rows, which),
+        "delete_forks": delete(branches).where(*of_conversation_rows, branches.c.branch != bindparam("branch")),
+        "drop_after": delete(messages).where(*mine, *after_kept),
+        "remove_everywhere": delete(messages)
+        .where(*mine, one_of(messages.c.branch, "lines", BigInteger, dialect_name), ids)
+        .returning(messages.c.branch, messages.c.seq, messages.c.tokens, messages.c.tool_calls, messages.c.message_id),
+        "count_branch": update(branches)
+        .where(*of_conversation_rows, which)
+        .values({name: branches.c[name] + bindparam(f"more_{name}") for name in SUMS}),
+    }
+
+
+SUMS = ("message_count", "total_tokens", "tool_calls_count")
+"""The columns of a branch that add up over the messages on its path."""
+
+BRANCH_COLUMNS = (
+    "branch", "path", "parent", "forked_seq", "name", "live", *SUMS, "head_seq", "remembered_seq", "created_at",
+    "last_message_at",
+)  # fmt: skip
+"""The columns that `branch_from_row` reads, in its order."""
+
+
+def _statements(dialect_name: str) -> dict[str, Executable]:
     return {
         "look_up": _look_up(dialect_name),
         "open_session": _open_session(dialect_name),
-        "open_branch": _insert(branches, dialect_name)
-        .values(**_first_branch(bindparam("created_at")))
-        .on_conflict_do_nothing(index_elements=[branches.c.conversation, branches.c.branch]),
+        "open_branch": _open_branch(dialect_name),
         "lock_session": update(conversations)
         .where(*same_session())
         .values(updated_at=bindparam("now"))
         .returning(conversations.c.user_id),
-        "lock_branch": select(branches.c.summarized_seq, branches.c.message_count).where(*inside(branches)),
-        "owner": select(conversations.c.user_id).where(*same_session()),
-        "conversation": _records().where(*same_session(), same_user()),
+        "locked": select(*LOCKED_COLUMNS)
+        .select_from(conversations.outerjoin(branches, of_conversation()))
+        .where(*same_session()),
+        "owner": select(conversations.c.user_id, branches.c.branch, branches.c.path)
+        .select_from(conversations.outerjoin(branches, of_conversation()))
+        .where(*same_session()),
+        "conversation": _records(of_conversation()).where(*same_session(), same_user()),
         "conversations": _conversations(),
         "conversations_of_user": _conversations(conversations.c.user_id == bindparam("user_id", type_=Text)),
-        # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
-        "of_ids": mine.where(_one_of_ids(dialect_name)),
-        "of_seqs": mine.where(one_of(messages.c.seq, "seqs", BigInteger, dialect_name)),
-        "of_seqs_beside": mine.where(messages.c.seq.in_(_with_others(dialect_name))),
-        "newest": between.order_by(messages.c.seq.desc()),
-        "oldest": between.order_by(messages.c.seq),
         "insert_message": insert(messages).values({name: bindparam(name) for name in _WRITTEN}),
         "revise_message": update(messages)
         .where(*inside(messages), messages.c.seq == bindparam("at_seq"))
         .values({name: bindparam(name) for name in REVISED_COLUMNS}),
         "update_session": _update_session(),
         "update_branch": _update_branch(),
-        "update_branch_dropping": _update_branch(*_oldest_turns()),
-        "drop_oldest": delete(messages).where(*_oldest_turns()),
+        "update_branch_dropping": _update_branch(*_oldest_turns(inside)),
+        "drop_oldest": delete(messages).where(*_oldest_turns(inside)),
         "remove_messages": delete(messages)
         .where(*inside(messages), _one_of_ids(dialect_name))
         .returning(messages.c.tokens, messages.c.tool_calls, messages.c.seq),
         "remove_all_messages": delete(messages)
-        .where(*inside(messages))
-        .returning(messages.c.tokens, messages.c.tool_calls),
+        .where(messages.c.conversation == bindparam("conversation"), messages.c.caller_id == bindparam("caller_id"))
+        .returning(messages.c.branch, messages.c.tokens, messages.c.tool_calls),
         "delete_branches": delete(branches).where(
             branches.c.conversation == bindparam("conversation"), branches.c.caller_id == bindparam("caller_id")
         ),
+        "current": select(conversations.c.user_id, conversations.c.current_branch).where(*same_session()),
         "delete_session": delete(conversations).where(*same_session()),
         "stale_sessions": _stale_sessions(),
     }
@@ -157,8 +242,12 @@ def same_user() -> ColumnElement[bool]:
 
 
 def session_row() -> ScalarSelect[Any]:
-    """Select the key of the parameters' conversation if it belongs to this user."""
-    return select(conversations.c.conversation).where(*same_session(), same_user()).scalar_subquery()
+    """Select the key of the parameters' conversation if it belongs to this user and is on this branch."""
+    return (
+        select(conversations.c.conversation)
+        .where(*same_session(), same_user(), conversations.c.current_branch == bindparam("branch"))
+        .scalar_subquery()
+    )
 
 
 def in_session(table: Any) -> tuple[ColumnElement[bool], ...]:
@@ -196,10 +285,10 @@ def _one_of_ids(dialect_name: str) -> ColumnElement[bool]:
     return one_of(messages.c.message_id, "message_ids", Text, dialect_name)
 
 
-def _with_others(dialect_name: str) -> CompoundSelect[Any]:
+def _with_others(dialect_name: str, mine: Callable[[Any], tuple[ColumnElement[bool], ...]]) -> CompoundSelect[Any]:
     """Select the places of messages, and of the answer to each question and the question before each answer."""
     near = messages.alias("near")
-    these = (*in_session(near), one_of(near.c.seq, "seqs", BigInteger, dialect_name))
+    these = (*mine(near), one_of(near.c.seq, "seqs", BigInteger, dialect_name))
     other = case((near.c.role == "user", near.c.seq + 1), else_=near.c.seq - 1)
     return union(select(near.c.seq).where(*these), select(other).where(*these))
 
@@ -221,6 +310,22 @@ def _open_session(dialect_name: str) -> Executable:
     return changed
 
 
+def _open_branch(dialect_name: str) -> Executable:
+    """Create the main branch, unless the conversation has branches already."""
+    first = _first_branch(bindparam("created_at", type_=BigInteger))
+    values = [cast(value, branches.c[name].type).label(name) for name, value in first.items()]
+    new = select(*values).where(exists(select(conversations.c.conversation).where(*same_session(), _NEVER_FORKED)))
+    opened: Executable = (
+        _insert(branches, dialect_name)
+        .from_select(list(first), new)
+        .on_conflict_do_nothing(index_elements=[branches.c.conversation, branches.c.branch])
+    )
+    return opened
+
+
+_NEVER_FORKED = conversations.c.next_branch == 1
+
+
 def _first_branch(now: Any) -> dict[str, Any]:
     named: dict[str, Any] = {name: bindparam(name) for name in ("conversation", "branch", "caller_id")}
     return {
@@ -235,7 +340,7 @@ def _append_first() -> Executable:
         postgresql.insert(conversations)
         .values(
             **{name: bindparam(name) for name in _NAMED},
-            next_seq=bindparam("more_seq", type_=BigInteger) + 1,
+            next_seq=bindparam("more_main", type_=BigInteger) + 1,
             last_message_at=bindparam("last_at"),
             created_at=now,
             updated_at=now,
@@ -249,6 +354,7 @@ def _append_first() -> Executable:
         "message_count": bindparam("more_messages", type_=BigInteger),
         "total_tokens": bindparam("more_tokens", type_=BigInteger),
         "tool_calls_count": bindparam("more_tool_calls", type_=BigInteger),
+        "last_message_at": bindparam("last_at", type_=BigInteger),
     }
     columns = [cast(value, branches.c[name].type).label(name) for name, value in sums.items()]
     opened = insert(branches).from_select(list(sums), select(*columns).select_from(locked)).cte("opened")
@@ -257,9 +363,11 @@ def _append_first() -> Executable:
 
 def _append_new() -> Executable:
     """Assign places to new messages, store them and update the sums, in one statement."""
-    locked = _update_session(same_user()).returning(conversations.c.next_seq).cte("locked")
+    followed = conversations.c.current_branch == bindparam("branch")
+    locked = _update_session(same_user(), followed).returning(conversations.c.next_seq).cte("locked")
     # An EXISTS is evaluated once, before the row is read, so that the conversation's lock is taken first.
-    counted = _update_branch(head=select(locked.c.next_seq - 1)).where(exists(select(locked.c.next_seq))).cte("counted")
+    head = select(locked.c.next_seq - 1).scalar_subquery()
+    counted = _update_branch(head=head).where(exists(select(locked.c.next_seq))).cte("counted")
     return _insert_given(locked).add_cte(counted)
 
 
@@ -272,7 +380,7 @@ def _insert_given(locked: Any) -> Insert:
         .table_valued(column("place", BigInteger), *(column(name, messages.c[name].type) for name in names))
         .render_derived(name="given", with_types=True)
     )
-    first = locked.c.next_seq - bindparam("more_seq", type_=BigInteger)
+    first = locked.c.next_seq - bindparam("more_main", type_=BigInteger)
     place = (
         cast(bindparam("conversation"), LargeBinary),
         cast(bindparam("branch"), BigInteger),
@@ -288,7 +396,7 @@ def _update_session(*which: ColumnElement[bool]) -> Update:
         update(conversations)
         .where(*same_session(), *which)
         .values(
-            next_seq=conversations.c.next_seq + bindparam("more_seq"),
+            next_seq=conversations.c.next_seq + bindparam("more_main", type_=BigInteger),
             last_message_at=func.coalesce(bindparam("last_at", type_=BigInteger), conversations.c.last_message_at),
             epoch=conversations.c.epoch + bindparam("more_epoch"),
             updated_at=bindparam("now"),
@@ -298,7 +406,7 @@ def _update_session(*which: ColumnElement[bool]) -> Update:
 
 def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:
     """Update the branch's sums, subtracting those of messages about to be removed."""
-    newest = select(conversations.c.next_seq - 1).where(*same_session()) if head is None else head
+    newest = branches.c.head_seq + bindparam("more_seq", type_=BigInteger) if head is None else head
 
     def changed(name: str, more: str, what: ColumnElement[int]) -> ColumnElement[int]:
         total = branches.c[name] + bindparam(more)
@@ -308,9 +416,8 @@ def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:
         update(branches)
         .where(*inside(branches))
         .values(
-            head_seq=case(
-                (bindparam("more_seq", type_=BigInteger) > 0, newest.scalar_subquery()), else_=branches.c.head_seq
-            ),
+            head_seq=newest,
+            last_message_at=func.coalesce(bindparam("last_at", type_=BigInteger), branches.c.last_message_at),
             message_count=changed("message_count", "more_messages", func.count(messages.c.seq)),
             tool_calls_count=changed("tool_calls_count", "more_tool_calls", func.sum(messages.c.tool_calls)),
             total_tokens=changed("total_tokens", "more_tokens", func.sum(messages.c.tokens)),
@@ -318,13 +425,13 @@ def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:
     )
 
 
-def _oldest_turns() -> tuple[ColumnElement[bool], ...]:
+def _oldest_turns(shown: Callable[[Any], tuple[ColumnElement[bool], ...]]) -> tuple[ColumnElement[bool], ...]:
     """Return conditions for the oldest whole turns with at least `excess` messages; system messages stay."""
     from_user = messages.c.role == "user"
     leaves = messages.c.role != "system"
     last_in_excess = (
         select(messages.c.seq)
-        .where(*inside(messages), leaves)
+        .where(*shown(messages), leaves)
         .order_by(messages.c.seq)
         .limit(1)
         .offset(bindparam("excess_less_one", type_=BigInteger))
@@ -332,11 +439,11 @@ def _oldest_turns() -> tuple[ColumnElement[bool], ...]:
     )
     next_user = (
         select(func.min(messages.c.seq))
-        .where(*inside(messages), from_user, messages.c.seq > last_in_excess)
+        .where(*shown(messages), from_user, messages.c.seq > last_in_excess)
         .scalar_subquery()
     )
-    newest_user = select(func.max(messages.c.seq)).where(*inside(messages), from_user).scalar_subquery()
-    return *inside(messages), messages.c.seq < func.coalesce(next_user, newest_user), leaves
+    newest_user = select(func.max(messages.c.seq)).where(*shown(messages), from_user).scalar_subquery()
+    return *shown(messages), messages.c.seq < func.coalesce(next_user, newest_user), leaves
 
 
 def _stale_sessions() -> Executable:
@@ -349,20 +456,20 @@ def _stale_sessions() -> Executable:
     )
 
 
-def _records(*more: Any) -> Any:
-    main = and_(
-        branches.c.conversation == conversations.c.conversation,
-        branches.c.branch == bindparam("branch"),
-        branches.c.caller_id == conversations.c.caller_id,
-    )
-    return select(*CONVERSATION_COLUMNS, *more).select_from(conversations.join(branches, main))
+def _records(which: Any, *more: Any) -> Any:
+    return select(*CONVERSATION_COLUMNS, *more).select_from(conversations.join(branches, which))
 
 
 def _conversations(*of_user: ColumnElement[bool]) -> Executable:
     place = conversations.c.created_at, conversations.c.conversation
     before = tuple_(bindparam("before_time", type_=BigInteger), bindparam("before_key", type_=LargeBinary))
+    current = and_(
+        branches.c.conversation == conversations.c.conversation,
+        branches.c.branch == conversations.c.current_branch,
+        branches.c.caller_id == conversations.c.caller_id,
+    )
     page: Executable = (
-        _records(conversations.c.conversation)
+        _records(current, conversations.c.conversation)
         .where(conversations.c.caller_id == bindparam("caller_id"), *of_user, tuple_(*place) < before)
         .order_by(*(column.desc() for column in place))
         .limit(bindparam("row_limit", type_=BigInteger))
@@ -371,11 +478,6 @@ def _conversations(*of_user: ColumnElement[bool]) -> Executable:
 
 
 def _look_up(dialect_name: str) -> Executable:
-    of_branch = and_(
-        branches.c.conversation == conversations.c.conversation,
-        branches.c.branch == bindparam("branch"),
-        branches.c.caller_id == conversations.c.caller_id,
-    )
     theirs = and_(
         messages.c.conversation == branches.c.conversation,
         messages.c.branch == branches.c.branch,
@@ -383,5 +485,5 @@ def _look_up(dialect_name: str) -> Executable:
         one_of(messages.c.message_id, "message_ids", Text, dialect_name),
     )
     columns = (*LOCKED_COLUMNS, *(messages.c[name] for name in MESSAGE_COLUMNS))
-    found = conversations.join(branches, of_branch).outerjoin(messages, theirs)
+    found = conversations.outerjoin(branches, of_conversation()).outerjoin(messages, theirs)
     return select(*columns).select_from(found).where(*same_session())

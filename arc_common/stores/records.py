@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from arc_common.exceptions import NotFoundError
 from arc_common.memories import Memory, MemoryStatus, MemoryType
 from arc_common.messages import Message
 from arc_common.prompts.context import pin_words
@@ -14,8 +15,8 @@ from arc_common.protocols.records import IndexChange, Progress, RecordChange, Re
 from arc_common.protocols.search_index import EntryKind, Scope
 from arc_common.stores.codec import checked_ids, checked_limit, conversation_key, to_microseconds
 from arc_common.stores.connection import Database
-from arc_common.stores.connection import scope as session_scope
 from arc_common.stores.drivers import Call, Transaction
+from arc_common.stores.paths import MAIN, Path
 from arc_common.stores.records_statements import (
     ERASED,
     PIN,
@@ -79,9 +80,9 @@ class SqlRecords:
             for memory_id in checked_memory_ids(tuple(change.accessed))
         ]
         read = change.progress  # its row first, as an edit of the conversation locks it before scopes
-        progress = [] if read is None else [(self._sql.progress, {**session_scope(read.key), **_progress(read)})]
 
-        def work(transaction: Transaction, entries: "EntriesChange | None" = None) -> int | None:
+        def work(transaction: Transaction, path: Path = MAIN, entries: "EntriesChange | None" = None) -> int | None:
+            progress = [] if read is None else [self._progress(read, path)]
             reading = [*progress, *opening, *(entries.reading if entries else ())]
             found = transaction.run(*reading) if reading else []
             if progress and not found.pop(0):
@@ -100,15 +101,30 @@ class SqlRecords:
             transaction.commit(*calls, *(entries.writing(found) if entries else ()))
             return int(current)
 
-        if index is None:
-            return self._database.transact(work)
-        return self._index().beside(
-            scope,
-            "memory",
-            index.put,
-            removed=index.removed,
-            make=lambda entries: self._database.transact(partial(work, entries=entries)),
-        )
+        def done(path: Path) -> int | None:
+            on_path = partial(work, path=path)
+            if index is None:
+                return self._database.transact(on_path)
+            return self._index().beside(
+                scope,
+                "memory",
+                index.put,
+                removed=index.removed,
+                make=lambda entries: self._database.transact(partial(on_path, entries=entries)),
+            )
+
+        if read is None:
+            return done(MAIN)
+        try:
+            (version,) = self._database.along(read.key, lambda path: _if_any(done(path))) or (None,)
+        except NotFoundError:
+            return None
+        return version
+
+    def _progress(self, read: Progress, path: Path) -> Call:
+        place = self._database.place(read.key, path)
+        statement = self._sql.progress_along if "path" in place else self._sql.progress
+        return statement, {**place, "after": read.after, "to": read.to}
 
     def find(
         self,
@@ -276,6 +292,10 @@ class SqlRecords:
         ]
 
 
+def _if_any(version: int | None) -> tuple[int, ...]:
+    return () if version is None else (version,)
+
+
 def _own(key: SessionKey) -> dict[str, Any]:
     """Return the parameters that name a session's own scope."""
     return memory_scope(_own_scope(key))
@@ -283,10 +303,6 @@ def _own(key: SessionKey) -> dict[str, Any]:
 
 def _own_scope(key: SessionKey) -> Scope:
     return Scope(key.caller_id, key.user_id, key.session_id)
-
-
-def _progress(read: Progress) -> dict[str, int]:
-    return {"after": read.after, "to": read.to}
 
 
 def _pinned_body(message: Message) -> str:

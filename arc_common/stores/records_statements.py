@@ -41,6 +41,7 @@ from arc_common.stores.codec import (
     to_microseconds,
 )
 from arc_common.stores.conversations_statements import Statements, in_session, inside, one_of
+from arc_common.stores.paths import Along
 from arc_common.stores.schema import IS_PINNED, branches, messages, record_sources, records, scopes
 
 MEMORY = "memory"
@@ -392,11 +393,20 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
             records.c.record_id == bindparam("record_id", type_=Text),
         )
         .values(last_accessed_at=case((before > at, before), else_=at)),
-        "progress": update(branches)
-        .where(*in_session(branches), branches.c.remembered_seq == bindparam("after", type_=BigInteger))
-        .values(remembered_seq=bindparam("to", type_=BigInteger))
-        .returning(branches.c.branch),
+        "progress": _progress(*in_session(branches)),
+        "progress_along": _progress(
+            branches.c.conversation == Along(dialect_name).session_row(), branches.c.branch == bindparam("branch")
+        ),
     }
+
+
+def _progress(*mine: ColumnElement[bool]) -> Executable:
+    return (
+        update(branches)
+        .where(*mine, branches.c.remembered_seq == bindparam("after", type_=BigInteger))
+        .values(remembered_seq=bindparam("to", type_=BigInteger))
+        .returning(branches.c.branch)
+    )
 
 
 def _forgetting(dialect_name: str) -> Mapping[str, Executable]:

@@ -243,6 +243,7 @@ branches = Table(
     Column("indexed_seq", BigInteger, nullable=False, server_default="0"),
     Column("remembered_seq", BigInteger, nullable=False, server_default="0"),  # read for memories up to here
     Column("created_at", BigInteger, nullable=False),
+    Column("last_message_at", BigInteger),
     PrimaryKeyConstraint("conversation", "branch", name="arc_branches_pk"),
 )
 
@@ -315,7 +316,8 @@ summaries = Table(
     Column("made_by", String(16), nullable=False),  # "" if it must be written; these sort first
     Column("sources", Text, nullable=False),
     Column("parts", Integer, nullable=False),
-    Column("covered", SmallInteger, nullable=False),
+    Column("covered", SmallInteger, nullable=False),  # by a segment of the same branch
+    Column("point_seq", BigInteger, nullable=False),  # shown where this place of its branch lies on the path
     Column("created_at", BigInteger),
     PrimaryKeyConstraint("conversation", "branch", "level", "start_seq", name="arc_segments_pk"),
 )
@@ -341,6 +343,7 @@ facts = Table(
     Column("place", Integer, nullable=False),
     Column("caller_id", _Identifier, nullable=False),
     Column("leaf_start", BigInteger, nullable=False),
+    Column("point_seq", BigInteger, nullable=False),  # its leaf's
     Column("fact_id", _Identifier),
     Column("slot", _Key, nullable=False),  # its newest fact is valid unless a tombstone is newer
     Column("tombstone", SmallInteger, nullable=False),  # 1 for a row that ends the slot's fact

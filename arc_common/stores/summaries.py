@@ -3,16 +3,19 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from arc_common.facts import Fact
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentPart, SessionState, View
+from arc_common.stores.branches import SqlBranches
 from arc_common.stores.codec import row_key, stored_from_row, to_microseconds
-from arc_common.stores.connection import Database, check_owner, scope
-from arc_common.stores.conversations_statements import Statement
+from arc_common.stores.connection import Database
+from arc_common.stores.conversations_statements import Statements
 from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.paths import MAIN, Path, check_owner, place_on
 from arc_common.stores.records_statements import pin_scopes, pins_from_text
 from arc_common.stores.summaries_statements import (
     FactRow,
@@ -23,6 +26,7 @@ from arc_common.stores.summaries_statements import (
     may_concern,
     segment_from_row,
     segment_row,
+    summary_statements_along,
     summary_statements_for,
     view_from_text,
     view_text,
@@ -73,11 +77,15 @@ def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
         else:
             tombstones += [FactRow(slot, heir=heir) for slot in before.slots]
     rows: list[FactRow] = []
+    keyed: set[bytes] = set()
     for place, fact in enumerate(commit.facts):
         slots = ended.get(fact.id, [])
         taker = known.get(fact.superseded_by or "")
         if taker is not None and taker.leaf_start > start:
             slots = [taker.slots[0], *(slot for slot in slots if slot != taker.slots[0])]
+        elif (of_key := _slot_of_key(fact)) and of_key not in keyed:  # of several with a key in one leaf, each holds
+            keyed.add(of_key)
+            slots = [of_key, *(slot for slot in slots if slot != of_key)]
         slots = slots or [row_key(fact.id)]
         rows.append(FactRow(slots[0], fact))
         rows += [FactRow(slot, heir=fact.id) for slot in slots[1:]]
@@ -90,6 +98,11 @@ def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
     return [*rows, *tombstones]
 
 
+def _slot_of_key(fact: Fact) -> bytes | None:
+    """Return the slot that a model's key names, which is the same on branches that do not see each other's facts."""
+    return row_key("key", folded_key(fact.key)) if fact.key and fact.made_by == "model" and fact.grounded else None
+
+
 def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:
     """Return whether a segment may be stored beside the overlapping ones of its level."""
     for old in overlapping:
@@ -100,6 +113,25 @@ def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:
         if old.end == new.end and _RANK[new.made_by] == _RANK[old.made_by]:
             return False
     return True
+
+
+def point_for(end: int, path: Path, others: Sequence[Path], points: Iterable[Sequence[int]]) -> tuple[int, int]:
+    """Return the branch and place at which to store a segment, given the points of all that start before its end.
+
+    The newest message read is the point, so that other branches share the segment, unless one of these shows other
+    segments so far. Then the point lies on the path's own branch, after what such branches show of it.
+    """
+    branch = path.branch_at(end)
+    read = [tuple(point) for point in points]
+    unlike = [
+        other
+        for other in others
+        if other.shows(branch, end) and any(path.shows(*point) != other.shows(*point) for point in read)
+    ]
+    if not unlike:
+        return branch, end
+    seen = [last for other in unlike for one, last in other.parts if one == path.branch]
+    return path.branch, max([end, *(last + 1 for last in seen)])
 
 
 def rests_on(view: View, *, places: Iterable[int], fact_ids: Iterable[str]) -> bool:
@@ -139,13 +171,14 @@ class _Session:
     incarnation: int
     edits: int
     facts_version: int
-    message_count: int
+    message_count: int | None
     total_tokens: int
     head: int
     summarized: int
     view_text: str | None
     lease_owner: str | None
     lease_fence: int
+    next_branch: int
 
     @property
     def epoch(self) -> int:
@@ -156,8 +189,9 @@ class _Session:
         return None if self.view_text is None else view_from_text(self.view_text)
 
 
-_INCARNATION = 1
-"""The place of a column that only a missing session lacks."""
+_INCARNATION, _COUNT = 1, 4
+"""The places of a column that only a missing session lacks, and of one that a session on another path lacks."""
+_ERA = 2
 
 
 class SqlSummaries:
@@ -167,20 +201,32 @@ class SqlSummaries:
         self._database = database
         self._clock = clock
         self._sql = summary_statements_for(database.dialect)
+        self._along = summary_statements_along(database.dialect)
+        self._branches = SqlBranches(database)
 
     def state(
         self, key: SessionKey, *, limit: int, after: int = 0, outlines: int = 0, view: bool = True
     ) -> SessionState:
         """See `SummaryStore.state`."""
-        calls = [(self._sql.state, {**scope(key), **pin_scopes(key)})]
-        for statement, most in ((self._sql.messages_behind, limit), (self._sql.outlines, outlines)):
-            if most:
-                calls.append((statement, {**scope(key), "after": after, "row_limit": most}))
-        ((pinned, *found),), *listed = self._database.snapshot(*calls)
+        given = {**pin_scopes(key), "after": after}
+
+        def work(path: Path) -> list[list[Row]]:
+            place, sql = self._on(key, path)
+            calls = [(sql.state, {**place, **given})]
+            for statement, most in ((sql.messages_behind, limit), (sql.outlines, outlines)):
+                if most:
+                    calls.append((statement, {**place, **given, "row_limit": most}))
+            found.append(self._database.snapshot(*calls))
+            _, *row = found[-1][0][0]
+            return [] if row[_INCARNATION] is not None and row[_COUNT] is None else found[-1]
+
+        found: list[list[list[Row]]] = []
+        self._database.along(key, work)
+        ((pinned, *row),), *listed = found[-1]
         newest_first, outlined = (listed.pop(0) if most else [] for most in (limit, outlines))
         pins = pins_from_text(pinned, self._clock())
-        session = _session(key, [found] if found[_INCARNATION] is not None else [])
-        if session is None:
+        session = _session(key, [row] if row[_INCARNATION] is not None else [])
+        if session is None or session.message_count is None:
             return SessionState(pins=pins)
         return SessionState(
             view=session.view if view else None,
@@ -198,19 +244,19 @@ class SqlSummaries:
     ) -> list[Segment]:
         """See `SummaryStore.segments`."""
         if within is not None:
-            rows = self._rows(key, self._sql.parts, **_within(within))
+            rows = self._rows(key, "parts", **_within(within))
         elif part == "unfinished":
             most = _EVERY_ROW if limit is None else limit
-            return [segment_from_row(row) for row in self._rows(key, self._sql.unfinished, row_limit=most)]
+            return [segment_from_row(row) for row in self._rows(key, "unfinished", row_limit=most)]
         else:
-            rows = self._rows(key, self._sql.cover if part == "cover" else self._sql.segments)
+            rows = self._rows(key, "cover" if part == "cover" else "segments")
         return sorted(map(segment_from_row, rows), key=lambda segment: (segment.start, segment.level))
 
     def claim(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
         """See `SummaryStore.claim`."""
         now = self._clock()
         times = {"now": to_microseconds(now), "until": to_microseconds(now + timedelta(seconds=seconds))}
-        taken = self._lease(key, self._sql.claim, {"owner": owner, **times})
+        taken = self._lease(key, "claim", {"owner": owner, **times})
         if not taken:
             return None
         incarnation, edits, fence = taken[0]
@@ -218,82 +264,104 @@ class SqlSummaries:
 
     def release(self, key: SessionKey, lease: Lease) -> None:
         """See `SummaryStore.release`."""
-        self._lease(key, self._sql.release, {"owner": lease.owner, "fence": lease.fence})
+        self._lease(key, "release", {"owner": lease.owner, "fence": lease.fence})
 
     def commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
         """See `SummaryStore.commit`."""
         segment = commit.segment
         row = segment_row(segment, now=self._clock())
-        place = scope(key)
         stretch = {name: row[name] for name in ("level", "start_seq", "end_seq")}
         judged = [
             *commit.superseded,
             *commit.removed,
             *(one.superseded_by for one in commit.facts if one.superseded_by),
         ]
-        named = {**place, "ids": self._database.many(judged), "leaf": segment.start}
+        named = {"ids": self._database.many(judged), "leaf": segment.start}
 
-        def work(transaction: Transaction) -> bool:
+        def work(path: Path, transaction: Transaction) -> tuple[bool, ...]:
+            place, sql = self._on(key, path)
             _, found, overlapping, known, taken = transaction.run(
                 (self._sql.lock, place),
-                (self._sql.session, place),
-                (self._sql.overlapping, {**place, **stretch}),
-                (self._sql.known_facts, named),
-                (self._sql.taken_slots, named),
+                (sql.session, place),
+                (sql.overlapping, {**place, **stretch}),
+                (sql.known_facts, {**place, **named}),
+                (sql.taken_slots, {**place, **named}),
             )
             locked = _session(key, found)
-            if locked is None or locked.epoch != epoch:
-                return False
+            if locked is None:
+                return ()
+            if locked.epoch != epoch:
+                return (False,)
             if lease is not None and (lease.owner, lease.fence) != (locked.lease_owner, locked.lease_fence):
-                return False
-            if not may_store(segment, [segment_from_row(other) for other in overlapping]):
-                return False
+                return (False,)
+            if not may_store(segment, [segment_from_row(other[:-2]) for other in overlapping]):
+                return (False,)
+            at = {"branch": path.branch, "point_seq": segment.end}
+            if locked.next_branch > 1:
+                at = self._point(transaction, place, path, segment, overlapping)
             calls: Iterable[Call]
             if segment.level:
-                calls = [(self._sql.mark_parts, {**place, **_within(segment), "is_covered": 1})]
+                calls = [(self._sql.mark_parts, {**place, **_within(segment), "branch": at["branch"], "is_covered": 1})]
             else:
-                calls = self._ledger(place, commit, _known_facts(known, taken), redone=bool(overlapping))
+                facts = fact_rows(commit, _known_facts(known, taken))
+                calls = self._ledger({**place, **at}, commit, facts, redone=bool(overlapping))
             reached = {**place, "summarized_to": max(locked.summarized, segment.end)}
-            transaction.commit((self._sql.write_segment, {**row, **place}), *calls, (self._sql.set_summarized, reached))
-            return True
+            transaction.commit(
+                (self._sql.write_segment, {**row, **place, **at}), *calls, (self._sql.set_summarized, reached)
+            )
+            return (True,)
 
-        return self._database.transact(work)
+        return any(self._database.along(key, lambda path: self._database.transact(partial(work, path))))
+
+    def _point(
+        self,
+        transaction: Transaction,
+        place: Mapping[str, Any],
+        path: Path,
+        segment: Segment,
+        overlapping: Sequence[Row],
+    ) -> dict[str, int]:
+        """Return the point at which a segment is stored: it is shared with branches that have read the same so far."""
+        if segment.level < _ERA and overlapping:  # an emptied one is written again
+            return dict(zip(("branch", "point_seq"), overlapping[0][-2:], strict=True))
+        others = [row.path for row in self._branches.all(transaction, place) if row.id != path.branch]
+        (points,) = transaction.run((self._along.segment_points, {**place, "end_seq": segment.end}))
+        return dict(zip(("branch", "point_seq"), point_for(segment.end, path, others, points), strict=True))
 
     def _ledger(
-        self, place: Mapping[str, Any], commit: Commit, known: Mapping[str, KnownFact], *, redone: bool
+        self, place: Mapping[str, Any], commit: Commit, rows: Sequence[FactRow], *, redone: bool
     ) -> Iterator[Call]:
         """Yield the calls that change the ledger for a leaf, in order."""
-        rows = fact_rows(commit, known)
         if redone:
             yield self._sql.drop_facts, {**place, "leaves": self._database.many([commit.segment.start])}
         if rows:
             yield (
                 self._sql.insert_fact,
-                [{**place, **fact_row(row, number, commit.segment)} for number, row in enumerate(rows)],
+                [{**fact_row(row, number, commit.segment), **place} for number, row in enumerate(rows)],
             )
         if rows or redone:
             yield self._sql.change_ledger, place
 
     def adopt(self, key: SessionKey, view: View, *, epoch: int) -> bool:
         """See `SummaryStore.adopt`."""
-        place = scope(key)
 
-        def work(transaction: Transaction) -> bool:
-            _, found = transaction.run((self._sql.lock, place), (self._sql.session, place))
+        def work(path: Path, transaction: Transaction) -> tuple[bool, ...]:
+            place, sql = self._on(key, path)
+            _, found = transaction.run((self._sql.lock, place), (sql.session, place))
             locked = _session(key, found)
-            if locked is None or locked.epoch != epoch:
-                return False
-            if view.version != (locked.view.version if locked.view else 0) + 1:
-                return False
+            if locked is None:
+                return ()
+            if locked.epoch != epoch or view.version != (locked.view.version if locked.view else 0) + 1:
+                return (False,)
             adopted = {"version": view.version, "boundary": view.boundary, "body": view_text(view)}
             transaction.commit(
                 (self._sql.write_view, {**place, **adopted, "at_seq": locked.head}),
                 (self._sql.drop_old_views, place),
                 (self._sql.set_summarized, {**place, "summarized_to": max(locked.summarized, view.boundary)}),
             )
-            return True
+            return (True,)
 
-        return self._database.transact(work)
+        return any(self._database.along(key, lambda path: self._database.transact(partial(work, path))))
 
     def facts(
         self,
@@ -312,10 +380,10 @@ class SqlSummaries:
         if keys is not None:
             return self._facts_of_keys(key, keys, without, saying, most)
         statement = {
-            (False, False): self._sql.facts_that_hold,
-            (False, True): self._sql.facts_not_superseded,
-            (True, False): self._sql.facts_grounded,
-            (True, True): self._sql.facts,
+            (False, False): "facts_that_hold",
+            (False, True): "facts_not_superseded",
+            (True, False): "facts_grounded",
+            (True, True): "facts",
         }[bool(include_superseded), bool(include_ungrounded)]
         before = known or {}
         return [before.get(row[0]) or fact_from_row(row) for row in self._rows(key, statement, **most)]
@@ -329,7 +397,7 @@ class SqlSummaries:
         most: Mapping[str, int],
     ) -> list[Fact]:
         names = self._database.many([folded_key(name) for name in keys])
-        rows = self._rows(key, self._sql.facts_of_keys, keys=names, leaf=without, **most)
+        rows = self._rows(key, "facts_of_keys", keys=names, leaf=without, **most)
         if saying is not None:  # avoids decoding most rows
             said = set(map(folded, saying))
             rows = [row for row in rows if may_concern(row, said)]
@@ -341,34 +409,48 @@ class SqlSummaries:
         """Return the calls that undo everything derived from changed messages; requires the session's row lock."""
         if min(changed.places) > summarized:
             return []
+        return self._undoing(transaction, place, changed, self._sql)
+
+    def undoing_along(self, transaction: Transaction, key: SessionKey, path: Path, changed: Changed) -> list[Call]:
+        """Return the calls that undo what the last branch of a path derived from changed messages on the path."""
+        place = place_on(replace(key, branch=path.branch), path, self._database.dialect)
+        return self._undoing(transaction, place, changed, self._along)
+
+    def dropping_after(self, after: Mapping[str, Any]) -> list[Call]:
+        """Return the calls that remove what a branch derived after a place."""
+        return [(self._sql.by_name[f"drop_{name}_after"], after) for name in ("segments", "facts", "views")]
+
+    def _undoing(
+        self, transaction: Transaction, place: Mapping[str, Any], changed: Changed, sql: Statements
+    ) -> list[Call]:
         many = self._database.many
         ids, least = many(changed.message_ids), min(changed.places)
         over, citing, stored_view = transaction.run(
-            (self._sql.leaves_over, {**place, "places": many(changed.places)}),
-            (self._sql.leaves_citing, {**place, "least": least, "message_ids": ids}),
-            (self._sql.view, place),
+            (sql.leaves_over, {**place, "places": many(changed.places)}),
+            (sql.leaves_citing, {**place, "least": least, "message_ids": ids}),
+            (sql.view, place),
         )
         leaves = sorted({row[0] for row in (*over, *citing)})
         these = {**place, "leaves": many(leaves)}
         higher, read_from = transaction.run(
-            (self._sql.higher_over, {**place, "leaves": many([*leaves, *changed.places])}),
-            (self._sql.fact_ids_inside, these),
+            (sql.higher_over, {**place, "leaves": many([*leaves, *changed.places])}),
+            (sql.fact_ids_inside, these),
         )
         calls: list[Call] = []
         for level, start, end in higher:
             within = {"level_below": level - 1, "from_seq": start, "to_seq": end}
             calls.append((self._sql.mark_parts, {**place, **within, "is_covered": 0}))
-        calls += [(self._sql.drop_segment, {**place, "level": level, "start_seq": start}) for level, start, _ in higher]
+        calls += [(sql.drop_segment, {**place, "level": level, "start_seq": start}) for level, start, _ in higher]
         if leaves or higher:
-            calls += [(self._sql.empty_leaves, these), (self._sql.drop_bare_leaves, these)]
-            calls += [(self._sql.drop_facts, these), (self._sql.change_ledger, place)]
+            calls += [(sql.empty_leaves, these), (sql.drop_bare_leaves, these)]
+            calls += [(sql.drop_facts, these), (self._sql.change_ledger, place)]
         view = view_from_text(stored_view[0][0]) if stored_view else None
         if view and rests_on(view, places=(*changed.places, *leaves), fact_ids=(row[0] for row in read_from)):
-            calls.append((self._sql.empty_view, {**place, "body": view_text(without_text(view, changed))}))
+            calls.append((sql.empty_view, {**place, "body": view_text(without_text(view, changed))}))
         if not view:
             return calls
         # A view past the end would hide all that is left; the next reader adopts another.
-        return [*calls, (self._sql.drop_earlier_views, place), (self._sql.drop_views_past_end, place)]
+        return [*calls, (sql.drop_earlier_views, place), (sql.drop_views_past_end, place)]
 
     def clearing(self, place: Mapping[str, Any]) -> list[Call]:
         """Return the calls that remove all segments, facts and views and reset the session's state."""
@@ -382,26 +464,31 @@ class SqlSummaries:
             (self._sql.drop_all_facts, place),
         ]
 
-    def _rows(self, key: SessionKey, statement: Statement, **parameters: Any) -> list[Row]:
-        rows = self._database.read((statement, {**scope(key), **parameters}))
-        if not rows:
-            self._check_owner(key)
-        return rows
+    def _on(self, key: SessionKey, path: Path) -> tuple[dict[str, Any], Statements]:
+        """Return the parameters of a path, and the statements that read along it."""
+        place = self._database.place(key, path)
+        return place, self._along if "path" in place else self._sql
 
-    def _lease(self, key: SessionKey, statement: Statement, parameters: Mapping[str, Any]) -> list[Row]:
+    def _rows(self, key: SessionKey, name: str, **parameters: Any) -> list[Row]:
+        def work(path: Path) -> list[Row]:
+            place, sql = self._on(key, path)
+            return self._database.read((sql.by_name[name], {**place, **parameters}))
+
+        return self._database.along(key, work)
+
+    def _lease(self, key: SessionKey, name: str, parameters: Mapping[str, Any]) -> list[Row]:
+        place = self._database.place(key, MAIN)
+
         def work(transaction: Transaction) -> list[Row]:
-            (rows,) = transaction.run((statement, {**scope(key), **parameters}))
+            (rows,) = transaction.run((self._sql.by_name[name], {**place, **parameters}))
             if rows:
                 transaction.commit()
             return rows
 
         rows = self._database.transact(work)
         if not rows:
-            self._check_owner(key)
+            self._database.path_of(key)
         return rows
-
-    def _check_owner(self, key: SessionKey) -> None:
-        _session(key, self._database.read((self._sql.session, scope(key))))
 
 
 def _session(key: SessionKey, found: list[Row]) -> _Session | None:

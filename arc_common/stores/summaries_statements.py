@@ -1,7 +1,7 @@
 """Every SQL statement of the summary store, built with SQLAlchemy Core and compiled once per database."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -34,7 +34,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, View
 from arc_common.sources import Trust
-from arc_common.stores.codec import from_body, from_microseconds, to_body, to_microseconds
+from arc_common.stores.codec import MESSAGE_COLUMNS, from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.conversations_statements import (
     Statements,
     in_session,
@@ -42,8 +42,8 @@ from arc_common.stores.conversations_statements import (
     one_of,
     same_session,
     same_user,
-    select_messages,
 )
+from arc_common.stores.paths import Along
 from arc_common.stores.records_statements import pins_of
 from arc_common.stores.schema import (
     IS_FACT,
@@ -89,6 +89,7 @@ def segment_row(segment: Segment, *, now: datetime) -> dict[str, Any]:
         "made_by": segment.made_by or "",
         "sources": to_body([list(source) for source in segment.sources], field="segment.sources"),
         "parts": segment.parts,
+        "point_seq": segment.end,
         "created_at": to_microseconds(segment.created_at or now),
         "covered": 0,
     }
@@ -122,7 +123,7 @@ class FactRow:
 
 def fact_row(row: FactRow, place: int, leaf: Segment) -> dict[str, Any]:
     """Return the columns of a fact or tombstone of a leaf."""
-    at = {"leaf_seq": leaf.end, "leaf_start": leaf.start, "place": place, "slot": row.slot}
+    at = {"leaf_seq": leaf.end, "leaf_start": leaf.start, "point_seq": leaf.end, "place": place, "slot": row.slot}
     fact = row.fact
     if fact is None:
         return {**at, **_TOMBSTONE, "heir": row.heir}
@@ -217,59 +218,117 @@ def view_from_text(text: str) -> View:
 @cache
 def summary_statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
-    every = {**_reading(dialect_name), **_leasing(), **_storing(dialect_name), **_changing(dialect_name), **_erasing()}
-    return Statements(dialect_name, every)
+    on_main = Reach(in_session, _on_branch, _messages_of_branch, _covered=IS_UNCOVERED)
+    every = {**_reading(dialect_name, on_main), **_leasing(), **_storing(dialect_name), **_erasing()}
+    return Statements(dialect_name, {**every, **_changing(dialect_name, inside)})
 
 
-def _reading(dialect_name: str) -> Mapping[str, Executable]:
-    boundary = select(views.c.boundary).where(*inside(views)).order_by(views.c.at_seq.desc()).limit(1).scalar_subquery()
+@cache
+def summary_statements_along(dialect_name: str) -> Statements:
+    """Return the statements that read along a path, and those that undo what was derived on one branch of it."""
+    along = Along(dialect_name)
+    reach = Reach(along.in_session, along.of_branch, along.messages, later=along.inside)
+    return Statements(dialect_name, {**_reading(dialect_name, reach), **_changing(dialect_name, along.inside)})
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How statements find what a session shows: on the main branch alone, or along a path."""
+
+    mine: Callable[[Any], tuple[ColumnElement[bool], ...]]
+    of_branch: Callable[[], ColumnElement[bool]]
+    messages: Callable[..., Any]
+    later: Callable[[Any], tuple[ColumnElement[bool], ...]] | None = None
+    _covered: Any = None
+
+    def uncovered(self) -> Any:
+        """Return the condition that no segment that is shown spans this one."""
+        if self._covered is not None:
+            return self._covered
+        over = summaries.alias("over")
+        spans = over.c.start_seq <= summaries.c.start_seq, over.c.end_seq >= summaries.c.end_seq
+        is_higher = or_(
+            over.c.level > summaries.c.level,
+            and_(over.c.level == summaries.c.level, over.c.end_seq > summaries.c.end_seq),
+        )
+        assert self.later is not None  # noqa: S101 - along a path
+        return ~select(over.c.level).where(*self.later(over), *spans, is_higher).correlate(summaries).exists()
+
+
+def _on_branch() -> ColumnElement[bool]:
+    return and_(
+        branches.c.conversation == conversations.c.conversation,
+        branches.c.branch == bindparam("branch"),
+        conversations.c.current_branch == bindparam("branch"),
+    )
+
+
+def _messages_of_branch(names: Sequence[str], *between: Any, newest: bool) -> Any:
+    rows = select(*(messages.c[name] for name in names)).where(
+        *in_session(messages), *(condition(messages) for condition in between)
+    )
+    return rows.order_by(messages.c.seq.desc() if newest else messages.c.seq).limit(_row_limit())
+
+
+def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
+    boundary = _view(reach.mine).with_only_columns(views.c.boundary).scalar_subquery()
     after = bindparam("after", type_=BigInteger)
     later = func.max if dialect_name == "sqlite" else func.greatest  # two conditions would read the rows between them
+    inside_it = reach.later or inside
     message_in_it = exists().where(
-        messages.c.conversation == summaries.c.conversation,
-        messages.c.branch == summaries.c.branch,
-        messages.c.caller_id == summaries.c.caller_id,
-        messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq),
+        *inside_it(messages), messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq)
     )
-    of_branch = and_(branches.c.conversation == conversations.c.conversation, branches.c.branch == bindparam("branch"))
+    mine, holds = reach.mine, _holds(reach)
     session = (
         *(conversations.c[name] for name in ("user_id", "incarnation", "epoch", "facts_version")),
         *(branches.c[name] for name in ("message_count", "total_tokens", "head_seq", "summarized_seq")),
-        _view().scalar_subquery(),
-        *(conversations.c[name] for name in ("lease_owner", "lease_fence")),
+        _view(reach.mine).scalar_subquery(),
+        *(conversations.c[name] for name in ("lease_owner", "lease_fence", "next_branch")),
     )
     anyone = select(literal(1).label("one")).subquery()  # a session that does not exist yet has pins, too
-    this = anyone.outerjoin(conversations, and_(*same_session())).outerjoin(branches, of_branch)
+    this = anyone.outerjoin(conversations, and_(*same_session())).outerjoin(branches, reach.of_branch())
     return {
-        "session": select(*session).select_from(conversations.join(branches, of_branch)).where(*same_session()),
+        "session": select(*session).select_from(conversations.join(branches, reach.of_branch())).where(*same_session()),
         "state": select(pins_of(dialect_name), *session).select_from(this),
-        "messages_behind": select_messages()
-        .where(*in_session(messages), messages.c.seq > later(func.coalesce(boundary, 0), after))
-        .order_by(messages.c.seq.desc())
-        .limit(_row_limit()),
-        "cover": _segments(*in_session(summaries), IS_UNCOVERED),
-        "segments": _segments(*in_session(summaries)),
-        "parts": _segments(*in_session(summaries), *_within()),
+        "messages_behind": reach.messages(
+            MESSAGE_COLUMNS, lambda table: table.c.seq > later(func.coalesce(boundary, 0), after), newest=True
+        ),
+        "cover": _segments(*mine(summaries), reach.uncovered()),
+        "segments": _segments(*mine(summaries)),
+        "parts": _segments(*mine(summaries), *_within()),
         # the sum keeps SQLite from scanning by level and sorting
-        "unfinished": _segments(*in_session(summaries), IS_UNFINISHED, summaries.c.level + 0 < 2, message_in_it)
+        "unfinished": _segments(*mine(summaries), IS_UNFINISHED, summaries.c.level + 0 < 2, message_in_it)
         .order_by(summaries.c.made_by, summaries.c.start_seq, summaries.c.level)
         .limit(_row_limit()),
-        "outlines": select(messages.c.seq, messages.c.role, messages.c.tokens)
-        .where(*in_session(messages), messages.c.seq > after)
-        .order_by(messages.c.seq)
-        .limit(_row_limit()),
-        "facts": _facts(*in_session(facts)).limit(_row_limit()),
-        "facts_that_hold": _facts(*in_session(facts), *_holds()).limit(_row_limit()),
-        "facts_grounded": _facts(*in_session(facts), facts.c.status == "").limit(_row_limit()),
-        "facts_not_superseded": _facts(*in_session(facts), or_(and_(*_holds()), facts.c.status == _UNGROUNDED)).limit(
+        "outlines": reach.messages(("seq", "role", "tokens"), lambda table: table.c.seq > after, newest=False),
+        "facts": _facts(reach, *mine(facts)).limit(_row_limit()),
+        "facts_that_hold": _facts(reach, *mine(facts), *holds).limit(_row_limit()),
+        "facts_grounded": _facts(reach, *mine(facts), facts.c.status == "").limit(_row_limit()),
+        "facts_not_superseded": _facts(reach, *mine(facts), or_(and_(*holds), facts.c.status == _UNGROUNDED)).limit(
             _row_limit()
         ),
         "facts_of_keys": _facts(
-            *in_session(facts),
+            reach,
+            *mine(facts),
             one_of(facts.c.folded_key, "keys", Text, dialect_name),
             facts.c.leaf_start != _LEAF,
-            *_holds(without=_LEAF),
+            *_holds(reach, without=_LEAF),
         ).limit(_row_limit()),
+        "overlapping": _segments(
+            *mine(summaries),
+            summaries.c.level == bindparam("level"),
+            summaries.c.start_seq <= bindparam("end_seq", type_=BigInteger),
+            summaries.c.end_seq >= bindparam("start_seq", type_=BigInteger),
+        ).add_columns(summaries.c.branch, summaries.c.point_seq),
+        "known_facts": select(
+            facts.c.fact_id, facts.c.slot, facts.c.leaf_start, and_(*_holds(reach, without=_LEAF))
+        ).where(*mine(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)),
+        "taken_slots": _taken_slots(dialect_name, mine),
+        "segment_points": select(summaries.c.branch, summaries.c.point_seq).where(
+            summaries.c.conversation == bindparam("conversation"),
+            summaries.c.caller_id == bindparam("caller_id"),
+            summaries.c.start_seq <= bindparam("end_seq", type_=BigInteger),
+        ),
     }
 
 
@@ -301,7 +360,7 @@ def _leasing() -> Mapping[str, Executable]:
 
 
 def _storing(dialect_name: str) -> Mapping[str, Executable]:
-    names = ("conversation", "branch", "caller_id", *SEGMENT_COLUMNS)
+    names = ("conversation", "branch", "caller_id", "point_seq", *SEGMENT_COLUMNS)
     upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(summaries).values(
         {name: bindparam(name) for name in names}
     )
@@ -310,20 +369,12 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
     )
     return {
         "lock": select(conversations.c.epoch).where(*same_session()).with_for_update(),
-        "overlapping": _segments(
-            *in_session(summaries),
-            summaries.c.level == bindparam("level"),
-            summaries.c.start_seq <= bindparam("end_seq", type_=BigInteger),
-            summaries.c.end_seq >= bindparam("start_seq", type_=BigInteger),
-        ),
-        "known_facts": select(facts.c.fact_id, facts.c.slot, facts.c.leaf_start, and_(*_holds(without=_LEAF))).where(
-            *in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)
-        ),
-        "taken_slots": _taken_slots(dialect_name),
         "write_segment": upsert.on_conflict_do_update(
             index_elements=[summaries.c.conversation, summaries.c.branch, summaries.c.level, summaries.c.start_seq],
             set_={
-                name: upsert.excluded[name] for name in SEGMENT_COLUMNS if name not in ("level", "start_seq", "covered")
+                name: upsert.excluded[name]
+                for name in ("point_seq", *SEGMENT_COLUMNS)
+                if name not in ("level", "start_seq", "covered")
             },
         ),
         "mark_parts": update(summaries).where(*inside(summaries), *_within()).values(covered=bindparam("is_covered")),
@@ -345,9 +396,9 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
 _KEPT_VIEWS = 8
 
 
-def _view() -> Select[Any]:
+def _view(mine: Callable[[Any], tuple[ColumnElement[bool], ...]]) -> Select[Any]:
     """Select the adopted view, which is the newest."""
-    return select(views.c.body).where(*inside(views)).order_by(views.c.at_seq.desc()).limit(1)
+    return select(views.c.body).where(*mine(views)).order_by(views.c.at_seq.desc(), views.c.version.desc()).limit(1)
 
 
 def _nth_view(number: int) -> Any:
@@ -363,7 +414,8 @@ def _nth_view(number: int) -> Any:
     )
 
 
-def _changing(dialect_name: str) -> Mapping[str, Executable]:
+def _changing(dialect_name: str, shown: Callable[[Any], tuple[ColumnElement[bool], ...]]) -> Mapping[str, Executable]:
+    """The statements that undo what was derived on one branch; `shown` finds the messages that its path shows."""
     place = _numbers("places", dialect_name)
     start = _numbers("leaves", dialect_name)
     these = (
@@ -371,12 +423,10 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         summaries.c.level == 0,
         one_of(summaries.c.start_seq, "leaves", BigInteger, dialect_name),
     )
-    message_in_it = exists().where(
-        *inside(messages), messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq)
-    )
+    message_in_it = exists().where(*shown(messages), messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq))
     of_leaves = (*inside(facts), one_of(facts.c.leaf_start, "leaves", BigInteger, dialect_name))
     return {
-        "view": _view(),
+        "view": _view(inside),
         "leaves_over": _leaves_over(place),
         "leaves_citing": select(facts.c.leaf_start)
         .distinct()
@@ -394,7 +444,7 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         "drop_views_past_end": delete(views).where(
             *inside(views),
             views.c.boundary
-            >= select(func.coalesce(func.max(messages.c.seq), 0)).where(*inside(messages)).scalar_subquery(),
+            >= select(func.coalesce(func.max(messages.c.seq), 0)).where(*shown(messages)).scalar_subquery(),
         ),
         "drop_bare_leaves": delete(summaries).where(*these, ~message_in_it),
         "drop_segment": delete(summaries).where(
@@ -406,10 +456,22 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
 
 
 def _erasing() -> Mapping[str, Executable]:
+    tables = {"segments": summaries, "facts": facts, "views": views}
+    points = {"segments": summaries.c.point_seq, "facts": facts.c.point_seq, "views": views.c.at_seq}
+    kept = bindparam("kept", type_=BigInteger)
+    which = bindparam("which", type_=BigInteger)
+
+    def of_conversation(table: Any) -> tuple[ColumnElement[bool], ...]:
+        return table.c.conversation == bindparam("conversation"), table.c.caller_id == bindparam("caller_id")
+
     return {
-        "drop_all_segments": delete(summaries).where(*inside(summaries)),
-        "drop_all_facts": delete(facts).where(*inside(facts)),
-        "drop_all_views": delete(views).where(*inside(views)),
+        **{f"drop_all_{name}": delete(table).where(*of_conversation(table)) for name, table in tables.items()},
+        **{
+            f"drop_{name}_after": delete(table).where(
+                *of_conversation(table), table.c.branch == which, points[name] > kept
+            )
+            for name, table in tables.items()
+        },
         "reset": update(branches).where(*inside(branches)).values(summarized_seq=0),
     }
 
@@ -443,9 +505,9 @@ def _segments(*conditions: Any) -> Any:
     return select(*(summaries.c[name] for name in SEGMENT_COLUMNS)).where(*conditions)
 
 
-def _facts(*conditions: Any) -> Any:
+def _facts(reach: Reach, *conditions: Any) -> Any:
     columns = (facts.c[name] for name in FACT_COLUMNS)
-    return _in_order(select(*columns, _in_its_place()).where(*conditions, IS_FACT))
+    return _in_order(select(*columns, _in_its_place(reach)).where(*conditions, IS_FACT))
 
 
 def _in_order(of_facts: Any) -> Any:
@@ -459,34 +521,35 @@ _LEAF = bindparam("leaf", type_=BigInteger)
 _FACT_WRITTEN = tuple(column.name for column in facts.columns if column.name not in ("trust", "valid_until"))
 
 
-def _later() -> tuple[Select[Any], Any]:
+def _later(reach: Reach) -> tuple[Select[Any], Any]:
     """Select the later rows of a fact's slot; return the selection and its table."""
     later = facts.alias("later")
+    shown = reach.later(later) if reach.later else (later.c.branch == facts.c.branch,)
     return select(later.c.slot).where(
         later.c.conversation == facts.c.conversation,
-        later.c.branch == facts.c.branch,
+        *shown,
         later.c.caller_id == facts.c.caller_id,
         later.c.slot == facts.c.slot,
         tuple_(later.c.leaf_seq, later.c.place) > tuple_(facts.c.leaf_seq, facts.c.place),
     ), later
 
 
-def _holds(*, without: Any = None) -> tuple[ColumnElement[bool], ...]:
+def _holds(reach: Reach, *, without: Any = None) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions that a fact is grounded and newest in its slot, disregarding a leaf's rows if given."""
-    rows, later = _later()
+    rows, later = _later(reach)
     if without is not None:
         rows = rows.where(later.c.leaf_start != without)
     return facts.c.status == "", ~rows.correlate(facts).exists()
 
 
-def _in_its_place() -> Any:
+def _in_its_place(reach: Reach) -> Any:
     """Select the id of a fact's successor: "" if it ended without one, NULL if it is valid."""
-    rows, later = _later()
+    rows, later = _later(reach)
     named = rows.with_only_columns(func.coalesce(later.c.fact_id, later.c.heir, ""))
     return named.order_by(later.c.leaf_seq, later.c.place).limit(1).correlate(facts).scalar_subquery()
 
 
-def _taken_slots(dialect_name: str) -> Any:
+def _taken_slots(dialect_name: str, mine: Callable[[Any], tuple[ColumnElement[bool], ...]]) -> Any:
     """Select the other slots that facts took when they were stored."""
     taken = facts.alias("taken")
     beside = and_(
@@ -498,7 +561,7 @@ def _taken_slots(dialect_name: str) -> Any:
     return (
         select(facts.c.fact_id, taken.c.slot)
         .select_from(facts.join(taken, beside))
-        .where(*in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name))
+        .where(*mine(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name))
     )
 
 

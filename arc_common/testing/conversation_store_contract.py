@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.exceptions import BranchNotFoundError, InvalidInputError, SessionNotFoundError
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
 
@@ -488,3 +489,105 @@ class ConversationStoreContract:
             assert set(ids(store.read(one))) == set(names)
             assert ids(store.read(one, ids=[name])) == [name]
             assert len(store.page(key.caller_id, user_id=name).conversations) == 1
+
+    # Branches
+
+    def test_a_fork_shares_what_came_before(self, store: ConversationStore, key: SessionKey) -> None:
+        """A fork shows the messages up to its point and then its own; the branch it came from shows none of these."""
+        store.append(key, [counted("a"), counted("b"), counted("c")])
+        (fork,) = store.branch(key, "fork", at="b", name="idea")
+        there = replace(key, branch=fork.id)
+        assert (fork.name, fork.parent, fork.message_count, fork.is_current) == ("idea", 0, 2, False)
+        store.append(there, [counted("d", tokens=5)])
+        store.append(key, [counted("e")])
+        assert (ids(store.read(there)), ids(store.read(key))) == (["a", "b", "d"], ["a", "b", "c", "e"])
+        assert ids(store.read(there, limit=2)) == ["b", "d"]
+        assert ids(store.read(there, ids=["a", "c", "d", "e"])) == ["a", "d"]
+        record = store.get(there)
+        assert record is not None
+        assert (record.message_count, record.total_tokens) == (3, 25)
+        assert [one.message_count for one in store.branch(key, "list")] == [4, 3]
+
+    def test_a_rewind_moves_the_session(self, store: ConversationStore, key: SessionKey) -> None:
+        """After a rewind, a key without a branch is on the fork, and the old branch is kept but not live."""
+        store.append(key, [counted("a"), counted("b"), counted("c")])
+        (back,) = store.branch(key, "rewind", at="a")
+        assert store.append(key, [counted("d")])[0].branch == back.id
+        assert ids(store.read(key)) == ["a", "d"]
+        assert ids(store.read(replace(key, branch=0))) == ["a", "b", "c"]
+        assert [(one.is_current, one.is_live) for one in store.branch(key, "list")] == [(False, False), (True, True)]
+        store.branch(replace(key, branch=0), "switch")
+        assert ids(store.read(key)) == ["a", "b", "c"]
+
+    def test_an_edit_of_a_shared_message_forks_before_it(self, store: ConversationStore, key: SessionKey) -> None:
+        """Other branches keep the old text; the edited one shows the new text and all that followed."""
+        store.append(key, [counted("a", "one"), counted("b"), counted("c")])
+        (fork,) = store.branch(key, "fork", at="b")
+        (edited,) = store.append(key, [counted("a", "other")])
+        assert (edited.revision, edited.branch) == (2, fork.id + 1)
+        assert [(one.message.id, one.message.text) for one in store.read(key)] == [
+            ("a", "other"), ("b", "hello"), ("c", "hello"),
+        ]  # fmt: skip
+        assert [one.message.text for one in store.read(replace(key, branch=fork.id))] == ["one", "hello"]
+        (own,) = store.append(key, [counted("c", "changed")])
+        assert own.branch == edited.branch  # nobody else shows it
+
+    def test_a_message_is_removed_on_every_branch(self, store: ConversationStore, key: SessionKey) -> None:
+        """People remove messages for privacy: copies and shared messages go too."""
+        store.append(key, [counted("a"), counted("b"), counted("c")])
+        (fork,) = store.branch(key, "fork", at="b")
+        store.append(key, [counted("a", "edited")])
+        assert store.remove(key, ["b"]) == 1
+        found = [ids(store.read(replace(key, branch=branch))) for branch in (0, fork.id, fork.id + 1)]
+        assert found == [["a", "c"], ["a"], ["a", "c"]]
+        assert [one.message_count for one in store.branch(key, "list")] == [2, 1, 2]
+
+    def test_a_deleted_branch_takes_only_its_own(self, store: ConversationStore, key: SessionKey) -> None:
+        """Deleting a branch leaves what others show; the current one, and unknown ones, are refused."""
+        store.append(key, [counted("a"), counted("b")])
+        (fork,) = store.branch(key, "rewind", at="a")
+        store.append(key, [counted("c")])
+        with pytest.raises(InvalidInputError, match="current"):
+            store.branch(replace(key, branch=fork.id), "delete")
+        store.branch(replace(key, branch=0), "delete")
+        assert ids(store.read(key)) == ["a", "c"]
+        for call in (store.read, store.get, lambda gone: store.append(gone, [counted("d")])):
+            with pytest.raises(BranchNotFoundError):
+                call(replace(key, branch=0))
+        store.append(key, [counted("a", "edited")])
+        assert [one.message.text for one in store.read(key)] == ["edited", "hello"]
+        assert store.delete(key, keep_session=True) == 2
+        assert [one.id for one in store.branch(key, "list")] == [0]
+
+    def test_a_cap_removes_nothing_while_branches_share(self, store: ConversationStore, key: SessionKey) -> None:
+        """What another branch shows is not dropped; once there is one branch again, the cap applies."""
+        store.append(key, [counted("a"), counted("b")])
+        (fork,) = store.branch(key, "fork")
+        store.append(key, [counted("c")], max_messages=2)
+        assert ids(store.read(key)) == ["a", "b", "c"]
+        store.branch(replace(key, branch=fork.id), "delete")
+        store.append(key, [counted("d")], max_messages=2)
+        assert ids(store.read(key)) == ["c", "d"]
+        store.branch(key, "rewind", at="c")
+        store.append(key, [counted("e")])
+        store.branch(replace(key, branch=0), "delete")
+        store.append(key, [counted("f")], max_messages=2)
+        assert ids(store.read(key)) == ["e", "f"]
+        record = store.get(key)
+        assert record is not None
+        assert record.message_count == 2
+
+    def test_branches_belong_to_their_user(self, store: ConversationStore, key: SessionKey) -> None:
+        """Another user can neither list nor make branches, and a fork needs a stored message."""
+        store.append(key, [counted("a")])
+        for action in ("list", "fork", "rewind"):
+            with pytest.raises(SessionNotFoundError):
+                store.branch(replace(key, user_id="stranger"), action)
+        with pytest.raises(InvalidInputError, match="at"):
+            store.branch(key, "fork", at="other")
+        with pytest.raises(InvalidInputError, match="branch"):
+            store.branch(key, "switch")
+        missing = replace(key, session_id="missing")
+        assert store.branch(missing, "list") == []
+        with pytest.raises(SessionNotFoundError):
+            store.branch(missing, "fork")

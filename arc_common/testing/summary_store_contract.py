@@ -596,3 +596,33 @@ class SummaryStoreContract:
         self.put(store, other, a_leaf(1, 4), a_fact("f1"))
         store.delete(other, keep_session=True)
         assert len(store.summaries.facts(key)) == 6
+
+    def test_branches_share_what_was_read_before_the_fork(self, store: Store, key: SessionKey) -> None:
+        """A leaf below the fork is read once, for both branches; one beyond it, and its facts, belong to its branch."""
+        assert self.put(store, key, a_leaf(1, 4), a_fact("f1", key="city"))
+        (fork,) = store.branch(key, "fork", at="m8")
+        there = replace(key, branch=fork.id)
+        store.append(there, [counted(f"n{n}") for n in range(4)])
+        assert self.put(store, there, a_leaf(5, 8), a_fact("f2", 5))
+        assert self.put(store, key, a_leaf(9, 12), a_fact("f3", 9, key="city"), superseded={"f1": "f3"})
+        assert self.put(store, there, a_leaf(9, 12), a_fact("f4", 9))
+        for one, facts in ((key, {"f2", "f3"}), (there, {"f1", "f2", "f4"})):
+            assert stretches(store.summaries.segments(one)) == [(0, 1, 4), (0, 5, 8), (0, 9, 12)]
+            assert set(names(store.summaries.facts(one))) == facts
+        store.remove(key, ["m10"])
+        assert [leaf.stale for leaf in store.summaries.segments(key)] == [False, False, True]
+        assert [leaf.stale for leaf in store.summaries.segments(there)] == [False, False, False]
+
+    def test_a_view_follows_its_branch(self, store: Store, key: SessionKey) -> None:
+        """A fork shows the view adopted before it, and later ones of its own only."""
+        epoch = store.summaries.state(key, limit=0).epoch
+        assert store.summaries.adopt(key, a_view(1, 2), epoch=epoch)
+        (fork,) = store.branch(key, "fork")
+        there = replace(key, branch=fork.id)
+        store.append(key, [counted("m33")])
+        assert store.summaries.adopt(there, a_view(2, 4), epoch=epoch)
+        assert store.summaries.adopt(key, a_view(2, 5), epoch=epoch)
+        for one, boundary in ((key, 5), (there, 4)):
+            state = store.summaries.state(one, limit=50)
+            assert state.view is not None
+            assert (state.view.boundary, state.messages[0].seq) == (boundary, boundary + 1)

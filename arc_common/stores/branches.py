@@ -1,0 +1,268 @@
+"""Forks, rewinds, switches and deletes branches of conversations in SQLite or PostgreSQL."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import check_identifier
+from arc_common.protocols import Branch, SessionKey, StoredMessage
+from arc_common.stores.codec import from_microseconds, stored_from_row, to_microseconds
+from arc_common.stores.connection import Database
+from arc_common.stores.conversations_statements import SUMS, statements_along, statements_for
+from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.paths import MAIN, Locked, Path, place_on
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRow:
+    """A row of `BRANCH_COLUMNS`."""
+
+    path: Path
+    parent: int | None
+    forked_seq: int | None
+    name: str | None
+    live: bool
+    sums: Mapping[str, int]
+    remembered: int
+    created_at: int
+    last_at: int | None
+
+    @property
+    def id(self) -> int:
+        """The branch's number."""
+        return self.path.branch
+
+    def public(self, current: int) -> Branch:
+        """Return the branch as callers see it."""
+        return Branch(
+            id=self.id,
+            name=self.name,
+            parent=self.parent,
+            forked_at=self.forked_seq,
+            message_count=self.sums["message_count"],
+            created_at=from_microseconds(self.created_at),
+            last_message_at=None if self.last_at is None else from_microseconds(self.last_at),
+            is_current=self.id == current,
+            is_live=self.live,
+        )
+
+
+def branch_from_row(row: Row) -> BranchRow:
+    """Read a row of `BRANCH_COLUMNS`."""
+    branch, path, parent, forked, name, live, *sums, _, remembered, created_at, last_at = row
+    counted = dict(zip(SUMS, sums, strict=True))
+    return BranchRow(
+        Path.from_text(branch, path), parent, forked, name, bool(live), counted, remembered, created_at, last_at
+    )
+
+
+def lines_of(paths: Iterable[Path]) -> dict[int, Path]:
+    """Return, for each branch that a path shows messages of, the path of these messages."""
+    lines: dict[int, Path] = {}
+    for path in paths:
+        for place, (branch, _) in enumerate(path.parts):
+            lines.setdefault(branch, Path(branch, path.parts[:place]))
+    return lines
+
+
+def orphaned(path: Path, others: Sequence[Path]) -> dict[int, int]:
+    """Return, for each branch on a path, the last place that one of the other paths shows; 0 if none does."""
+    return {
+        branch: max((last for other in others for one, last in other.parts if one == branch), default=0)
+        for branch, _ in path.parts
+    }
+
+
+class SqlBranches:
+    """The branches of a `SqlStore`; everything here requires the conversation's lock."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = statements_for(database.dialect)
+        self._along = statements_along(database.dialect)
+
+    def all(self, transaction: Transaction, place: Mapping[str, Any]) -> list[BranchRow]:
+        """Read the conversation's branches."""
+        return list(map(branch_from_row, transaction.run((self._sql.branches, place))[0]))
+
+    def forking(
+        self,
+        transaction: Transaction,
+        key: SessionKey,
+        locked: Locked,
+        *,
+        at: str | None,
+        name: str | None,
+        is_rewind: bool,
+        now: int,
+    ) -> tuple[Branch, list[Call]]:
+        """Return a new branch and the calls that make it."""
+        if name is not None:
+            check_identifier("name", name)
+        place = self._place(key, locked.path)
+        seq = locked.head
+        if at is not None:
+            named = self._database.many([check_identifier("at", at)])
+            (found,) = transaction.run((self._along.of_ids, {**place, "message_ids": named}))
+            if not found:
+                raise InvalidInputError("at", at, "the id of a message of this session")
+            seq = found[0][_SEQ]
+        rows = {row.id: row for row in self.all(transaction, place)}
+        ((after,),) = transaction.run((self._along.sums_after, {**place, "after": seq}))
+        before = rows[locked.path.branch]
+        sums = {name: before.sums[name] - (after[i] or 0) for i, name in enumerate(SUMS)}
+        path = locked.path.forked(seq, locked.next_branch)
+        row = BranchRow(path, locked.path.branch, seq, name, True, sums, min(before.remembered, seq), now, None)
+        current = path.branch if is_rewind else locked.current_branch
+        calls = [
+            self.inserting(place, row, head=seq, summarized=min(locked.summarized, seq)),
+            self.conversation(place, locked, next_branch=path.branch + 1, current=current, now=now),
+        ]
+        if is_rewind:
+            calls += self.leaving(place, locked)
+        return row.public(current), calls
+
+    def editing(
+        self,
+        transaction: Transaction,
+        key: SessionKey,
+        locked: Locked,
+        *,
+        revised: Sequence[StoredMessage],
+        inserted: Sequence[StoredMessage],
+        more: Mapping[str, int],
+        now: int,
+    ) -> tuple[list[StoredMessage], list[Call]] | None:
+        """Return the messages of a fork before the first edited one, and the calls that make it.
+
+        Returns `None` if no other branch shows an edited message.
+        """
+        path = locked.path
+        place = self._place(key, path)
+        rows = self.all(transaction, place)
+        shared = path.shared_with(row.path for row in rows if row.id != path.branch)
+        first = min(stored.seq for stored in revised)
+        if first > shared:
+            return None
+        old = next(row for row in rows if row.id == path.branch)
+        forked = path.forked(first - 1, locked.next_branch)
+        between = {"after": first - 1, "before": _EVERY_ROW, "row_limit": _EVERY_ROW}
+        (following,) = transaction.run((self._along.oldest, {**place, **between}))
+        new = {stored.seq: stored for stored in revised}
+        copied = (new.get(stored.seq, stored) for stored in map(stored_from_row, following))
+        told = [replace(stored, branch=forked.branch) for stored in (*copied, *inserted)]
+        times = [to_microseconds(one.message.created_at) for one in told if one.message.created_at]
+        sums = {name: old.sums[name] + more[name] for name in SUMS}
+        read = min(old.remembered, first - 1)
+        row = BranchRow(forked, path.branch, first - 1, None, True, sums, read, now, max(times))
+        moves = key.branch in (None, locked.current_branch)
+        current = forked.branch if moves else locked.current_branch
+        return told, [
+            self.inserting(place, row, head=locked.head + len(inserted), summarized=min(locked.summarized, first - 1)),
+            self.conversation(place, locked, next_branch=forked.branch + 1, current=current, now=now, edits=1),
+            *self.leaving(place, locked),
+        ]
+
+    def clearing(self, transaction: Transaction, place: Mapping[str, Any], locked: Locked, now: int) -> list[Call]:
+        """Return the calls that leave only the main branch of a cleared conversation."""
+        if not locked.is_forked:
+            return []
+        calls: list[Call] = [(self._sql.delete_forks, place)]
+        if MAIN not in [row.path for row in self.all(transaction, place)]:
+            empty = BranchRow(MAIN, None, None, None, True, dict.fromkeys(SUMS, 0), 0, now, None)
+            calls.append(self.inserting(place, empty, head=locked.next_main_seq - 1, summarized=0))
+        next_branch = locked.next_branch
+        return [*calls, self.conversation(place, locked, next_branch=next_branch, current=MAIN.branch, now=now)]
+
+    def _place(self, key: SessionKey, path: Path) -> dict[str, Any]:
+        """Return the parameters for reading along a path under the lock."""
+        return place_on(replace(key, branch=path.branch), path, self._database.dialect)
+
+    def inserting(self, place: Mapping[str, Any], row: BranchRow, *, head: int, summarized: int) -> Call:
+        """Return the call that stores a new branch."""
+        values = {
+            **row.sums,
+            "conversation": place["conversation"],
+            "caller_id": place["caller_id"],
+            "branch": row.id,
+            "parent": row.parent,
+            "forked_seq": row.forked_seq,
+            "path": row.path.text,
+            "name": row.name,
+            "head_seq": head,
+            "summarized_seq": summarized,
+            "remembered_seq": row.remembered,
+            "created_at": row.created_at,
+            "last_message_at": row.last_at,
+        }
+        return self._sql.insert_branch, values
+
+    def conversation(
+        self, place: Mapping[str, Any], locked: Locked, *, next_branch: int, current: int, now: int, edits: int = 0
+    ) -> Call:
+        """Return the call that changes the conversation's branch; its epoch changes with what it shows."""
+        moved = int(current != locked.current_branch)
+        change = {"next_branch": next_branch, "current": current, "more_epoch": max(edits, moved), "now": now}
+        return self._sql.forked_conversation, {**place, **change}
+
+    def leaving(self, place: Mapping[str, Any], locked: Locked) -> list[Call]:
+        """Return the calls after which a branch that was rewound or edited is no longer live, unless it has a name."""
+        if locked.name is not None:
+            return []
+        return [(self._sql.set_live, {**place, "which": locked.path.branch, "is_live": 0})]
+
+    def switching(
+        self, place: Mapping[str, Any], locked: Locked, rows: Sequence[BranchRow], now: int
+    ) -> tuple[Branch, list[Call]]:
+        """Return the locked branch as current and live, and the calls that make it so."""
+        branch = locked.path.branch
+        chosen = next(row for row in rows if row.id == branch)
+        return replace(chosen, live=True).public(branch), [
+            self.conversation(place, locked, next_branch=locked.next_branch, current=branch, now=now),
+            (self._sql.set_live, {**place, "which": branch, "is_live": 1}),
+        ]
+
+    def deleting(
+        self,
+        place: Mapping[str, Any],
+        locked: Locked,
+        rows: Sequence[BranchRow],
+        now: int,
+        *,
+        derived: Callable[[Mapping[str, Any]], list[Call]],
+    ) -> tuple[Branch, list[Call]]:
+        """Return the locked branch, and the calls that delete it with what no other one shows."""
+        branch = locked.path.branch
+        if branch == locked.current_branch:
+            raise InvalidInputError("branch", branch, "a branch that is not current: switch to another one first")
+        calls: list[Call] = [(self._sql.delete_branch, {**place, "which": branch})]
+        chosen = next(row for row in rows if row.id == branch)
+        for line, kept in orphaned(locked.path, [row.path for row in rows if row is not chosen]).items():
+            after = {**place, "which": line, "kept": kept}
+            calls += [(self._sql.drop_after, after), *derived(after)]
+        return chosen.public(locked.current_branch), [
+            *calls,
+            self.conversation(
+                place, locked, next_branch=locked.next_branch, current=locked.current_branch, now=now, edits=1
+            ),
+        ]
+
+    def recounting(self, place: Mapping[str, Any], rows: Sequence[BranchRow], removed: Sequence[Row]) -> list[Call]:
+        """Return the calls that subtract removed messages (branch, seq, tokens, tool calls) from branches' sums."""
+        calls: list[Call] = []
+        for row in rows:
+            gone = [one for one in removed if row.path.shows(one[0], one[1])]
+            change = {
+                "more_message_count": -len(gone),
+                "more_total_tokens": -sum(one[2] for one in gone),
+                "more_tool_calls_count": -sum(one[3] for one in gone),
+            }
+            if gone:
+                calls.append((self._sql.count_branch, {**place, "which": row.id, **change}))
+        return calls
+
+
+_EVERY_ROW = 2**62
+_SEQ = 4
+"""The place of `seq` in `MESSAGE_COLUMNS`."""

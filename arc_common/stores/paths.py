@@ -1,0 +1,253 @@
+"""The paths of branches: a path is the parts of other branches up to a fork, and then the branch itself."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+)
+
+from arc_common.exceptions import BranchNotFoundError, SessionNotFoundError
+from arc_common.protocols import SessionKey
+from arc_common.stores.codec import MAIN_BRANCH, conversation_key
+from arc_common.stores.schema import branches, conversations, messages
+
+_END = 2**62
+FOLLOW = -1
+"""The parameter `wanted` for a session that is on the current branch, whichever that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The messages that a branch shows: those of other branches up to a `seq` each, then its own. Immutable."""
+
+    branch: int = MAIN_BRANCH
+    before: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def from_text(cls, branch: int, text: str | None) -> "Path":
+        """Read what `text` wrote."""
+        return cls(branch, tuple((one, last) for one, last in json.loads(text or "[]")))
+
+    @property
+    def text(self) -> str:
+        """The parts before the branch itself, as stored."""
+        return json.dumps([list(part) for part in self.before])
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """The branches along the path in order, each with the last `seq` that the path shows of it."""
+        return (*self.before, (self.branch, _END))
+
+    def branch_at(self, seq: int) -> int:
+        """Return the branch that holds this place."""
+        return next(branch for branch, last in self.parts if seq <= last)
+
+    def shows(self, branch: int, seq: int) -> bool:
+        """Return whether a point lies on the path."""
+        return any(one == branch and seq <= last for one, last in self.parts)
+
+    def forked(self, seq: int, branch: int) -> "Path":
+        """Return the path of a new branch that continues after a place."""
+        before: list[tuple[int, int]] = []
+        for one, last in self.parts:
+            before.append((one, min(seq, last)))
+            if seq <= last:
+                break
+        return Path(branch, tuple(before))
+
+    def shared_with(self, others: Iterable["Path"]) -> int:
+        """Return the last place that this path shares with one of the others; 0 if there is none."""
+        last = 0
+        for other in others:
+            for (one, ours), (another, theirs) in zip(self.parts, other.parts, strict=False):
+                if one != another:
+                    break
+                last = max(last, min(ours, theirs))
+                if ours != theirs:
+                    break
+        return last
+
+
+MAIN = Path()
+
+
+def check_owner(key: SessionKey, user_id: str | None) -> None:
+    """Raise `SessionNotFoundError` if a conversation's owner is not the key's user."""
+    if user_id != key.user_id:
+        raise SessionNotFoundError(key.session_id)
+
+
+LOCKED_COLUMNS = (
+    conversations.c.user_id,
+    *(conversations.c[name] for name in ("next_branch", "current_branch", "next_seq")),
+    *(branches.c[name] for name in ("branch", "path", "head_seq", "message_count", "summarized_seq", "name")),
+)
+"""The columns of a `Look`, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """A session's row and that of its branch."""
+
+    next_branch: int
+    current_branch: int
+    next_main_seq: int
+    path: Path
+    head: int
+    message_count: int
+    summarized: int
+    name: str | None
+
+    @property
+    def next_seq(self) -> int:
+        """The `seq` of the branch's next message."""
+        return self.head + 1
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether the conversation has had several branches."""
+        return self.next_branch > 1
+
+
+def locked_from_row(key: SessionKey, row: Sequence[Any]) -> Locked:
+    """Read a row of `LOCKED_COLUMNS`; raise if the session belongs to another user, or has no such branch."""
+    user_id, next_branch, current, next_seq, branch, path, head, count, summarized, name = row
+    check_owner(key, user_id)
+    if branch is None:
+        raise BranchNotFoundError(key.session_id, key.branch or 0)
+    return Locked(next_branch, current, next_seq, Path.from_text(branch, path), head, count, summarized, name)
+
+
+def place_on(key: SessionKey, path: Path, dialect_name: str) -> dict[str, Any]:
+    """Return the parameters that identify a conversation's path and its owner."""
+    place: dict[str, Any] = {
+        "conversation": conversation_key(key),
+        "branch": path.branch,
+        "caller_id": key.caller_id,
+        "user_id": key.user_id,
+        "wanted": FOLLOW if key.branch is None else key.branch,
+    }
+    if is_main(key, path):
+        return place
+    place["path"] = path.text
+    if dialect_name == "sqlite":
+        return place | {"parts": json.dumps(path.parts)}
+    return place | {"part_branches": [one for one, _ in path.parts], "part_ends": [last for _, last in path.parts]}
+
+
+def is_main(key: SessionKey, path: Path) -> bool:
+    """Return whether the session follows the main branch, so that statements need no path."""
+    return key.branch is None and path == MAIN
+
+
+def wanted_branch() -> ColumnElement[Any]:
+    """Return the branch that the parameter `wanted` names: the current one for `FOLLOW`."""
+    wanted = bindparam("wanted", type_=BigInteger)
+    return func.coalesce(func.nullif(wanted, FOLLOW), conversations.c.current_branch)
+
+
+def of_conversation() -> ColumnElement[bool]:
+    """Return the condition that joins a conversation with the branch that the parameters ask for."""
+    return and_(
+        branches.c.conversation == conversations.c.conversation,
+        branches.c.branch == wanted_branch(),
+        branches.c.caller_id == conversations.c.caller_id,
+    )
+
+
+class Along:
+    """Builds conditions for rows that a path shows: those whose point (branch and place) lies on it."""
+
+    def __init__(self, dialect_name: str) -> None:
+        self._dialect = dialect_name
+
+    def parts(self) -> tuple[Any, Any, Any]:
+        """Return the path's parts as a table, and its columns for branch and last place."""
+        if self._dialect == "sqlite":
+            part = func.json_each(bindparam("parts")).table_valued("value", name="part")
+            return part, func.json_extract(part.c.value, "$[0]"), func.json_extract(part.c.value, "$[1]")
+        given = (bindparam(name, type_=ARRAY(BigInteger)) for name in ("part_branches", "part_ends"))
+        part = func.unnest(*given).table_valued("branch", "last").render_derived(name="part")
+        return part, part.c.branch, part.c.last
+
+    def inside(self, table: Any) -> tuple[ColumnElement[bool], ...]:
+        """Return the conditions for rows that the path shows, whose owner was checked under the lock."""
+        conditions = (table.c.conversation == bindparam("conversation"), table.c.caller_id == bindparam("caller_id"))
+        return *conditions, *self._on_path(table)
+
+    def in_session(self, table: Any) -> tuple[ColumnElement[bool], ...]:
+        """Return the conditions for rows that the path shows if the conversation belongs to this user."""
+        return (
+            table.c.conversation == self.session_row(),
+            table.c.caller_id == bindparam("caller_id"),
+            *self._on_path(table),
+        )
+
+    def _on_path(self, table: Any) -> tuple[ColumnElement[bool], ...]:
+        place = next(table.c[name] for name in ("seq", "point_seq", "at_seq") if name in table.c)
+        part, branch, _ = self.parts()
+        other, its_branch, its_last = self.parts()
+        # The list lets SQLite look each branch up; the EXISTS alone would read the whole conversation.
+        within = exists(select(its_branch).select_from(other).where(its_branch == table.c.branch, place <= its_last))
+        return table.c.branch.in_(select(branch).select_from(part)), within
+
+    def session_row(self) -> Any:
+        """Select the key of the parameters' conversation if it belongs to this user and the path is its branch's."""
+        return (
+            select(conversations.c.conversation)
+            .select_from(conversations.join(branches, branches.c.conversation == conversations.c.conversation))
+            .where(
+                conversations.c.conversation == bindparam("conversation"),
+                conversations.c.caller_id == bindparam("caller_id"),
+                conversations.c.user_id.is_not_distinct_from(bindparam("user_id", type_=Text)),
+                self.of_branch(),
+            )
+            .scalar_subquery()
+        )
+
+    def of_branch(self) -> ColumnElement[bool]:
+        """Return the condition that a branch has the parameters' path, and that the session is on it."""
+        return and_(
+            branches.c.conversation == conversations.c.conversation,
+            branches.c.branch == bindparam("branch"),
+            func.coalesce(branches.c.path, "[]") == bindparam("path", type_=Text),
+            or_(bindparam("wanted", type_=BigInteger) != FOLLOW, conversations.c.current_branch == bindparam("branch")),
+        )
+
+    def messages(self, names: Sequence[str], *between: Any, newest: bool) -> Any:
+        """Select the newest or oldest messages on the path, from each part no more rows than are asked for."""
+        part, branch, last = self.parts()
+        limit = bindparam("row_limit", type_=BigInteger)
+        near = messages.alias("near")
+        these = (
+            near.c.conversation == bindparam("conversation"),
+            near.c.caller_id == bindparam("caller_id"),
+            near.c.branch == branch,
+            near.c.seq <= last,
+            *(condition(near) for condition in between),
+        )
+        order = near.c.seq.desc() if newest else near.c.seq
+        if self._dialect == "sqlite":
+            seqs = select(near.c.seq).where(*these).order_by(order).limit(limit).correlate(part)
+            here: Any = messages
+            rows = select(*(here.c[name] for name in names)).select_from(part.join(here, true()))
+            rows = rows.where(here.c.branch == branch, here.c.seq.in_(seqs))
+        else:
+            found = select(near).where(*these).order_by(order).limit(limit).correlate(part).lateral("found")
+            here = found
+            rows = select(*(here.c[name] for name in names)).select_from(part.join(found, true()))
+        rows = rows.where(here.c.conversation == self.session_row())
+        return rows.order_by(here.c.seq.desc() if newest else here.c.seq).limit(limit)
