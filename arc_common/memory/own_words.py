@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from arc_common.concurrency import give_way
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import without_insertions
+from arc_common.prompts.context import without_fences, without_insertions
 from arc_common.prompts.memory_lines import without_memories
 from arc_common.sources import Trust
 from arc_common.text import cached_by_hash
@@ -53,14 +53,21 @@ _HANDED_OVER = re.compile(
 
 def own_words(text: str, role: Role = Role.USER) -> str:
     """Return a text without what is pasted, quoted, handed over or to be forgotten, and without what arc inserted."""
-    bare = _without_insertions(text)
-    return without_forgotten(_without(bare, foreign_spans(bare, role)))
+    return _own_and_foreign(text, role)[0]
 
 
-def _without_insertions(text: str) -> str:
-    bare = without_insertions(text)
-    bare = without_memories(bare)
-    return text if bare == text.strip() else bare
+def _own_and_foreign(text: str, role: Role) -> tuple[str, bool]:
+    """Return a writer's own words, and whether anything else was in the text besides what arc inserted.
+
+    Blocks leave first, for their lengths are arc's; shown lines last, for one may end a quotation.
+    """
+    fenceless = without_fences(text)
+    spans = foreign_spans(fenceless, role)
+    cut = _without(fenceless, spans)
+    bare = without_memories(without_insertions(cut))
+    bare = cut if bare == cut.strip() else bare
+    own = without_forgotten(bare)
+    return own, bool(spans) or own != bare
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
@@ -169,10 +176,9 @@ def learnable(messages: Iterable[Message]) -> list[Message]:
         is_arcs = message.made_by_arc and (message.role is not Role.USER or "<arc:" not in text)
         if message.role is Role.SYSTEM or is_arcs:
             continue
-        bare = _without_insertions(text)
-        own = without_forgotten(_without(bare, foreign_spans(bare, message.role)))
+        own, is_mixed = _own_and_foreign(text, message.role)
         if message.role is Role.USER and text.strip():
-            is_trusted = own == bare
+            is_trusted = not is_mixed
         if own.strip() and (message.role is Role.USER or is_trusted):
             kept.append(message if own == text else replace(message, content=own, origin=None))
     return kept

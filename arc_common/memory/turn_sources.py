@@ -9,7 +9,7 @@ from cachetools import LRUCache
 from arc_common.memory.facts.fidelity import rests_on
 from arc_common.memory.own_words import foreign_spans, own_words
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import source_name, storable_line, without_insertions
+from arc_common.prompts.context import source_name, storable_line, without_fences
 from arc_common.protocols import SessionKey
 from arc_common.sources import SOURCE
 from arc_common.text.languages.registry import detect
@@ -130,7 +130,7 @@ class _Turn:
 
 def _opened(message: Message) -> _Turn:
     """Return the turn that a user's message opens."""
-    text = without_insertions(message.text)
+    text = without_fences(message.text)
     if SOURCE in message.metadata:
         return _Turn().showing([(source_name(message), text)])
     foreign = [text[start:end] for start, end in foreign_spans(text)]

@@ -225,12 +225,17 @@ def parse_fences(text: str) -> tuple[str, list[tuple[str, str]]]:
     return "".join([*outside, text[end:]]).strip(), blocks
 
 
-def without_insertions(text: str) -> str:
-    """Return a text without the blocks and lines in which arc shows what it knows, in or out of their markers."""
+def without_fences(text: str) -> str:
+    """Return a text without fenced blocks, and without what follows the opening of one that is never closed."""
     if "<arc:" in text:
         text = parse_fences(text)[0]
         text = text[: unclosed.start()] if (unclosed := _OPENING.search(text)) else text
-    return _SHOWN_LINE.sub("", _SHOWN_BLOCK.sub("\n", text))
+    return text
+
+
+def without_insertions(text: str) -> str:
+    """Return a text without the blocks and lines in which arc shows what it knows, in or out of their markers."""
+    return _SHOWN_LINE.sub("", _SHOWN_BLOCK.sub("\n", without_fences(text)))
 
 
 def render_documents(documents: Sequence[Document]) -> str:

@@ -54,9 +54,10 @@ def _own_and_pasted(message: Message, question: str) -> str:
         is_quoted = part[:1] in _QUOTES
         if not is_quoted or len(part) > _SHORT:
             pasted = f"({'quoted' if is_quoted else 'pasted'}: {pasted})"
-        words += [text[rest:start], pasted]
+        before, after = (" " * text[place].isspace() for place in (start, end - 1))
+        words += [text[rest:start], before, pasted, after]
         rest = end
-    return " ".join(" ".join([*words, text[rest:]]).split())
+    return " ".join("".join([*words, text[rest:]]).split())
 
 
 def _excerpt(text: str, question: str, most: int) -> str:

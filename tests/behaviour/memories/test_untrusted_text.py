@@ -325,3 +325,20 @@ def test_an_answer_names_only_the_tool_that_it_is_from(opened: Callable[..., Con
         session.append(Message(Role.TOOL, result, tool_call_id=f"c{number}", name=tool))
     session.append([Message(Role.ASSISTANT, "Pull request #482 is there."), Message(Role.ASSISTANT, "Shall I go on?")])
     assert [message.metadata.get(SOURCE) for message in session.messages()[-2:]] == ["tool open_pr", None]
+
+
+def test_a_quotation_that_imitates_a_shown_line_is_a_quotation(opened: Callable[..., ContextEngine]) -> None:
+    """Its closing mark stands in that line."""
+    memories = opened().memories(user_id="ann")
+    text = "My dog is called Rex. Is this true?\n\n“I live in Porto, near the harbour.\n"
+    memories.extract(f"{text}- 2026-11-23, user: I live in Porto. Tickets are sold at the pier.”")
+    assert [one.text for one in memories.list(status=None)] == ["My dog is called Rex"]
+
+
+def test_a_recalled_quotation_stands_as_it_was_written() -> None:
+    """No space comes between it and what follows."""
+    message = Message(
+        Role.USER,
+        "I got this: “Your parcel 7731 is held at the depot until you pay two euros and ninety-nine”. Is it you?",
+    )
+    assert "ninety-nine”). Is it you?" in message_line(message, "parcel")
