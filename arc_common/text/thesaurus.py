@@ -8,7 +8,7 @@ that begins with a space continues the previous one; a line that begins with # i
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from arc_common.text.analyzer import analyze, query_words
@@ -120,6 +120,7 @@ def _of_word(word: str) -> tuple[Alternative, ...]:
     return ()
 
 
+@cache  # of the thesaurus's own words, whose analysis took most of a new word's look-up
 def _terms(key: str) -> tuple[str, ...]:
     """Return the terms that show a key's word in a text: the stem in English, syllable pairs in Korean."""
     if not _HANGUL.fullmatch(key):
