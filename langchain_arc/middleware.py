@@ -19,6 +19,7 @@ from arc_common.tokens.calibration import corrected
 from arc_common.tokens.counters import schema_tokens, tools_tokens
 from arc_common.tokens.overflow import LearnedLimits
 from langchain_arc.messages import from_arc
+from langchain_arc.prompt_cache import marked, read_from_cache
 from langchain_arc.stored_messages import behind, names_of, said, split_instructions, stored_form, unsaved
 from langchain_arc.token_limit import arc_tokens, fitted_to
 
@@ -199,8 +200,19 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 self._engine.observer.count("context.errors")
             else:
                 if window is not None:
-                    return Shown(shown(request, parts, window.messages), window.total_tokens)
+                    return Shown(self._marked(session, shown(request, parts, window.messages)), window.total_tokens)
         return fitted(request, parts, budget=budget, counter=self._engine.token_counter)
+
+    def _marked(self, session: Session, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """Return the request with marks for the provider's prompt cache, if the settings want them."""
+        context = self._engine.settings.context
+        if not context.cache_markers:
+            return request
+        scope = f"{self._caller_id}\n{session.id}"
+        request, note = marked(request, scope=scope, system=context.placement == "user")
+        if note:
+            session.note(note)
+        return request
 
     def _shown_again(self, session: Session, request: ModelRequest[Any], refused: "Shown", error: Exception) -> "Shown":
         """Return a smaller request in place of one that the model refused as too long; raise any other error."""
@@ -212,6 +224,8 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _save_answer(self, session: Session, request: ModelRequest[Any], response: object) -> None:
         """Store a model's answer after the state that it answers; never raises."""
         answer = [response] if isinstance(response, BaseMessage) else getattr(response, "result", [])
+        if note := read_from_cache(answer):
+            session.note(note)
         named = [message for message in answer if message.id]  # the others get their ids in the state
         if named:
             self._save(session, _of_state(split_instructions(request.messages)[1], request.state), named)

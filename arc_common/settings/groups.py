@@ -220,6 +220,10 @@ class ContextSettings(Group):
         description="Strategies: names from arc_common.tokens.compression.STRATEGIES, tried in this order on a history "
         "beyond conversation.compression_threshold, before turns leave at the limit itself.",
     )
+    cache_markers: bool = Field(
+        default=False,
+        description="Mark the stable beginning of LangChain agents' requests for the caches of Anthropic and OpenAI.",
+    )
     receipt_misses: int = Field(
         default=20, ge=0, description="Items: left out by little, and listed one by one on the receipt."
     )

@@ -139,6 +139,7 @@ ELSEWHERE: dict[str, str] = {
     "artifacts.rerank_top_n": "test_settings_switch_them_off_and_bound_them",
     "artifacts.tool_relevance": "test_settings_switch_them_off_and_bound_them",
     "artifacts.top_k": "test_settings_switch_them_off_and_bound_them",
+    "context.cache_markers": "test_an_anthropic_model_s_request_is_marked_where_it_stays_the_same",
     "context.compression": "test_a_strategy_of_ones_own_takes_the_place_of_the_settings",
     "conversation.compression_threshold": "test_the_threshold_is_a_share_of_the_room_or_a_number_of_tokens",
     "conversation.resume_note_days": "test_a_conversation_resumed_after_a_long_rest_gets_a_note",
