@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime, tzinfo
 from enum import StrEnum
 from typing import Self
 
@@ -136,6 +136,18 @@ class Fact:
         day = f"{self.valid_from:%Y-%m-%d}" if self.valid_from.year > 1970 else ""  # undated
         source = ", ".join(filter(None, (day, " ".join(self.said_by.split()))))
         return f"- {source}: {self.text}" if source else f"- {self.text}"
+
+
+def local(moment: datetime, zone: tzinfo | None) -> datetime:
+    """Return a time in the zone whose days prompts show; the calendar's first and last year stay as they are."""
+    return moment if moment.year in (MINYEAR, MAXYEAR) else moment.astimezone(zone)
+
+
+def with_local_days(facts: Iterable[Fact], zone: tzinfo | None) -> list[Fact]:
+    """Return facts whose lines show the days of a zone."""
+    return [
+        one if one.valid_from.tzinfo is zone else replace(one, valid_from=local(one.valid_from, zone)) for one in facts
+    ]
 
 
 def facts_at(facts: Iterable[Fact], moment: datetime) -> list[Fact]:

@@ -53,7 +53,7 @@ def replay(runtime: "Runtime", key: SessionKey, *, turn: int | None, budget: Tok
     request = runtime.request(budget)
     if view is not None and not runtime.settings.conversation.window_is_set:
         request = replace(request, max_turns=None, max_messages=None)
-    pins = runtime.store.summaries.state(key, limit=0, view=False).pins
+    pins = tuple(runtime.pins.pins(key))
     note = idle_note(runtime, request, messages)
     layers = replace(_layers(runtime, key, view, asked.message.text), pins=pins, idle_note=note)
     if view is not None and budget.max_tokens(

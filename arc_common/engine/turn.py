@@ -21,8 +21,10 @@ from arc_common.context import (
     history_room,
 )
 from arc_common.engine.documents import documents_of_turn, unknown_scopes
+from arc_common.facts import local
 from arc_common.memories import Pin, ScoredMemory
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
+from arc_common.memory.pins import with_local_days
 from arc_common.memory.recall.lines import holds_untrusted, message_line
 from arc_common.memory.summaries.trigger import is_summarised
 from arc_common.messages import Message, Role
@@ -185,7 +187,7 @@ def _lines(
             break
         message = one.stored.message
         left -= tokens
-        said_at = message.created_at.astimezone(zone) if message.created_at else _LONG_AGO
+        said_at = local(message.created_at, zone) if message.created_at else _LONG_AGO
         order = (said_at, one.place.session_id, one.place.seq)
         trust = Trust.UNTRUSTED if holds_untrusted(message) else message.trust
         source = "" if trust is not Trust.UNTRUSTED else source_name(message)
@@ -302,7 +304,8 @@ class Reader:
         pins = self._pins
         if pins is None:
             pins = self._runtime.store.summaries.state(self._key, limit=0, view=False).pins
-        return replace(loaded, layers=replace(loaded.layers, pins=tuple(pins))) if pins else loaded
+        zone = self._runtime.clock().tzinfo
+        return replace(loaded, layers=replace(loaded.layers, pins=with_local_days(pins, zone))) if pins else loaded
 
     def _view_room(self, available: int) -> HistoryRoom:
         """Return the room for verbatim messages in a view of `available` tokens."""

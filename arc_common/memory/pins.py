@@ -1,10 +1,12 @@
 """SessionPins: the texts that every request of a session shows word for word."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from datetime import tzinfo
 from hashlib import sha256
 
 from arc_common.exceptions import InvalidInputError, MemoryNotFoundError
-from arc_common.facts import Fact, FactCategory, ProposedFact
+from arc_common.facts import Fact, FactCategory, ProposedFact, local
 from arc_common.memories import Pin
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.services import Services
@@ -49,7 +51,7 @@ class SessionPins:
 
     def pins(self, key: SessionKey) -> list[Pin]:
         """Return the session's pins and the pinned memories of its scopes, the oldest first."""
-        return list(self._store.summaries.state(key, limit=0, view=False).pins)
+        return list(with_local_days(self._store.summaries.state(key, limit=0, view=False).pins, self._clock().tzinfo))
 
     def unpin(self, key: SessionKey, pin_id: str) -> None:
         """Remove a pin of the session; raise `MemoryNotFoundError` if it has none with that id."""
@@ -74,6 +76,11 @@ class SessionPins:
                 at = message.created_at or self._clock()
                 offered.setdefault(text, Pin(_id_of(text), text, at, message.id, message.name or "user", at))
         return list(offered.values())
+
+
+def with_local_days(pins: Iterable[Pin], zone: tzinfo | None) -> tuple[Pin, ...]:
+    """Return pins whose lines show the days of a zone."""
+    return tuple(replace(one, said_at=local(one.said_at, zone)) if one.said_at else one for one in pins)
 
 
 _PREFIX = "pin_"

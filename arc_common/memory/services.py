@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from arc_common.facts import local
 from arc_common.model_calls import ModelHealth
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, Embedder, Reranker, TokenCounter
@@ -30,3 +31,7 @@ class Services:
     embedder: Embedder | None = None
     reranker: Reranker | None = None
     models: ModelHealth = field(default_factory=ModelHealth)
+
+    def local(self, moment: datetime) -> datetime:
+        """Return a time in the clock's zone, whose days prompts show."""
+        return local(moment, self.clock().tzinfo)

@@ -9,7 +9,7 @@ from cachetools import LRUCache
 
 from arc_common.concurrency import giving_way
 from arc_common.context import RecalledLine
-from arc_common.facts import Fact
+from arc_common.facts import Fact, with_local_days
 from arc_common.memory.facts.ledger import follow_ups
 from arc_common.memory.recall.index import SessionIndex
 from arc_common.memory.services import Services
@@ -126,6 +126,7 @@ class FactIndexes:
     def __init__(self, services: Services) -> None:
         self._store = services.store.summaries
         self._count = services.token_counter.count
+        self._clock = services.clock
         self._lock = Lock()
         self._sessions: LRUCache[SessionKey, _Known] = LRUCache(_SESSIONS)
 
@@ -142,6 +143,7 @@ class FactIndexes:
         earlier = known.facts if known is not None and known.epoch == state.epoch else None
         if earlier is None or known is None or known.facts_version != state.facts_version:
             facts = self._store.facts(key, limit=_MOST_INDEXED, known=earlier.facts if earlier is not None else None)
+            facts = with_local_days(facts, self._clock().tzinfo)
             earlier = FactIndex(facts, count=self._count, earlier=earlier)
         with self._lock:
             self._sessions[key] = _Known(state.epoch, state.facts_version, read_to, earlier)

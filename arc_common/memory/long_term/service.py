@@ -12,6 +12,7 @@ from cachetools import LRUCache
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError
+from arc_common.facts import local
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.long_term.extraction import Extractor
 from arc_common.memory.long_term.index import MemoryIndex
@@ -180,7 +181,11 @@ class MemoryKeeper:
         if best:
             self._observer.count("memory.retrieved.count", len(best))
             self._access_times.note(scope, [one.memory.id for one in best], at=now)
-        return best
+        return [replace(one, memory=self._dated(one.memory)) for one in best]
+
+    def _dated(self, memory: Memory) -> Memory:
+        """Return a memory with its time in the clock's zone, whose day its line shows."""
+        return replace(memory, valid_from=local(memory.valid_from, self._clock().tzinfo))
 
     def related(self, scope: Scope, text: str, *, limit: int) -> list[Memory]:
         """Return the memories that hold and match a text, best first, without recording access times."""

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from arc_common.concurrency import give_way, replying, waiting_for_background
 from arc_common.context import NO_LAYERS, HistoryRoom, Layers, LeftOut
 from arc_common.exceptions import SessionNotFoundError
-from arc_common.facts import Fact
+from arc_common.facts import Fact, with_local_days
 from arc_common.memory.facts.index import FactIndexes
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.adoption import (
@@ -287,7 +287,7 @@ class HierarchicalMemory:
         times = [segment.created_at for segment in cover if segment.created_at is not None]
         state = self._store.state(key, limit=0, after=cover[-1].end, outlines=_EVERY)
         count = self._services.token_counter.count
-        known = self._store.facts(key)
+        known = with_local_days(self._store.facts(key), self._services.clock().tzinfo)
         narrative = narrated(shown, max_tokens=most, count=count)[0]
         return ConversationSummary(
             narrative=with_excerpts(narrative, known, max_tokens=most, count=count),

@@ -378,7 +378,12 @@ class SummaryWriter:
         return True
 
     def _sources(self, key: SessionKey, plan: Plan) -> list[StoredMessage]:
-        return self._services.store.read(key, before=plan.end + 1, after=plan.start - 1)
+        return [self._dated(one) for one in self._services.store.read(key, before=plan.end + 1, after=plan.start - 1)]
+
+    def _dated(self, stored: StoredMessage) -> StoredMessage:
+        """Return a message with its time in the clock's zone, whose day excerpts show."""
+        at = stored.message.created_at
+        return replace(stored, message=replace(stored.message, created_at=self._services.local(at))) if at else stored
 
     def _segment(
         self, plan: Plan, sources: Sequence[StoredMessage], narrative: str, maker: Maker, *, parts: int = 0

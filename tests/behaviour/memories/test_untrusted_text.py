@@ -187,6 +187,26 @@ def test_recalled_messages_stand_under_the_user_s_local_day(opened: Callable[...
     assert "2026-11-19" not in shown
 
 
+def test_every_day_in_a_request_is_the_user_s_local_day(opened: Callable[..., ContextEngine]) -> None:
+    """Of facts, excerpts, memories and pins as of recalled messages; values keep their instants."""
+    seoul = ZoneInfo("Asia/Seoul")
+    engine = opened(clock=lambda: datetime(2026, 11, 21, 9, 0, tzinfo=seoul))
+    session = engine.session("s", user_id="ann")
+    early = datetime(2026, 11, 19, 23, 30, tzinfo=UTC)  # the 20th in Seoul
+    for text in (*STATED, "Book the blue room for 4 at 7 pm.", "The harbour festival was loud and full of kites."):
+        session.append([Message(Role.USER, text, created_at=early), Message("assistant", "Fine.", created_at=early)])
+    session.pin(session.messages(limit=2)[0].id or "")
+    talk(session, 14)
+    session.summarize()
+    engine.flush()
+    messages = session.context("What about my flight, the room and the festival?").messages
+    shown = "\n".join(message.text for message in messages)
+    assert all(mark in shown for mark in ("Facts:\n- 2026-11-20, user: ", "said:\n- 2026-11-20, ", "<arc:pins>"))
+    assert "2026-11-19" not in shown
+    assert "2026-11-19" not in engine.memories(user_id="ann").context("flight")
+    assert {fact.valid_from for fact in session.facts()} == {early}
+
+
 @pytest.mark.parametrize(
     ("message", "line"),
     [
