@@ -27,7 +27,7 @@ try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
     from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
+    from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
     from langchain_core.tools import BaseTool
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
@@ -58,7 +58,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
       call and at the end. Each is stored once, however often a run is resumed, retried or handed over again; a message
       that was edited (by a reviewer, or to redact it) becomes a new revision.
     - The request holds the agent's own instructions, then facts and summary, and the newest turns within the budget,
-      with every call next to its results. The agent's state is never changed.
+      with every call next to its results. Only `prune_state` changes the agent's state.
     - The agent's system message keeps its content blocks, including marks for prompt caches. System messages at the
       start of an agent's messages are instructions of the run: shown, never stored.
     - An agent inside another one (a tool that asks a sub-agent) shares its thread id but not its conversation: unless
@@ -79,6 +79,9 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         account_id: As in `ContextEngine.session`.
         budget: The token budget of a request; by default the engine's, or less if the model's profile says so.
         memory_tags: Of long-term memories, show only those with one of these tags, and what is pinned; by default any.
+        prune_state: At the end of a run, remove earlier turns from the agent's state once all of them are stored, so
+            that its checkpoints don't grow. The model is shown them as before; what reads the state, and the agent
+            itself while the store fails, has the last turn only.
 
     Raises:
         InvalidInputError: An argument is invalid. In a run: there is neither a thread id nor a `session_id`.
@@ -96,8 +99,12 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         account_id: str | None = None,
         budget: TokenBudget | None = None,
         memory_tags: Sequence[str] | None = None,
+        prune_state: bool = False,
     ) -> None:
         super().__init__()
+        if not isinstance(prune_state, bool):
+            raise InvalidInputError("prune_state", prune_state, "True or False")
+        self._prune_state = prune_state
         self._memory_tags = checked_memory_tags(memory_tags) or None
         self._engine = checked_engine(engine)
         for name, value in (("session_id", session_id), ("user_id", user_id)):
@@ -144,18 +151,29 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         await asyncio.to_thread(self._save_answer, session, request, response)
         return response
 
-    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        """Store what the last step added: final tool results, and answers changed after the model call."""
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Store what the last step added: final tool results, and answers changed after the model call.
+
+        With `prune_state`, then remove the turns before the one that ends from the agent's state.
+        """
         try:
             session = self._session(runtime)
         except Exception:  # noqa: BLE001 - the answer is there; a function of the user's must not take it away
             _log.exception("the end of a run could not be saved: its session is unknown")
-            return
-        self._save(session, split_instructions(state["messages"])[1])
+            return None
+        messages = split_instructions(state["messages"])[1]
+        if self._save(session, messages) is None or not self._prune_state:
+            return None
+        try:
+            removed = stored_turns(session, messages)
+        except StoreError as error:
+            _log.error("the state of session %r was not pruned: %s", session.id, error, exc_info=error)
+            return None
+        return {"messages": [RemoveMessage(id=name) for name in removed]} if removed else None
 
-    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Async form of `after_agent`."""
-        await asyncio.to_thread(self.after_agent, state, runtime)
+        return await asyncio.to_thread(self.after_agent, state, runtime)
 
     def _session(self, runtime: Runtime[Any] | None) -> Session:
         """Return the run's session; one without an id if nothing is to be stored."""
@@ -404,6 +422,15 @@ def save_state(session: Session, messages: Sequence[BaseMessage], answer: Sequen
     new += [replace(message, id=None) if message.id in stored else message for message in answers]
     kept = session.append(new) if new else []
     return kept[-1].id if kept and (newest is None or answer) else newest
+
+
+def stored_turns(session: Session, messages: Sequence[BaseMessage]) -> list[str]:
+    """Return the state's ids of the messages before its last turn, as far as they are stored from the first one on."""
+    last = max((place for place, it in enumerate(messages) if isinstance(it, HumanMessage)), default=0)
+    names = names_of(messages)[:last]
+    stored = {message.id for message in session.find([name for own in names for name in own])}
+    is_whole = all(message.id and not stored.isdisjoint(own) for message, own in zip(messages, names, strict=False))
+    return [message.id for message in messages[:last] if message.id] if is_whole else []
 
 
 def window_until(

@@ -1,0 +1,91 @@
+"""`prune_state` keeps an agent's state to its last turn, once arc holds the rest."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from arc_common import InvalidInputError
+from langchain_arc import ArcMemoryMiddleware, open_engine
+from tests.support.databases import sqlite_url
+from tests.support.langchain_agents import ScriptedToolModel, call
+from tests.support.llamaindex_helpers import break_writes, mend_writes
+
+CONFIG: Any = {"configurable": {"thread_id": "s"}}
+
+
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+
+def script(turns: int) -> list[AIMessage]:
+    """A call and an answer for each turn."""
+    said = [
+        (AIMessage("", tool_calls=[call("multiply", f"c{n}", a=n, b=2)]), AIMessage(f"{2 * n}.")) for n in range(turns)
+    ]
+    return [message for turn in said for message in turn]
+
+
+def types(messages: list[Any]) -> list[str]:
+    return [message.type for message in messages]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_the_state_holds_the_last_turn_and_the_model_sees_all(way: str) -> None:
+    """Each turn whole: a call never without its result. The requests are those without pruning."""
+    requests = []
+    for prune in (False, True):
+        model = ScriptedToolModel(script=script(4))
+        with open_engine("sqlite://") as engine:
+            middleware = ArcMemoryMiddleware(engine, prune_state=prune)
+            agent: Any = create_agent(model, [multiply], middleware=[middleware], checkpointer=InMemorySaver())
+            for turn in range(4):
+                value = {"messages": [HumanMessage(f"Twice {turn}?")]}
+                answer = agent.invoke(value, CONFIG) if way == "invoke" else await agent.ainvoke(value, CONFIG)
+                assert answer["messages"][-1].text == f"{2 * turn}."
+            kept = agent.get_state(CONFIG).values["messages"]
+            assert types(kept) == ["human", "ai", "tool", "ai"] * (1 if prune else 4)
+            assert len(engine.session("s").messages()) == 16
+        requests.append([[(message.type, message.text) for message in request] for request in model.requests])
+    assert requests[0] == requests[1]
+    assert len(requests[1][-1]) == 15
+
+
+def test_checkpoints_stop_growing() -> None:
+    sizes: dict[bool, list[int]] = {True: [], False: []}
+    for prune, measured in sizes.items():
+        saver = InMemorySaver()
+        with open_engine("sqlite://") as engine:
+            middleware = ArcMemoryMiddleware(engine, prune_state=prune)
+            agent: Any = create_agent(ScriptedToolModel(), middleware=[middleware], checkpointer=saver)
+            for turn in range(12):
+                agent.invoke({"messages": [("user", f"Message {turn:02d}.")]}, CONFIG)
+                measured.append(len(pickle.dumps(agent.get_state(CONFIG).values)))
+    assert max(sizes[True]) < 1.2 * sizes[True][2]
+    assert sizes[False][-1] > 3 * sizes[True][-1]
+
+
+def test_nothing_is_pruned_that_was_not_saved(tmp_path: Path) -> None:
+    """When writes fail the state is all there is; it is pruned once it was stored."""
+    with open_engine(sqlite_url(tmp_path)) as engine:
+        middleware = ArcMemoryMiddleware(engine, prune_state=True)
+        agent: Any = create_agent(ScriptedToolModel(), middleware=[middleware], checkpointer=InMemorySaver())
+        agent.invoke({"messages": [("user", "One.")]}, CONFIG)
+        break_writes(tmp_path / "arc.db")
+        for text in ("Two.", "Three."):
+            agent.invoke({"messages": [("user", text)]}, CONFIG)
+        assert types(agent.get_state(CONFIG).values["messages"]) == ["human", "ai"] * 3
+        mend_writes(tmp_path / "arc.db")
+        agent.invoke({"messages": [("user", "Four.")]}, CONFIG)
+        assert types(agent.get_state(CONFIG).values["messages"]) == ["human", "ai"]
+        assert [message.text for message in engine.session("s").messages()][::2] == ["One.", "Two.", "Three.", "Four."]
+
+
+def test_it_is_true_or_false() -> None:
+    with open_engine("sqlite://") as engine, pytest.raises(InvalidInputError, match="prune_state"):
+        ArcMemoryMiddleware(engine, prune_state="yes")  # type: ignore[arg-type]
