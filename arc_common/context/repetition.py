@@ -129,8 +129,11 @@ def each_once(
     left: list[RecalledLine] = []
     merged: list[Omission] = []
     gone: dict[tuple[str, int], str] = {}
+    speakers = {f"{kind} {line.id}": line.speaker for line in lines}
     for line in lines:
         text, name = said.unsaid(line.line, trust=line.trust)
+        if speakers.get(name, line.speaker) != line.speaker:  # "I'm allergic to nuts", says the other one, too
+            text, name = line.line, ""
         shorter = line.shortened(text)
         if name:
             merged.append(Omission(kind, line.id, size(line) - size(shorter), f"merged into {name}", line.score_parts))

@@ -147,6 +147,7 @@ class RecalledLine(NamedTuple):
     order: tuple[datetime, str, int] | None = None  # a message's time, session id, and position in the session
     trust: Trust | None = None
     source: str = ""  # of an untrusted one
+    speaker: str | None = None  # of several users
 
     def shortened(self, line: str) -> "RecalledLine":
         """Return the item with a shorter line, and its share of the tokens."""

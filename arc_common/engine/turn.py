@@ -29,7 +29,7 @@ from arc_common.memory.recall.lines import holds_untrusted, message_line
 from arc_common.memory.summaries.trigger import is_summarised
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
-from arc_common.prompts.context import render_idle_note, source_name
+from arc_common.prompts.context import render_idle_note, source_name, user_name
 from arc_common.prompts.memory_lines import render_memory_line
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.search_index import Candidates, IndexQuery, Scope
@@ -134,7 +134,9 @@ def with_recollections(
         layers,
         recalled=chosen if settings.artifacts.enabled else layers.recalled,
         memories=tuple(
-            RecalledLine(one.memory.id, line, count(line), one.score_parts, trust=one.memory.trust)
+            RecalledLine(
+                one.memory.id, line, count(line), one.score_parts, trust=one.memory.trust, speaker=one.memory.speaker
+            )
             for one in memories
             for line in [render_memory_line(one)]
         ),
@@ -191,7 +193,7 @@ def _lines(
         order = (said_at, one.place.session_id, one.place.seq)
         trust = Trust.UNTRUSTED if holds_untrusted(message) else message.trust
         source = "" if trust is not Trust.UNTRUSTED else source_name(message)
-        yield RecalledLine(message.id or "", line, tokens, one.parts, order, trust, source)
+        yield RecalledLine(message.id or "", line, tokens, one.parts, order, trust, source, user_name(message))
 
 
 class Reader:

@@ -150,3 +150,14 @@ def test_facts_of_a_group_are_each_speaker_s(engine: ContextEngine) -> None:
     ]
     shown = session.context("Who is allergic?").messages[0].text
     assert all(f"{name}: I'm allergic to peanuts" in shown for name in ("Mina", "Jonas"))
+
+
+def test_a_request_shows_what_two_say_in_the_same_words_of_both(engine: ContextEngine) -> None:
+    """Each thing once means once for each speaker."""
+    same = "I'm allergic to peanuts, shellfish and raw celery."
+    say(engine, ("Mina", same), ("Jonas", same))
+    shown = engine.session("other", user_id="club").context("Who is allergic to celery?").messages[-1].text
+    assert [name for name in ("Jonas", "Mina") if f"{name}: I'm allergic to peanuts, shellfish" in shown] == [
+        "Jonas",
+        "Mina",
+    ]
