@@ -23,7 +23,7 @@ from arc_common.exceptions import (
 from arc_common.protocols import SessionKey
 from arc_common.settings import StorageSettings
 from arc_common.stores.conversations_statements import statements_for
-from arc_common.stores.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, Transaction
+from arc_common.stores.drivers import FROZEN, Call, PostgresDriver, Row, SqliteDriver, Transaction
 from arc_common.stores.migrate import ensure_schema
 from arc_common.stores.paths import MAIN, Path, check_owner, is_main, place_on
 
@@ -111,7 +111,7 @@ class Database:
     def __init__(self, url: str | Engine, settings: StorageSettings) -> None:
         self.settings = settings
         self.engine, self._owned = connect(url, settings)
-        self._driver: Driver = (
+        self._driver: SqliteDriver | PostgresDriver = (
             SqliteDriver(self.engine, settings) if self.dialect == "sqlite" else PostgresDriver(self.engine)
         )
         self._gate = ForkGate(before=self._driver.before_fork, in_child=self._driver.in_child)
@@ -135,7 +135,7 @@ class Database:
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Run reading statements on one snapshot, in one round trip; return the rows of each."""
-        return self._operate(lambda driver: driver.snapshot(*calls))
+        return self.reading(lambda transaction: transaction.commit(*calls))
 
     def along(self, key: SessionKey, work: Callable[[Path], T]) -> T:
         """Call `work` with the path that the session was last known to be on, again if it found nothing and is not.
@@ -173,10 +173,6 @@ class Database:
         """Return the parameters that identify a session's path and its owner."""
         return place_on(key, path, self.dialect)
 
-    def write(self, call: Call) -> list[Row] | None:
-        """Run one writing statement, durable in one round trip; `None` if another writer interfered."""
-        return self._operate(lambda driver: driver.write(call))
-
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a writing transaction; what it does not commit is rolled back."""
         return self._operate(lambda driver: driver.transact(work))
@@ -185,7 +181,7 @@ class Database:
         """Call `work` in a reading transaction on one snapshot."""
         return self._operate(lambda driver: driver.reading(work))
 
-    def _operate(self, work: Callable[[Driver], T]) -> T:
+    def _operate(self, work: Callable[[SqliteDriver | PostgresDriver], T]) -> T:
         """Call `work` with the driver once the tables exist, while no fork happens."""
         give_way()
         with self._gate.operation():

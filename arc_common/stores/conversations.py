@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError
 from arc_common.messages import same_content
 from arc_common.protocols import (
     Branch,
@@ -40,7 +40,7 @@ from arc_common.stores.codec import (
 )
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations_statements import REVISED_COLUMNS, SUMS, statements_along, statements_for
-from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.drivers import Call, Row, Transaction, is_conflict
 from arc_common.stores.paths import LOCKED_COLUMNS, MAIN, Locked, Path, check_owner, locked_from_row
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.search_index.entries import session_index_calls
@@ -548,7 +548,12 @@ class SqlStore:
         ]
         statement = self._sql.append_new if look else self._sql.append_first
         parameters = {**_new_session(key, wanted, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
-        places = self._database.write((statement, parameters))
+        try:
+            places = self._database.read((statement, parameters))
+        except StoreError as error:
+            if is_conflict(error):
+                return None
+            raise
         if not places:
             return None
         first = min(row[0] for row in places)

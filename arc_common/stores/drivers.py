@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from sqlalchemy import Engine, NullPool, StaticPool
 from sqlalchemy.exc import SQLAlchemyError
@@ -45,36 +45,8 @@ class Transaction(Protocol):
     def run(self, *calls: Call) -> list[list[Row]]:
         """Run the calls in one round trip; return the rows of each."""
 
-    def commit(self, *calls: Call) -> None:
-        """Run the last calls and commit, in one round trip."""
-
-
-class Driver(Protocol):
-    """Runs statements on one kind of database. Raises driver errors as subclasses of `StoreError`."""
-
-    def read(self, call: Call) -> list[Row]:
-        """Run one reading statement, in one round trip."""
-
-    def snapshot(self, *calls: Call) -> list[list[Row]]:
-        """Run reading statements on one snapshot, in one round trip; return the rows of each."""
-
-    def write(self, call: Call) -> list[Row] | None:
-        """Run one writing statement, durable in one round trip; `None` if another writer interfered."""
-
-    def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Call `work` in a writing transaction; what it does not commit is rolled back."""
-
-    def reading(self, work: Callable[[Transaction], T]) -> T:
-        """Call `work` in a reading transaction on one snapshot."""
-
-    def close(self) -> None:
-        """Close the driver's own connections."""
-
-    def before_fork(self) -> None:
-        """Release, in the parent, resources that must not exist at a fork; no operation is running."""
-
-    def in_child(self) -> None:
-        """Release, in a fork's child, resources that belong to the parent."""
+    def commit(self, *calls: Call) -> list[list[Row]]:
+        """Run the last calls and commit, in one round trip; return the rows of each."""
 
 
 class SqliteDriver:
@@ -90,20 +62,6 @@ class SqliteDriver:
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, which is its own snapshot."""
         return self._run(None, lambda transaction: transaction.run(call)[0])
-
-    def snapshot(self, *calls: Call) -> list[list[Row]]:
-        """Read in one transaction; its first statement fixes the snapshot."""
-        return self.reading(lambda transaction: transaction.run(*calls))
-
-    def write(self, call: Call) -> list[Row] | None:
-        """Run one writing statement after waiting for other writers."""
-
-        def work(transaction: Transaction) -> list[Row]:
-            (rows,) = transaction.run(call)
-            transaction.commit()
-            return rows
-
-        return self.transact(work)
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a transaction that BEGIN IMMEDIATE opens."""
@@ -184,9 +142,10 @@ class _SqliteTransaction:
     def run(self, *calls: Call) -> list[list[Row]]:
         return [self._rows(statement, parameters) for statement, parameters in calls]
 
-    def commit(self, *calls: Call) -> None:
-        self.run(*calls)
+    def commit(self, *calls: Call) -> list[list[Row]]:
+        rows = self.run(*calls)
         self._connection.execute("COMMIT")
+        return rows
 
     def _rows(self, statement: Statement, parameters: Any) -> list[Row]:
         if isinstance(parameters, Mapping):
@@ -224,9 +183,6 @@ def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:
             return
 
 
-_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-
-
 class PostgresDriver:
     """PostgreSQL through psycopg, in pipeline mode: BEGIN goes out with the first calls, COMMIT with the last."""
 
@@ -237,54 +193,25 @@ class PostgresDriver:
             import pgvector.psycopg.vector  # noqa: F401, PLC0415 - sooner than with the first connection
         except ImportError as error:
             raise MissingDependencyError("PostgreSQL storage", package="pgvector", extra="postgres") from error
-        self._engine = engine
-        self._error = psycopg.Error
-        self._in_the_way = (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure)
-        self._unavailable = (psycopg.OperationalError, psycopg.InterfaceError)
+        self.engine = engine
+        self.error = psycopg.Error
+        self.unavailable = (psycopg.OperationalError, psycopg.InterfaceError)
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, outside a transaction."""
-        statement, parameters = call
-        with self._connection() as connection:
-            rows: list[Row] = connection.execute(
-                statement.sql, {**statement.defaults, **_single(parameters)}
-            ).fetchall()
+        with _PostgresTransaction(self) as connected:
+            rows: list[Row] = connected.send(*call).fetchall()
             return rows
-
-    def snapshot(self, *calls: Call) -> list[list[Row]]:
-        """Read in one transaction, sent in one pipeline."""
-        checkout = self._connection()
-        with checkout as connection:
-            try:
-                with connection.pipeline():
-                    connection.execute(_READING)
-                    cursors = [
-                        connection.execute(statement.sql, {**statement.defaults, **_single(parameters)})
-                        for statement, parameters in calls
-                    ]
-                    connection.execute("COMMIT")
-                return [cursor.fetchall() for cursor in cursors]
-            except self._error:
-                checkout.is_fit = False
-                raise
-
-    def write(self, call: Call) -> list[Row] | None:
-        """Run one writing statement; `None` on a unique violation or serialisation failure."""
-        try:
-            return self.read(call)
-        except StoreError as error:
-            if isinstance(error.__cause__, self._in_the_way):
-                return None
-            raise
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a transaction that its first calls begin."""
-        with _PostgresTransaction(self._connection(), self._error) as transaction:
+        # each statement sees what the lock showed
+        with _PostgresTransaction(self, begin="BEGIN ISOLATION LEVEL READ COMMITTED") as transaction:
             return work(transaction)
 
     def reading(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a transaction that its first calls begin."""
-        with _PostgresTransaction(self._connection(), self._error, begin=_READING) as transaction:
+        with _PostgresTransaction(self, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as transaction:
             return work(transaction)
 
     def close(self) -> None:
@@ -295,30 +222,25 @@ class PostgresDriver:
 
     def in_child(self) -> None:
         """Leave the parent's connections to it, open."""
-        self._engine.dispose(close=False)
-
-    def _connection(self) -> "_PostgresCheckout":
-        return _PostgresCheckout(self._engine, self._error, self._unavailable)
+        self.engine.dispose(close=False)
 
 
-class _PostgresCheckout:
-    """Checks out a PostgreSQL connection, which is in autocommit mode meanwhile."""
+class _PostgresTransaction:
+    """A connection in autocommit mode, and the transaction that its first calls begin."""
 
-    __slots__ = ("_before", "_connection", "_engine", "_error", "_pooled", "_unavailable", "is_fit")
+    __slots__ = ("_before", "_begin_by", "_begun", "_connection", "_driver", "_pooled")
 
-    def __init__(
-        self, engine: Engine, error: type[Exception], unavailable: tuple[type[Exception], type[Exception]]
-    ) -> None:
-        self._engine = engine
-        self._error = error
-        self._unavailable = unavailable
-        self.is_fit = True
+    def __init__(self, driver: PostgresDriver, *, begin: str = "") -> None:
+        self._driver = driver
+        self._begin_by = begin
+        self._begun = False
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
+        engine = self._driver.engine
         try:
-            self._pooled = self._engine.raw_connection()
-        except (SQLAlchemyError, self._error) as error:
-            raise _translated(error, self._engine, unavailable=True) from error
+            self._pooled = engine.raw_connection()
+        except (SQLAlchemyError, self._driver.error) as error:
+            raise _translated(error, engine, unavailable=True) from error
         try:
             connection: Any = self._pooled.driver_connection
             _once(self._pooled, lambda: send_vectors(connection))
@@ -329,87 +251,64 @@ class _PostgresCheckout:
         except BaseException:
             self._pooled.invalidate()
             raise
-        return connection
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if self._connection.closed:
-                self._pooled.invalidate()
-                self._engine.dispose()  # the server ended one; it may have ended all, and each would fail a call
-            elif not self.is_fit or not (error is None or isinstance(error, Exception)):
-                self._pooled.invalidate()  # also after an interrupt, which may have left a pipeline unfinished
-            else:
-                self._connection.autocommit = self._before
-        except BaseException:
-            self._pooled.invalidate()
-            raise
-        finally:
-            self._pooled.close()
-        if isinstance(error, (SQLAlchemyError, self._error)):
-            raise _translated(error, self._engine, unavailable=isinstance(error, self._unavailable)) from error
-
-
-class _PostgresTransaction:
-    __slots__ = ("_begin_by", "_begun", "_checkout", "_connection", "_error")
-
-    def __init__(
-        self,
-        checkout: _PostgresCheckout,
-        error: type[Exception],
-        *,
-        begin: str = "BEGIN ISOLATION LEVEL READ COMMITTED",  # each statement sees what the lock showed
-    ) -> None:
-        self._checkout = checkout
-        self._error = error
-        self._begin_by = begin
-        self._begun = False
-
-    def __enter__(self) -> Transaction:
-        self._connection = self._checkout.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        driver, connection = self._driver, self._connection
+        failed = isinstance(error, (SQLAlchemyError, driver.error))
+        # after an interrupt, which may have left a pipeline unfinished, a connection is not used again
+        is_fit = error is None or (isinstance(error, Exception) and not (self._begun and failed))
         try:
-            if isinstance(error, self._error):
-                self._checkout.is_fit = False
-            elif self._begun and not self._connection.closed:
-                self._execute("ROLLBACK")
+            if is_fit and self._begun and not connection.closed:
+                connection.execute("ROLLBACK")
+        except driver.error:
+            is_fit = False
+        try:
+            if connection.closed:
+                self._pooled.invalidate()
+                driver.engine.dispose()  # the server ended one; it may have ended all, and each would fail a call
+            elif is_fit:
+                connection.autocommit = self._before
+            else:
+                self._pooled.invalidate()
+        except BaseException:
+            self._pooled.invalidate()
+            raise
         finally:
-            self._checkout.__exit__(kind, error, trace)
+            self._pooled.close()
+        if failed and isinstance(error, Exception):
+            unavailable = isinstance(error, driver.unavailable)
+            raise _translated(error, driver.engine, unavailable=unavailable) from error
 
     def run(self, *calls: Call) -> list[list[Row]]:
+        return self._sent(calls)
+
+    def commit(self, *calls: Call) -> list[list[Row]]:
+        rows = self._sent(calls, "COMMIT")
+        self._begun = False
+        return rows
+
+    def _sent(self, calls: Sequence[Call], *last: str) -> list[list[Row]]:
+        """Run calls, and begin the transaction with the first ones."""
         with self._connection.pipeline():
-            self._begin()
-            cursors = [self._send(*call) for call in calls]
+            if not self._begun:
+                self._connection.execute(self._begin_by)
+                self._begun = True
+            cursors = [self.send(*call) for call in calls]
+            for sql in last:
+                self._connection.execute(sql)
         # Fetch after the pipeline: inside it, the first fetch would be a separate round trip.
         return [[] if cursor is None or cursor.description is None else cursor.fetchall() for cursor in cursors]
 
-    def commit(self, *calls: Call) -> None:
-        with self._connection.pipeline():
-            self._begin()
-            for call in calls:
-                self._send(*call)
-            self._execute("COMMIT")
-        self._begun = False
-
-    def _begin(self) -> None:
-        if not self._begun:
-            self._execute(self._begin_by)
-            self._begun = True
-
-    def _send(self, statement: Statement, parameters: Any) -> Any:
+    def send(self, statement: Statement, parameters: Any) -> Any:
+        """Return the cursor of one call."""
         if isinstance(parameters, Mapping):
-            return self._execute(statement.sql, {**statement.defaults, **parameters})
+            return self._connection.execute(statement.sql, {**statement.defaults, **parameters})
         with self._connection.cursor() as cursor:
             cursor.executemany(statement.sql, parameters)
         return None
-
-    def _execute(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
-        return self._connection.execute(sql, parameters)
 
 
 def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:
@@ -419,10 +318,13 @@ def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:
         pooled.info["arc"] = True
 
 
-def _single(parameters: Any) -> Mapping[str, Any]:
-    if not isinstance(parameters, Mapping):
-        raise TypeError("a reading statement takes one set of parameters")
-    return parameters
+_CONFLICTS = ("23505", "40001")
+"""PostgreSQL's codes of a unique violation and of a serialisation failure."""
+
+
+def is_conflict(error: StoreError) -> bool:
+    """Return whether a statement failed because another writer interfered."""
+    return getattr(error.__cause__, "sqlstate", None) in _CONFLICTS
 
 
 def _translated(failure: Exception, engine: Engine, *, unavailable: bool) -> StoreError:

@@ -185,7 +185,7 @@ class OwnThread:
         me = threading.get_ident()
 
         def note(sql: str) -> None:
-            if threading.get_ident() == me and sql not in ("BEGIN", "ROLLBACK") and not sql.startswith(SET_UP):
+            if threading.get_ident() == me and sql not in ("BEGIN", "COMMIT", "ROLLBACK") and not sql.startswith(SET_UP):
                 self.statements.append(sql)
 
         def step() -> None:
