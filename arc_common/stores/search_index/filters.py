@@ -1,12 +1,12 @@
 """Translates metadata filters to the index's labels and ordered values, and to SQL. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from itertools import count
 from secrets import token_bytes
-from typing import Any, TypeAlias
+from typing import Any
 
 from sqlalchemy import text
 
@@ -47,6 +47,10 @@ class Tokens:
     def value(self, key: str, value: Scalar) -> bytes:
         """Return the label of entries whose metadata have the value under the key, alone or in a list."""
         return self.of(f"\0{key}\0{_canonical(value)}")
+
+    def values(self, key: str, values: Iterable[Scalar]) -> list[bytes]:
+        """Return the labels of some values under a key, each once."""
+        return list(dict.fromkeys(self.value(key, value) for value in values))
 
     def labels(self, metadata: Mapping[str, Any]) -> list[bytes]:
         """Return all labels of metadata, each once."""
@@ -101,71 +105,6 @@ def comparing_statement(comparison: Comparison, *, text_value: bool) -> Statemen
     return compiler_for("sqlite")(text(template.format(sign=sign, loosely=sign.rstrip("=") + "=")))
 
 
-@dataclass(frozen=True, slots=True)
-class HasLabel:
-    """An entry has at least one of the labels."""
-
-    labels: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Ordered:
-    """A value of an entry is greater or less than another."""
-
-    condition: Condition
-    label: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class All:
-    """All of the parts are true."""
-
-    parts: tuple["Wanted", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    """One of the parts is true."""
-
-    parts: tuple["Wanted", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Neither:
-    """The part is not true."""
-
-    part: "Wanted"
-
-
-Wanted: TypeAlias = HasLabel | Ordered | All | Either | Neither
-
-
-def wanted_for(filters: Filter, tokens: Tokens) -> Wanted:
-    """Translate a filter for a scope's labels."""
-    match filters:
-        case Condition(key, "eq", value):
-            return _one_of(key, (value,), tokens)
-        case Condition(key):
-            return Ordered(filters, tokens.key(key))
-        case OneOf(key, values):
-            return _one_of(key, values, tokens)
-        case Exists(key):
-            return HasLabel((tokens.key(key),))
-        case AllOf(parts):
-            return All(tuple(wanted_for(part, tokens) for part in parts))
-        case AnyOf(parts):
-            return Either(tuple(wanted_for(part, tokens) for part in parts))
-        case Not(part):
-            return Neither(wanted_for(part, tokens))
-
-
-def _one_of(key: str, values: tuple[Scalar, ...], tokens: Tokens) -> Wanted:
-    has = HasLabel(tuple(dict.fromkeys(tokens.value(key, value) for value in values)))
-    if None not in values:
-        return has
-    return Either((has, Neither(HasLabel((tokens.key(key),)))))  # a key that is missing counts as null
-
-
 _COMPARING = """EXISTS (
     SELECT 1 FROM arc_index_values AS asked
     WHERE asked.scope = :scope AND asked.caller_id = :caller_id
@@ -189,53 +128,65 @@ class PostgresCondition:
     """An index finds the matching rows by itself; labels are salted, so they belong to one scope."""
 
 
-def condition_for(wanted: Wanted | None, *, row: str, labels: str, planned_once: bool = False) -> PostgresCondition:
+def condition_for(
+    filters: Filter | None, tokens: Tokens, *, row: str, labels: str, planned_once: bool = False
+) -> PostgresCondition:
     """Return a filter as SQL on two columns; with `planned_once`, one plan of PostgreSQL serves all its values."""
-    if wanted is None:
+    if filters is None:
         return PostgresCondition()
-    writer = _Writer(row, labels)
-    sql = writer.sql(wanted, planned_once=planned_once)
-    return PostgresCondition(sql, writer.parameters, finds=planned_once and _finds(wanted))
+    writer = _Writer(tokens, row, labels)
+    sql = writer.sql(filters, planned_once=planned_once)
+    return PostgresCondition(sql, writer.parameters, finds=planned_once and _finds(filters))
 
 
-def _finds(wanted: Wanted) -> bool:
-    match wanted:
-        case HasLabel() | Ordered():
-            return True
-        case All(parts):
-            return any(map(_finds, parts))
-        case Either(parts):
-            return all(map(_finds, parts))
-        case Neither():
+def _finds(filters: Filter) -> bool:
+    match filters:
+        case Condition(_, "eq", None) | Not():
             return False
+        case Condition() | Exists():
+            return True
+        case OneOf(_, values):
+            return None not in values
+        case AllOf(parts):
+            return any(map(_finds, parts))
+        case AnyOf(parts):
+            return all(map(_finds, parts))
 
 
 class _Writer:
-    def __init__(self, row: str, labels: str) -> None:
+    def __init__(self, tokens: Tokens, row: str, labels: str) -> None:
+        self._tokens = tokens
         self._row = row
         self._labels = labels
         self._names: Iterator[str] = (f"asked_{n}" for n in count())
         self.parameters: dict[str, Any] = {}
 
-    def sql(self, wanted: Wanted, *, planned_once: bool = False) -> str:
-        match wanted:
-            case HasLabel(labels):
-                # As text: psycopg examines the types in a list each time, a third of the time that sending takes.
-                numbers = ",".join(str(number_of(label)) for label in labels)
-                asked = self._given(f"{{{numbers}}}", "BIGINT[]", hidden=planned_once)
-                return f"({self._labels} && {asked})"
-            case Ordered():
-                return self._comparing(wanted, planned_once=planned_once)
-            case All(parts):
+    def sql(self, filters: Filter, *, planned_once: bool = False) -> str:
+        match filters:
+            case Condition(key, "eq", value):
+                return self.sql(OneOf(key, (value,)), planned_once=planned_once)
+            case OneOf(key, values):
+                has = self._having(self._tokens.values(key, values), planned_once=planned_once)
+                # a key that is missing counts as null
+                return f"({has} OR {self.sql(Not(Exists(key)))})" if None in values else has
+            case Exists(key):
+                return self._having([self._tokens.key(key)], planned_once=planned_once)
+            case Condition():
+                return self._comparing(filters, planned_once=planned_once)
+            case AllOf(parts):
                 return _joined(" AND ", "TRUE", [self.sql(part, planned_once=planned_once) for part in parts])
-            case Either(parts):
+            case AnyOf(parts):
                 return _joined(" OR ", "FALSE", [self.sql(part, planned_once=planned_once) for part in parts])
-            case Neither(part):
+            case Not(part):
                 return f"(NOT {self.sql(part)})"
 
-    def _comparing(self, wanted: Ordered, *, planned_once: bool) -> str:
-        value = wanted.condition.value
-        sign = SIGNS[wanted.condition.comparison]
+    def _having(self, labels: Sequence[bytes], *, planned_once: bool) -> str:
+        # As text: psycopg examines the types in a list each time, a third of the time that sending takes.
+        numbers = ",".join(str(number_of(label)) for label in labels)
+        return f"({self._labels} && {self._given(f'{{{numbers}}}', 'BIGINT[]', hidden=planned_once)})"
+
+    def _comparing(self, condition: Condition, *, planned_once: bool) -> str:
+        value, sign = condition.value, SIGNS[condition.comparison]
         if isinstance(value, int | float):
             test = _NUMBERS.format(
                 sign=sign, value=self._given(canonical_number(value), "NUMERIC", hidden=planned_once)
@@ -244,7 +195,7 @@ class _Writer:
             loosely = sign.rstrip("=") + "="
             asked = self._given(value, "TEXT", hidden=planned_once)
             test = _TEXTS.format(sign=sign, loosely=loosely, value=asked, width=PREFIX)
-        label = self._given(number_of(wanted.label), "BIGINT", hidden=planned_once)
+        label = self._given(number_of(self._tokens.key(condition.key)), "BIGINT", hidden=planned_once)
         return (_GATHERED if planned_once else _COMPARING).format(row=self._row, label=label, test=test)
 
     def _given(self, value: Any, kind: str, *, hidden: bool) -> str:

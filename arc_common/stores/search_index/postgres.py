@@ -41,7 +41,6 @@ from arc_common.stores.search_index.filters import (
     canonical_number,
     condition_for,
     number_of,
-    wanted_for,
 )
 
 _WIDEST = 1000
@@ -585,8 +584,7 @@ def _condition(
     filters: Filter | None, tokens: Tokens, columns: tuple[str, str], *, planned_once: bool = False
 ) -> PostgresCondition:
     row, labels = columns
-    wanted = None if filters is None else wanted_for(filters, tokens)
-    return condition_for(wanted, row=row, labels=labels, planned_once=planned_once)
+    return condition_for(filters, tokens, row=row, labels=labels, planned_once=planned_once)
 
 
 def _place(key: Mapping[str, str], held: Held) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import text
 
 from arc_common.concurrency import begin_in_each_process
-from arc_common.filters import Condition, Filter
+from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf
 from arc_common.protocols.search_index import IndexEntry
 from arc_common.retrieval.bm25 import inverse_document_frequencies
 from arc_common.retrieval.vectors import VectorTable
@@ -24,18 +24,7 @@ from arc_common.stores.conversations_statements import Statements
 from arc_common.stores.drivers import Transaction
 from arc_common.stores.schema import PREFIX
 from arc_common.stores.search_index.entries import Held
-from arc_common.stores.search_index.filters import (
-    All,
-    Either,
-    HasLabel,
-    Neither,
-    Ordered,
-    Tokens,
-    Wanted,
-    comparing_statement,
-    number_of,
-    wanted_for,
-)
+from arc_common.stores.search_index.filters import Tokens, comparing_statement, number_of
 
 T = TypeVar("T")
 
@@ -472,7 +461,7 @@ class SqliteReader:
         name = repr(filters)  # not the filter itself: Python takes 1 and True for the same key
         mask = self.copy.remembered(name)
         if mask is None:
-            mask = self._answer(wanted_for(filters, self._tokens)) & self.copy.there
+            mask = self._answer(filters) & self.copy.there
             self.copy.remember(name, mask)
         return mask
 
@@ -513,27 +502,34 @@ class SqliteReader:
             yield page
             after = {"version": page[-1][0], "id": page[-1][1]}
 
-    def _answer(self, wanted: Wanted) -> NDArray[np.bool_]:
-        match wanted:
-            case HasLabel(labels):
-                return self._having([label.hex() for label in labels])
-            case Ordered(condition, label):
-                return self._comparing(condition, label)
-            case All(parts):
+    def _answer(self, filters: Filter) -> NDArray[np.bool_]:
+        match filters:
+            case Condition(key, "eq", value):
+                return self._answer(OneOf(key, (value,)))
+            case OneOf(key, values):
+                mask = self._having(self._tokens.values(key, values))
+                # a key that is missing counts as null
+                return mask | ~self._answer(Exists(key)) if None in values else mask
+            case Exists(key):
+                return self._having([self._tokens.key(key)])
+            case Condition():
+                return self._comparing(filters)
+            case AllOf(parts):
                 mask = self.copy.there.copy()
                 for part in parts:
                     mask &= self._answer(part)
                 return mask
-            case Either(parts):
+            case AnyOf(parts):
                 mask = np.zeros(len(self.copy.rows), dtype=np.bool_)
                 for part in parts:
                     mask |= self._answer(part)
                 return mask
-            case Neither(part):
+            case Not(part):
                 return ~self._answer(part)
 
-    def _having(self, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Return whether each place has one of the words."""
+    def _having(self, labels: Sequence[bytes]) -> NDArray[np.bool_]:
+        """Return whether each place has one of the labels."""
+        words = [label.hex() for label in labels]
         mask = np.zeros(len(self.copy.rows), dtype=np.bool_)
         for start in range(0, len(words), _MOST_WORDS):
             query = " OR ".join(words[start : start + _MOST_WORDS])
@@ -541,11 +537,10 @@ class SqliteReader:
             mask |= self.copy.mask(_numbers(rows))
         return mask
 
-    def _comparing(self, condition: Condition, label: bytes) -> NDArray[np.bool_]:
+    def _comparing(self, condition: Condition) -> NDArray[np.bool_]:
         value = condition.value
-        is_text = isinstance(value, str)
-        statement = comparing_statement(condition.comparison, text_value=is_text)
-        asked = {**self._place, "label": number_of(label), "value": value}
+        statement = comparing_statement(condition.comparison, text_value=isinstance(value, str))
+        asked = {**self._place, "label": number_of(self._tokens.key(condition.key)), "value": value}
         if isinstance(value, str):
             asked["prefix"] = value[:PREFIX]
         (((rows,),),) = self._transaction.run((statement, asked))

@@ -11,22 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from arc_common.filters import Filter, matches
 from arc_common.protocols.search_index import IndexEntry
 from arc_common.retrieval.bm25 import BM25, inverse_document_frequencies
-from arc_common.stores.search_index.filters import (
-    All,
-    Either,
-    HasLabel,
-    Neither,
-    Ordered,
-    Tokens,
-    Wanted,
-    canonical_number,
-    new_salt,
-    number_of,
-    wanted_for,
-)
+from arc_common.stores.search_index.filters import Tokens, canonical_number, new_salt, number_of
 from arc_common.stores.search_index.sqlite_reader import (
     Copies,
     Posting,
@@ -35,33 +22,10 @@ from arc_common.stores.search_index.sqlite_reader import (
     posted,
     words_of,
 )
-from arc_common.testing.search_index_contract import filters, metadata
 
 TOKENS = Tokens(b"salt")
 
 terms = st.text(st.characters())
-
-
-def says(wanted: Wanted, labels: set[bytes], held: dict[str, object]) -> bool:
-    """What a filter's form answers for an entry."""
-    match wanted:
-        case HasLabel(some):
-            return bool(labels.intersection(some))
-        case Ordered(condition, label):
-            answer = matches(condition, held)
-            assert not answer or label in labels
-            return answer
-        case All(parts):
-            return all(says(part, labels, held) for part in parts)
-        case Either(parts):
-            return any(says(part, labels, held) for part in parts)
-        case Neither(part):
-            return not says(part, labels, held)
-
-
-@given(metadata, filters)
-def test_labels_answer_filters(held: dict[str, object], asked: Filter) -> None:
-    assert says(wanted_for(asked, TOKENS), set(TOKENS.labels(held)), held) == matches(asked, held)
 
 
 @example("\ud800", "\ud801", b"salt", b"salt")
