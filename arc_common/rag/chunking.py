@@ -12,8 +12,8 @@ from arc_common.protocols import TokenCounter
 from arc_common.protocols.search_index import DOCUMENT_ID, chunk_prefix
 from arc_common.rag.context_builder import furthest
 from arc_common.text.sentences import grapheme_break, sentence_spans
+from arc_common.tokens.compression.truncation import fences_of
 
-_FENCE = re.compile(r"^[ ]{0,3}(?P<mark>`{3,}|~{3,})(?P<info>[^\n]*)$", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _SOFT_BREAK = re.compile(r"\s+|(?<=[，、；：。！？])")
 
@@ -32,7 +32,10 @@ def passages_of(text: str, *, fits: Callable[[str], bool]) -> list[Passage]:
     """Return a text's sentences and fenced code blocks, in order; a block that doesn't fit is split into lines."""
     spans: list[tuple[int, int, bool]] = []
     place = 0
-    for start, end in _fenced_blocks(text):
+    for fence in fences_of(text):
+        start, end = fence.start, fence.end
+        if end > len(text):  # not closed
+            break
         spans += [(place + s, place + e, False) for s, e in sentence_spans(text[place:start])]
         if fits(text[start:end]):
             spans.append((start, end, True))
@@ -50,19 +53,6 @@ def passages_of(text: str, *, fits: Callable[[str], bool]) -> list[Passage]:
 def soft_breaks(text: str, start: int, end: int) -> list[int]:
     """Return the places, in order, to cut a sentence: at whitespace, and after the marks of unspaced scripts."""
     return [match.start() for match in _SOFT_BREAK.finditer(text, start, end)]
-
-
-def _fenced_blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of fenced code blocks as CommonMark defines them; an unclosed block is not one."""
-    opening: re.Match[str] | None = None
-    for fence in _FENCE.finditer(text):
-        mark = fence["mark"]
-        if opening is None:
-            if not (mark[0] == "`" and "`" in fence["info"]):
-                opening = fence
-        elif mark[0] == opening["mark"][0] and len(mark) >= len(opening["mark"]) and not fence["info"].strip():
-            yield opening.start(), fence.end()
-            opening = None
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -112,20 +112,6 @@ def checked_ids(ids: object) -> list[str]:
     return checked_items("ids", ids, str, expected="a collection of ids")
 
 
-def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the weight of each part, 1 by default."""
-    checked = {"bm25": 1.0, "vector": 1.0}
-    for name, weight in (weights or {}).items():
-        if name not in checked:
-            raise InvalidInputError("weights", name, "the parts 'bm25' and 'vector'")
-        if not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-            raise InvalidInputError(f"weights[{name!r}]", weight, "a finite number from 0 on")
-        checked[name] = weight
-    if not any(checked.values()):
-        raise InvalidInputError("weights", weights, "at least one above zero")
-    return checked
-
-
 def check_search(query: object, top_k: object, threshold: object, mode: object) -> None:
     """Refuse invalid arguments of a search."""
     if not isinstance(query, str):
@@ -137,6 +123,8 @@ def check_search(query: object, top_k: object, threshold: object, mode: object) 
     if not isinstance(mode, str) or mode not in get_args(SearchMode):
         raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(SearchMode))}")
 
+
+_BM25 = BM25()
 
 _CANDIDATES = 100
 """The least number of candidates from each part: 50, 100 and 200 gave equally good fused orders (nDCG@10 within
@@ -202,13 +190,11 @@ class HybridIndex:
         scope: The scope of the entries; no other is accessed.
         kind: The kind of the entries.
         embedder: Makes vectors, of `batch_size` texts at once; without one, texts are found by words only.
-        bm25: The formula for scores by words.
-        weights: The weights of the parts "bm25" and "vector" when both are used; 1 each by default.
         drop_stop_words: Whether to drop a query's stop words and question words.
         observer: Receives counts.
 
     Raises:
-        InvalidInputError: The kind, the batch size or a weight is invalid.
+        InvalidInputError: The kind or the batch size is invalid.
     """
 
     def __init__(
@@ -218,8 +204,6 @@ class HybridIndex:
         scope: Scope | None = None,
         kind: EntryKind = "document",
         embedder: Embedder | None = None,
-        bm25: BM25 | None = None,
-        weights: Mapping[str, float] | None = None,
         drop_stop_words: bool = True,
         batch_size: int = _BATCH,
         observer: Observer | None = None,
@@ -233,8 +217,6 @@ class HybridIndex:
         self._kind: EntryKind = kind
         self._reader: IndexReader = store
         self._embedder = None if embedder is None else GuardedEmbedder(embedder, observer or SilentObserver())
-        self._bm25 = bm25 or BM25()
-        self._weights = checked_weights(weights)
         self._drop_stop_words = drop_stop_words
         self._batch_size = batch_size
 
@@ -442,11 +424,10 @@ class HybridIndex:
                 found = self._candidates(terms, asked, limit)
             words, answered = self._matching(found, list(terms.values()), limit)
             rankings["bm25"] = words
-            if near and words.weight:
-                vectors = rankings["vector"]
+            if near:
                 # evidence falls with the share answered, agreement with its square root (Spearman 1904)
                 credible = credibility(near, words.scores, answered=math.sqrt(answered))
-                rankings["vector"] = replace(vectors, weight=vectors.weight * credible)
+                rankings["vector"] = replace(rankings["vector"], weight=credible)
         documents = self._documents(rankings, top_k, limit=limit, fuse=mode == "hybrid")
         if cosines and stored is not None and wanted is not None:
             documents = self._with_cosines(documents, wanted, embedder=stored[0])
@@ -465,7 +446,7 @@ class HybridIndex:
 
         - Scores are on one scale, by the statistics of all scopes: a text with half of the query's words scores less
           than a full match, even if it is the best of its scope.
-        - Embedder, weights and formula are this index's. Where vectors are from another embedder, only words are used.
+        - The embedder is this index's. Where vectors are from another embedder, only words are used.
         - The arguments are those of `find`; `top_k` limits all results together. The first result holds the notes.
         """
         scopes = [index._scope for index in (self, *others)]  # noqa: SLF001 - its class
@@ -513,26 +494,25 @@ class HybridIndex:
 
     def _matching(self, found: Candidates, weights: Sequence[float], limit: int) -> tuple[Ranking, float]:
         """Return the ranking by words and the share of the query that its best text answers."""
-        weight = self._weights["bm25"]
         if not weights or not found.ids:
-            return Ranking({}, weight=weight), 0.0
-        scores = self._bm25.scores(found, weights)
+            return Ranking({}), 0.0
+        scores = _BM25.scores(found, weights)
         best = {found.ids[place]: float(scores[place]) for place in best_places(found.ids, scores, limit)}
         if not best:
-            return Ranking({}, weight=weight), 0.0
-        highest, full = max(best.values()), self._bm25.full_score(found, weights)
+            return Ranking({}), 0.0
+        highest, full = max(best.values()), _BM25.full_score(found, weights)
         # Texts without any term score 0; if more than `limit` have one, the rest score at most as much as the last.
         floor = min(best.values()) if len(best) == limit else 0.0
-        return Ranking(best, weight=weight, floor=floor, ideal=max(highest, _ANSWERED * full)), min(1.0, highest / full)
+        return Ranking(best, floor=floor, ideal=max(highest, _ANSWERED * full)), min(1.0, highest / full)
 
     def _nearest(self, near: Mapping[str, float], threshold: float | None) -> Ranking:
         kept = {entry_id: cosine for entry_id, cosine in near.items() if threshold is None or cosine >= threshold}
-        return Ranking(kept, weight=self._weights["vector"], floor=min(near.values(), default=None), ideal=1.0)
+        return Ranking(kept, floor=min(near.values(), default=None), ideal=1.0)
 
     def _documents(
         self, rankings: Mapping[str, Ranking], top_k: int, *, limit: int, fuse: bool
     ) -> list[ScoredDocument]:
-        parts = {name: ranking for name, ranking in rankings.items() if ranking.scores and ranking.weight}
+        parts = {name: ranking for name, ranking in rankings.items() if ranking.scores}
         if fuse:
             scores = self._lifted(fused_scores(list(parts.values())), parts, limit)
         else:
@@ -557,8 +537,7 @@ class HybridIndex:
             return scores
         best = {entry_id: scores[entry_id] for entry_id in _best(scores, limit)}
         compared = list(islice(best, _CANDIDATES))
-        trust = min(1.0, parts["vector"].weight / parts["bm25"].weight)
-        return lifted(best, self.vectors(compared), trust=trust)
+        return lifted(best, self.vectors(compared), trust=parts["vector"].weight)
 
     def _with_cosines(
         self, documents: list[ScoredDocument], vector: "NDArray[np.float32]", *, embedder: str

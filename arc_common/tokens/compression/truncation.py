@@ -25,7 +25,7 @@ _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Fence:
+class Fence:
     """A fenced code block: the positions of its opening line, first code line, closing line and end."""
 
     start: int
@@ -42,7 +42,7 @@ class CuttableText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._fences = _fences_of(text)
+        self._fences = fences_of(text)
         self._starts = [fence.start for fence in self._fences]
 
     def head(self, most: int) -> str | None:
@@ -75,7 +75,7 @@ class CuttableText:
             position -= 1
         return position
 
-    def _fence_at(self, position: int) -> _Fence | None:
+    def _fence_at(self, position: int) -> Fence | None:
         """Return the fence that a cut before `position` would leave open."""
         index = bisect_right(self._starts, position) - 1
         if index < 0:
@@ -84,9 +84,9 @@ class CuttableText:
         return fence if fence.start < position < fence.end else None
 
 
-def _fences_of(text: str) -> list[_Fence]:
+def fences_of(text: str) -> list[Fence]:
     """Return a text's fenced code blocks (CommonMark 4.5; any indentation, because models indent them in lists)."""
-    fences: list[_Fence] = []
+    fences: list[Fence] = []
     opening: re.Match[str] | None = None
     for match in _FENCE.finditer(text):
         _, marks, rest = match.groups()
@@ -101,8 +101,8 @@ def _fences_of(text: str) -> list[_Fence]:
     return fences
 
 
-def _fence(opening: re.Match[str], closing: int, end: int) -> _Fence:
-    return _Fence(opening.start(), opening.end() + 1, closing, end, opening[1] + opening[2])
+def _fence(opening: re.Match[str], closing: int, end: int) -> Fence:
+    return Fence(opening.start(), opening.end() + 1, closing, end, opening[1] + opening[2])
 
 
 _Head = TypeVar("_Head")

@@ -128,6 +128,12 @@ def test_a_fence_ends_with_its_own_kind():
     assert sum(block in chunk.text for chunk in chunks) == 1
 
 
+def test_a_fence_in_a_list_may_be_indented():
+    block = "\n".join(f"    {line}" for line in CODE.splitlines())
+    chunks = Chunker(WORDS, size=WORDS.count(block), overlap=10).split(f"{PARAGRAPH}\n\n{block}\n\n{PARAGRAPH}")
+    assert sum(block.strip() in chunk.text for chunk in chunks) == 1
+
+
 def test_a_block_of_code_that_does_not_fit_is_cut_at_lines():
     chunks = Chunker(WORDS, size=60, overlap=10).split(CODE)
     assert len(chunks) > 1

@@ -13,6 +13,7 @@ from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import EntryKind, Scope
 from arc_common.retrieval import HybridIndex, SearchResult
+from arc_common.retrieval.index import SearchMode
 from arc_common.stores import SqlIndexStore
 from arc_common.testing import CountingObserver
 from arc_common.text import analyze
@@ -134,9 +135,6 @@ def test_bad_arguments_are_refused() -> None:
     store = SqlIndexStore.open()
     for options in (
         {"kind": "thing"},
-        {"weights": {"words": 1}},
-        {"weights": {"bm25": -1}},
-        {"weights": {"bm25": "1"}},
         {"batch_size": 0},
         {"batch_size": "x"},
         {"embedder": "minilm"},
@@ -148,8 +146,6 @@ def test_bad_arguments_are_refused() -> None:
         for wrong in (None, 5, "a", {"a": 1}, [{}]):
             with pytest.raises(InvalidInputError, match=name):
                 call(wrong)
-    with pytest.raises(InvalidInputError, match="above zero"):
-        HybridIndex(store, weights={"bm25": 0, "vector": 0})
     with pytest.raises(InvalidInputError, match="embedder"):
         HybridIndex(store).search("cat", mode="dense")
     with pytest.raises(InvalidInputError, match="query"):
@@ -164,16 +160,6 @@ def test_an_index_tells_how_common_terms_are(index: HybridIndex) -> None:
     empty = HybridIndex(SqlIndexStore.open())
     assert (empty.document_count, empty.average_length, empty.document_frequencies(["cat"])) == (0, 0.0, [0])
     assert empty.document_frequencies([]) == []
-
-
-def test_weights_say_what_each_part_counts(embedder: WordEmbedder) -> None:
-    store = SqlIndexStore.open()
-    HybridIndex(store, embedder=embedder).add(DOCUMENTS)
-    query = "puppy car"
-    by_words = HybridIndex(store, embedder=embedder, weights={"vector": 0}).search(query)
-    assert ids(by_words) == ids(HybridIndex(store).search(query, mode="lexical"))
-    by_vectors = HybridIndex(store, embedder=embedder, weights={"bm25": 0}).search(query)
-    assert ids(by_vectors) == ids(HybridIndex(store, embedder=embedder).search(query, mode="dense"))
 
 
 class GuessingEmbedder:
@@ -221,8 +207,8 @@ NEIGHBOURS = {
 ASKED = [1.0, 0.0, 0.0]
 
 
-def _among_neighbours(*, kind: EntryKind = "document", weights: dict[str, float] | None = None) -> HybridIndex:
-    index = HybridIndex(SqlIndexStore.open(), embedder=Told(NEIGHBOURS), kind=kind, weights=weights)
+def _among_neighbours(*, kind: EntryKind = "document") -> HybridIndex:
+    index = HybridIndex(SqlIndexStore.open(), embedder=Told(NEIGHBOURS), kind=kind)
     index.add([Document(text, text) for text in NEIGHBOURS])
     return index
 
@@ -240,15 +226,11 @@ def test_documents_near_a_better_one_are_lifted(kind: EntryKind, *, is_lifted: b
     assert (_gap(_among_neighbours(kind=kind)) > 0.01) == is_lifted
 
 
-def test_what_only_one_part_found_is_not_lifted() -> None:
-    assert _gap(_among_neighbours(weights={"vector": 0})) == pytest.approx(0)
-    by_vectors = _among_neighbours(weights={"bm25": 0}).search("apple recipe", vector=ASKED)
-    assert ids(by_vectors) == ids(_among_neighbours().search("apple recipe", vector=ASKED, mode="dense"))
-    assert by_vectors == _among_neighbours().search("?", vector=ASKED)
-
-
-def test_neighbours_count_as_far_as_vectors_do() -> None:
-    assert 0 < _gap(_among_neighbours(weights={"vector": 0.01})) < 0.001
+@pytest.mark.parametrize(("mode", "part"), [("lexical", "bm25"), ("dense", "vector")])
+def test_what_only_one_part_found_is_not_lifted(mode: SearchMode, part: str) -> None:
+    found = _among_neighbours().search("apple recipe", vector=ASKED, mode=mode)
+    assert found
+    assert [one.score for one in found] == [one.score_parts[part] for one in found]
 
 
 def test_what_is_first_by_words_and_by_vectors_is_first_by_both() -> None:
