@@ -2,17 +2,11 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from arc_common.exceptions import InvalidInputError, converter_of, or_converted
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 _log = logging.getLogger("arc.rag")
 
@@ -129,29 +123,3 @@ def finite_score(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
-
-
-def best_places(ids: Sequence[str], scores: "NDArray[Any]", limit: int) -> list[int]:
-    """Return the positions of the best scores, best first; at equal scores the smaller id (by code points) first."""
-    import numpy as np  # noqa: PLC0415 - see above
-
-    if limit < 1 or not len(scores):
-        return []
-    if limit < len(scores):
-        last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        better = np.flatnonzero(scores > last).tolist()
-        # A thousand greetings may all score the same, so only the best of the tied ones are sorted.
-        tied = nsmallest(limit - len(better), np.flatnonzero(scores == last).tolist(), key=lambda place: ids[place])
-    else:
-        better, tied = list(range(len(scores))), []
-    values = scores.tolist() if limit >= len(scores) else {place: float(scores[place]) for place in better}
-    return sorted(better, key=lambda place: (-values[place], ids[place])) + tied
-
-
-def cosines(vectors: "NDArray[np.floating]", vector: "NDArray[np.floating]") -> "NDArray[np.float64]":
-    """Return each unit row's cosine with a unit vector; equal rows get equal cosines, unlike in a matrix product."""
-    import numpy as np  # noqa: PLC0415 - see above
-
-    products: NDArray[np.float64] = vectors.astype(np.float64, copy=False) * vector.astype(np.float64)
-    similarities: NDArray[np.float64] = np.clip(products.sum(axis=1), -1.0, 1.0)
-    return similarities

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.documents import best_places
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import BM25
+from arc_common.retrieval.bm25 import best_places
 from arc_common.stores import SqlIndexStore
 from arc_common.testing.index_queries import dense, lexical
 

@@ -8,15 +8,14 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.messages import check_identifier, check_text
-
-if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
-    import numpy as np
-    from numpy.typing import NDArray
 
 EntryKind = Literal["document", "message", "fact", "memory", "artifact", "item"]
 
@@ -89,7 +88,7 @@ class IndexEntry:
     terms: Mapping[str, float] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     source: str | None = None
-    vector: "NDArray[np.float32] | None" = field(default=None, compare=False)
+    vector: NDArray[np.float32] | None = field(default=None, compare=False)
     embedder: str | None = None
 
     def __post_init__(self) -> None:
@@ -140,7 +139,7 @@ class IndexQuery:
     scope: Scope
     kind: EntryKind
     terms: Mapping[str, float] = field(default_factory=dict)
-    vector: "NDArray[np.float32] | None" = None
+    vector: NDArray[np.float32] | None = None
     embedder: str | None = None
     filters: Filter | None = None
     ids: Collection[str] | None = None
@@ -165,9 +164,9 @@ class Candidates:
     """
 
     ids: tuple[str, ...]
-    frequencies: "NDArray[np.float64]"
-    lengths: "NDArray[np.float64]"
-    document_frequencies: "NDArray[np.int64]"
+    frequencies: NDArray[np.float64]
+    lengths: NDArray[np.float64]
+    document_frequencies: NDArray[np.int64]
     count: int
     total_length: float
     embedding: tuple[str, int] | None = None
@@ -270,7 +269,7 @@ def chunk_prefix(document_id: str) -> str:
     return f"{document_id}#"
 
 
-def unit_vector(name: str, vector: "Sequence[float] | NDArray[Any]") -> "NDArray[np.float32]":
+def unit_vector(name: str, vector: Sequence[float] | NDArray[Any]) -> NDArray[np.float32]:
     """Return the vector normalised to length 1, as float32 of shape (dimension,); a copy only if one is needed.
 
     Args:
@@ -280,8 +279,6 @@ def unit_vector(name: str, vector: "Sequence[float] | NDArray[Any]") -> "NDArray
     Raises:
         InvalidInputError: The vector is anything else.
     """
-    import numpy as np  # noqa: PLC0415 - see above
-
     try:
         given = np.asarray(vector)
     except ValueError as error:

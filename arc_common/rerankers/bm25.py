@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from inspect import getattr_static
 from typing import Protocol
 
+import numpy as np
+
 from arc_common.documents import ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols.search_index import Candidates
@@ -115,8 +117,6 @@ def bm25_scores(
     terms_of: Callable[[str], Sequence[str]] = analyze,
 ) -> list[float]:
     """Return the BM25 score of each text, 0 or more."""
-    import numpy as np  # noqa: PLC0415 - a tenth of a second that importing arc must not cost
-
     terms = query_terms(query)
     is_wanted = frozenset(terms).__contains__
     found = list(map(terms_of, texts))

@@ -1,9 +1,12 @@
 """DiversityReranker: maximal marginal relevance (Carbonell & Goldstein 1998), in time linear in the candidates."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from arc_common.documents import ScoredDocument, cosines
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from arc_common.documents import ScoredDocument
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.rerankers.base import (
@@ -16,16 +19,13 @@ from arc_common.rerankers.base import (
     query_terms,
     rescored,
 )
+from arc_common.retrieval.vectors import cosines
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    Similarities: TypeAlias = Callable[[int], NDArray[np.floating]]
+Similarities: TypeAlias = Callable[[int], NDArray[np.floating]]
 
 
 def vector_mmr(
-    relevance: "ArrayLike", vectors: "ArrayLike | Sequence[ArrayLike]", *, top_k: int, trade_off: float = 0.5
+    relevance: ArrayLike, vectors: ArrayLike | Sequence[ArrayLike], *, top_k: int, trade_off: float = 0.5
 ) -> list[tuple[int, float]]:
     """Return the place and marginal relevance of `top_k` documents by the cosines of their vectors, in order.
 
@@ -46,7 +46,7 @@ def vector_mmr(
 
 
 def query_mmr(
-    query_vector: "ArrayLike", vectors: "ArrayLike | Sequence[ArrayLike]", *, top_k: int, trade_off: float = 0.5
+    query_vector: ArrayLike, vectors: ArrayLike | Sequence[ArrayLike], *, top_k: int, trade_off: float = 0.5
 ) -> list[tuple[int, float]]:
     """Select documents as `vector_mmr` does, with the cosine to the query's vector as relevance."""
     units = _units("vectors", vectors)
@@ -58,17 +58,15 @@ def query_mmr(
 
 
 def jaccard_mmr(
-    relevance: "ArrayLike", term_sets: Sequence[Collection[str]], *, top_k: int, trade_off: float = 0.5
+    relevance: ArrayLike, term_sets: Sequence[Collection[str]], *, top_k: int, trade_off: float = 0.5
 ) -> list[tuple[int, float]]:
     """Select documents as `vector_mmr` does, but by the Jaccard similarity of their sets of terms."""
-    import numpy as np  # noqa: PLC0415 - a tenth of a second that importing arc must not cost
-
     try:
         texts = [frozenset(terms) for terms in term_sets]
     except TypeError as error:
         raise InvalidInputError("term_sets", term_sets, "the terms of each document") from error
 
-    def similarities(place: int) -> "NDArray[np.floating]":
+    def similarities(place: int) -> NDArray[np.floating]:
         shared = np.array([len(texts[place] & terms) for terms in texts], dtype=np.float64)
         sizes = np.array([len(terms) for terms in texts]) + len(texts[place]) - shared
         jaccard: NDArray[np.floating] = shared / np.maximum(sizes, 1)
@@ -77,10 +75,8 @@ def jaccard_mmr(
     return _taken(_gains(relevance, len(texts), top_k, trade_off), similarities, top_k, 1 - trade_off)
 
 
-def _gains(relevance: "ArrayLike", count: int, top_k: int, trade_off: float) -> "NDArray[np.float64]":
+def _gains(relevance: ArrayLike, count: int, top_k: int, trade_off: float) -> NDArray[np.float64]:
     """Return each candidate's gain before any is taken, after checking all values."""
-    import numpy as np  # noqa: PLC0415
-
     check_whole("top_k", top_k)
     check_share("trade_off", trade_off)
     try:
@@ -96,11 +92,9 @@ def _gains(relevance: "ArrayLike", count: int, top_k: int, trade_off: float) -> 
 
 
 def _taken(
-    gains: "NDArray[np.float64]", similarities: "Similarities", top_k: int, weight: float
+    gains: NDArray[np.float64], similarities: Similarities, top_k: int, weight: float
 ) -> list[tuple[int, float]]:
     """Select greedily, updating every candidate's marginal gain after each selection."""
-    import numpy as np  # noqa: PLC0415
-
     marginal = gains
     taken: list[tuple[int, float]] = []
     while len(taken) < min(top_k, len(gains)):
@@ -114,10 +108,8 @@ def _taken(
     return taken
 
 
-def _units(field: str, vectors: "ArrayLike | Sequence[ArrayLike]") -> "NDArray[np.float64]":
+def _units(field: str, vectors: ArrayLike | Sequence[ArrayLike]) -> NDArray[np.float64]:
     """Return the vectors, one for each document, at length 1; a zero vector stays as it is."""
-    import numpy as np  # noqa: PLC0415
-
     try:
         rows = np.array(vectors, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
@@ -159,7 +151,7 @@ class DiversityReranker:
         *,
         trade_off: float = 0.5,
         embedder: Embedder | None = None,
-        vectors: "Mapping[str, Sequence[float] | NDArray[np.floating]] | None" = None,
+        vectors: Mapping[str, Sequence[float] | NDArray[np.floating]] | None = None,
         top_k: int = DEFAULT_TOP_K,
         min_score: float | None = None,
     ) -> None:
@@ -216,7 +208,7 @@ class DiversityReranker:
     def _terms(self, found: ScoredDocument) -> frozenset[str]:
         return frozenset(self._analyses.terms(found.document.text))
 
-    def _vectors_of(self, candidates: Sequence[ScoredDocument]) -> "Sequence[ArrayLike]":
+    def _vectors_of(self, candidates: Sequence[ScoredDocument]) -> Sequence[ArrayLike]:
         if self._vectors is None:
             assert self._embedder is not None  # noqa: S101 - for the type checker: one of the two is there
             return _embedded(self._embedder, [found.document.text for found in candidates])

@@ -5,17 +5,16 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from heapq import nsmallest
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import Candidates
 from arc_common.text import Alternative, alternatives, analyze, analyze_query, is_general
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +40,17 @@ class BM25:
             if not (isinstance(value, int | float) and 0 <= value <= most):
                 raise InvalidInputError(name, value, f"a number from 0 to {most}")
 
-    def scores(self, candidates: Candidates, weights: Sequence[float]) -> "NDArray[np.float64]":
+    def scores(self, candidates: Candidates, weights: Sequence[float]) -> NDArray[np.float64]:
         """Return each candidate's score as float64 of shape (n,), above zero if a term occurs in it.
 
         A candidate's score depends only on its own row and the statistics, not on the other candidates.
         """
-        import numpy as np  # noqa: PLC0415 - see above
-
         total = np.zeros(len(candidates.ids))
         for weight, scores in zip(weights, self.term_scores(candidates), strict=True):
             total += weight * scores
         return total
 
-    def term_scores(self, candidates: Candidates) -> "list[NDArray[np.float64]]":
+    def term_scores(self, candidates: Candidates) -> list[NDArray[np.float64]]:
         """Return, for each term alone with weight 1, the candidates' scores as float64 of shape (n,)."""
         mean = candidates.total_length / candidates.count if candidates.count else 0.0
         norms = self.norms(candidates.lengths, mean=mean)
@@ -65,35 +62,46 @@ class BM25:
         idf = self.idf(candidates.document_frequencies, candidates.count)
         return math.fsum(weight * rarity for weight, rarity in zip(weights, idf.tolist(), strict=True)) / (1 + self.k1)
 
-    def idf(self, frequencies: "NDArray[Any]", count: float) -> "NDArray[np.float64]":
+    def idf(self, frequencies: NDArray[Any], count: float) -> NDArray[np.float64]:
         """Return the inverse document frequencies of terms, given the number of texts that contain each."""
         return inverse_document_frequencies(frequencies, count, smoothing=self.smoothing)
 
-    def norms(self, lengths: "NDArray[Any]", *, mean: float) -> "NDArray[Any]":
+    def norms(self, lengths: NDArray[Any], *, mean: float) -> NDArray[Any]:
         """Return the length normalisation of texts with these lengths: k1 × (1 − b + b × length / mean)."""
         return self.k1 * (1 - self.b + self.b * lengths / mean) if mean else lengths * 0.0 + self.k1
 
 
 def inverse_document_frequencies(
-    frequencies: "NDArray[Any]", count: float, *, smoothing: float = 0.5
-) -> "NDArray[np.float64]":
+    frequencies: NDArray[Any], count: float, *, smoothing: float = 0.5
+) -> NDArray[np.float64]:
     """Return ln((N + 1) / (df + smoothing)) for each term, which is above zero even if every text contains the term.
 
     With smoothing ½ this is Lucene's ln(1 + (N − df + ½) / (df + ½)); with 0 it is BM25+'s (Lv & Zhai 2011), where a
     df of 0 counts as 1.
     """
-    import numpy as np  # noqa: PLC0415 - see above
-
     held = np.maximum(frequencies + smoothing, smoothing or 1)
     rarity: NDArray[np.float64] = np.log1p((count + 1 - held) / held)
     return rarity
 
 
-def _saturated(frequencies: "NDArray[np.float64]", norms: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    import numpy as np  # noqa: PLC0415 - see above
-
+def _saturated(frequencies: NDArray[np.float64], norms: NDArray[np.float64]) -> NDArray[np.float64]:
     saturated = np.zeros(frequencies.shape)  # an absent term adds 0, even at k1 = 0
     return np.divide(frequencies, frequencies + norms, out=saturated, where=frequencies > 0)
+
+
+def best_places(ids: Sequence[str], scores: NDArray[Any], limit: int) -> list[int]:
+    """Return the positions of the best scores, best first; at equal scores the smaller id (by code points) first."""
+    if limit < 1 or not len(scores):
+        return []
+    if limit < len(scores):
+        last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        better = np.flatnonzero(scores > last).tolist()
+        # A thousand greetings may all score the same, so only the best of the tied ones are sorted.
+        tied = nsmallest(limit - len(better), np.flatnonzero(scores == last).tolist(), key=lambda place: ids[place])
+    else:
+        better, tied = list(range(len(scores))), []
+    values = scores.tolist() if limit >= len(scores) else {place: float(scores[place]) for place in better}
+    return sorted(better, key=lambda place: (-values[place], ids[place])) + tied
 
 
 _BM25 = BM25(k1=1.5, b=0.75, smoothing=0)
@@ -150,15 +158,13 @@ class QueryTerms:
 
     def scores(
         self, found: Candidates, columns: Sequence[str], likely: Likely
-    ) -> "tuple[NDArray[np.float64], NDArray[np.bool_]]":
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return each candidate's score and whether it contains more than stop words; `columns` are its terms.
 
         - Alternatives that an answer may use instead of a word count a little, at most two for each word. Stop words
           only affect the order of texts that match otherwise.
         - Scores are positive, however common a term is.
         """
-        import numpy as np  # noqa: PLC0415 - see above
-
         size = len(found.ids)
         scores, matches = np.zeros(size), np.zeros(size, dtype=bool)
         by_terms = _scores_by_terms(found, columns, likely)
@@ -179,8 +185,6 @@ class QueryTerms:
 
         It makes the scores of two indexes comparable, since the best texts of an index may be good or poor.
         """
-        import numpy as np  # noqa: PLC0415 - see above
-
         held = dict(zip(columns, found.document_frequencies.tolist(), strict=True))
         return float(_BM25.idf(np.array([held.get(term, 0) for term in self.terms]), found.count).sum()) / 2
 
@@ -192,10 +196,8 @@ def terms_of(likely: Likely) -> Iterable[str]:
 
 def _scores_by_terms(
     found: Candidates, columns: Sequence[str], likely: Likely
-) -> "dict[tuple[str, ...], NDArray[np.float64]]":
+) -> dict[tuple[str, ...], NDArray[np.float64]]:
     """Score the candidates by each term that any text has, and by each alternative of several such terms."""
-    import numpy as np  # noqa: PLC0415 - see above
-
     held = found.document_frequencies
     place = {term: i for i, term in enumerate(columns) if held[i]}
     phrases = dict.fromkeys(word.terms for words in likely for word in words if len(word.terms) > 1)

@@ -3,15 +3,12 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arc_common.documents import Document, ScoredDocument, checked_documents
 from arc_common.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 _EXPECTED = 0.5
 """The expected agreement of an embedder that knows the language with a word search that answers all of a query. Medians
@@ -62,14 +59,12 @@ _COUNTS = 0.25
 
 
 def lifted(
-    scores: Mapping[str, float], vectors: "Mapping[str, NDArray[np.float32]]", *, trust: float
+    scores: Mapping[str, float], vectors: Mapping[str, NDArray[np.float32]], *, trust: float
 ) -> dict[str, float]:
     """Return each score averaged with the higher scores of its text's five nearest neighbours, weighted by `trust`.
 
     No score falls, and none rises above the highest. A text without a vector keeps its score.
     """
-    import numpy as np  # noqa: PLC0415 - see above
-
     ids = sorted(entry_id for entry_id in scores if entry_id in vectors)
     if not ids:
         return dict(scores)

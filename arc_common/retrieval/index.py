@@ -8,9 +8,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from arc_common.documents import Document, ScoredDocument, best_places, checked_items
+import numpy as np
+from numpy.typing import NDArray
+
+from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, parse_filter
 from arc_common.observability import Observer, SilentObserver
@@ -26,15 +29,11 @@ from arc_common.protocols.search_index import (
     Scope,
     unit_vector,
 )
-from arc_common.retrieval.bm25 import BM25
+from arc_common.retrieval.bm25 import BM25, best_places
 from arc_common.retrieval.fusion import Ranking, credibility, fused_scores, lifted
 from arc_common.retrieval.multi_scope import MultiScopeReader
 from arc_common.retrieval.vectors import GuardedEmbedder
 from arc_common.text import analyze, analyze_query, han_characters
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def entry_of(item: Document | IndexEntry) -> IndexEntry:
@@ -339,7 +338,7 @@ class HybridIndex:
         counts = dict(zip(dict.fromkeys(terms), self._statistics(terms).document_frequencies.tolist(), strict=True))
         return [int(counts[term]) for term in terms]
 
-    def vectors(self, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
+    def vectors(self, ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of the texts with these ids, by id, omitting texts without one."""
         found = self._reader.fetch(self._scope, self._kind, checked_ids(ids), vectors=True)
         return {entry.id: entry.vector for entry in found if entry.vector is not None}
@@ -540,7 +539,7 @@ class HybridIndex:
         return lifted(best, self.vectors(compared), trust=parts["vector"].weight)
 
     def _with_cosines(
-        self, documents: list[ScoredDocument], vector: "NDArray[np.float32]", *, embedder: str
+        self, documents: list[ScoredDocument], vector: NDArray[np.float32], *, embedder: str
     ) -> list[ScoredDocument]:
         """Return the documents, adding the cosine of each that has a vector but lacks the part "vector"."""
         missing = [found.document.id or "" for found in documents if "vector" not in found.score_parts]

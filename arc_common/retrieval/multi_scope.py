@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from arc_common.documents import best_places
+import numpy as np
+from numpy.typing import NDArray
+
 from arc_common.protocols.search_index import Candidates, EntryKind, IndexEntry, IndexQuery, IndexReader, Scope
-from arc_common.retrieval.bm25 import inverse_document_frequencies
-
-if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
-    import numpy as np
-    from numpy.typing import NDArray
+from arc_common.retrieval.bm25 import best_places, inverse_document_frequencies
 
 _SAME = 0.2
 """The largest difference between a term's relative idf in one scope and in all scopes that needs no second query. In
@@ -62,8 +59,6 @@ class MultiScopeReader:
         return [_under(one, entries[one]) for one in ids if one in entries]
 
     def _joint(self, query: IndexQuery) -> Candidates:
-        import numpy as np  # noqa: PLC0415 - see above
-
         named = None if query.ids is None else self._named(list(query.ids))
         own = [
             replace(query, scope=scope, vector=None, ids=None if named is None else named[place])
@@ -103,8 +98,6 @@ class MultiScopeReader:
     def _near(
         self, query: IndexQuery, own: Sequence[IndexQuery], comparable: Sequence[bool]
     ) -> list[tuple[str, float]]:
-        import numpy as np  # noqa: PLC0415 - see above
-
         if query.vector is None:
             return []
         places = [place for place, fits in enumerate(comparable) if fits]
@@ -126,7 +119,7 @@ class MultiScopeReader:
         return named
 
 
-def _differ(own: "NDArray[np.float64]", joint: "NDArray[np.float64]") -> bool:
+def _differ(own: NDArray[np.float64], joint: NDArray[np.float64]) -> bool:
     """Return whether relative idfs differ so much that other candidates may rank first."""
     return len(own) > 1 and bool(abs(own / own.max() - joint / joint.max()).max() > _SAME)
 

@@ -3,18 +3,14 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from arc_common.documents import cosines
+import numpy as np
+from numpy.typing import NDArray
+
 from arc_common.exceptions import InvalidInputError
 from arc_common.observability import Observer
 from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.protocols.search_index import IndexEntry, unit_vector
-
-if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 _log = logging.getLogger("arc.retrieval")
 
@@ -49,7 +45,7 @@ class GuardedEmbedder:
             expected = f"{stored[0]!r}, which made the stored vectors (`re_embed` replaces them)"
             raise InvalidInputError("embedder", self.name, expected)
 
-    def of_query(self, text: str, dimension: int | None = None) -> "NDArray[np.float32] | None":
+    def of_query(self, text: str, dimension: int | None = None) -> NDArray[np.float32] | None:
         """Embed a query; return `None` if that fails or gives another dimension."""
         made = self._vectors([text], embed=self._embed_queries, dimension=dimension)
         return None if made is None else made[0]
@@ -77,7 +73,7 @@ class GuardedEmbedder:
 
     def _vectors(
         self, texts: Sequence[str], *, embed: Callable[[Sequence[str]], list[list[float]]], dimension: int | None
-    ) -> "list[NDArray[np.float32] | None] | None":
+    ) -> list[NDArray[np.float32] | None] | None:
         """Embed texts; return `None` for each unusable vector (models may give NaN), or for the call if it failed."""
         try:
             made = list(embed(texts))
@@ -95,11 +91,18 @@ class GuardedEmbedder:
         return vectors
 
 
-def _usable(vector: Sequence[float]) -> "NDArray[np.float32] | None":
+def _usable(vector: Sequence[float]) -> NDArray[np.float32] | None:
     try:
         return unit_vector("vector", vector)
     except InvalidInputError:
         return None
+
+
+def cosines(vectors: NDArray[np.floating], vector: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return each unit row's cosine with a unit vector; equal rows get equal cosines, unlike in a matrix product."""
+    products: NDArray[np.float64] = vectors.astype(np.float64, copy=False) * vector.astype(np.float64)
+    similarities: NDArray[np.float64] = np.clip(products.sum(axis=1), -1.0, 1.0)
+    return similarities
 
 
 _BLOCK_BYTES = 24 * 2**20
@@ -126,8 +129,6 @@ class VectorTable:
     """
 
     def __init__(self, embedder: str, dimension: int) -> None:
-        import numpy as np  # noqa: PLC0415 - see above
-
         self.embedder = embedder
         self.dimension = dimension
         self._full = max(_FIRST_ROWS, _BLOCK_BYTES // (4 * dimension))
@@ -138,10 +139,8 @@ class VectorTable:
         # Reused by each search: a new allocation costs a page fault for every 4 KB.
         self._scores = np.empty(0, dtype=np.float32)
 
-    def put(self, row: int, vector: "NDArray[np.float32]") -> None:
+    def put(self, row: int, vector: NDArray[np.float32]) -> None:
         """Store a row's vector (float32, of length 1)."""
-        import numpy as np  # noqa: PLC0415 - see above
-
         block, place = divmod(row, self._full)
         while block >= len(self._blocks) or place >= len(self._blocks[block]):
             self._grow()
@@ -160,11 +159,9 @@ class VectorTable:
             self._count -= 1
 
     def best(
-        self, vector: "NDArray[np.float32]", limit: int, *, allowed: "NDArray[np.bool_] | None"
-    ) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
+        self, vector: NDArray[np.float32], limit: int, *, allowed: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return at least the `limit` nearest allowed rows (near ties too, or all rows) and their cosines."""
-        import numpy as np  # noqa: PLC0415 - see above
-
         if allowed is None and self._count == self._size:
             rows, scores = None, self._product(vector)
         else:
@@ -187,9 +184,7 @@ class VectorTable:
         exact = [cosines(self._gather(chunk), vector) for chunk in chunks]
         return rows, np.concatenate(exact) if exact else np.zeros(0)
 
-    def _product(self, vector: "NDArray[np.float32]") -> "NDArray[np.float32]":
-        import numpy as np  # noqa: PLC0415 - see above
-
+    def _product(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         if len(self._scores) < self._size:
             self._scores = np.empty(len(self._there), dtype=np.float32)
         scores = self._scores[: self._size]
@@ -198,9 +193,7 @@ class VectorTable:
             np.dot(self._blocks[start // self._full][: len(part)], vector, out=part)
         return scores
 
-    def _gather(self, rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
-        import numpy as np  # noqa: PLC0415 - see above
-
+    def _gather(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         gathered = np.empty((len(rows), self.dimension), dtype=np.float32)
         blocks, places = np.divmod(rows, self._full)
         for block in np.unique(blocks).tolist():
@@ -210,8 +203,6 @@ class VectorTable:
 
     def _grow(self) -> None:
         """Give the last block an eighth more room; if it is full, begin a new one."""
-        import numpy as np  # noqa: PLC0415 - see above
-
         last = self._blocks[-1] if self._blocks else None
         if last is None or len(last) == self._full:
             self._blocks.append(np.zeros((_FIRST_ROWS, self.dimension), dtype=np.float32))
@@ -221,9 +212,7 @@ class VectorTable:
             self._blocks[-1][: len(last)] = last
 
 
-def _highest(scores: "NDArray[np.float32]", limit: int) -> "NDArray[np.intp]":
+def _highest(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
     """Return the positions of the `limit` highest scores and near ties, ascending."""
-    import numpy as np  # noqa: PLC0415 - see above
-
     last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
     return np.flatnonzero(scores >= last - _ROUNDING)

@@ -1,14 +1,12 @@
 """Asks an `IndexStore` one thing at a time, for tests and benchmarks."""
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arc_common.filters import Filter
 from arc_common.protocols.search_index import Candidates, EntryKind, IndexQuery, IndexStore, Scope
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def lexical(
@@ -29,7 +27,7 @@ def dense(
     store: IndexStore,
     scope: Scope,
     kind: EntryKind,
-    vector: "NDArray[np.float32]",
+    vector: NDArray[np.float32],
     *,
     embedder: str,
     filters: Filter | None = None,
@@ -56,7 +54,7 @@ def count(store: IndexStore, scope: Scope, kind: EntryKind, *, filters: Filter |
 
 def vectors_of(
     store: IndexStore, scope: Scope, kind: EntryKind, ids: Collection[str]
-) -> "dict[str, NDArray[np.float32]]":
+) -> dict[str, NDArray[np.float32]]:
     """Return the vectors of entries, by id."""
     found = store.fetch(scope, kind, list(ids), vectors=True)
     return {entry.id: entry.vector for entry in found if entry.vector is not None}

@@ -9,12 +9,13 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from cachetools import LRUCache
+from numpy.typing import NDArray
 
 from arc_common.concurrency import give_way
-from arc_common.documents import best_places
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.filters import parse_filter
 from arc_common.memory.services import Services
@@ -29,15 +30,10 @@ from arc_common.protocols.search_index import (
     Scope,
     unit_vector,
 )
-from arc_common.retrieval.bm25 import QueryTerms, terms_of
+from arc_common.retrieval.bm25 import QueryTerms, best_places, terms_of
 from arc_common.retrieval.multi_scope import MultiScopeReader
 from arc_common.retrieval.vectors import GuardedEmbedder
 from arc_common.text import analyze
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 NEIGHBOURS = 3
 """The most neighbours on each side; a window of 60 terms seldom holds more."""
@@ -103,8 +99,6 @@ class SessionIndex:
 
     def ranked(self, query: str, *, top_k: int | None = None) -> Ranked:
         """Return the places of the texts that match; all of them without `top_k`."""
-        import numpy as np  # noqa: PLC0415 - saves a tenth of a second when importing arc
-
         asked = QueryTerms.of(query)
         with self._lock:
             likely = [*asked.alternatives, *asked.mistyped(self._postings)]
@@ -116,8 +110,6 @@ class SessionIndex:
 
     def _candidates(self, asked: Iterable[str]) -> tuple[Candidates, list[str]]:
         """Return all windows as candidates, and the query terms that the index contains."""
-        import numpy as np  # noqa: PLC0415 - see above
-
         size = len(self._ids)
         weights, lengths = self._windows()
         terms = [term for term in asked if term in self._postings]
@@ -136,10 +128,8 @@ class SessionIndex:
         found = Candidates(tuple(self._ids), frequencies.T, lengths, held, size, float(lengths.sum()))
         return found, terms
 
-    def _windows(self) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+    def _windows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights of each text's neighbours, by distance from -NEIGHBOURS on, and the windows' lengths."""
-        import numpy as np  # noqa: PLC0415 - see above
-
         weights, lengths = np.zeros((2 * NEIGHBOURS + 1, len(self._ids))), np.array(self._lengths)
         weights[NEIGHBOURS] = 1.0
         for place in range(len(self._ids)) if self._window_terms else ():
@@ -185,7 +175,7 @@ class FoundMessages:
     """The number of messages that have each word, themselves or beside them."""
     rows: Mapping[MessagePlace, int] = field(default_factory=dict)
     """The row in `often` of each message that was found by words."""
-    often: "NDArray[np.float64] | None" = None
+    often: NDArray[np.float64] | None = None
     """How often messages have each word, themselves or beside them; of shape (n, words)."""
     count: int = 0
     """The number of messages searched by words."""
@@ -454,7 +444,7 @@ class MessageIndex:
                 yield own
             after = page[-1].id if len(own) == _PAGE else None
 
-    def _vectors(self, key: SessionKey, page: Sequence[IndexEntry]) -> "dict[str, NDArray[np.float32]] | None":
+    def _vectors(self, key: SessionKey, page: Sequence[IndexEntry]) -> dict[str, NDArray[np.float32]] | None:
         """Return the entries' vectors, each averaged with its neighbours'; `None` if the embedder fails."""
         wanted = {_seq(entry.id) for entry in page}
         reach = {seq + d for seq in wanted for d in range(-NEIGHBOURS, NEIGHBOURS + 1)}
@@ -477,7 +467,7 @@ class MessageIndex:
             vectors[_entry_id(key.session_id, seq)] = unit_vector("vector", mean)
         return vectors
 
-    def _vectors_of(self, messages: Sequence[Message]) -> "list[NDArray[np.float32] | None] | None":
+    def _vectors_of(self, messages: Sequence[Message]) -> list[NDArray[np.float32] | None] | None:
         """Return each message's own vector, made once and cached; `None` if the embedder fails."""
         digests = [_content_digest(message) for message in messages]
         with self._lock:

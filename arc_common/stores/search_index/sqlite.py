@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.documents import best_places, cosines
 from arc_common.filters import Filter, matcher
 from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery
-from arc_common.retrieval.bm25 import BM25
+from arc_common.retrieval.bm25 import BM25, best_places
+from arc_common.retrieval.vectors import cosines
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import (

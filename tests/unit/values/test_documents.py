@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common import Document, InvalidInputError, ScoredDocument
-from arc_common.documents import best_places, cosines, finite_score
+from arc_common.documents import finite_score
+from arc_common.retrieval.bm25 import best_places
+from arc_common.retrieval.vectors import cosines
 
 
 @pytest.mark.parametrize("wrong", ["0.5", b"1", [1], 1j, pytest.param(10**400, id="too large")], ids=repr)
