@@ -4,12 +4,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from inspect import getattr_static
 from typing import Protocol
 
 import numpy as np
 
-from arc_common.documents import ScoredDocument, checked_items, finite_score
+from arc_common.documents import ScoredDocument, finite_score
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols.search_index import Candidates
 from arc_common.rerankers.base import (
@@ -32,39 +31,26 @@ index's constants."""
 class TermStatistics(Protocol):
     """Term statistics of the scope in which the candidates were found; terms are those of `arc_common.text.analyze`."""
 
-    @property
-    def document_count(self) -> int:
-        """The number of documents in the scope."""
-
-    @property
-    def average_length(self) -> float:
-        """The average number of terms in a document."""
-
-    def document_frequencies(self, terms: Sequence[str]) -> Sequence[int]:
-        """Return the number of documents that contain each term, in the order of the terms."""
+    def term_statistics(self, terms: Sequence[str]) -> tuple[int, float, Sequence[int]]:
+        """Return the number of documents, their average number of terms, and how many of them contain each term."""
 
 
 @dataclass(frozen=True, slots=True)
 class JointStatistics:
-    """The `TermStatistics` of several scopes as if they were one, computed anew each time."""
+    """The `TermStatistics` of several scopes as if they were one."""
 
     parts: Sequence[TermStatistics]
 
-    @property
-    def document_count(self) -> int:
-        """Number of documents in all scopes."""
-        return sum(part.document_count for part in self.parts)
-
-    @property
-    def average_length(self) -> float:
-        """Mean number of terms of a document; 0 if there are none."""
-        sizes = [(part.document_count, part.average_length) for part in self.parts]
-        count = sum(size for size, _ in sizes)
-        return sum(size * length for size, length in sizes) / count if count else 0.0
-
-    def document_frequencies(self, terms: Sequence[str]) -> list[int]:
-        """Return the number of documents with each of the terms, in their order."""
-        return [sum(one) for one in zip(*(part.document_frequencies(terms) for part in self.parts), strict=True)]
+    def term_statistics(self, terms: Sequence[str]) -> tuple[int, float, list[int]]:
+        """See `TermStatistics`."""
+        found = [part.term_statistics(terms) for part in self.parts]
+        count = sum(size for size, _, _ in found)
+        length = sum(size * average for size, average, _ in found)
+        return (
+            count,
+            length / count if count else 0.0,
+            [sum(one) for one in zip(*(each[2] for each in found), strict=True)],
+        )
 
 
 class BM25Reranker:
@@ -90,7 +76,9 @@ class BM25Reranker:
         top_k: int = DEFAULT_TOP_K,
         min_score: float | None = None,
     ) -> None:
-        self._statistics = _checked_statistics(statistics)
+        if statistics is not None and not callable(getattr(statistics, "term_statistics", None)):
+            raise InvalidInputError("statistics", statistics, "an object with term_statistics(terms), or None")
+        self._statistics = statistics
         self._analyses = Analyses()
         self.top_k = check_whole("top_k", top_k)
         self.min_score = check_min_score(min_score)
@@ -127,26 +115,17 @@ def bm25_scores(
     lengths = np.array(list(map(len, found)), dtype=np.float64)
     count, total, texts_with = len(texts), float(lengths.sum()), (frequencies > 0).sum(axis=0)
     if statistics is not None:
-        mean = _checked_count("average_length", statistics.average_length) or total / count
-        expected = f"{len(terms)} numbers: one for each term"
-        given = checked_items("document_frequencies", statistics.document_frequencies(terms), object, expected=expected)
-        if len(given) != len(terms):
-            raise InvalidInputError("document_frequencies", given, expected)
-        texts_with = np.array([_checked_count("document_frequencies", one) for one in given])
+        size, average, given = statistics.term_statistics(terms)
+        mean = _checked_count("average length", average) or total / count
+        if not isinstance(given, Sequence) or len(given) != len(terms):
+            raise InvalidInputError("document frequencies", given, f"{len(terms)} numbers: one for each term")
+        texts_with = np.array([_checked_count("document frequencies", one) for one in given])
         # Counts may be out of date: a scope has at least its candidates, and N >= df keeps every idf above zero.
-        count = math.ceil(max(_checked_count("document_count", statistics.document_count), count, texts_with.max()))
+        count = math.ceil(max(_checked_count("document count", size), count, texts_with.max()))
         total = mean * count
     candidates = Candidates(tuple(map(str, range(len(texts)))), frequencies, lengths, texts_with, count, total)
     scores: list[float] = _BM25.scores(candidates, [1.0] * len(terms)).tolist()
     return scores
-
-
-def _checked_statistics(statistics: TermStatistics | None) -> TermStatistics | None:
-    """Check for the required attributes without evaluating them: an index would count its entries."""
-    parts = ("document_count", "average_length", "document_frequencies")
-    if statistics is not None and not all(getattr_static(statistics, name, None) is not None for name in parts):
-        raise InvalidInputError("statistics", statistics, f"an object with {', '.join(parts)}, or None")
-    return statistics
 
 
 def _checked_count(field: str, value: object) -> float:

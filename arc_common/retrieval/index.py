@@ -322,21 +322,11 @@ class HybridIndex:
         """Return the number of texts."""
         return self._statistics(()).count
 
-    @property
-    def document_count(self) -> int:
-        """The number of texts, as in `TermStatistics`, so that an index can be the statistics of a `BM25Reranker`."""
-        return self.count()
-
-    @property
-    def average_length(self) -> float:
-        """The average number of terms in a text; 0 if there are no texts."""
-        held = self._statistics(())
-        return held.total_length / held.count if held.count else 0.0
-
-    def document_frequencies(self, terms: Sequence[str]) -> list[int]:
-        """Return the number of texts that contain each term, in their order; terms are `arc_common.text.analyze`'s."""
-        counts = dict(zip(dict.fromkeys(terms), self._statistics(terms).document_frequencies.tolist(), strict=True))
-        return [int(counts[term]) for term in terms]
+    def term_statistics(self, terms: Sequence[str]) -> tuple[int, float, list[int]]:
+        """Return what `TermStatistics` asks for, so that an index can be the statistics of a `BM25Reranker`."""
+        held = self._statistics(terms)
+        counts = dict(zip(dict.fromkeys(terms), held.document_frequencies.tolist(), strict=True))
+        return held.count, held.total_length / held.count if held.count else 0.0, [counts[term] for term in terms]
 
     def vectors(self, ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of the texts with these ids, by id, omitting texts without one."""

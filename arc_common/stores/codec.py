@@ -160,11 +160,11 @@ def checked_place(field: str, value: int | None) -> None:
         raise InvalidInputError(field, value, "a message's seq, or None")
 
 
-def checked_ids(message_ids: Sequence[str]) -> list[str]:
-    """Return the ids as a list if each is a valid message id."""
-    if isinstance(message_ids, str) or not isinstance(message_ids, Iterable):
-        raise InvalidInputError("message_ids", message_ids, "a sequence of ids")
-    return [check_identifier("message_ids", message_id) for message_id in message_ids]
+def checked_ids(ids: Sequence[str], field: str = "message_ids") -> list[str]:
+    """Return each of the ids once, in their order, if all are valid."""
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise InvalidInputError(field, ids, "a sequence of ids")
+    return list(dict.fromkeys(check_identifier(field, one) for one in ids))
 
 
 def checked_seqs(seqs: Sequence[int]) -> list[int]:

@@ -20,7 +20,6 @@ from arc_common.stores.paths import MAIN, Path
 from arc_common.stores.records_statements import (
     ERASED,
     PIN,
-    checked_memory_ids,
     heir,
     loss,
     memory_body,
@@ -77,7 +76,7 @@ class SqlRecords:
         opening: list[Call] = [(self._sql.open_scope, {**place, "first": first})] if change.is_content else []
         accessed = [
             {**place, "record_id": memory_id, "at": to_microseconds(change.accessed[memory_id])}
-            for memory_id in checked_memory_ids(tuple(change.accessed))
+            for memory_id in checked_ids(tuple(change.accessed), "ids")
         ]
         read = change.progress  # its row first, as an edit of the conversation locks it before scopes
 
@@ -139,11 +138,11 @@ class SqlRecords:
     ) -> list[Memory]:
         """See `Records.find`."""
         if history:
-            named = self._database.many([] if ids is None else checked_memory_ids(ids))
+            named = self._database.many([] if ids is None else checked_ids(ids, "ids"))
             asked = {**memory_scope(scope), "ids": named, "every": int(ids is None)}
             return list(map(memory_from_row, self._database.read((self._sql.revisions, asked))))
         if ids is not None:
-            return self._of_ids(scope, checked_memory_ids(ids))
+            return self._of_ids(scope, checked_ids(ids, "ids"))
         checked_limit("limit", limit)
         asked = {
             "status": "" if status is None else status.value,

@@ -26,9 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from arc_common.exceptions import InvalidInputError
 from arc_common.memories import Memory, MemorySource, MemoryStatus, MemoryType, Pin, Wording
-from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.codec import (
@@ -94,13 +92,6 @@ def heir(superseded_by: str | None, removed: Mapping[str, str | None]) -> str | 
         seen.add(superseded_by)
         superseded_by = removed[superseded_by]
     return None if superseded_by in seen else superseded_by
-
-
-def checked_memory_ids(ids: Sequence[str]) -> list[str]:
-    """Return each of the ids once, in their order."""
-    if isinstance(ids, str):
-        raise InvalidInputError("ids", ids, "a sequence of ids")
-    return list(dict.fromkeys(check_identifier("ids", memory_id) for memory_id in ids))
 
 
 def memory_scope(scope: Scope) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -188,31 +188,12 @@ def may_concern(row: Sequence[Any], said: Collection[str]) -> bool:
 
 def view_text(view: View) -> str:
     """Return a view as JSON."""
-    return to_body(
-        {
-            "version": view.version,
-            "boundary": view.boundary,
-            "covered": view.covered,
-            "facts": list(view.facts),
-            "fact_ids": list(view.fact_ids),
-            "narrative": view.narrative,
-            "instructions": list(view.instructions),
-            "correction": view.correction,
-            "adopted_at": to_microseconds(view.adopted_at),
-            "stale": view.stale,
-            "unshown": view.unshown,
-            "unshown_tokens": view.unshown_tokens,
-        },
-        field="view",
-    )
+    return to_body({field.name: getattr(view, field.name) for field in fields(view)}, field="view")
 
 
 def view_from_text(text: str) -> View:
     """Read what `view_text` wrote."""
-    fields: dict[str, Any] = from_body(text)
-    for name in ("facts", "fact_ids", "instructions"):
-        fields[name] = tuple(fields[name])
-    return View(**{**fields, "adopted_at": from_microseconds(fields["adopted_at"])})
+    return View(**from_body(text))
 
 
 @cache

@@ -180,8 +180,7 @@ def beside(engine: ContextEngine, party: Party) -> Any:
 
 
 @reads(
-    "DocumentIndex.count, HybridIndex.count, HybridIndex.document_count, HybridIndex.document_frequencies, "
-    "HybridIndex.average_length, HybridIndex.vectors",
+    "DocumentIndex.count, HybridIndex.count, HybridIndex.term_statistics, HybridIndex.vectors",
     reaches=(),
 )
 def one_each(engine: ContextEngine, party: Party) -> None:
@@ -190,9 +189,10 @@ def one_each(engine: ContextEngine, party: Party) -> None:
         found = corpus(engine, party)
         expected = int(level == "caller" or party.user is not None)
         index = found.index
-        assert found.count() == index.count() == index.document_count == len(index.vectors(["d", "h"])) == expected
-        assert index.document_frequencies(["secret"]) == [expected]
-        assert (0 < index.average_length < 20) == bool(expected)
+        assert found.count() == index.count() == len(index.vectors(["d", "h"])) == expected
+        count, length, frequencies = index.term_statistics(["secret"])
+        assert (count, frequencies) == (expected, [expected])
+        assert (0 < length < 20) == bool(expected)
 
 
 no_reads(

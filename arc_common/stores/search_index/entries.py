@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any
 
@@ -217,9 +217,7 @@ def check_comparable(embedding: tuple[str, int], embedder: str, dimension: int) 
         raise InvalidInputError("vector", f"{dimension} numbers", f"{size}, as in the stored vectors of {name!r}")
 
 
-SCOPE_COLUMNS = (
-    "id", "salt", "version", "detached", "entries", "total_length", "vectors", "embedder", "dimension",
-)  # fmt: skip
+SCOPE_COLUMNS = tuple(field.name for field in fields(Held))
 """The columns of a `Held`, in its order."""
 
 

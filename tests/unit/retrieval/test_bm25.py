@@ -132,11 +132,10 @@ def test_a_threshold_above_zero_leaves_out_what_matches_nothing():
 class Library:
     """A scope of 1,000 documents in which every document but ten has "harbour", and nobody knows "quartz"."""
 
-    document_count = 1_000
-    average_length = 4.0
+    size = 1_000
 
-    def document_frequencies(self, terms: Sequence[str]) -> Sequence[int]:
-        return [{"harbour": 990, "lantern": 10}.get(term, 0) for term in terms]
+    def term_statistics(self, terms: Sequence[str]) -> tuple[int, float, Sequence[int]]:
+        return self.size, 4.0, [{"harbour": 990, "lantern": 10}.get(term, 0) for term in terms]
 
 
 def test_the_scope_says_what_is_rare():
@@ -153,7 +152,7 @@ def test_statistics_may_be_out_of_date():
     """A term that they don't know, or know too often, still counts above zero."""
 
     class Stale(Library):
-        document_count = 3
+        size = 3
 
     scores = bm25_scores("harbour quartz", ["harbour", "quartz", "nil"], statistics=Stale())
     assert scores[0] > 0
@@ -164,43 +163,33 @@ def test_statistics_may_be_out_of_date():
 def test_statistics_that_are_no_counts_are_an_error():
     """Counts behind a skipped term would be those of other terms; no score came of others, and with it no document."""
 
-    class Told:
-        document_count = 3
-        average_length = 1.0
-        frequencies = staticmethod(lambda terms: [1 for _ in terms])
+    def told(count=3, length=1.0, frequencies=(1, 1)):
+        return SimpleNamespace(term_statistics=lambda terms: (count, length, frequencies))
 
-        def document_frequencies(self, terms):
-            return self.frequencies(terms)
-
+    assert bm25_scores("harbour quartz", ["harbour", "quartz"], statistics=told())
     for frequencies in ([1], None, 2):
-        told = Told()
-        told.frequencies = lambda terms, frequencies=frequencies: frequencies
-        with pytest.raises(InvalidInputError, match="document_frequencies"):
-            bm25_scores("harbour quartz", ["harbour", "quartz"], statistics=told)
+        with pytest.raises(InvalidInputError, match="document frequencies"):
+            bm25_scores("harbour quartz", ["harbour", "quartz"], statistics=told(frequencies=frequencies))
     for wrong in (float("nan"), float("inf"), -1, None, "3"):
-        for field in ("document_count", "average_length", "document_frequencies"):
-            told = Told()
-            if field == "document_frequencies":
-                told.frequencies = lambda terms, wrong=wrong: [wrong for _ in terms]
-            else:
-                setattr(told, field, wrong)
+        for statistics, field in (
+            (told(count=wrong, frequencies=[1]), "document count"),
+            (told(length=wrong, frequencies=[1]), "average length"),
+            (told(frequencies=[wrong]), "document frequencies"),
+        ):
             with pytest.raises(InvalidInputError, match=field):
-                BM25Reranker(statistics=told).rerank("harbour", scored(("harbour", 0.0)))
-    for wrong in (object(), "text", 1_000, {"document_count": 1}):
+                BM25Reranker(statistics=statistics).rerank("harbour", scored(("harbour", 0.0)))
+    for wrong in (object(), "text", 1_000, {"term_statistics": 1}):
         with pytest.raises(InvalidInputError, match="statistics"):
             BM25Reranker(statistics=wrong)
 
 
 def test_statistics_are_not_asked_before_they_are_needed():
-    """Making a reranker does no I/O; numbers may be attributes as well as properties."""
+    """Making a reranker does no I/O."""
 
     class Unreachable(Library):
-        @property
-        def document_count(self):
+        def term_statistics(self, terms):
             raise OSError
 
     reranker = BM25Reranker(statistics=Unreachable())
     with pytest.raises(OSError):  # noqa: PT011 - any of the kind
         reranker.rerank("harbour", scored(("harbour", 0.0)))
-    plain = SimpleNamespace(document_count=3, average_length=1.0, document_frequencies=Library().document_frequencies)
-    assert BM25Reranker(statistics=plain).rerank("harbour", scored(("harbour", 0.0)))
