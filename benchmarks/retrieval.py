@@ -200,7 +200,6 @@ def _row(collection: Collection, search: Search) -> Row:
 def _arc(collection: Collection, embedder: Remembered) -> dict[str, Search]:
     index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     index.add([Document(text, id=name) for name, text in collection.documents.items()])
-    vectors = {name: embedder.vectors[text] for name, text in collection.documents.items()}
 
     def searching(mode: Any, reranker: Reranker | None = None) -> Search:
         def search(query: str) -> list[str]:
@@ -214,9 +213,9 @@ def _arc(collection: Collection, embedder: Remembered) -> dict[str, Search]:
     rerankers: dict[str, Reranker] = {
         "keyword": KeywordWeightedReranker(),
         "bm25": BM25Reranker(),
-        "diversity": DiversityReranker(vectors=vectors),
-        "diversity, λ .9": DiversityReranker(vectors=vectors, trade_off=0.9),
-        "both": RerankerChain([KeywordWeightedReranker(), DiversityReranker(vectors=vectors, trade_off=0.9)]),
+        "diversity": DiversityReranker(embedder=embedder),
+        "diversity, λ .9": DiversityReranker(embedder=embedder, trade_off=0.9),
+        "both": RerankerChain([KeywordWeightedReranker(), DiversityReranker(embedder=embedder, trade_off=0.9)]),
     }
     searches = {PARTS[0]: searching("lexical"), PARTS[1]: searching("dense"), FUSED: searching("hybrid")}
     return searches | {f"  + {name}": searching("hybrid", reranker) for name, reranker in rerankers.items()}

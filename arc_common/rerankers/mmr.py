@@ -1,6 +1,6 @@
 """DiversityReranker: maximal marginal relevance (Carbonell & Goldstein 1998), in time linear in the candidates."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Sequence, Sized
 from typing import TypeAlias
 
 import numpy as np
@@ -130,15 +130,13 @@ class DiversityReranker:
     - Each step takes the document that maximises `λ × relevance − (1 − λ) × similarity to the nearest one taken`; ties
       go to the earlier document.
     - Relevance is the document's score, scaled to between 0 and 1, or the similarity to the query if no document has a
-      score. Similarity is the cosine of vectors if an embedder or vectors are given, otherwise the Jaccard similarity
-      of terms.
+      score. Similarity is the cosine of vectors if there is an embedder, otherwise the Jaccard similarity of terms.
     - The result begins with the most relevant document. A document's new score is its marginal relevance ("mmr" in its
       score parts), lowered where needed so that scores never rise from one document to the next.
 
     Args:
         trade_off: λ: 1 is relevance alone, 0 is diversity alone.
         embedder: Embeds the candidates (and the query if no candidate has a score).
-        vectors: Vectors by document id, used in place of the embedder and read at each call.
         top_k: The most documents returned.
         min_score: The lowest previous score of a candidate; `None` accepts all.
 
@@ -151,7 +149,6 @@ class DiversityReranker:
         *,
         trade_off: float = 0.5,
         embedder: Embedder | None = None,
-        vectors: Mapping[str, Sequence[float] | NDArray[np.floating]] | None = None,
         top_k: int = DEFAULT_TOP_K,
         min_score: float | None = None,
     ) -> None:
@@ -160,11 +157,8 @@ class DiversityReranker:
         self.min_score = check_min_score(min_score)
         if embedder is not None and not isinstance(embedder, Embedder):
             raise InvalidInputError("embedder", embedder, "an Embedder: a name, and embed(texts)")
-        if vectors is not None and not isinstance(vectors, Mapping):
-            raise InvalidInputError("vectors", vectors, "vectors by document id")
         self._analyses = Analyses()
         self._embedder = embedder
-        self._vectors = vectors
 
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
@@ -187,35 +181,26 @@ class DiversityReranker:
         if not places:
             return []
         candidates = [documents[place] for place in places]
+        texts = [found.document.text for found in candidates]
         is_scored = any(score is not None for score in scores)
         if self._embedder is not None and not is_scored:
             asked = _embedded_query(self._embedder, query)
-            taken = query_mmr(asked, self._vectors_of(candidates), top_k=top_k, trade_off=self.trade_off)
+            taken = query_mmr(asked, _embedded(self._embedder, texts), top_k=top_k, trade_off=self.trade_off)
         else:
             normalised = min_max(scores)  # of all: the lowest score above a threshold must not become 0
             relevance = [
                 normalised[place] if is_scored else _likeness(query, self._terms(documents[place])) for place in places
             ]
-            if self._embedder is not None or self._vectors is not None:
-                vectors = self._vectors_of(candidates)
+            if self._embedder is not None:
+                vectors = _embedded(self._embedder, texts)
                 taken = vector_mmr(relevance, vectors, top_k=top_k, trade_off=self.trade_off)
             else:
-                taken = jaccard_mmr(
-                    relevance, list(map(self._terms, candidates)), top_k=top_k, trade_off=self.trade_off
-                )
+                terms = list(map(self._terms, candidates))
+                taken = jaccard_mmr(relevance, terms, top_k=top_k, trade_off=self.trade_off)
         return [(places[place], value) for place, value in taken]
 
     def _terms(self, found: ScoredDocument) -> frozenset[str]:
         return frozenset(self._analyses.terms(found.document.text))
-
-    def _vectors_of(self, candidates: Sequence[ScoredDocument]) -> Sequence[ArrayLike]:
-        if self._vectors is None:
-            assert self._embedder is not None  # noqa: S101 - for the type checker: one of the two is there
-            return _embedded(self._embedder, [found.document.text for found in candidates])
-        ids = [found.document.id for found in candidates]
-        vectors = [None if document_id is None else self._vectors.get(document_id) for document_id in ids]
-        dimension = next((len(vector) for vector in vectors if isinstance(vector, Sized)), 1)
-        return [[0.0] * dimension if vector is None else vector for vector in vectors]
 
 
 def _likeness(query: str, terms: frozenset[str]) -> float:

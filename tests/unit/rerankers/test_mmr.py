@@ -189,12 +189,6 @@ def test_what_says_the_same_gives_way():
     assert ids(DiversityReranker(trade_off=1).rerank("q", DOCUMENTS)) == ["d0", "d1", "d2", "d3"]
 
 
-def test_vectors_may_be_given():
-    near = {"d0": [1.0, 0.0], "d2": np.array([1.0, 0.1]), "d3": [0.0, 1.0]}
-    assert ids(DiversityReranker(vectors=near).rerank("q", DOCUMENTS)) == ["d0", "d1", "d3", "d2"]
-    assert ids(DiversityReranker(vectors={}).rerank("q", DOCUMENTS)) == ["d0", "d1", "d2", "d3"]
-
-
 class Embedder:
     """Knows two directions: fruit, and everything else."""
 
@@ -229,8 +223,12 @@ def test_the_threshold_is_for_the_score_before():
 
 def test_the_score_never_rises():
     """Opposite vectors gain by their difference; the order still is the order of the scores."""
-    opposite = {"d0": [1.0, 0.0], "d1": [-1.0, 0.0], "d2": [0.0, 1.0], "d3": [0.0, -1.0]}
-    ranked = DiversityReranker(vectors=opposite).rerank("q", DOCUMENTS)
+
+    class Opposite(Embedder):
+        def embed(self, texts):
+            return [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
+
+    ranked = DiversityReranker(embedder=Opposite()).rerank("q", DOCUMENTS)
     scores = [found.score for found in ranked]
     assert scores == sorted(scores, reverse=True)
     assert ranked[1].score_parts["mmr"] > ranked[0].score_parts["mmr"]
@@ -257,10 +255,6 @@ def test_an_embedder_that_gives_something_else_is_an_error():
                 DiversityReranker(embedder=Odd(made)).rerank("q", documents)
 
 
-def test_what_is_no_vector_is_refused():
-    for made in [3, "a vector", [float("nan"), 0.0], [[1.0, 0.0]]]:
-        with pytest.raises(InvalidInputError, match="vectors"):
-            DiversityReranker(vectors={"d0": made}).rerank("q", DOCUMENTS)
-    for field, value in [("embedder", len), ("vectors", [[1.0, 0.0]])]:
-        with pytest.raises(InvalidInputError, match=field):
-            DiversityReranker(**{field: value})
+def test_what_is_no_embedder_is_refused():
+    with pytest.raises(InvalidInputError, match="embedder"):
+        DiversityReranker(embedder=len)
