@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Engine
 
@@ -44,6 +44,7 @@ from arc_common.stores.drivers import Call, Row, Transaction, is_conflict
 from arc_common.stores.paths import LOCKED_COLUMNS, MAIN, Locked, Path, check_owner, locked_from_row
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.search_index.entries import session_index_calls
+from arc_common.stores.search_index.store import SqlIndexStore
 from arc_common.stores.summaries import Changed, SqlSummaries, edited
 
 _WIDTH = len(LOCKED_COLUMNS)
@@ -155,9 +156,6 @@ def _placed_row(stored: StoredMessage, place: Mapping[str, Any], row: dict[str, 
     }
 
 
-if TYPE_CHECKING:
-    from arc_common.stores.search_index.store import SqlIndexStore
-
 _log = logging.getLogger("arc.stores")
 
 
@@ -205,8 +203,8 @@ class SqlStore:
         self._along = statements_along(self._database.dialect)
         self._branches = SqlBranches(self._database)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
-        self._records = SqlRecords(self._database, clock=self._clock, index=lambda: self.index)
-        self._index: SqlIndexStore | None = None
+        self._index = SqlIndexStore(self._database)
+        self._records = SqlRecords(self._database, clock=self._clock, index=self._index)
 
     def __repr__(self) -> str:
         return f"SqlStore({self.engine.url!r})"
@@ -227,12 +225,8 @@ class SqlStore:
         return self._records
 
     @property
-    def index(self) -> "SqlIndexStore":
+    def index(self) -> SqlIndexStore:
         """The search index, in the same database. Deleting a session also deletes its entries."""
-        if self._index is None:
-            from arc_common.stores.search_index.store import SqlIndexStore  # noqa: PLC0415 - numpy takes a tenth of a second
-
-            self._index = SqlIndexStore(self._database)
         return self._index
 
     def append(
@@ -486,8 +480,7 @@ class SqlStore:
 
     def close(self) -> None:
         """See `ConversationStore.close`."""
-        if self._index is not None:
-            self._index.close()
+        self._index.close()
         self._database.close()
 
     def _make_room(self, transaction: Transaction, key: SessionKey) -> list[Call]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from arc_common.exceptions import NotFoundError
 from arc_common.memories import Memory, MemoryStatus, MemoryType
@@ -33,9 +33,7 @@ from arc_common.stores.records_statements import (
 )
 from arc_common.stores.search_index.entries import erasing_statements, index_statements_for
 from arc_common.stores.search_index.entries import scope_key as index_scope
-
-if TYPE_CHECKING:
-    from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
+from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
 
 _EVERY_ROW = 2**62
 
@@ -43,9 +41,7 @@ _EVERY_ROW = 2**62
 class SqlRecords:
     """A `Records` on the tables of a `SqlStore`."""
 
-    def __init__(
-        self, database: Database, *, clock: Callable[[], datetime], index: "Callable[[], SqlIndexStore]"
-    ) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], datetime], index: SqlIndexStore) -> None:
         self._index = index
         self._database = database
         self._clock = clock
@@ -80,7 +76,7 @@ class SqlRecords:
         ]
         read = change.progress  # its row first, as an edit of the conversation locks it before scopes
 
-        def work(transaction: Transaction, path: Path = MAIN, entries: "EntriesChange | None" = None) -> int | None:
+        def work(transaction: Transaction, path: Path = MAIN, entries: EntriesChange | None = None) -> int | None:
             progress = [] if read is None else [self._progress(read, path)]
             reading = [*progress, *opening, *(entries.reading if entries else ())]
             found = transaction.run(*reading) if reading else []
@@ -104,7 +100,7 @@ class SqlRecords:
             on_path = partial(work, path=path)
             if index is None:
                 return self._database.transact(on_path)
-            return self._index().beside(
+            return self._index.beside(
                 scope,
                 "memory",
                 index.put,
@@ -203,7 +199,7 @@ class SqlRecords:
             calls += more
             if gone or anew:
                 place = Scope(key.caller_id, user_id or None, session_id or None)
-                calls += self._index().beside(
+                calls += self._index.beside(
                     place,
                     "memory",
                     list(map(memory_entry, anew)),

@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from sqlalchemy import Engine
+
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.protocols.search_index import (
@@ -36,12 +38,10 @@ from arc_common.stores.search_index.entries import (
     whole_entry,
 )
 from arc_common.stores.search_index.filters import Tokens, new_salt
+from arc_common.stores.search_index.sqlite import SqliteIndex
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
     from arc_common.stores.search_index.postgres import PostgresIndex
-    from arc_common.stores.search_index.sqlite import SqliteIndex
 
 T = TypeVar("T")
 
@@ -206,7 +206,7 @@ class SqlIndexStore:
         self._finder = _finder_for(database)
 
     @classmethod
-    def open(cls, url: "str | Engine" = "sqlite://") -> Self:
+    def open(cls, url: str | Engine = "sqlite://") -> Self:
         """Return an index over a database of its own, which `close` closes. Does no I/O before first use.
 
         Args:
@@ -408,9 +408,7 @@ class SqlIndexStore:
 
 def _finder_for(database: Database) -> "SqliteIndex | PostgresIndex":
     if database.dialect == "sqlite":
-        from arc_common.stores.search_index.sqlite import SqliteIndex  # noqa: PLC0415 - whichever is used
-
         return SqliteIndex(database)
-    from arc_common.stores.search_index.postgres import PostgresIndex  # noqa: PLC0415 - the same
+    from arc_common.stores.search_index.postgres import PostgresIndex  # noqa: PLC0415 - pgvector is an extra's
 
     return PostgresIndex(database)
