@@ -60,7 +60,7 @@ class StoredMessage:
         tokens: Its token count, taken by the counter named `counter` when the message was stored.
         counter: The name of the token counter.
         revision: 1 at first; increases by one each time other content is stored under the same id.
-        edited: Whether the append that returned this value created the revision; always false for a message that was
+        edited: True if the append that returned this value created the revision; always false for a message that was
             read.
         branch: The branch on which it was stored; branches that forked after it show it too.
     """

@@ -25,7 +25,7 @@ class RecordUpdates:
     Args:
         version: The scope's version: it changes with every commit and every removal; 0 for an empty scope.
         memories: The memories that changed; all memories if `is_whole`.
-        is_whole: Whether memories not listed no longer exist.
+        is_whole: True if memories that are not listed no longer exist.
     """
 
     version: int
@@ -63,7 +63,7 @@ class RecordChange:
 
     @property
     def is_content(self) -> bool:
-        """Whether it changes memories or pins, and so the scope's version."""
+        """True if it changes memories or pins, and so the scope's version."""
         return bool(self.put or self.removed or self.pins)
 
 

@@ -133,7 +133,7 @@ class IndexQuery:
         filters: Find only entries whose metadata match.
         ids: Find only these entries.
         limit: The number of entries wanted by words, and the maximum number by the vector.
-        exact: Whether to require an exact search by the vector instead of an approximate one.
+        exact: Require an exact search by the vector instead of an approximate one.
     """
 
     scope: Scope

@@ -37,7 +37,7 @@ class Segment:
         sources: For leaves and blocks: the id and content hash of each message read, in order.
         parts: The number of segments of the level below from which it was made.
         created_at: The time at which it was written (UTC).
-        covered: Whether a higher segment covers it, as stored.
+        covered: True if a higher segment covers it, as stored.
     """
 
     level: int
@@ -71,7 +71,7 @@ class View:
         instructions: The texts of the system messages before the boundary, which are always shown.
         correction: The token counter's correction at adoption.
         adopted_at: The time of adoption (UTC).
-        stale: Whether the texts must be written again because a message before the boundary was edited or removed.
+        stale: True if the texts must be written again because a message before the boundary was edited or removed.
         unshown: The number of narratives that did not fit or have yet to be written again.
         unshown_tokens: The token count of these narratives.
     """
@@ -163,7 +163,7 @@ class SummaryInspection:
         view: The adopted view, if any.
         message_count: The number of messages in the session.
         pending: The number of messages after the last written segment, which no segment covers yet.
-        is_busy: Whether this process is summarising the session now.
+        is_busy: True while this process is summarising the session.
     """
 
     segments: tuple[Segment, ...]
@@ -301,8 +301,8 @@ class SummaryStore(Protocol):
                 superseded or only it removed are included. A new reading of the leaf is merged with this result.
             saying: With `keys`, the values (compared likewise) to which facts found by rules are limited, because a
                 key that rules assign may have hundreds of facts.
-            include_superseded: Whether to include facts that are no longer valid.
-            include_ungrounded: Whether to include facts that a model stated but their sources don't.
+            include_superseded: Include facts that are no longer valid.
+            include_ungrounded: Include facts that a model stated but their sources don't.
             known: Facts by id that the caller read in the same epoch; they are returned as given, not read again.
             limit: The maximum number of facts; all if `None`.
         """

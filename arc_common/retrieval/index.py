@@ -189,7 +189,7 @@ class HybridIndex:
         scope: The scope of the entries; no other is accessed.
         kind: The kind of the entries.
         embedder: Makes vectors, of `batch_size` texts at once; without one, texts are found by words only.
-        drop_stop_words: Whether to drop a query's stop words and question words.
+        drop_stop_words: Drop a query's stop words and question words.
         observer: Receives counts.
 
     Raises:
@@ -372,7 +372,7 @@ class HybridIndex:
             mode: "lexical" searches by words only, "dense" by vectors only, "hybrid" by both. If the embedder fails,
                 "dense" searches by words, unless there is a threshold, which words can't meet.
             vector: The query's vector, if known; the embedder is then not called.
-            cosines: Whether to add the score part "vector" to all texts that have a vector, not only to the nearest.
+            cosines: Add the score part "vector" to all texts that have a vector, not only to the nearest.
             found: The candidates for `asking(query)` if they have been read already.
 
         Raises:

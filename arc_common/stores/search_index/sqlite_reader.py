@@ -237,7 +237,7 @@ class ScopeCopy:
 
     @property
     def is_hollow(self) -> bool:
-        """Whether most places are empty because their rows were removed."""
+        """True if most places are empty because their rows were removed."""
         return len(self.rows) > 2 * self.count + 1000
 
     @property
