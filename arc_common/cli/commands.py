@@ -14,12 +14,12 @@ from rich.text import Text
 
 from arc_common import __version__
 from arc_common.context.display import counted, excerpt, render_terminal
-from arc_common.engine.admin import ReplayedTurn, SessionDebug
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ArcError, ConfigurationError, hide_password
 from arc_common.messages import Message
 
 if TYPE_CHECKING:
+    from arc_common.engine.admin import ReplayedTurn, SessionDebug
     from arc_common.settings import ArcSettings
 
 _HELP = "Arc decides what a language model gets to see on each turn."
@@ -198,7 +198,7 @@ def _opened(url: str | None) -> ContextEngine:
     return engine
 
 
-def _headline(debug: SessionDebug, shown: ReplayedTurn) -> Text:
+def _headline(debug: "SessionDebug", shown: "ReplayedTurn") -> Text:
     record, summary = debug.conversation, debug.summary
     owners = {"caller": None if record.key.caller_id == "default" else record.key.caller_id, "user": record.key.user_id}
     whose = ", ".join(f"{kind} {excerpt(name, _NAME_CHARACTERS)}" for kind, name in owners.items() if name)
@@ -223,7 +223,7 @@ def _headline(debug: SessionDebug, shown: ReplayedTurn) -> Text:
     )
 
 
-def _as_json(debug: SessionDebug, shown: ReplayedTurn, *, full: bool) -> dict[str, Any]:
+def _as_json(debug: "SessionDebug", shown: "ReplayedTurn", *, full: bool) -> dict[str, Any]:
     receipt = shown.window.receipt.to_dict()
     messages = {"messages": list(map(_message, shown.window.messages))} if full else {}
     session = {name: value for name, value in debug.to_dict().items() if name != "receipt"}

@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -150,30 +150,28 @@ def settings_of(model: type[BaseModel]) -> Mapping[Path, SettingDescription]:
     return settings
 
 
-def configuration_error(
-    error: ValidationError, model: type[BaseModel], *, given: Mapping[str, Any], names: Mapping[Path, str]
-) -> ConfigurationError:
+def configuration_error(error: ValidationError, model: type[BaseModel]) -> ConfigurationError:
     """Convert pydantic's error to arc's, with one line for each wrong setting."""
     lines = []
     for found in error.errors(include_url=False):
         path = tuple(str(step) for step in found["loc"])
-        origin = None if _is_given(given, path) else _origin(path, names)
         setting = next((settings_of(model)[path[:n]] for n in (2, 1) if path[:n] in settings_of(model)), None)
         if found["type"] == "extra_forbidden":
-            lines.append(str(unknown_setting(path, found["input"], model, origin=origin)))
+            lines.append(str(unknown_setting(path, found["input"], model)))
         elif setting is None:
-            lines.append(str(not_a_group(path, found["input"], model, origin=origin)))
+            lines.append(str(not_a_group(path, found["input"], model)))
         else:
-            reason = found.get("ctx", {}).get("error")
-            lines.append(_line(setting, origin, found["input"], str(reason) if reason else setting.allowed))
+            value, reason = found["input"], found.get("ctx", {}).get("error")
+            visible = hide_password(value) if setting.kind is SecretUrl and isinstance(value, str) else value
+            variables = f" ({', '.join(setting.environment_names)})" if issubclass(model, BaseSettings) else ""
+            lines.append(f"{setting.name}{variables}: got {shown(visible)}, expected {reason or setting.allowed}")
     return ConfigurationError("\n".join(lines))
 
 
 def unknown_setting(
-    path: Path, value: object, model: type[BaseModel], *, origin: str | None = None
+    path: Path, value: object, model: type[BaseModel], *, in_environment: bool = False
 ) -> ConfigurationError:
     """Return the error for an unknown setting."""
-    in_environment = origin == environment_name(path)
 
     def called(known: Path) -> str:
         return environment_name(known) if in_environment else ".".join(known)
@@ -187,49 +185,20 @@ def unknown_setting(
     harmless = meant is not None and not secret[meant] and not sounds_secret(f"{name} {value}")
     whose = f"Settings of {path[0]}" if group else "Settings"
     return ConfigurationError(
-        f"{_named(name, origin)}: no such setting (got {_shown(value, harmless)}){hint} "
+        f"{name}: no such setting (got {shown(value) if harmless else HIDDEN}){hint} "
         f"{whose}: {', '.join((group or model).model_fields)}"
     )
 
 
-def not_a_group(path: Path, value: object, model: type[BaseModel], *, origin: str | None = None) -> ConfigurationError:
+def not_a_group(
+    path: Path, value: object, model: type[BaseModel], *, in_environment: bool = False
+) -> ConfigurationError:
     """Return the error for a group whose value is not a mapping (in the environment: not a JSON object)."""
-    group = groups_of(model)[path[0]]
-    harmless = not sounds_secret(str(value))
-    expected = "a JSON object" if origin else "a mapping"
+    name, expected = (environment_name(path), "a JSON object") if in_environment else (path[0], "a mapping")
     return ConfigurationError(
-        f"{_named(path[0], origin)}: got {_shown(value, harmless)}, expected {expected} "
-        f"with some of {', '.join(group.model_fields)}"
+        f"{name}: got {HIDDEN if sounds_secret(str(value)) else shown(value)}, expected {expected} "
+        f"with some of {', '.join(groups_of(model)[path[0]].model_fields)}"
     )
-
-
-def _line(setting: SettingDescription, origin: str | None, value: object, expected: str) -> str:
-    visible = hide_password(value) if setting.kind is SecretUrl and isinstance(value, str) else value
-    return f"{_named(setting.name, origin)}: got {shown(visible)}, expected {expected}"
-
-
-def _named(name: str, origin: str | None) -> str:
-    """Return the name to show: the variable to correct, with the setting's name if it differs."""
-    if origin is None or origin in (name, environment_name(name.split("."))):
-        return origin or name
-    return f"{origin} ({name})"
-
-
-def _shown(value: object, harmless: bool = True) -> str:
-    return shown(value) if harmless else HIDDEN
-
-
-def _is_given(given: Mapping[str, Any], path: Sequence[str]) -> bool:
-    inner: Any = given
-    for step in path:
-        if not isinstance(inner, Mapping) or step not in inner:
-            return False
-        inner = inner[step]
-    return True
-
-
-def _origin(path: Path, names: Mapping[Path, str]) -> str | None:
-    return next((names[path[:n]] for n in (2, 1) if path[:n] in names), None)
 
 
 def _with_scheme(url: SecretUrl) -> SecretUrl:
@@ -259,7 +228,7 @@ class Group(Immutable, BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             # from None: pydantic's error holds the values, and one of them may be a secret
-            raise configuration_error(error, type(self), given=values, names={}) from None
+            raise configuration_error(error, type(self)) from None
 
     # pydantic's own mark: inside ArcSettings a group is validated without this constructor, so that the error there
     # has the group's name and the environment variable's.
@@ -272,7 +241,6 @@ class EnvironmentSource(PydanticBaseSettingsSource):
     def __init__(self, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource) -> None:
         super().__init__(settings_cls)
         self.values: dict[str, Any] = {}
-        self.names: dict[tuple[str, ...], str] = {}
         variables: dict[str, str] = {}
         for source in sources:
             if isinstance(source, EnvSettingsSource):
@@ -297,7 +265,7 @@ class EnvironmentSource(PydanticBaseSettingsSource):
         for name, text in variables.items():
             if name.startswith(PREFIX) and name not in known:
                 path = tuple(name.removeprefix(PREFIX).lower().split("__"))
-                raise unknown_setting(path, text, self.settings_cls, origin=name)
+                raise unknown_setting(path, text, self.settings_cls, in_environment=True)
 
     def _read_group(self, group: str, variables: Mapping[str, str]) -> None:
         name = environment_name([group])
@@ -309,19 +277,15 @@ class EnvironmentSource(PydanticBaseSettingsSource):
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise not_a_group((group,), text, self.settings_cls, origin=name)
+            raise not_a_group((group,), text, self.settings_cls, in_environment=True)
         self.values[group] = value
-        self.names |= {(group, inner): name for inner in value}
 
     def _read_setting(self, setting: SettingDescription, variables: Mapping[str, str]) -> None:
-        own, *aliases = setting.environment_names
-        names = [own] if setting.path in self.names else [own, *aliases]
-        name = next((name for name in names if name in variables), None)
-        if name is None:
-            return
-        text = variables[name]
         inner = self.values
         for step in setting.path[:-1]:
             inner = inner.setdefault(step, {})
-        inner[setting.path[-1]] = None if setting.optional and text.strip().lower() == "none" else text
-        self.names[setting.path] = name
+        own, *aliases = setting.environment_names
+        names = [own] if setting.path[-1] in inner else [own, *aliases]
+        text = next((variables[name] for name in names if name in variables), None)
+        if text is not None:
+            inner[setting.path[-1]] = None if setting.optional and text.strip().lower() == "none" else text

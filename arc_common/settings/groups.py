@@ -10,8 +10,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
-    DotEnvSettingsSource,
-    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
@@ -463,11 +461,8 @@ class ArcSettings(Immutable, BaseSettings):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            kind = type(self)
-            files = {"env_file": values["_env_file"]} if "_env_file" in values else {}
-            read = EnvironmentSource(kind, DotEnvSettingsSource(kind, **files), EnvSettingsSource(kind))
             # from None: pydantic's error holds the values, and one of them may be a secret
-            raise configuration_error(error, kind, given=values, names=read.names) from None
+            raise configuration_error(error, type(self)) from None
         self._check_message_cap()
 
     def _check_message_cap(self) -> None:
