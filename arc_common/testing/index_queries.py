@@ -1,6 +1,7 @@
 """Asks an `IndexStore` one thing at a time, for tests and benchmarks."""
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,35 +10,16 @@ from arc_common.filters import Filter
 from arc_common.protocols.search_index import Candidates, EntryKind, IndexQuery, IndexStore, Scope
 
 
-def lexical(
-    store: IndexStore,
-    scope: Scope,
-    kind: EntryKind,
-    terms: Mapping[str, float],
-    *,
-    filters: Filter | None = None,
-    ids: Collection[str] | None = None,
-    limit: int,
-) -> Candidates:
-    """Return the candidates by words."""
-    return store.candidates(IndexQuery(scope, kind, terms, filters=filters, ids=ids, limit=limit))[0]
+def lexical(store: IndexStore, scope: Scope, kind: EntryKind, terms: Mapping[str, float], **more: Any) -> Candidates:
+    """Return the candidates by words; `more` are fields of `IndexQuery`."""
+    return store.candidates(IndexQuery(scope, kind, terms, **more))[0]
 
 
 def dense(
-    store: IndexStore,
-    scope: Scope,
-    kind: EntryKind,
-    vector: NDArray[np.float32],
-    *,
-    embedder: str,
-    filters: Filter | None = None,
-    ids: Collection[str] | None = None,
-    limit: int,
-    exact: bool = False,
+    store: IndexStore, scope: Scope, kind: EntryKind, vector: NDArray[np.float32], **more: Any
 ) -> list[tuple[str, float]]:
-    """Return the entries nearest to a vector."""
-    query = IndexQuery(scope, kind, {}, vector, embedder, filters, ids, limit, exact)
-    return list(store.candidates(query)[0].near)
+    """Return the entries nearest to a vector; `more` are fields of `IndexQuery`."""
+    return list(store.candidates(IndexQuery(scope, kind, {}, vector, **more))[0].near)
 
 
 def embedding(store: IndexStore, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:
