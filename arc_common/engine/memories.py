@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # these import rapidfuzz and numpy, which would slow down imp
     from arc_common.memory.long_term.service import LongTermMemory
 
 _Kind = TypeVar("_Kind", bound=StrEnum)
+_Found = TypeVar("_Found")
 
 
 class Memories:
@@ -150,10 +151,7 @@ class Memories:
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        found = self._service().keeper.get(self._scope, [memory_id])
-        if not found:
-            raise MemoryNotFoundError(memory_id)
-        return found[0]
+        return _known(self._service().keeper.get(self._scope, [memory_id]), memory_id)[0]
 
     aget = async_form(get)
 
@@ -167,12 +165,8 @@ class Memories:
             InvalidInputError: The status is unknown.
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        memory = self._service().keeper.set_status(
-            self._scope, memory_id, _member(MemoryStatus, "memory.status", status)
-        )
-        if memory is None:
-            raise MemoryNotFoundError(memory_id)
-        return memory
+        wanted = _member(MemoryStatus, "memory.status", status)
+        return _known(self._service().keeper.set_status(self._scope, memory_id, wanted), memory_id)
 
     aset_status = async_form(set_status)
 
@@ -230,10 +224,7 @@ class Memories:
     aedit = async_form(edit)
 
     def _edited(self, memory_id: str, values: Mapping[str, Any], *, revision: int | None = None) -> Memory:
-        memory = self._service().keeper.edit(self._scope, memory_id, values, revision=revision)
-        if memory is None:
-            raise MemoryNotFoundError(memory_id)
-        return memory
+        return _known(self._service().keeper.edit(self._scope, memory_id, values, revision=revision), memory_id)
 
     def history(self, memory_id: str) -> list[Memory]:
         """Return every revision of a memory, the newest last.
@@ -241,10 +232,7 @@ class Memories:
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        found = self._service().keeper.store.find(self._scope, [memory_id], history=True)
-        if not found:
-            raise MemoryNotFoundError(memory_id)
-        return found
+        return _known(self._service().keeper.store.find(self._scope, [memory_id], history=True), memory_id)
 
     ahistory = async_form(history)
 
@@ -272,21 +260,15 @@ class Memories:
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        return self._pinned(memory_id, pinned=True)
+        return _known(self._service().keeper.pin(self._scope, memory_id, pinned=True), memory_id)
 
     apin = async_form(pin)
 
     def unpin(self, memory_id: str) -> Memory:
         """Show a memory only where it fits the question again. Raises as `pin`."""
-        return self._pinned(memory_id, pinned=False)
+        return _known(self._service().keeper.pin(self._scope, memory_id, pinned=False), memory_id)
 
     aunpin = async_form(unpin)
-
-    def _pinned(self, memory_id: str, *, pinned: bool) -> Memory:
-        memory = self._service().keeper.pin(self._scope, memory_id, pinned=pinned)
-        if memory is None:
-            raise MemoryNotFoundError(memory_id)
-        return memory
 
     def delete(self, memory_id: str) -> None:
         """Delete a memory permanently. The memories it superseded stay superseded.
@@ -294,8 +276,7 @@ class Memories:
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        if not self._service().keeper.delete(self._scope, [memory_id]):
-            raise MemoryNotFoundError(memory_id)
+        _known(self._service().keeper.delete(self._scope, [memory_id]), memory_id)
 
     adelete = async_form(delete)
 
@@ -373,3 +354,10 @@ def _member(kind: builtins.type[_Kind], field: str, value: object) -> _Kind:
     if not isinstance(value, str):
         raise InvalidInputError(field, value, f"one of {', '.join(kind)}")
     return kind(value)
+
+
+def _known(found: _Found | None, memory_id: str) -> _Found:
+    """Return what was found; raise `MemoryNotFoundError` for nothing."""
+    if not found:
+        raise MemoryNotFoundError(memory_id)
+    return found

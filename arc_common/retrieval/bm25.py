@@ -133,15 +133,15 @@ class QueryTerms:
 
     @classmethod
     @lru_cache(maxsize=64)  # a turn asks one question of messages, facts and artifacts
-    def of(cls, question: str, *, kin: bool = True) -> "QueryTerms":
-        """Parse a question, with alternatives for its words if `kin` is true."""
+    def of(cls, question: str) -> "QueryTerms":
+        """Parse a question."""
         about = _SPEAKERS.sub(" ", question)
         every = analyze(about)
         if not every:
             about, every = question, analyze(question)
         terms = dict.fromkeys(every if is_general(about) else analyze_query(about))
         weights = dict.fromkeys(every, _STOP_WORD_WEIGHT) | dict.fromkeys(terms, 1.0)
-        return cls(weights, tuple(terms), alternatives(about) if kin else ())
+        return cls(weights, tuple(terms), alternatives(about))
 
     def mistyped(self, known: Collection[str]) -> Likely:
         """Return, for each term that is not known, the known terms of which it may be a misspelling."""

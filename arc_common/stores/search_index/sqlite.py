@@ -247,11 +247,12 @@ def _by_pages(
 ) -> list[tuple[str, float]]:
     """Return the nearest entries, with at most one page of vectors in memory."""
     best: list[tuple[str, float]] = []
-    for rows, names, vectors in reader.pages():
-        places = reader.copy.places(np.array(rows, dtype=np.int64))
-        kept = range(len(rows)) if allowed is None else np.flatnonzero(allowed[places]).tolist()
-        table = np.frombuffer(b"".join([vectors[at] for at in kept]), dtype="<f4").reshape(-1, len(vector))
-        best += zip([names[at] for at in kept], cosines(table, vector).tolist(), strict=True)
+    for page in reader.pages():
+        there = [row for row in page if row[3] is not None]
+        places = reader.copy.places(np.array([row[1] for row in there], dtype=np.int64))
+        kept = there if allowed is None else [there[at] for at in np.flatnonzero(allowed[places]).tolist()]
+        table = np.frombuffer(b"".join([row[3] for row in kept]), dtype="<f4").reshape(-1, len(vector))
+        best += zip([row[2] for row in kept], cosines(table, vector).tolist(), strict=True)
         ids, similarities = [name for name, _ in best], np.array([cosine for _, cosine in best])
         best = [best[at] for at in best_places(ids, similarities, limit)]
     return best

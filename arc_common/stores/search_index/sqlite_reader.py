@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from cachetools import LRUCache
@@ -21,7 +21,7 @@ from arc_common.protocols.search_index import IndexEntry
 from arc_common.retrieval.bm25 import inverse_document_frequencies
 from arc_common.retrieval.vectors import VectorTable
 from arc_common.stores.conversations_statements import Statements
-from arc_common.stores.drivers import Transaction
+from arc_common.stores.drivers import Row, Transaction
 from arc_common.stores.schema import PREFIX
 from arc_common.stores.search_index.entries import Held
 from arc_common.stores.search_index.filters import Tokens, comparing_statement, number_of
@@ -413,9 +413,6 @@ _PAGE = 4096
 _MOST_WORDS = 500
 """The maximum number of words in one FTS5 query."""
 
-Page = tuple[list[int], list[str], list[bytes]]
-"""Rows of entries that have a vector, their ids and the vectors."""
-
 
 class SqliteReader:
     """Reads one scope in one transaction, on one snapshot."""
@@ -473,8 +470,9 @@ class SqliteReader:
         if copy.vectors is None or copy.vectors_version < held.detached or copy.vectors.embedder != held.embedder:
             copy.vectors = VectorTable(held.embedder, held.dimension)
             copy.vectors_version = 0
-        for rows, vectors in self._changed_vectors(copy.vectors_version):
-            for place, vector in zip(copy.places(rows).tolist(), vectors, strict=True):
+        for page in self.pages(copy.vectors_version):
+            places = copy.places(np.array([row[1] for row in page], dtype=np.int64))
+            for place, (*_, vector) in zip(places.tolist(), page, strict=True):
                 if vector is None:
                     copy.vectors.remove(place)
                 else:
@@ -482,18 +480,8 @@ class SqliteReader:
         copy.vectors_version = held.version
         return copy.vectors
 
-    def pages(self) -> Iterator[Page]:
-        """Yield all vectors, one page at a time."""
-        for page in self._pages(0):
-            there = [row for row in page if row[3] is not None]
-            yield [row[1] for row in there], [row[2] for row in there], [row[3] for row in there]
-
-    def _changed_vectors(self, version: int) -> Iterator[tuple[NDArray[np.int64], list[bytes | None]]]:
-        for page in self._pages(version):
-            yield np.array([row[1] for row in page], dtype=np.int64), [row[3] for row in page]
-
-    def _pages(self, version: int) -> Iterator[list[Any]]:
-        """Yield pages of the entries that changed after a version, with their vectors."""
+    def pages(self, version: int = 0) -> Iterator[list[Row]]:
+        """Yield pages of the entries changed after a version: the version, row, id and vector of each."""
         after = {"version": version, "id": 2**62}  # all of that version are known
         while True:
             ((*page,),) = self._transaction.run((self._sql.vectors, {**self._place, **after, "row_limit": _PAGE}))
