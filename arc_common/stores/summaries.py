@@ -379,14 +379,10 @@ class SqlSummaries:
         most = {"row_limit": _EVERY_ROW if limit is None else limit}
         if keys is not None:
             return self._facts_of_keys(key, keys, without, saying, most)
-        statement = {
-            (False, False): "facts_that_hold",
-            (False, True): "facts_not_superseded",
-            (True, False): "facts_grounded",
-            (True, True): "facts",
-        }[bool(include_superseded), bool(include_ungrounded)]
+        wanted = {"superseded": int(include_superseded), "ungrounded": int(include_ungrounded)}
         before = known or {}
-        return [before.get(row[0]) or fact_from_row(row) for row in self._rows(key, statement, **most)]
+        rows = self._rows(key, "facts", **wanted, **most)
+        return [before.get(row[0]) or fact_from_row(row) for row in rows]
 
     def _facts_of_keys(
         self,

@@ -282,12 +282,12 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
         .order_by(summaries.c.made_by, summaries.c.start_seq, summaries.c.level)
         .limit(_row_limit()),
         "outlines": reach.messages(("seq", "role", "tokens"), lambda table: table.c.seq > after, newest=False),
-        "facts": _facts(reach, *mine(facts)).limit(_row_limit()),
-        "facts_that_hold": _facts(reach, *mine(facts), *holds).limit(_row_limit()),
-        "facts_grounded": _facts(reach, *mine(facts), facts.c.status == "").limit(_row_limit()),
-        "facts_not_superseded": _facts(reach, *mine(facts), or_(and_(*holds), facts.c.status == _UNGROUNDED)).limit(
-            _row_limit()
-        ),
+        "facts": _facts(
+            reach,
+            *mine(facts),
+            or_(bindparam("ungrounded", type_=BigInteger) == 1, facts.c.status == ""),
+            or_(bindparam("superseded", type_=BigInteger) == 1, and_(*holds), facts.c.status == _UNGROUNDED),
+        ).limit(_row_limit()),
         "facts_of_keys": _facts(
             reach,
             *mine(facts),

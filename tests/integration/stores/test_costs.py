@@ -428,7 +428,7 @@ def test_a_read_costs_the_same_however_much_there_is(tmp_path: Path) -> None:
 
 
 SUMMARY_READS = [
-    "session", "messages_behind", "cover", "parts", "unfinished", "outlines", "facts_that_hold", "facts_of_keys",
+    "session", "messages_behind", "cover", "parts", "unfinished", "outlines", "facts", "facts_of_keys",
     "segments", "overlapping", "known_facts", "leaves_over", "leaves_citing",
 ]  # fmt: skip
 SORTED_IN_MEMORY = {"facts_of_keys", "leaves_citing", "leaves_over"}
@@ -446,7 +446,7 @@ def test_reads_go_by_index(tmp_path: Path) -> None:
         "conversation": b"c", "branch": 0, "caller_id": "c", "user_id": "u", "row_limit": 1, "before": 1, "after": 1,
         "before_time": 1, "before_key": b"", "keys": "[]", "leaf": 1, "leaves": "[]", "places": "[]",
         "message_ids": "[]", "seqs": "[]", "ids": "[]", "least": 1, "level": 0, "start_seq": 1, "end_seq": 1,
-        "level_below": 0, "from_seq": 1, "to_seq": 1,
+        "level_below": 0, "from_seq": 1, "to_seq": 1, "superseded": 0, "ungrounded": 0,
     }  # fmt: skip
     statements = {name: getattr(summary_statements_for("sqlite"), name) for name in SUMMARY_READS}
     for name in CONVERSATION_READS:
