@@ -175,6 +175,10 @@ SET_UP = ("--", "PRAGMA", "CREATE VIRTUAL TABLE IF NOT EXISTS temp.")
 """What a connection runs once."""
 
 
+READING = ("BEGIN", "COMMIT", "ROLLBACK")
+"""What begins and ends a reading transaction."""
+
+
 class OwnThread:
     """What this thread runs on a database's connections: statements, and steps of SQLite's machine."""
 
@@ -185,7 +189,7 @@ class OwnThread:
         me = threading.get_ident()
 
         def note(sql: str) -> None:
-            if threading.get_ident() == me and sql not in ("BEGIN", "COMMIT", "ROLLBACK") and not sql.startswith(SET_UP):
+            if threading.get_ident() == me and sql not in READING and not sql.startswith(SET_UP):
                 self.statements.append(sql)
 
         def step() -> None:
