@@ -25,6 +25,8 @@ IDENTIFIER = re.compile(
 )
 """An e-mail address, or a code of capitals and digits in parts: a user who states one means it to be kept."""
 
+_CODE = re.compile(r"\b(?=[A-Z]*\d)(?=\d*[A-Z])[A-Z\d]{5,20}\b")
+
 QUOTES = str.maketrans("’‘＇", "'''")
 
 _READ_CHARACTERS = 50_000
@@ -37,8 +39,8 @@ _KEPT_CHARACTERS = 4_000
 _LONGEST = 240
 """Cut a longer sentence at the last border of a clause before this many characters."""
 
-_SHORT = 30
-"""A statement of more characters needs two specific words."""
+_SHORT = 5
+"""A statement of more words needs two specific ones."""
 _NAMED = 2
 """The fewest specific words before a pronoun that refers to one of them."""
 
@@ -173,10 +175,10 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
     concrete = CONCRETE.search(plain)
     is_sure = concrete is not None and concrete.lastgroup == "sure"
     is_named = any(not name[:2].isupper() for name in NAMES.findall(plain))  # "AI" names nobody
-    dates = DATES.findall(plain)
-    is_told = bool(is_named or concrete or dates)
+    is_dated = any(date.casefold() in language.dates for date in DATES.findall(plain))
+    is_told = bool(is_named or concrete or is_dated)
     is_own, is_decided = (form.search(plain) is not None for form in (language.oneself, language.deciding))
-    is_small_talk = language.chit_chat.search(plain) and not is_sure
+    is_small_talk = language.chit_chat.search(plain) and not (is_sure and is_own)
     if not (words or is_told) or is_small_talk or plain.count('"') % 2:
         return None
     if language.forbidding.search(plain):
@@ -184,7 +186,7 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
         return FactCategory.CONDITION if is_whole and not _is_vague(plain, language, least=1) else None
     if _is_vague(plain, language, least=_NAMED) or language.wanting.search(plain):
         return None
-    if language.condition.search(plain) and not (is_told or is_decided):
+    if language.condition.search(plain) and not ((is_told and len(words) > 1) or is_decided):
         return None
     if language.listener.search(plain):
         return FactCategory.NUMERIC if is_sure and language.asserting.search(plain) else None
@@ -193,10 +195,12 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
         lasting = language.lasting.search(plain)
         if lasting and not content_words(f"{plain[: lasting.start()]} {plain[lasting.end() :]}"):
             words = words[1:]  # "I confirm" has no object
-        enough = 1 if is_clear else max(least, 1 + (len(plain) > _SHORT))
+        enough = 1 if is_clear else max(least, 1 + (len(plain.split()) > _SHORT))
         return _kind(plain, language, concrete) if (is_clear or lasting) and len(words) + is_named >= enough else None
-    is_dated = any(date.casefold() in language.dates for date in dates) and not DATES.match(plain)
-    if is_personal and (is_sure or is_dated) and len(words) > 1 and language.asserting.search(plain):
+    is_valued = is_sure or (is_dated and not DATES.match(plain))
+    named = sum(word.isalpha() for word in words) + bool(_CODE.search(plain))
+    is_whole = named > 1 or not language.is_spaced
+    if is_personal and is_valued and is_whole and language.asserting.search(plain):
         return _kind(plain, language, concrete)
     return None
 
@@ -214,6 +218,8 @@ def _of_assistant(plain: str, language: Language, *, is_long: bool) -> FactCateg
     if is_long or language.chit_chat.search(plain) or language.wanting.search(plain):
         return None
     is_about = language.listener.search(plain) or language.oneself.search(plain)
+    if _is_vague(plain, language, least=1):
+        return None
     if language.deciding.search(plain) and is_about and CONCRETE.search(plain):
         return FactCategory.DECISION
     return FactCategory.NUMERIC if is_about and IDENTIFIER.search(plain) else None

@@ -58,6 +58,9 @@ def shown_narratives(
 
 
 _DATED_LINE = re.compile(r"- \d{4}-\d\d-\d\d")
+_HEAD = re.compile(r"- \d{4}-\d\d-\d\d, [^:\n]{1,80}: ")
+_LONGEST_LINE = 400
+"""The most characters of a line of joined excerpts."""
 _CANDIDATES = 300
 """The most facts considered for adoption, the most important first."""
 _COMPOSED = 3
@@ -135,6 +138,7 @@ def composed(material: Material, boundary: int) -> Shown:
     facts = adopted_facts(facts, max_tokens=material.facts_tokens, count=index.cost)
     narrative = with_excerpts(narrative, known, max_tokens=most, count=index.cost)
     facts, narrative = _each_once(facts, narrative)
+    narrative = _joined(narrative)
     return Shown(
         facts=tuple(fact.line for fact in facts),
         fact_ids=tuple(fact.id for fact in facts),
@@ -177,6 +181,20 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
             lines.append(left)
             said.add("the summary", body(left))
     return kept, "\n".join(lines)
+
+
+def _joined(narrative: str) -> str:
+    """Return a narrative with neighbouring excerpts of one day and speaker on one line."""
+    lines: list[str] = []
+    head = ""
+    for line in narrative.splitlines():
+        found = _HEAD.match(line)
+        if found and found[0] == head and len(lines[-1]) + len(line) <= _LONGEST_LINE:
+            lines[-1] += f" … {line[found.end() :]}"
+        else:
+            lines.append(line)
+        head = found[0] if found else ""
+    return "\n".join(lines)
 
 
 def narrated(

@@ -94,10 +94,11 @@ ENGLISH = Language(
         r"^(?:(?:no|nope|yes|yeah|yep|yup|look|listen|right|fine|great|now|sure|sorry|thanks|thank you|perfect|cool"
         r"|nice|alright|awesome|good (?:morning|evening|afternoon)|absolutely|definitely|totally|(?:thanks|hey|hi"
         r"|hello|wow|yeah|sure|ok|oh|woah|whoa),? [A-Z]\w+)[,.;:!—–-]+\s+|(?:oh|hi|hey|hello|wow|aw+|so|and|but|also"
-        r"|plus|anyways?|well|okay|ok|um+|uh+|ah|hmm+|actually|honestly|basically|unfortunately|finally|of course|on"
-        r" another note|by the way|btw|fyi|before i forget|one more thing|in fact)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}"
-        r"|(?:i (?:think|guess|believe|suppose|mean|should mention|forgot to (?:say|mention)|wanted to (?:say"
-        r"|mention)))(?: that|,)?\s(?=(?:i|we|my|our|the)\b))"
+        r"|plus|anyways?|well|okay|ok|um+|uh+|ah|hmm+|actually|honestly|basically|unfortunately|finally|however|of"
+        r" course|for example|on another note|speaking of[^,]{1,30}|like i mentioned earlier|by the way|btw|fyi"
+        r"|before i forget|one more thing|in fact)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}|(?:i (?:think|guess|believe"
+        r"|suppose|mean|should mention|forgot to (?:say|mention)|wanted to (?:say|mention)))(?: that|,)?\s(?=(?:i|we"
+        r"|my|our|the)\b))"
     ),
     seeking=Pattern(
         r"^(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|yes|no|sure|thanks|actually|please|pls|kindly|just|btw"
@@ -124,13 +125,14 @@ ENGLISH = Language(
         r" an expert|to be honest|let's (?!go with|meet|take)|excited|happy|glad|thrilled|curious|interested|sure"
         r"|grateful|proud|confused|looking forward|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)|i see|got"
         r" (?:it|this)|cheers|congrat\w*|keep (?:it|up|going|in|on)|i'll (?!go with|take the|be |have |need )|all"
-        r" set|works?\W*$|hang in|as an ai|confirming|feel\w*|felt|amazing|awesome|fun|great|inspir\w+|important"
-        r"|special|beautiful|wonderful|nice|cool|lovely|incredible|lucky|joy|bless\w*|powerful|support\w*|meaning\w*"
-        r"|(?:love|like) (?-i:it|this|that|how|your|these|those|the|seeing|them|when|all)\b|passion\w*|memories"
-        r"|remind\w*|know|knew|believe|understand|means?|see|think\w*|thought|got to|moments?|should|consider\w*"
-        r"|hop(?:e|es|ing)|worried|concerned|trying|motivat\w*|impressed|realiz\w+|really|blast|reward\w*|imagine"
-        r"|ended up|gave me|together|we (?:all|can|could)|life's|dreams?|positive|remember\w*|wonder\w*|notic\w+"
-        r"|definitely|(?:i|we) (?:have to|must(?! not))|(?:is|are|'s|looks?|was|so) (?:so|both|pretty|much))\b"
+        r" set|works for me|(?:is|are|was|and|or|but|the|an?|to|of)\W*$|intrigued|works?\W*$|hang in|as an ai"
+        r"|confirming|feel\w*|felt|amazing|awesome|fun|great|inspir\w+|important|special|beautiful|wonderful|nice"
+        r"|cool|lovely|incredible|lucky|joy|bless\w*|powerful|support\w*|meaning\w*|(?:love|like) (?-i:it|this|that"
+        r"|how|your|these|those|the|seeing|them|when|all)\b|passion\w*|memories|remind\w*|know|knew|believe"
+        r"|understand|means?|see|think\w*|thought|got to|moments?|should|consider\w*|hop(?:e|es|ing)|worried"
+        r"|concerned|trying|motivat\w*|impressed|realiz\w+|really|blast|reward\w*|imagine|ended up|gave me|together"
+        r"|we (?:all|can|could)|life's|dreams?|positive|remember\w*|wonder\w*|notic\w+|definitely|(?:i|we) have to"
+        r"|(?:is|are|'s|looks?|was|so) (?:so|both|pretty|much))\b"
     ),
     supposition=Pattern(
         r"^(?:(?:and|but|so)\s)?(?:what if|imagine|suppos(?:e|ing)|hypothetically|let's (?:say|imagine|assume)"
@@ -146,18 +148,18 @@ ENGLISH = Language(
         r",? (?:and|but|so|because|since|as|which|though|although|plus)(?= (?:i|i'\w+|we|it|it's|that|this|they|he"
         r"|she|you|my|our|there|was|is)\b)|, so(?= )|[;!] | [–—-]+ "
     ),
-    oneself=Pattern(r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|we|we're|we've|we'll|our|let's)\b"),
+    oneself=Pattern(r"\b(?:i|i'm|i've|i'd|i'll|me|my|we|we're|we've|we'll|our|let's)\b"),
     listener=Pattern(r"\b(?:you|your|yours|yourself|you're|you've|you'll|you'd|ya)\b"),
     lasting=Pattern(
         rf"^(?:[\w' ]{{3,20}}, )?(?:i|we(?= (?:live|work|have|run|rent|host|do)\b)) (?:{_ADVERBS}"
         rf" ){{0,3}}(?!(?:{_ADVERBS}|{_MENTAL}|{_PASTS}|am|are)\b)[a-z]+(?:(?<!ed)|(?<=eed))\b(?!')|{_I}"
         rf" (?:{_ADVERBS} |am |are |was |were |have |been ){{0,3}}(?:an?(?! (?:bit|lot|little|few|mix|big)\b)"
         rf"|allergic|vegan|vegetarian|based|married|engaged|divorced|single|retired|pregnant|diabetic|diagnosed|born"
-        rf"|raised|living|working (?:at|for|as|from)|moving|learning|studying|training|planning|taking an?|turning"
-        rf"|building|moved|bought|adopted|joined|graduated|quit|sold|lost|hired|signed)\b|\b(?:last|next|this)"
-        rf" (?:year|month|week|weekend|spring|summer|autumn|fall|winter|night)\b|\byesterday\b|\w+ ago\b|^(?:my|our)"
-        rf" (?:[\w'-]+ ){{1,2}}(?:is|are|has|have|can't|can|will|doesn't|don't|won't|[a-z]{{3,}}s|named|called|died"
-        rf"|broke)\b|\b(?:my|our) \w+, (?-i:[A-Z])"
+        rf"|living|working (?:at|for|as|from)|moving|learning|studying|training|planning|taking an?|turning|building"
+        rf"|moved|bought|adopted|joined|graduated|quit|sold|lost|hired|signed)\b|\b(?:last|next|this) (?:year|month"
+        rf"|week|weekend|spring|summer|autumn|fall|winter|night)\b|\byesterday\b|\w+ ago\b|^(?:my|our) (?:[\w'-]+"
+        rf" ){{1,2}}(?:is|are|has|have|can't|can|will|doesn't|don't|won't|[a-z]{{3,}}s|named|called|died|broke)\b"
+        rf"|\b(?:my|our) \w+, (?-i:[A-Z])|^[a-z]+, my \w+,"
     ),
     asserting=Pattern(
         r"(?:'s|\b(?:is|are|was|were|has|have|had|will|costs?|starts?|opens?|closes?|means|takes?|goes|said|says|lives?"
@@ -166,27 +168,25 @@ ENGLISH = Language(
     ),
     wanting=Pattern(
         r"\b(?:(?:i|we)(?:'d|'ll| would| will| do| did|'m)?(?: (?:also|just|really|only|still|now|like|prefer)){0,2}"
-        r" (?:want(?:ed)?|need(?:ed)?|requir\w+|wish\w*|rather|request\w*|hop(?:e|ed|ing))"
-        r"|(?:you|he|she|they|we|i)(?:'d| would| will)(?: \w+)? (?:like|love|rather|want|need)"
-        r"|would(?! prefer)|should"
-        r"|you (?:can|could|may|might|should|want|need)|(?:will|going to) (?:do|need|be)|wanna|gonna|looking to"
-        r"|(?:we|one|people|everyone)(?:'ve| have)? (?:all "
-        r"|just |got |really )*(?:can|gotta|must|should|to|need)"
-        r"|looking for|searching for|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)? (?:you |to )|interested in"
-        r"|how about|get me|please|wanting|bet|(?:in|the) mood|need your|i have (?:a|some|any"
-        r"|another) (?:\w+ )?(?:questions?|problems?|doubts?))\b"
+        r" (?:want(?:ed)?|need(?:ed)?|requir\w+|wish\w*|rather|request\w*|hop(?:e|ed|ing))|(?:you|he|she|they|we"
+        r"|i)(?:'d| would| will)(?: \w+)? (?:like|love|rather|want|need)|would(?! prefer)|should|you (?:can|could"
+        r"|may|might|should|want|need)|(?:will|going to) (?:do|need|be)|wanna|gonna|looking to|(?:we|one|people"
+        r"|everyone)(?:'ve| have)? (?:all |just |got |really )*(?:can|gotta|must|should|to|need)|looking for|(?:i'm"
+        r"|i am) looking|searching for|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)? (?:you |to )|interested in"
+        r"|how about|(?:get|let|give) me|please|(?:i|we) must|wanting|bet|(?:in|the) mood|need your|i have (?:a|some"
+        r"|any|another) (?:\w+ )?(?:questions?|problems?|doubts?))\b"
     ),
     forbidding=Pattern(
-        r"^(?:(?:please|so|and|but|just|kindly|also),? ){0,2}(?:never (?!had|been|\w+ed\b)|(?:don't|do not)"
-        r" (?!forget|give up|worry|let|hesitate|be |stop|you|know|think|get)|avoid|no more|only|no [\w ]{3,20} (?:in"
-        r"|on|at|near|after|before|for|during|until|with|from|please)|always (?:answer|reply|use|call|send|write"
-        r"|speak|give|put|ask|include|book))\b|\b(?:must not|mustn't|not allowed|(?:we|i) aren't allowed|isn't"
-        r" allowed|forbidden|prohibited|off[- ]limits|no-go|out of the question|(?:is|are|i'm|i am|he's|she's"
-        r"|severely) allergic|(?<=\w )allerg(?:y|ies) to|intoleran\w+|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)|i'm"
-        r" (?:a )?(?:vegan|vegetarian)|vegetarians|halal|kosher|(?:has|have|needs?) to be (?:\w+ ){0,2}\d|only if"
-        r"|unless|under no circumstances|on no account|no (?:more|later|earlier|less) than|(?:can't|cannot|mustn't"
-        r"|won't) have|(?:can't|cannot|mustn't|won't|don't) (?:eat|drink|take|use|touch|fly|drive|stand|accept"
-        r"|handle|tolerate|do (?:\w+days|mornings|evenings))|strictly)\b"
+        r"^(?:(?:please|so|and|but|just|kindly|also),? ){0,2}(?:never (?!had|been|saw|knew|thought|\w+ed\b)|(?:don't"
+        r"|do not) (?!forget|give up|worry|let|hesitate|be |stop|you|know|think|get|both|we|they|people)|avoid|no"
+        r" more|only|no [\w ]{3,20} (?:in|on|at|near|after|before|for|during|until|with|from|please)|always"
+        r" (?:answer|reply|use|call|send|write|speak|give|put|ask|include|book))\b|\b(?:must not|mustn't|not allowed"
+        r"|(?:we|i) aren't allowed|isn't allowed|forbidden|prohibited|off[- ]limits|no-go|out of the question|(?:is"
+        r"|are|i'm|i am|he's|she's|severely) allergic|(?<=\w )allerg(?:y|ies) to|intoleran\w+|(?:strict|a) (?:vegan"
+        r"|vegetarian)s?(?! \w)|i'm (?:a )?(?:vegan|vegetarian)|halal|kosher|(?:has|have|needs?) to be (?:\w+"
+        r" ){0,2}\d|only if|unless|under no circumstances|on no account|no (?:more|later|earlier|less) than|(?:can't"
+        r"|cannot|mustn't|won't) have|(?:can't|cannot|mustn't|won't|don't) (?:eat|drink|take|use|touch|fly|drive"
+        r"|stand|accept|handle|tolerate|do (?:\w+days|mornings|evenings))|strictly)\b"
     ),
     deciding=Pattern(
         r"\b(?:decided|settled on|agreed|chose|chosen|picked|going with|went with|go with|opted|booked|reserved"
@@ -194,27 +194,29 @@ ENGLISH = Language(
         r"|rescheduled|moved (?:your|the)|i've (?:made|added|put|set)|promised)\b"
     ),
     preferring=Pattern(
-        r"\b(?:i|we)(?:'ve|'d)? (?:(?:really|always|usually|also|still|much|now|absolutely|generally|do not|don't"
-        r"|no longer|never|would|can't|cannot) ){0,3}(?:like|love|enjoy|prefer|hate|dislike|avoid|adore"
-        r"|stand)\b(?! to (?:know|ask|book|order|get|see|buy))|\bmy favou?rite \w|\b(?:fan of|fond of|keen on"
+        r"\b(?:i|we)(?:'ve|'d)? (?:(?:really|always|usually|also|still|much|now|absolutely|generally|do not|don't|no"
+        r" longer|never|would|can't|cannot) ){0,3}(?:like|love|enjoy|prefer|hate|dislike|avoid|adore|stand)\b(?! to"
+        r" (?:know|ask|book|order|get|see|buy))|\bmy favou?rite \w|\b(?:fan of(?! (?-i:it|them|that))|fond of|keen on"
         r"|allergic to|vegan|vegetarian)\b|^(?:please )?(?:always|never) (?:answer|reply|write|use|call|speak|send"
         r"|give)\b"
     ),
     vague=Pattern(
-        r"\b(?-i:it|its|it's|they|they're|their|them|he|she|he's|she's|his|her|him|there|there's|here|here's"
-        r"|something|everything|nothing|things|stuff)\b|^(?:(?:and|but|so) )?(?:that|that's|this|these|those|much"
+        r"\b(?-i:it|its|it's|they|they're|their|them|he|she|he's|she's|his|her|him|there|there's|here|here's|things"
+        r"|stuff)\b|\b(?:something|everything|nothing)\b|^(?:(?:and|but|so) )?(?:that|that's|this|these|those|much"
         r"|lots?|been|one|some|all|both|same|many|it|its|it's|they|they're|their|he|she|he's|she's|his|her|there"
         r"|there's|here|here's)\b|\b(?:this|these|those) (?!year|month|week|morning|evening|afternoon|spring|summer"
         r"|autumn|fall|winter|time)\w|\b(?:the|my|our|old|new|this|that|been|prefer|choose|like|ordered|bought|got)"
-        r" ones?\b|\b(?P<bare>that|this|these|those|one|another)(?=\W*$|[,.;]| (?:and|but|so|for|in|on|at|as|to|too"
-        r"|with|before|after|over|until|either)\b)"
+        r" ones?\b|\b(?P<bare>that|this|these|those|one|another|(?-i:it|them|there)(?=\W*$|[,;]))(?=\W*$|[,.;]|"
+        r" (?:and|but|so|for|in|on|at|as|to|too|with|before|after|over|until|either)\b)"
     ),
     denying=Pattern(
         r"n't\b|\b(?:no(?! problem| one| idea| longer)|not(?! only| just)|cannot|no longer|never|anymore|without|nobody"
         r"|avoids?|quit|stopped|gave up|given up|cancel(?:l?ed|l?ing)?|sold|got rid of|resigned|left|dropped|deleted"
         r"|unsubscribed|retired from|broke up|called off|ended|expired|fell through|used to|hates?|dislikes?)\b"
     ),
-    changing=Pattern(rf"\b(?:now|nowadays|these days|from now on|instead|switched|replaced|swapped|{_MOVED})\b"),
+    changing=Pattern(
+        rf"\b(?:now|nowadays|these days|from now on|instead|new one|switched|replaced|swapped|{_MOVED})\b"
+    ),
     adding=Pattern(
         r"\b(?:also|too|as well|another|second|additional|both|either|sometimes|temporar\w+|was|were|had|ago|last"
         r"|yesterday|today|tomorrow|tonight|looking|applied|interview with|trip|visit\w*|next|planning|plan to|hope|if"

@@ -80,6 +80,7 @@ def test_what_stands_side_by_side():
 
 def test_a_change_that_names_nothing_follows_up_what_it_changes():
     assert follows_up("We changed it to 10 August", "We fly out on 9 August")
+    assert follows_up("New one: ann@studio.example", "My e-mail is ann@home.example")
     assert not follows_up("We changed it to 10 August", "My budget is $900")
     assert not follows_up("We fly out on 10 August", "We fly out on 9 August")
 

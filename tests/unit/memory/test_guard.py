@@ -1,5 +1,7 @@
 """The fidelity guard: values of sentences that are no facts survive summaries as excerpts."""
 
+from itertools import pairwise
+
 import pytest
 
 from arc_common import ArcSettings, ContextEngine, TokenBudget
@@ -76,3 +78,17 @@ def test_a_summary_keeps_them(kind: str) -> None:
         assert not [fact for fact in session.facts() if fact.is_excerpt]
         listed = [fact for fact in session.facts(include_excerpts=True) if value in fact.value]
         assert len(listed) == 1
+
+
+def test_neighbouring_excerpts_of_one_day_and_speaker_share_a_line() -> None:
+    with ContextEngine.open(settings=ArcSettings(summary={"leaf_messages": 8, "recent_message_count": 2})) as engine:
+        session = engine.session("s")
+        for number in range(20):
+            said = [f"Please send parcel {number} to dock {number + 40}.", f"Please stack pallet {number + 70} there."]
+            session.save_turn(said[number % 2], "Fine.")
+        session.summarize()
+        shown = session.context("And now?", budget=TokenBudget(5_000, 0)).messages[0].text.split("Summary:")[1]
+    heads = [line.split(": ")[0] for line in shown.splitlines() if line.startswith("- ") and len(line) < 200]
+    assert "parcel 0" in shown
+    assert "pallet 71" in shown
+    assert all(one != after for one, after in pairwise(heads))
