@@ -15,9 +15,9 @@ from pathlib import Path
 
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
-from arc_common.stores.connection import scope
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.conversations_statements import statements_for
+from arc_common.stores.paths import MAIN, place_on
 
 KEY = SessionKey("long")
 WINDOW = 20
@@ -68,7 +68,7 @@ def main() -> None:
         tail = statements_for("sqlite").newest
         bare = sqlite3.connect(path, isolation_level=None)
         names = {
-            **tail.defaults, **scope(KEY), "before": 2**62, "after": -1, "row_limit": WINDOW,
+            **tail.defaults, **place_on(KEY, MAIN, "sqlite"), "before": 2**62, "after": -1, "row_limit": WINDOW,
         }  # fmt: skip
         calls: dict[str, Callable[[], object]] = {
             "arc_tail": lambda: store.read(KEY, limit=WINDOW),

@@ -249,9 +249,11 @@ class SqlStore:
         def work(transaction: Transaction) -> list[StoredMessage]:
             look = self._lock(transaction, key, wanted, now)
             locked = look.locked
-            place = self._database.place(key, locked.path)
+            place: Mapping[str, Any] = wanted
             existing = look.existing
-            if locked.path != MAIN:
+            if locked.path is not MAIN or key.branch is not None:
+                place = self._database.place(key, locked.path)
+            if locked.path is not MAIN:
                 (found,) = transaction.run((self._along.of_ids, {**wanted, **place}))
                 existing = {stored.message.id or "": stored for stored in map(stored_from_row, found)}
             plan = plan_append(messages, existing=existing, next_seq=locked.next_seq, branch=locked.path.branch)
@@ -527,7 +529,7 @@ class SqlStore:
     ) -> list[StoredMessage] | None:
         """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
         look = look_from_rows(key, self._database.read((self._sql.look_up, wanted)))
-        if look is not None and look.locked.path != MAIN:
+        if look is not None and look.locked.path is not MAIN:
             return None
         existing = look.existing if look else {}
         plan = plan_append(messages, existing=existing, next_seq=0)
@@ -571,7 +573,7 @@ class SqlStore:
         if not plan.revised:
             return []
         changed = edited(plan.revised)
-        if locked.path == MAIN:
+        if locked.path is MAIN:
             place = self._database.place(key, MAIN)
             undo = self._summaries.undoing(transaction, place, changed, summarized=locked.summarized)
         else:

@@ -38,7 +38,9 @@ class Path:
 
     @classmethod
     def from_text(cls, branch: int, text: str | None) -> "Path":
-        """Read what `text` wrote."""
+        """Read what `text` wrote; the main branch alone is always the same object."""
+        if branch == MAIN_BRANCH and not text:
+            return MAIN
         return cls(branch, tuple((one, last) for one, last in json.loads(text or "[]")))
 
     @property
@@ -150,7 +152,7 @@ def place_on(key: SessionKey, path: Path, dialect_name: str) -> dict[str, Any]:
 
 def is_main(key: SessionKey, path: Path) -> bool:
     """Return whether the session follows the main branch, so that statements need no path."""
-    return key.branch is None and path == MAIN
+    return path is MAIN and key.branch is None
 
 
 def wanted_branch() -> ColumnElement[Any]:
