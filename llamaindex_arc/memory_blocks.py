@@ -16,8 +16,7 @@ from threading import Lock
 from typing import Any, ClassVar, NoReturn, Self, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
-from cachetools import LRUCache
-
+from arc_common.caches import LRUCache
 from arc_common.context.repetition import Said, body
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 
-from cachetools import LRUCache, cached
+from cachetools import cached
 
+from arc_common.caches import LRUCache
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, or_converted
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel, TokenCounter

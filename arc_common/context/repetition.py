@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+from arc_common.caches import cached_by_hash
 from arc_common.context.receipt import Omission
 from arc_common.context.request import Layers, RecalledLine
 from arc_common.messages import Message
 from arc_common.sources import Trust
-from arc_common.text import analyze, analyze_query, cached_by_hash
+from arc_common.text import analyze, analyze_query
 from arc_common.text.languages.registry import detect
 from arc_common.text.sentences import sentence_spans
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from arc_common.caches import forget_texts
 from arc_common.concurrency import async_form
 from arc_common.context import as_documents
 from arc_common.documents import Document, ScoredDocument
@@ -90,7 +91,9 @@ class DocumentIndex:
 
     def delete(self, ids: Collection[str]) -> int:
         """Delete documents and their chunks atomically; return the number of deleted entries, counting each chunk."""
-        return self.index.delete(_checked_ids(ids))
+        deleted = self.index.delete(_checked_ids(ids))
+        forget_texts()
+        return deleted
 
     adelete = async_form(delete)
 

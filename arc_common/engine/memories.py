@@ -7,6 +7,7 @@ from enum import StrEnum
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from arc_common.caches import forget_texts
 from arc_common.concurrency import async_form
 from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError, MemoryNotFoundError, check_moment, check_whole
@@ -277,6 +278,7 @@ class Memories:
             MemoryNotFoundError: This scope has no memory with that id.
         """
         _known(self._service().keeper.delete(self._scope, [memory_id]), memory_id)
+        forget_texts()
 
     adelete = async_form(delete)
 

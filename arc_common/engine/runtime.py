@@ -9,8 +9,9 @@ from functools import cached_property, partial
 from threading import Lock
 from uuid import uuid4
 
-from cachetools import LRUCache, TTLCache
+from cachetools import TTLCache
 
+from arc_common.caches import LRUCache, forget_texts
 from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
 from arc_common.context.repetition import body
@@ -192,6 +193,7 @@ class Runtime:
 
     def forget(self, key: SessionKey) -> None:
         """Drop this process's cached state of a session whose messages were removed."""
+        forget_texts()
         self.receipts.forget(key)
         self.turn_sources.forget(key)
         self._recall.forget(key)

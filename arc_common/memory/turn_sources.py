@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from cachetools import LRUCache
-
+from arc_common.caches import LRUCache
 from arc_common.memory.facts.fidelity import rests_on
 from arc_common.memory.own_words import foreign_spans, own_words
 from arc_common.messages import Message, Role

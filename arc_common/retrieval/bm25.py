@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from heapq import nsmallest
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
+from arc_common.caches import cached_text
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import Candidates
 from arc_common.text import Alternative, alternatives, analyze, analyze_query, is_general
@@ -132,7 +132,7 @@ class QueryTerms:
     alternatives: Likely
 
     @classmethod
-    @lru_cache(maxsize=64)  # a turn asks one question of messages, facts and artifacts
+    @cached_text(64)  # a turn asks one question of messages, facts and artifacts
     def of(cls, question: str) -> "QueryTerms":
         """Parse a question."""
         about = _SPEAKERS.sub(" ", question)

@@ -8,10 +8,10 @@ from pathlib import Path as FilePath
 from threading import Lock
 from typing import Any, TypeVar
 
-from cachetools import LRUCache
 from sqlalchemy import URL, Engine, NullPool, Pool, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from arc_common.caches import LRUCache
 from arc_common.concurrency import ForkGate, give_way
 from arc_common.exceptions import (
     BranchNotFoundError,

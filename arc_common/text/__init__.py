@@ -1,6 +1,6 @@
 """Lexical analysis: turns text into terms, identically on every backend."""
 
-from arc_common.text.analyzer import analyze, analyze_query, cached_by_hash, han_characters, is_general, query_words
+from arc_common.text.analyzer import analyze, analyze_query, han_characters, is_general, query_words
 from arc_common.text.thesaurus import Alternative, alternatives
 
 __all__ = [
@@ -8,7 +8,6 @@ __all__ = [
     "alternatives",
     "analyze",
     "analyze_query",
-    "cached_by_hash",
     "han_characters",
     "is_general",
     "query_words",

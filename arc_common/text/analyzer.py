@@ -2,14 +2,15 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from functools import cache, lru_cache, wraps
+from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import cache
 from importlib import import_module
 from itertools import repeat
 from operator import itemgetter
 from threading import local
 from typing import Protocol, TypeVar
 
+from arc_common.caches import cached_text
 from arc_common.text.languages.chinese_japanese import CHINESE_JAPANESE
 from arc_common.text.languages.english import ENGLISH
 from arc_common.text.languages.korean import KOREAN, strip_particles
@@ -126,29 +127,7 @@ def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
     return terms or analyze(text)
 
 
-def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Cache a function's results of up to `most` texts by the texts' hashes: results without text leave none behind."""
-
-    def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
-        known: dict[int, T] = {}
-
-        @wraps(function)
-        def find(text: str) -> T:
-            key = hash(text)  # 64 bits, with a key that only this process knows
-            found = known.get(key)
-            if found is None:
-                found = function(text)
-                if len(known) >= most:
-                    known.clear()
-                known[key] = found
-            return found
-
-        return find
-
-    return decorate
-
-
-@lru_cache(maxsize=1 << 14)
+@cached_text(1 << 14)
 def stem(word: str, language: Language) -> str:
     """Return the stem of a folded word in a language."""
     if language.stem_of is not None:
@@ -429,7 +408,7 @@ def _stem(word: str) -> str:
     return _stem_of(word)
 
 
-@lru_cache(maxsize=1 << 16)
+@cached_text(1 << 16)
 def _stem_of(word: str) -> str:
     first = word[0]
     if first < "\u0370":

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
+from arc_common.caches import cached_text
 from arc_common.text.analyzer import analyze, query_words
 from arc_common.text.languages.registry import LANGUAGES
 
@@ -99,7 +100,7 @@ def _forms(word: str) -> Iterator[set[str]]:
         yield {word[:end]}
 
 
-@lru_cache(maxsize=1 << 12)
+@cached_text(1 << 12)
 def _of_word(word: str) -> tuple[Alternative, ...]:
     thesaurus = _thesaurus()
     korean = bool(_HANGUL.fullmatch(word))

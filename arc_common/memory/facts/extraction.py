@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
+from arc_common.caches import cached_text
 from arc_common.concurrency import giving_way
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memory.facts.fidelity import has_values
@@ -81,11 +81,15 @@ def _facts_of(message: Message) -> list[ProposedFact]:
     text = message.text
     if len(text) > _READ_CHARACTERS:
         text = f"{text[: _READ_CHARACTERS // 2]}\n{text[-_READ_CHARACTERS // 2 :]}"
-    stated = (_stated if len(text) <= _KEPT_CHARACTERS else _stated.__wrapped__)(text, message.role)
+    stated = (_kept if len(text) <= _KEPT_CHARACTERS else _stated)(text, message.role)
     return [replace(fact, sources=(message.id,)) for fact in stated] if message.id else list(stated)
 
 
-@lru_cache(_KEPT_TEXTS)
+@cached_text(_KEPT_TEXTS)
+def _kept(text: str, role: Role) -> Sequence[ProposedFact]:
+    return _stated(text, role)
+
+
 def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
     """Return the facts that a text states, without sources; of many, the most important."""
     facts: list[ProposedFact] = []

@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import lru_cache
 
+from arc_common.caches import cached_text
 from arc_common.concurrency import giving_way
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.long_term.contradictions import contradicts, is_changed, is_negated
@@ -84,7 +84,7 @@ class _Text:
         return _bare(word) in self.solid or (len(stem) > 1 and _bare(stem) in self.solid)
 
 
-@lru_cache(16)
+@cached_text(16)
 def _verbs_of(spaced: str) -> frozenset[str]:
     return frozenset(stem_of_verb(word) for word in spaced.split() if _VERB.search(word))
 
@@ -180,7 +180,7 @@ def rests_on(statement: str, untrusted: str, trusted: str) -> bool:
     )
 
 
-@lru_cache(8)
+@cached_text(8)
 def _prepared(text: str) -> _Text:
     return _Text.of(text)
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
-from cachetools import LRUCache
-
+from arc_common.caches import LRUCache
 from arc_common.concurrency import giving_way
 from arc_common.context import RecalledLine
 from arc_common.facts import Fact, with_local_days

@@ -4,11 +4,10 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from threading import Lock
 
-from cachetools import LRUCache
-
+from arc_common.caches import LRUCache, cached_text
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import ContradictionDetector
 from arc_common.text.analyzer import is_common, stem
@@ -153,7 +152,7 @@ def _ends(later: Reading, earlier: Reading) -> bool:
     return False
 
 
-@lru_cache(2_048)
+@cached_text(2_048)
 def readings_of(text: str) -> tuple[Reading, ...]:
     """Return what the sentences of a text say for comparison. Deterministic, in time linear in the text."""
     found = []

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import lru_cache
 from itertools import combinations
 
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel, Levenshtein
 
+from arc_common.caches import cached_text
 from arc_common.memories import Memory, MemoryStatus
 from arc_common.memory.long_term.contradictions import Contradictions, Reading, conflict, is_negated, readings_of
 from arc_common.protocols.records import RecordUpdates
@@ -103,14 +103,14 @@ def _phrased(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(said)
 
 
-@lru_cache(4096)
+@cached_text(4_096)
 def _tokens(text: str) -> tuple[str, ...]:
     """Return the normalised words and numbers in order; Korean words without their particles."""
     words = _TOKEN.findall(_THOUSANDS.sub("", text.casefold()))
     return tuple(_form(word) for word in words if word not in _LIGHT)
 
 
-@lru_cache(4096)
+@cached_text(4_096)
 def _names(text: str) -> frozenset[str]:
     """Return the capitalised words after the first word of a sentence."""
     return frozenset(_form(name.casefold()) for name in _NAME.findall(text))

@@ -7,8 +7,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Any
 
-from cachetools import LRUCache
-
+from arc_common.caches import LRUCache
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError

@@ -6,8 +6,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Any, TypeVar
 
-from cachetools import LRUCache
-
+from arc_common.caches import LRUCache
 from arc_common.concurrency import begin_in_each_process
 from arc_common.exceptions import InvalidInputError, MemoryConflictError, StoreError
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory

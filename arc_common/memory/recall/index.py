@@ -5,16 +5,15 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from arc_common.caches import LRUCache, cached_text
 from arc_common.concurrency import give_way
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.filters import parse_filter
@@ -526,7 +525,7 @@ def _digest(digests: Mapping[int, str], seq: int, weights: Mapping[int, float]) 
     return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-@lru_cache(256)
+@cached_text(256)
 def _terms_of_label(label: str) -> Sequence[str]:
     return analyze(label)
 

@@ -8,8 +8,7 @@ from datetime import datetime
 from itertools import accumulate, takewhile
 from threading import Lock
 
-from cachetools import LRUCache
-
+from arc_common.caches import LRUCache
 from arc_common.context.repetition import Said, body, without_lead_in
 from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndex

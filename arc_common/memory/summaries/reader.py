@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from threading import Lock
 
-from cachetools import LRUCache
-
+from arc_common.caches import LRUCache
 from arc_common.concurrency import give_way, replying, waiting_for_background
 from arc_common.context import NO_LAYERS, HistoryRoom, Layers, LeftOut
 from arc_common.exceptions import SessionNotFoundError

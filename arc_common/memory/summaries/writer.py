@@ -8,8 +8,7 @@ from datetime import datetime
 from itertools import takewhile
 from threading import Lock
 
-from cachetools import LRUCache
-
+from arc_common.caches import LRUCache
 from arc_common.concurrency import give_way, giving_way
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, ProposedFact

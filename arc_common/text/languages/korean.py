@@ -1,7 +1,6 @@
 """Korean: its words and particles, how its sentences ask, suppose and join, and how people state facts."""
 
-from functools import lru_cache
-
+from arc_common.caches import cached_text
 from arc_common.text.languages.language import Language, Pattern, Relation, synonyms, word_set
 
 COMMON_WORDS = word_set(
@@ -55,7 +54,7 @@ _FIRST = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ"
 _MIDDLE = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 
 
-@lru_cache(4096)
+@cached_text(4_096)
 def stem_of_verb(text: str) -> str:
     """Return the part that all forms of a verb share: its first consonant, and its vowel without an ending."""
     if not text or not "가" <= text[0] <= "힣":

@@ -6,14 +6,13 @@ import subprocess
 import sys
 import time
 import unicodedata
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from arc_common.text import analyze, analyze_query, analyzer, cached_by_hash, han_characters, is_general, query_words
+from arc_common.text import analyze, analyze_query, analyzer, han_characters, is_general, query_words
 
 anything = st.text(st.characters(), max_size=200)
 words = st.text(st.characters(categories=["Ll", "Lu", "Lo", "Nd"]), min_size=1, max_size=12)
@@ -225,26 +224,3 @@ def test_the_words_of_a_query_are_what_it_asks_for():
 def test_general_nouns_name_nothing():
     assert all(map(is_general, ["", "What is it?", "What does the place have to be?", "Who are these people?"]))
     assert not any(map(is_general, ["Which place serves ramen?", "고향이 어디야?", "那个地方在哪里", "ORD-7731"]))
-
-
-class _Watched(str):
-    """A text that a weak reference can watch."""
-
-    __slots__ = ("__weakref__",)
-
-
-def test_what_is_remembered_of_a_text_holds_none_of_it():
-    """An erased user's texts must not live on in a cache of the process."""
-    asked: list[int] = []
-
-    @cached_by_hash(2)
-    def length(text: str) -> int:
-        asked.append(len(text))
-        return len(text)
-
-    text = _Watched("My safe opens with 4821.")
-    watch = weakref.ref(text)
-    assert [length(text), length(str(text)), asked] == [24, 24, [24]]
-    del text
-    assert watch() is None
-    assert [length(one) for one in ("a", "bc", "a", "def", "a")] == [1, 2, 1, 3, 1]

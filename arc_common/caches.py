@@ -1,0 +1,103 @@
+"""Bounded caches: one that no interrupt damages, and caches of texts that forget them when data is deleted."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, MutableMapping
+from functools import lru_cache, wraps
+from typing import ParamSpec, TypeVar, cast
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_forget: list[Callable[[], None]] = []
+
+
+class LRUCache(MutableMapping[K, V]):
+    """Keeps the items used last, up to `maxsize` by their sizes (1 each by default).
+
+    It is valid after each step, so an interrupt (Ctrl-C) in the middle of a write leaves it usable; that of cachetools
+    raises `KeyError` from then on. Not thread-safe.
+    """
+
+    def __init__(self, maxsize: float, getsizeof: Callable[[V], float] | None = None) -> None:
+        self.maxsize = maxsize
+        self._sizeof = getsizeof
+        self._size = 0.0
+        self._items: OrderedDict[K, V] = OrderedDict()
+
+    def __getitem__(self, key: K) -> V:
+        value = self._items[key]
+        self._items.move_to_end(key)
+        return value
+
+    def __setitem__(self, key: K, value: V) -> None:
+        size = self._size_of(value)
+        if size > self.maxsize:
+            raise ValueError("value too large")
+        self._items[key] = value
+        self._items.move_to_end(key)
+        self._size += size
+        if self._size > self.maxsize:  # replaced and deleted items are still counted
+            self._size = sum(map(self._size_of, self._items.values()))
+        while self._size > self.maxsize:
+            self._size -= self._size_of(self._items.popitem(last=False)[1])
+
+    def __delitem__(self, key: K) -> None:
+        del self._items[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(list(self._items))  # reading an item moves it
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def clear(self) -> None:
+        """Drop all items."""
+        self._items.clear()
+        self._size = 0.0
+
+    def _size_of(self, value: V) -> float:
+        return 1 if self._sizeof is None else self._sizeof(value)
+
+
+def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Cache a function's results of up to `most` texts by the texts' hashes: results without text leave none behind."""
+
+    def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
+        known: dict[int, T] = {}
+
+        @wraps(function)
+        def find(text: str) -> T:
+            key = hash(text)  # 64 bits, with a key that only this process knows
+            found = known.get(key)
+            if found is None:
+                found = function(text)
+                if len(known) >= most:
+                    known.clear()
+                known[key] = found
+            return found
+
+        return find
+
+    return decorate
+
+
+def cached_text(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Cache the last `most` results of a function of texts until `forget_texts` is called."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        cached = lru_cache(most)(function)
+        _forget.append(cached.cache_clear)
+        return cast("Callable[P, T]", cached)
+
+    return decorate
+
+
+def forget_texts() -> None:
+    """Empty all caches of `cached_text`, because deleted text must not remain in one."""
+    for forget in _forget:
+        forget()

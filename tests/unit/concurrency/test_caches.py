@@ -1,0 +1,152 @@
+"""Caches: bounded, usable after an interrupt at any line, and without the texts of what was deleted."""
+
+import functools
+import gc
+import sys
+import weakref
+from collections import OrderedDict
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import arc_common.caches
+from arc_common import ContextEngine
+from arc_common.caches import LRUCache, cached_by_hash
+
+KEYS = st.integers(0, 5)
+WRITES = st.lists(st.tuples(st.sampled_from(["set", "get", "pop", "clear"]), KEYS, st.integers(0, 6)), max_size=40)
+
+
+@given(WRITES)
+def test_it_keeps_the_items_used_last(writes: list[tuple[str, int, int]]) -> None:
+    cache: LRUCache[int, int] = LRUCache(10, getsizeof=lambda size: size)
+    kept: OrderedDict[int, int] = OrderedDict()
+    for verb, key, size in writes:
+        if verb == "set":
+            cache[key] = kept[key] = size
+            kept.move_to_end(key)
+            while sum(kept.values()) > 10:
+                kept.popitem(last=False)
+        elif verb == "get":
+            assert cache.get(key) == kept.get(key)
+            if key in kept:
+                kept.move_to_end(key)
+        elif verb == "pop":
+            assert cache.pop(key, None) == kept.pop(key, None)
+        else:
+            cache.clear()
+            kept.clear()
+        assert list(cache.items()) == list(kept.items())
+        assert len(cache) == len(kept)
+
+
+def test_an_item_larger_than_the_cache_is_refused() -> None:
+    with pytest.raises(ValueError, match="too large"):
+        LRUCache[str, str](3, getsizeof=len)["a"] = "four"
+
+
+def test_an_interrupt_at_any_line_leaves_it_usable() -> None:
+    """Ctrl-C while a cache is written must not make every later call of the session fail."""
+    lines = 0
+    for stop in range(1, 100):
+        cache: LRUCache[str, str] = LRUCache(6, getsizeof=len)
+        cache["a"], cache["b"] = "one", "two"
+        passed = 0
+
+        def trace(frame: FrameType, event: str, _: Any, stop: int = stop) -> Any:
+            nonlocal passed
+            if frame.f_code.co_filename != arc_common.caches.__file__:
+                return None
+            passed += event == "line"
+            if event == "line" and passed == stop:
+                raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            cache["a"] = "six"
+            cache.pop("b", None)
+            cache["c"] = "seven"
+        except KeyboardInterrupt:
+            lines += 1
+        finally:
+            sys.settrace(before)
+        for name in "abcd":
+            cache.pop(name, None)
+            cache[name] = name * 3
+        assert dict(cache) == {"c": "ccc", "d": "ddd"}
+    assert 10 < lines < 99
+
+
+class WatchedText(str):
+    """A text that a weak reference can watch."""
+
+    __slots__ = ("__weakref__",)
+
+
+def test_what_is_remembered_by_hash_is_bounded_and_holds_no_text() -> None:
+    """An erased user's texts must not live on in a cache of the process."""
+    asked: list[int] = []
+
+    @cached_by_hash(2)
+    def length(text: str) -> int:
+        asked.append(len(text))
+        return len(text)
+
+    text = WatchedText("My safe opens with 4821.")
+    watch = weakref.ref(text)
+    assert [length(text), length(str(text)), asked] == [24, 24, [24]]
+    del text
+    assert watch() is None
+    assert [length(one) for one in ("a", "bc", "a", "def", "a")] == [1, 2, 1, 3, 1]
+
+
+def cached_texts() -> set[str]:
+    """Return the texts in the results and arguments that arc's `lru_cache`s hold."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("arc_common")]
+    owners = [*modules, *(one for module in modules for one in vars(module).values() if isinstance(one, type))]
+    found = [getattr(one, "__func__", one) for owner in owners for one in vars(owner).values()]
+    left: list[Any] = [one for one in found if isinstance(one, type(functools.lru_cache(len)))]
+    assert len(left) > 10
+    seen: set[int] = set()
+    texts: set[str] = set()
+    while left:
+        for one in gc.get_referents(left.pop()):
+            if isinstance(one, str):
+                texts.add(one)
+            elif isinstance(one, dict | tuple | list | frozenset) and id(one) not in seen and "__builtins__" not in one:
+                seen.add(id(one))
+                left.append(one)
+    return texts
+
+
+def test_no_cache_holds_the_text_of_what_was_deleted() -> None:
+    """Neither of a conversation, nor of a memory, nor of a document, nor of a question about them."""
+
+    def held() -> list[str]:
+        return [text for text in cached_texts() if "quixandria" in text.casefold()]
+
+    with ContextEngine.open() as engine:
+        session = engine.session("s", user_id="ann")
+        session.save_turn("My sister Jule lives in Quixandria.", "Noted.")
+        session.summarize()
+        session.context("Who lives in Quixandria?")
+        assert held()
+        session.delete()
+        assert not held()
+        memories = engine.memories(user_id="ann")
+        memory = memories.add("Ann moved to Quixandria.")
+        memories.search("Who moved to Quixandria?")
+        memories.add("Ann moved to Quixandria in May.")
+        assert held()
+        memories.delete(memory.id)
+        assert not held()
+        (document,) = engine.documents.add(["Quixandria is a town."])
+        engine.documents.search("What is Quixandria?")
+        assert held()
+        engine.documents.delete([document])
+        assert not held()
