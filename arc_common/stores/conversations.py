@@ -575,7 +575,9 @@ class SqlStore:
         changed = edited(plan.revised)
         if locked.path is MAIN:
             place = self._database.place(key, MAIN)
-            undo = self._summaries.undoing(transaction, place, changed, summarized=locked.summarized)
+            # forks may have summarised messages of the main branch
+            summarized = _EVERY_ROW if locked.is_forked else locked.summarized
+            undo = self._summaries.undoing(transaction, place, changed, summarized=summarized)
         else:
             points = [(stored.branch, stored.seq) for stored in plan.revised]
             undo = self._undo_on_lines(transaction, key, lines_of([locked.path]).values(), points, changed)

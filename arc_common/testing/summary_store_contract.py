@@ -626,3 +626,13 @@ class SummaryStoreContract:
             state = store.summaries.state(one, limit=50)
             assert state.view is not None
             assert (state.view.boundary, state.messages[0].seq) == (boundary, boundary + 1)
+
+    def test_an_edit_undoes_what_a_deleted_fork_wrote(self, store: Store, key: SessionKey) -> None:
+        """A leaf that a fork shared is still undone once the fork is gone."""
+        (fork,) = store.branch(key, "fork")
+        there = replace(key, branch=fork.id)
+        assert self.put(store, there, a_leaf(1, 4), a_fact("f1"))
+        store.branch(there, "delete")
+        store.append(key, [counted("m3", "edited", role="user")])
+        assert [leaf.stale for leaf in store.summaries.segments(key)] == [True]
+        assert store.summaries.facts(key) == []
