@@ -86,14 +86,14 @@ class SessionBlock(BaseMemoryBlock[str]):
 
     caller_id: str = Field(default="default", description="Whose sessions.")
     user_id: str | None = Field(default=None, description="Which user's sessions.")
-    memory_tags: tuple[str, ...] = Field(default=(), description="Which long-term memories; any if empty.")
+    memory_tags: tuple[str, ...] | None = Field(default=None, description="Tags of the long-term memories to show.")
     _engine: ContextEngine = PrivateAttr()
     _unsaved: dict[str, tuple[Message, ...]] = PrivateAttr(default_factory=dict)
 
     def __init__(self, engine: ContextEngine | None, *, name: str, **given: Unpack[MemoryBlockOptions]) -> None:
         opened = open_engine() if engine is None else checked_engine(engine)
         opened.session("any", caller_id=given.get("caller_id", "default"), user_id=given.get("user_id"))
-        tags = checked_memory_tags(given.get("memory_tags"))
+        tags = checked_memory_tags(given.get("memory_tags")) or None
         fields: dict[str, Any] = {"name": name, **given, "memory_tags": tags}
         super().__init__(**fields)
         self._engine = opened
@@ -482,7 +482,7 @@ def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMess
     memories = engine.memories(user_id=scope.user_id, session_id=scope.session_id, caller_id=scope.caller_id)
     turn = _digest(block, session.id, messages)
     if (known := _found.take(block, turn)) is None:
-        found = memories.search(question, settings.memory.top_k, tags=block.memory_tags)
+        found = memories.search(question, settings.memory.top_k, tags=block.memory_tags or ())
         shown = _fitting(engine, found, settings.budget.recalled)
         _found.note(block, turn, shown[0], engine.token_counter.count(shown[1]))
         return shown[1]
@@ -504,7 +504,7 @@ def _fitting(engine: ContextEngine, found: Sequence[ScoredMemory], room: int) ->
 
 def _digest(block: SessionBlock, session_id: str, messages: Sequence[ChatMessage]) -> bytes:
     """Return a key for a turn, from its scope and all of its messages."""
-    parts = [block.caller_id, block.user_id or "", session_id, *block.memory_tags]
+    parts = [block.caller_id, block.user_id or "", session_id, *(block.memory_tags or ())]
     parts += [f"{message.role}\x00{message.content}" for message in messages]
     return blake2b("\x01".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
 

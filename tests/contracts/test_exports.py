@@ -13,7 +13,7 @@ NAMES = {
     arc_common: """
         ArcError ArcSettings BudgetExceededError CalibratedTokenCounter ConfigurationError ContentPart ContextEngine
         ContextWindow Conversation ConversationPage ConversationSummary Document EngineClosedError Fact FactCategory
-        HeuristicTokenCounter InvalidInputError Item LeftOut Memory MemoryConflictError MemoryNotFoundError
+        Health HeuristicTokenCounter InvalidInputError Item LeftOut Memory MemoryConflictError MemoryNotFoundError
         MemoryStatus MemoryType Message MissingDependencyError ModelCallError NotFoundError Omission Origin Receipt
         Role ScoredDocument ScoredMemory ScoredMessage Section SectionBudget SerialChatModel Session SessionDebug
         SessionNotFoundError StoreError StoreUnavailableError SummaryFailedError TiktokenCounter TokenBudget ToolCall
@@ -21,13 +21,13 @@ NAMES = {
     """,
     langchain_arc: """
         ArcChatMessageHistory ArcChatModel ArcContext ArcDocumentCompressor ArcMemoryMiddleware ArcRetriever
-        ArcVectorStore LangChainChatModel LangChainEmbedder LangChainReranker LangChainRetriever fit_messages from_arc
-        memory_tools open_engine to_arc with_arc_memory
+        ArcStore ArcVectorStore LangChainChatModel LangChainEmbedder LangChainReranker LangChainRetriever
+        document_from_arc document_to_arc fit_messages from_arc memory_tools open_engine to_arc with_arc_memory
     """,
     llamaindex_arc: """
         ArcChatMemoryBuffer ArcChatStore ArcConversationTransform ArcFactsBlock ArcFusionRetriever
-        ArcHyDETransform ArcLLM ArcLongTermBlock ArcNodePostprocessor ArcRecallBlock ArcRetriever ArcSummaryBlock
-        ArcTokenBudgetPostprocessor LlamaIndexChatModel LlamaIndexEmbedder LlamaIndexReranker
+        ArcHyDETransform ArcLLM ArcLongTermBlock ArcMemory ArcNodePostprocessor ArcRecallBlock ArcRetriever
+        ArcSummaryBlock ArcTokenBudgetPostprocessor LlamaIndexChatModel LlamaIndexEmbedder LlamaIndexReranker
         LlamaIndexRetriever from_arc open_engine to_arc to_document to_node
     """,
 }  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableLambda
+from langgraph.store.base import GetOp, SearchOp
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.schema import QueryBundle
 
@@ -104,17 +105,17 @@ reads("Session.exists, Session.id", reaches=())(
 )
 no_reads(
     "Session.append Session.save_turn Session.add_artifact Session.clear Session.delete Session.remove "
-    "Session.stream_turn Session.report_save_error Session.remember Session.pin Session.unpin",
+    "Session.stream_turn Session.report_save_error Session.note Session.remember Session.pin Session.unpin",
     because="writes, or gives back what it was given",
 )
 no_reads("ContextEngine.flush", because="waits, and gives back no more than whether it did")
 no_reads(
-    "ContextEngine.session ContextEngine.documents_of ContextEngine.admin ContextEngine.rag",
+    "ContextEngine.session ContextEngine.documents_of ContextEngine.items_of ContextEngine.admin ContextEngine.rag",
     because="hands out what has cases of its own",
 )
 no_reads(
     "ContextEngine.open ContextEngine.close ContextEngine.settings ContextEngine.token_counter ContextEngine.budget "
-    "ContextEngine.observer",
+    "ContextEngine.clock ContextEngine.health ContextEngine.observer",
     because="knows nothing of any session",
 )
 reads("ContextEngine.documents", reaches=())(
@@ -165,6 +166,7 @@ for _level, _corpus in CORPORA.items():
         "HybridIndex.find dense": calls(_index, "find", "", top_k=50, mode="dense", vector=VECTOR),
         "HybridIndex.find_beside": calls(_index, "find_beside", [], QUESTION, top_k=50),
         "HybridIndex.get": calls(_index, "get", ["d", "h"]),
+        "HybridIndex.scan": lambda engine, party, index=_index: list(index(engine, party).scan()),
         "RagPipeline.retrieve": calls(
             lambda engine, party, corpus=_corpus: engine.rag(corpus(engine, party)), "retrieve", QUESTION
         ),
@@ -197,7 +199,7 @@ def one_each(engine: ContextEngine, party: Party) -> None:
 
 no_reads(
     "DocumentIndex.add DocumentIndex.delete DocumentIndex.of DocumentIndex.index HybridIndex.add HybridIndex.delete "
-    "HybridIndex.asking HybridIndex.embed_pending HybridIndex.re_embed HybridIndex.replace",
+    "HybridIndex.asking HybridIndex.embed_pending HybridIndex.has_embedder HybridIndex.re_embed HybridIndex.replace",
     because="writes, or hands out what has cases of its own",
 )
 
@@ -312,6 +314,13 @@ for _name, _args in {
     reads(f"langchain_arc.ArcVectorStore.{_name}", reaches=("user",))(calls(vector_store, _name, *_args))
 
 
+@reads("langchain_arc.ArcStore.batch", reaches=("user",))
+def items(engine: ContextEngine, party: Party) -> Any:
+    store = langchain_arc.ArcStore(engine, caller_id=party.caller, user_id=party.user)
+    asked = [GetOp(("notes",), "k"), SearchOp((), query=QUESTION, limit=50), SearchOp((), limit=50)]
+    return [store.batch(asked), asyncio.run(store.abatch(asked))]
+
+
 @reads("langchain_arc.memory_tools", reaches=("user",))
 def found_by_tools(engine: ContextEngine, party: Party) -> Any:
     tools = langchain_arc.memory_tools(engine, user_id=party.user or "nobody", caller_id=party.caller)
@@ -322,7 +331,7 @@ def found_by_tools(engine: ContextEngine, party: Party) -> Any:
 no_reads(
     "langchain_arc.ArcChatMessageHistory.add_messages "
     "langchain_arc.ArcChatMessageHistory.clear langchain_arc.ArcChatMessageHistory.factory "
-    "langchain_arc.ArcMemoryMiddleware.after_agent "
+    "langchain_arc.ArcMemoryMiddleware.after_agent langchain_arc.ArcStore.sweep_ttl "
     "langchain_arc.ArcVectorStore.add_documents langchain_arc.ArcVectorStore.add_texts "
     "langchain_arc.ArcVectorStore.delete langchain_arc.ArcVectorStore.from_texts langchain_arc.ArcVectorStore.index "
     "langchain_arc.ArcVectorStore.embeddings langchain_arc.ArcContext.InputType langchain_arc.ArcContext.OutputType "
@@ -332,25 +341,37 @@ no_reads(
 no_reads(
     "langchain_arc.ArcChatModel langchain_arc.ArcDocumentCompressor langchain_arc.LangChainChatModel "
     "langchain_arc.LangChainEmbedder langchain_arc.LangChainReranker langchain_arc.LangChainRetriever "
-    "langchain_arc.fit_messages langchain_arc.from_arc langchain_arc.open_engine langchain_arc.to_arc",
+    "langchain_arc.document_from_arc langchain_arc.document_to_arc langchain_arc.fit_messages langchain_arc.from_arc "
+    "langchain_arc.open_engine langchain_arc.to_arc",
     because="works on what it is given, and stores nothing",
 )
 
 # --- LlamaIndex -------------------------------------------------------------------------------------------------------
 
 
-def buffer(engine: ContextEngine, party: Party) -> Any:
-    return llamaindex_arc.ArcChatMemoryBuffer.from_defaults(
+def chat_memory(engine: ContextEngine, party: Party, *, kind: str = "ArcMemory") -> Any:
+    return getattr(llamaindex_arc, kind).from_defaults(
         engine=engine, session_id=party.session, user_id=party.user, caller_id=party.caller
     )
 
 
-for _name, _args in {"get": (QUESTION,), "get_all": (), "to_dict": (), "to_string": ()}.items():
-    reads(
-        f"llamaindex_arc.ArcChatMemoryBuffer.{_name}",
-        reaches=EVERY,
-        finds=() if _name.startswith("to_") else ("session",),  # it names its session, and holds none of its messages
-    )(calls(buffer, _name, *_args))
+for _kind in ("ArcMemory", "ArcChatMemoryBuffer"):
+    for _name, _args in {"get": (QUESTION,), "get_all": (), "to_dict": (), "to_string": ()}.items():
+        reads(
+            f"llamaindex_arc.{_kind}.{_name}",
+            reaches=EVERY,
+            finds=() if _name.startswith("to_") else ("session",),  # names its session, and holds none of its messages
+        )(calls(partial(chat_memory, kind=_kind), _name, *_args))
+    no_reads(
+        " ".join(
+            f"llamaindex_arc.{_kind}.{name}"
+            for name in (
+                *("class_name", "from_defaults", "from_dict", "from_string", "model_post_init", "put", "put_messages"),
+                *("reset", "session", "set", "validate_memory"),
+            )
+        ),
+        because="writes, describes, or hands out what has cases of its own",
+    )
 
 
 def chat_store(engine: ContextEngine, party: Party) -> Any:
@@ -409,22 +430,17 @@ def nodes(engine: ContextEngine, party: Party) -> Any:
 
 @reads("llamaindex_arc.ArcConversationTransform.run", reaches=EVERY, finds=())
 def transformed(engine: ContextEngine, party: Party) -> Any:
-    return llamaindex_arc.ArcConversationTransform(memory=buffer(engine, party)).run("Where is it?")
+    return llamaindex_arc.ArcConversationTransform(memory=chat_memory(engine, party)).run("Where is it?")
 
 
 no_reads(
-    "llamaindex_arc.ArcConversationTransform.arun llamaindex_arc.ArcChatMemoryBuffer.session "
-    "llamaindex_arc.ArcChatMemoryBuffer.from_defaults llamaindex_arc.ArcChatMemoryBuffer.from_dict "
-    "llamaindex_arc.ArcChatMemoryBuffer.from_string llamaindex_arc.ArcChatMemoryBuffer.class_name "
-    "llamaindex_arc.ArcChatMemoryBuffer.model_post_init llamaindex_arc.ArcChatMemoryBuffer.validate_memory "
+    "llamaindex_arc.ArcConversationTransform.arun "
     "llamaindex_arc.ArcChatStore.class_name llamaindex_arc.ArcChatStore.engine llamaindex_arc.ArcChatStore.session "
     "llamaindex_arc.ArcChatStore.model_post_init",
     because="describes, or hands out what has cases of its own",
 )
 no_reads(
-    " ".join(f"llamaindex_arc.ArcChatMemoryBuffer.{name}" for name in ("put", "put_messages", "reset", "set"))
-    + " "
-    + " ".join(
+    " ".join(
         f"llamaindex_arc.ArcChatStore.{name}"
         for name in (
             "add_message",

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from arc_common import ArcSettings, ContextEngine, Document, Message
 from arc_common.engine.memories import Memories
+from langchain_arc import ArcStore
 
 __all__ = [
     "PARTIES",
@@ -131,6 +132,8 @@ def fill(engine: ContextEngine, ids: Ids) -> None:
         engine.documents_of(party.caller).add(Document(handbook, id="h", source="s"))
         notes = f"Private notes. Codeword, secret: {marker(party, 'user')}; my depot!"
         engine.documents_of(party.caller, user_id=party.user).add(Document(notes, id="d", source="s"))
+        items = ArcStore(engine, caller_id=party.caller, user_id=party.user)
+        items.put(("notes",), "k", {"text": f"The secret codeword in the depot is {marker(party, 'user')}."})
         ids.fixed = "m"
         for level in _LEVELS:
             memories_of(engine, party, level).add(

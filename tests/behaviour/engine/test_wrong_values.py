@@ -170,6 +170,7 @@ SESSION: dict[str, dict[str, Any]] = {
         "response_format": {},
         "budget": TokenBudget(),
         "history": [Message("user", "q")],
+        "memory_tags": ["drinks"],
     },
     "delete": {},
     "exists": {},
@@ -198,6 +199,7 @@ SESSION: dict[str, dict[str, Any]] = {
         "count": None,
         "include_summary": True,
         "query": "cat",
+        "memory_tags": ["drinks"],
     },
 }
 DOCUMENTS: dict[str, dict[str, Any]] = {
@@ -221,6 +223,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "tags": ["drinks"],
         "valid_from": DAY,
         "valid_until": None,
+        "speaker": "Ann",
     },
     "context": {"query": "tea", "limit": 1, "tags": ["drinks"], "as_of": DAY},
     "count": {},

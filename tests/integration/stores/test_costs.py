@@ -346,7 +346,7 @@ def test_a_search_on_sqlite_is_one_statement(entries: int, first: int, tmp_path:
         one.close()
 
 
-MOST_CALLS = {"sqlite": 500, "postgresql": 850}
+MOST_CALLS = {"sqlite": 560, "postgresql": 850}
 
 
 def test_an_append_makes_few_calls(database: str) -> None:
@@ -446,7 +446,7 @@ def test_reads_go_by_index(tmp_path: Path) -> None:
         "conversation": b"c", "branch": 0, "caller_id": "c", "user_id": "u", "row_limit": 1, "before": 1, "after": 1,
         "before_time": 1, "before_key": b"", "keys": "[]", "leaf": 1, "leaves": "[]", "places": "[]",
         "message_ids": "[]", "seqs": "[]", "ids": "[]", "least": 1, "level": 0, "start_seq": 1, "end_seq": 1,
-        "level_below": 0, "from_seq": 1, "to_seq": 1, "superseded": 0, "ungrounded": 0,
+        "level_below": 0, "from_seq": 1, "to_seq": 1, "superseded": 0, "ungrounded": 0, "wanted": -1,
     }  # fmt: skip
     statements = {name: getattr(summary_statements_for("sqlite"), name) for name in SUMMARY_READS}
     for name in CONVERSATION_READS:
@@ -474,7 +474,7 @@ def test_a_state_reads_as_many_rows_as_it_returns(tmp_path: Path) -> None:
     for leaves in (4, 100):
         store = pooled_store(tmp_path / f"{leaves}.db")
         summarised(store, leaves=leaves)
-        assert steps_of(store, lambda store=store: store.summaries.state(KEY, limit=20)) < 280
+        assert steps_of(store, lambda store=store: store.summaries.state(KEY, limit=20)) < 330
         assert len(store.summaries.state(KEY, limit=20).messages) == 4
         store.close()
 

@@ -188,7 +188,7 @@ def lost(name, seed):
                 ("facts_own_question", 0, 0),
                 ("facts_asked_again", 0, 10),
                 ("facts_week_later_home", 0, 9),
-                ("facts_week_later_study", 0, 12),
+                ("facts_week_later_study", 0, 13),
             )
         ),
     ],
