@@ -16,8 +16,8 @@ _forget: list[Callable[[], None]] = []
 class LRUCache(MutableMapping[K, V]):
     """Keeps the items used last, up to `maxsize` by their sizes (1 each by default).
 
-    It is valid after each step, so an interrupt (Ctrl-C) in the middle of a write leaves it usable; that of cachetools
-    raises `KeyError` from then on. Not thread-safe.
+    An interrupt (Ctrl-C) in the middle of a write leaves it usable, because it is valid after each step; the cache of
+    cachetools raises `KeyError` from then on. Not thread-safe.
     """
 
     def __init__(self, maxsize: float, getsizeof: Callable[[V], float] | None = None) -> None:
@@ -65,7 +65,7 @@ class LRUCache(MutableMapping[K, V]):
 
 
 def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Cache a function's results of up to `most` texts by the texts' hashes: results without text leave none behind."""
+    """Cache a function's results for up to `most` texts by their hashes: it keeps no text if the results don't."""
 
     def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
         known: dict[int, T] = {}
@@ -98,6 +98,6 @@ def cached_text(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def forget_texts() -> None:
-    """Empty all caches of `cached_text`, because deleted text must not remain in one."""
+    """Empty the caches of all `cached_text` functions, because none may keep deleted text."""
     for forget in _forget:
         forget()

@@ -133,7 +133,7 @@ class BackgroundQueue(Generic[K]):
         try:
             _background.is_working, _background.until = True, 0.0
             self._work(key)
-        except EngineClosedError:  # the work is caught up on by whoever uses the session next
+        except EngineClosedError:  # the session's next use catches up on the work
             pass
         except Exception as error:  # noqa: BLE001 - nothing waits for this thread; the error is reported
             self._report(error)

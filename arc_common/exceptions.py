@@ -55,7 +55,7 @@ _SHOWN = 120
 
 
 def shown(value: object) -> str:
-    """Return the value's repr for a message, truncated to a line's length; of a framework's object, only its class."""
+    """Return the value's repr for a message, truncated to a line's length; for a framework's object, only its class."""
     if converter_of(value):  # the repr of a LlamaIndex model shows its key
         return f"a {type(value).__module__}.{type(value).__qualname__}"
     try:
@@ -102,7 +102,7 @@ _CONVERTERS = {
     ("llama_index", "BaseRetriever"): "llamaindex_arc.LlamaIndexRetriever",
     ("llama_index", "BaseNodePostprocessor"): "llamaindex_arc.LlamaIndexReranker",
 }
-"""The adapters' converters by package and base class of what they convert."""
+"""The adapters' converters by package and base class of the objects that they convert."""
 
 
 def converter_of(value: object) -> str | None:
@@ -112,7 +112,7 @@ def converter_of(value: object) -> str | None:
 
 
 def or_converted(expected: str, value: object) -> str:
-    """Return what was expected, and for a framework's object what converts it."""
+    """Return a description of what was expected; for a framework's object, it names the converter."""
     converter = converter_of(value)
     return expected if converter is None else f"{expected}: convert it with {converter}"
 

@@ -188,7 +188,7 @@ class Memory:
         valid_until: When it stops to hold (with zone); `None` if it holds until it is superseded.
         revision: 1 for the memory as stored first, one more with each edit.
         revised_at: When it was last edited (with zone); `None` if it never was.
-        speaker: Which of several users said it, by the name that their messages have; `None` if they have none.
+        speaker: The name of the user who said it, as on the messages; `None` if these have none.
 
     Raises:
         InvalidInputError: A value is not acceptable.
@@ -241,7 +241,7 @@ class Memory:
 
     @property
     def attributed(self) -> str:
-        """The text behind its speaker's name, if it has one: what is searched."""
+        """The text that is searched: the memory's, after its speaker's name if it has one."""
         return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
     @property
@@ -378,7 +378,7 @@ def checked_tags(tags: object, name: str = "memory.tags") -> tuple[str, ...]:
 
 
 def checked_memory_tags(tags: object) -> tuple[str, ...]:
-    """Return the tags that a prompt's memories must have one of; none if all are shown (`None`)."""
+    """Return the tags of which a prompt's memories must have one; an empty tuple shows all."""
     found = () if tags is None else checked_tags(tags, "memory_tags")
     if tags is not None and not found:
         raise InvalidInputError("memory_tags", tags, "at least one tag, or None for all memories")

@@ -31,7 +31,7 @@ class _LeftAloneError(ModelCallError):
 
 
 class ModelHealth:
-    """What an engine's chat models share: which of them fail, and the end of the engine. Thread-safe."""
+    """The failures of an engine's chat models, and the end of their calls when it closes. Thread-safe."""
 
     def __init__(self) -> None:
         begin_in_each_process(self._begin)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether an engine works.
+    """The problems of an engine, if it has any.
 
     Args:
         problems: What is wrong with each part that does not work: "engine", "store", and the chat models by the name of

@@ -52,7 +52,7 @@ class ArcContext(Runnable[Any, Any]):
         output: "text" returns the memory; "variables" returns the input's dictionary with two more keys: `memory`, and
             `history` with the newest messages that fit the budget beside it. Other input is put under `input`.
         budget: The token budget of the request; by default the engine's.
-        memory_tags: Of long-term memories, show only those with one of these tags, and what is pinned; by default any.
+        memory_tags: As in `Session.context`.
 
     Raises:
         InvalidInputError: An argument is invalid. In a run: nothing names the session, or the input holds no question.

@@ -64,9 +64,9 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     - An agent inside another one (a tool that asks a sub-agent) shares its thread id but not its conversation: unless
       `session_id` is given, its requests are fitted and none of its messages are stored. The same holds if `session_id`
       is a function and returns `None`.
-    - A request that the model refuses as too long is sent once more, smaller: arc learns from the refusal how many of
-      its tokens the model takes, for this and the following requests. The receipt says so; a second refusal is raised
-      with what arc and the model counted as a note.
+    - A request that the model refuses as too long is sent once more, smaller: arc learns the model's limit from the
+      refusal, for this and the following requests, and adds a note to the receipt. A second refusal is raised with both
+      token counts as a note.
     - When the store fails, the agent continues with its own state, cut to the budget; the failure is logged and counted
       (`context.errors`, `save.errors`). After the model has answered, no failure is raised.
 
@@ -78,10 +78,10 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         caller_id: As in `ContextEngine.session`.
         account_id: As in `ContextEngine.session`.
         budget: The token budget of a request; by default the engine's, or less if the model's profile says so.
-        memory_tags: Of long-term memories, show only those with one of these tags, and what is pinned; by default any.
+        memory_tags: As in `Session.context`.
         prune_state: At the end of a run, remove earlier turns from the agent's state once all of them are stored, so
-            that its checkpoints don't grow. The model is shown them as before; what reads the state, and the agent
-            itself while the store fails, has the last turn only.
+            that its checkpoints don't grow. The model is shown them as before; code that reads the state, and the
+            agent itself while the store fails, sees the last turn only.
 
     Raises:
         InvalidInputError: An argument is invalid. In a run: there is neither a thread id nor a `session_id`.
@@ -330,7 +330,7 @@ def parts_of(request: ModelRequest[Any]) -> Parts:
 
 
 def name_of(model: BaseChatModel) -> str:
-    """Return a model's name, for what is learned of it."""
+    """Return the name under which a model's limit is learned."""
     return next(
         (str(name) for key in ("model_name", "model") if (name := getattr(model, key, None))), type(model).__name__
     )

@@ -14,7 +14,7 @@ except ImportError as error:
 
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _MOST_MARKS = 4
-"""Anthropic refuses a request with more."""
+"""The most marks that Anthropic accepts in a request."""
 
 
 def marked(request: ModelRequest[Any], *, scope: str, system: bool) -> tuple[ModelRequest[Any], str | None]:
@@ -23,7 +23,7 @@ def marked(request: ModelRequest[Any], *, scope: str, system: bool) -> tuple[Mod
     Args:
         request: The request as its model would see it.
         scope: Names the conversation; requests of one conversation share their beginning.
-        system: Whether the system message is the same in the next request.
+        system: True if the next request has the same system message.
     """
     kinds = {kind.__name__ for kind in type(request.model).__mro__}  # of packages that need not be installed
     place = _end_of_prefix(request.messages)

@@ -40,7 +40,7 @@ _PART = "part"
 """The metadata key of an entry's place among the texts of its item; the first one stands for the item."""
 _FIRST = Condition(_PART, "eq", 0)
 _EXPIRY = -1
-"""The part of an entry that holds only an item's end, so that reading an item, which may move it, embeds nothing."""
+"""The part of an entry that holds only an item's time of expiry: a read that extends it need not embed the item."""
 _ORDERS: Mapping[str, Comparison] = {"$eq": "eq", "$gt": "gt", "$gte": "gte", "$lt": "lt", "$lte": "lte"}
 
 
@@ -49,11 +49,11 @@ class ArcStore(BaseStore):
 
         agent = create_agent(model, tools, store=ArcStore(engine))
 
-    - Durable on return, and shared by all processes that use the database. Nothing is visible to others.
+    - Durable on return, and shared by all processes that use the database. Items are visible only in their scope.
     - `search` with a query finds items by their cosines, or by words without an embedder. Items that were not found
       follow, without a score, up to the limit. Without a query, the newest items come first.
-    - An item that was put with a `ttl` (minutes) is no longer returned after it; `sweep_ttl` removes it. Reads prolong
-      it, unless `refresh_ttl` is false.
+    - An item that was put with a `ttl` (minutes) is no longer returned once they have passed; `sweep_ttl` removes it.
+      Reads start the time again, unless `refresh_ttl` is false.
     - In a batch, reads see what was stored before it, and of several puts of one key the last one counts.
     - Items are not the engine's documents or memories: no turn shows them, and erasing a caller or user removes them.
 

@@ -1,4 +1,4 @@
-"""ArcMemory: a session as LlamaIndex's memory; and under the older name, ArcChatMemoryBuffer."""
+"""ArcMemory: a session as LlamaIndex's memory; and ArcChatMemoryBuffer, which is a `ChatMemoryBuffer` too."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ except ImportError as error:
 
 
 class ArcMemory(BaseMemory):
-    """One session of an engine as a memory: durable, and within a token limit at a cost that doesn't grow.
+    """One session of an engine as a durable memory within a token limit; turns cost the same however long it is.
 
         memory = ArcMemory.from_defaults(engine=engine, session_id="ann")
         answer = await FunctionAgent(llm=llm, tools=tools).run("Hello", memory=memory)
@@ -385,7 +385,7 @@ class ArcMemory(BaseMemory):
 
 
 class ArcChatMemoryBuffer(ArcMemory, ChatMemoryBuffer):
-    """An `ArcMemory` for code that is written for `ChatMemoryBuffer`: it is one, and is created with its arguments."""
+    """An `ArcMemory` for code that is written for `ChatMemoryBuffer`: it is a subclass, and takes its arguments."""
 
     chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
 
@@ -414,7 +414,7 @@ class ArcChatMemoryBuffer(ArcMemory, ChatMemoryBuffer):
         facts_role: FactsRole | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Create a memory over a session, as `ArcMemory.from_defaults` does, but for three arguments.
+        """Create a memory over a session, as `ArcMemory.from_defaults` does; the arguments of a chat store are added.
 
         Args:
             chat_history: As in `ArcMemory`.

@@ -133,7 +133,7 @@ def each_once(
     speakers = {f"{kind} {line.id}": line.speaker for line in lines}
     for line in lines:
         text, name = said.unsaid(line.line, trust=line.trust)
-        if speakers.get(name, line.speaker) != line.speaker:  # "I'm allergic to nuts", says the other one, too
+        if speakers.get(name, line.speaker) != line.speaker:  # both may say "I'm allergic to nuts"
             text, name = line.line, ""
         shorter = line.shortened(text)
         if name:
@@ -171,7 +171,7 @@ def without_lead_in(text: str) -> str:
 
 
 class _Sentence(NamedTuple):
-    """Where a sentence is in its text, and what of it is compared."""
+    """A sentence's place in its text, and the hashes by which it is compared."""
 
     start: int
     end: int

@@ -147,7 +147,7 @@ class RecalledLine(NamedTuple):
     order: tuple[datetime, str, int] | None = None  # a message's time, session id, and position in the session
     trust: Trust | None = None
     source: str = ""  # of an untrusted one
-    speaker: str | None = None  # of several users
+    speaker: str | None = None  # the user's name in a group chat
 
     def shortened(self, line: str) -> "RecalledLine":
         """Return the item with a shorter line, and its share of the tokens."""
@@ -276,7 +276,7 @@ class Draft:
     def showing(self, **parts: Any) -> "Draft":
         """Return the draft with these parts of `shown` replaced."""
         draft = replace(self, shown=replace(self.shown, **parts))
-        if parts.keys().isdisjoint(_ADOPTED):  # then these are the same
+        if parts.keys().isdisjoint(_ADOPTED):  # then the layers stay the same
             vars(draft)["_memory"] = self._memory
             if self.user is not None and self.request.placement == "user":
                 vars(draft)["system"] = self.system

@@ -346,7 +346,7 @@ class ContextEngine:
         return await asyncio.wrap_future(started(lambda: self.flush(timeout), name="arc-flush"))
 
     def __repr__(self) -> str:
-        """Return the engine's store, without the password of its address."""
+        """Name the engine's store, without the password of its address."""
         return f"<ContextEngine over {self._runtime.services.store!r}>"
 
     def health(self) -> Health:

@@ -43,7 +43,7 @@ class DocumentIndex:
         self._scope = scope
 
     def __repr__(self) -> str:
-        """Return the owner of the documents."""
+        """Name the owner of the documents."""
         return f"<DocumentIndex of {self._scope}>"
 
     def of(self, *, caller_id: str = "default", user_id: str | None = None) -> "DocumentIndex":

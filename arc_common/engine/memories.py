@@ -56,7 +56,7 @@ class Memories:
         self._scope = scope
 
     def __repr__(self) -> str:
-        """Return the owner of the memories."""
+        """Name the owner of the memories."""
         return f"<Memories of {self._scope}>"
 
     @property
@@ -125,7 +125,7 @@ class Memories:
             tags: The application's own labels; a repeated memory has those of both.
             valid_from: When it was said (with zone); by default now, after everything it contradicts.
             valid_until: When it stops to hold (with zone): from then on it is neither found nor shown.
-            speaker: Which of several users said it: what others say neither repeats nor contradicts it.
+            speaker: The name of the user who said it; statements of others neither repeat nor contradict it.
 
         Raises:
             InvalidInputError: A value is not acceptable. Nothing was written.

@@ -46,7 +46,7 @@ class Session:
         self._key = key
 
     def __repr__(self) -> str:
-        """Return the session's id and its owner."""
+        """Name the session and its owner."""
         return f"<Session of {self._key}>" if self._key else "<Session without an id>"
 
     @property
@@ -237,8 +237,8 @@ class Session:
             response_format: The answer's schema; it costs tokens.
             budget: The request's token budget; by default the settings' budget.
             history: Messages to use instead of the stored history, oldest first.
-            memory_tags: Of long-term memories, show only those with one of these tags, and what is pinned; by default
-                any.
+            memory_tags: Show only pinned memories and those with one of these tags; by default, long-term memories with
+                any tags or none.
 
         Raises:
             BudgetExceededError: The system prompt, the session's pins and the user message alone don't fit.

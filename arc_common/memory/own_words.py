@@ -59,7 +59,8 @@ def own_words(text: str, role: Role = Role.USER) -> str:
 def _own_and_foreign(text: str, role: Role) -> tuple[str, bool]:
     """Return a writer's own words, and whether anything else was in the text besides what arc inserted.
 
-    Blocks leave first, for their lengths are arc's; shown lines last, for one may end a quotation.
+    Arc's blocks are removed first, because they would make the text look pasted; its lines last, because one may end a
+    quotation.
     """
     fenceless = without_fences(text)
     spans = foreign_spans(fenceless, role)

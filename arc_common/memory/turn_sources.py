@@ -1,4 +1,4 @@
-"""Names, on each answer that is stored, what it took from text that neither user nor assistant said themselves."""
+"""Names, on each answer that is stored, the sources of the untrusted text from which it takes something."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -84,7 +84,7 @@ def _place(key: SessionKey) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What a running turn shows: untrusted texts with their sources, trusted text, and the tools' names by call id."""
+    """A running turn's contents: untrusted texts with their sources, trusted texts, and tools' names by call id."""
 
     untrusted: tuple[tuple[str, str], ...] = ()
     trusted: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class _Turn:
         return replace(self, untrusted=texts, trusted=tuple(dict.fromkeys((*self.trusted, *trusted))))
 
     def after(self, message: Message, shown: "_Turn | None" = None) -> "_Turn":
-        """Return the turn after a message of it, or the turn that the message opens; its request shows texts."""
+        """Return the turn with a message and its request's texts, or the turn that the message opens."""
         turn = self
         if message.role is Role.USER and message.text.strip():
             turn = _opened(message)
@@ -108,7 +108,7 @@ class _Turn:
         return turn.showing(shown.untrusted, shown.trusted) if shown is not None else turn
 
     def sources_of(self, answer: str) -> list[str]:
-        """Return the sources of the untrusted texts from which an answer takes what no trusted text says.
+        """Return the sources of the untrusted texts from which an answer takes something that no trusted text says.
 
         Texts in different languages can't be compared: then the answer counts as taken.
         """

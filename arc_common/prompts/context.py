@@ -108,7 +108,7 @@ def user_name(message: Message) -> str | None:
 
 
 def spoken(messages: Iterable[Message]) -> str:
-    """Return what messages say as one text, each behind its speaker's name, by which others retell it."""
+    """Return the messages' texts as one text, each after its speaker's name, because summaries name the speakers."""
     return "\n".join(f"{one.name}: {one.text}" if one.name else one.text for one in messages)
 
 

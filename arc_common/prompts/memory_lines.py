@@ -23,7 +23,7 @@ _LINE = re.compile(
 def render_memory_line(memory: ScoredMemory) -> str:
     """Render a memory as one line, with its day and who said it: `- 2026-11-20, user: …`, `- 2026-11-20, Mina: …`.
 
-    What nobody said in these words is "noted", or an "insight" if it was concluded: "noted from Mina".
+    A memory that nobody said in these words is "noted", or an "insight" if it was concluded: "noted from Mina".
     """
     known = memory.memory
     said_by = known.metadata.get(SAID_BY)

@@ -115,8 +115,8 @@ class Branch:
         message_count: The number of messages that it shows, those before the fork included.
         created_at: The time of the fork.
         last_message_at: The time of the newest message stored on it; `None` if there is none since the fork.
-        is_current: Whether keys without a branch are on it.
-        is_live: Whether it is in use: false once the conversation was rewound from it, unless it has a name.
+        is_current: True if keys without a branch are on it.
+        is_live: True if it is in use; false once the conversation was rewound from it, unless it has a name.
     """
 
     id: int

@@ -138,9 +138,9 @@ class Database:
         return self.reading(lambda transaction: transaction.commit(*calls))
 
     def along(self, key: SessionKey, work: Callable[[Path], T]) -> T:
-        """Call `work` with the path that the session was last known to be on, again if it found nothing and is not.
+        """Call `work` with the session's last known path, and again if it finds nothing and the path has changed.
 
-        Statements find nothing on a path that is no longer the session's, so that no read is needed to know it.
+        The path need not be read first, because statements find nothing on a path that the session has left.
         """
         with self._locking:
             known = self._paths.get(key)

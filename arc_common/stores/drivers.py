@@ -205,7 +205,7 @@ class PostgresDriver:
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a transaction that its first calls begin."""
-        # each statement sees what the lock showed
+        # statements after the lock must see what was committed before it
         with _PostgresTransaction(self, begin="BEGIN ISOLATION LEVEL READ COMMITTED") as transaction:
             return work(transaction)
 

@@ -120,7 +120,7 @@ class Locked:
 
     @property
     def is_forked(self) -> bool:
-        """Whether the conversation has had several branches."""
+        """True if the conversation has ever had several branches."""
         return self.next_branch > 1
 
 

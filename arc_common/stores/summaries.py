@@ -83,7 +83,7 @@ def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
         taker = known.get(fact.superseded_by or "")
         if taker is not None and taker.leaf_start > start:
             slots = [taker.slots[0], *(slot for slot in slots if slot != taker.slots[0])]
-        elif (of_key := _slot_of_key(fact)) and of_key not in keyed:  # of several with a key in one leaf, each holds
+        elif (of_key := _slot_of_key(fact)) and of_key not in keyed:  # facts of one leaf with the same key all hold
             keyed.add(of_key)
             slots = [of_key, *(slot for slot in slots if slot != of_key)]
         slots = slots or [row_key(fact.id)]
@@ -190,7 +190,7 @@ class _Session:
 
 
 _INCARNATION, _COUNT = 1, 4
-"""The places of a column that only a missing session lacks, and of one that a session on another path lacks."""
+"""The places of two columns: one is null if the session is missing, the other also if it is on another path."""
 _ERA = 2
 
 

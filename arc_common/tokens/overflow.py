@@ -29,16 +29,16 @@ _WORDS = re.compile(
 )
 _STATUSES = (400, 413)
 _SHARE = 0.75
-"""How much of a request is tried again if the refusal says no figures."""
+"""The share of a request that is sent again if the refusal has no figures."""
 _MOST = 0.98
-"""How much of it at most, whatever the figures say."""
+"""The largest share that is sent again, whatever the figures are."""
 
 _log = logging.getLogger("arc.context")
 
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """A refusal: the tokens of the request and the most that it may have, as the model counts them, if it says so."""
+    """A refusal: the request's tokens and the most that it may have, as the model counts them; `None` if unstated."""
 
     tokens: int | None = None
     limit: int | None = None
@@ -50,14 +50,14 @@ def overflow_of(error: BaseException) -> Overflow | None:
 
 
 class LearnedLimits:
-    """How long the requests are that models take, learned from what they refuse. Thread-safe."""
+    """The input limits of models, learned from the requests that they refuse. Thread-safe."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._most: dict[str, int] = {}  # by model, in tokens as arc counts them
 
     def limited(self, budget: TokenBudget, model: str = "") -> TokenBudget:
-        """Return the budget, with the input limit that the model is known to take if that is less."""
+        """Return the budget, with the input limit learned for the model if that is lower."""
         most = self._most.get(model)
         if most is None or most >= budget.input_limit:
             return budget
@@ -89,7 +89,7 @@ class LearnedLimits:
             yield
         except Exception as error:
             if overflow := overflow_of(error):
-                error.add_note(f"the second request was too long, too: {_figures(overflow, counted)}")
+                error.add_note(f"the second request was also too long: {_figures(overflow, counted)}")
             raise
 
 

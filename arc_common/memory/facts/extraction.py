@@ -210,7 +210,7 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
 
 
 def _is_vague(plain: str, language: Language, *, least: int) -> bool:
-    """Return whether a statement has a bare "this", or a pronoun with fewer specific words than this before it."""
+    """Return whether a statement has a bare "this", or a pronoun with fewer than `least` specific words before it."""
     pronouns = list(language.vague.finditer(plain))
     if any(pronoun.lastgroup == "bare" for pronoun in pronouns):
         return True

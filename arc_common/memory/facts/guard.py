@@ -25,7 +25,7 @@ def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -
 
     - Values are numbers, money, dates, times, ids, addresses, names, prohibitions and conditions. Every clear one of a
       user's counts; plain numbers, weekdays and names do not in small talk.
-    - Of an assistant's values, only ids, those of decisions and those about the user count, if the user has not just
+    - An assistant's values count only if they are ids, part of a decision or about the user, and the user has not just
       said them.
     - Deterministic; linear in the length of the texts.
     """

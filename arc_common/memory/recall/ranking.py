@@ -107,7 +107,7 @@ def _shares_of_words(
     rarity = [
         weight * math.log((count + 1) / max(many, 1)) for weight, many in zip(found.words.values(), held, strict=True)
     ]
-    asked = [at for at, weight in enumerate(found.words.values()) if weight == 1.0]  # the others may stand for these
+    asked = [at for at, weight in enumerate(found.words.values()) if weight == 1.0]  # the others are their alternatives
     whole = math.fsum(rarity[at] for at in asked) or 1.0
     shares = np.zeros(len(places))
     for weight, column in zip(rarity, saturated.T, strict=True):

@@ -159,7 +159,7 @@ async def test_the_second_refusal_is_raised_with_both_figures(engine: ContextEng
         await ask(engine, model, way)
     _, second = model.asked
     note = caught.value.__notes__[0]  # LangGraph adds another one
-    assert note.startswith("the second request was too long, too: arc counted")
+    assert note.startswith("the second request was also too long: arc counted")
     assert f"the model {second:,} of at most 4,000" in note
 
 
