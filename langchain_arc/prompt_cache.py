@@ -10,7 +10,7 @@ try:
     from langchain.agents.middleware import ModelRequest
     from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 except ImportError as error:
-    raise MissingDependencyError("langchain_arc.prompt_cache", package="langchain", extra="agents") from error
+    raise MissingDependencyError("ArcMemoryMiddleware", package="langchain", extra="agents") from error
 
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _MOST_MARKS = 4
