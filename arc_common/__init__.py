@@ -7,6 +7,7 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import (
     ArcError,
+    BranchNotFoundError,
     BudgetExceededError,
     ConfigurationError,
     EngineClosedError,
@@ -25,7 +26,7 @@ from arc_common.facts import Fact, FactCategory
 from arc_common.memories import Memory, MemoryStatus, MemoryType, ScoredMemory
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.observability import Health
-from arc_common.protocols import Conversation, ConversationPage
+from arc_common.protocols import Branch, Conversation, ConversationPage
 from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import SectionBudget, TokenBudget
 
@@ -43,6 +44,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ArcError",
     "ArcSettings",
+    "Branch",
+    "BranchNotFoundError",
     "BudgetExceededError",
     "CalibratedTokenCounter",
     "ConfigurationError",

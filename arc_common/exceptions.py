@@ -190,12 +190,15 @@ class SessionNotFoundError(NotFoundError):
 
 
 class BranchNotFoundError(NotFoundError):
-    """The session has no branch with that number: it never had, or the branch was deleted."""
+    """The session has no branch with that number or name: it never had, or the branch was deleted."""
 
-    def __init__(self, session_id: str, branch: int) -> None:
+    def __init__(self, session_id: str, branch: int | str) -> None:
         self.session_id = session_id
         self.branch = branch
-        super().__init__(f"session {shown(session_id)} has no branch {branch}")
+        super().__init__(f"session {shown(session_id)} has no branch {shown(branch)}; `session.branches()` lists them")
+
+    def __reduce__(self) -> tuple[type["BranchNotFoundError"], tuple[str, int | str]]:
+        return type(self), (self.session_id, self.branch)
 
 
 class MemoryNotFoundError(NotFoundError):

@@ -202,6 +202,7 @@ class ContextEngine:
         user_id: str | None = None,
         caller_id: str = "default",
         account_id: str | None = None,
+        branch: int | str | None = None,
     ) -> "Session":
         """Return a handle on one conversation. Does no I/O; the first write creates the conversation.
 
@@ -210,16 +211,18 @@ class ContextEngine:
             user_id: The user that the conversation is bound to.
             caller_id: The application that owns the conversation.
             account_id: The account that the conversation is stored with.
+            branch: The number or the name of a branch to stay on; by default the session follows the current branch.
 
         Raises:
             InvalidInputError: An id is empty, longer than 255 characters or not storable, or `require_scope` is set
                 and no caller is named.
         """
-        from arc_common.engine.session import Session  # noqa: PLC0415 - loaded with the first session
+        from arc_common.engine.session import Session, on_branch  # noqa: PLC0415 - loaded with the first session
 
         self._runtime.check_caller(caller_id)
-        key = None if session_id is None else SessionKey(session_id, caller_id, user_id, account_id)
-        return Session(self._runtime, key)
+        if session_id is None:
+            return Session(self._runtime, None)
+        return Session(self._runtime, *on_branch(SessionKey(session_id, caller_id, user_id, account_id), branch))
 
     @property
     def documents(self) -> "DocumentIndex":

@@ -12,13 +12,19 @@ from arc_common.concurrency import async_form, replying, started
 from arc_common.context import ContextWindow, ViewLimits, as_documents
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.turn import Reader
-from arc_common.exceptions import EngineClosedError, InvalidInputError, check_moment, check_whole
+from arc_common.exceptions import (
+    BranchNotFoundError,
+    EngineClosedError,
+    InvalidInputError,
+    check_moment,
+    check_whole,
+)
 from arc_common.facts import Fact, facts_at
 from arc_common.memories import Pin, checked_memory_tags
 from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_messages
-from arc_common.messages import Message, Role, as_message
+from arc_common.messages import Message, Role, as_message, check_identifier
 from arc_common.observability import timed
-from arc_common.protocols import SessionKey
+from arc_common.protocols import Branch, SessionKey
 from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.selection import check_limits
@@ -40,19 +46,45 @@ class Session:
       user, unless it says that it never raises.
     """
 
-    def __init__(self, runtime: "Runtime", key: SessionKey | None) -> None:
+    def __init__(self, runtime: "Runtime", key: SessionKey | None, branch_name: str | None = None) -> None:
         self._runtime = runtime
         self._workers = runtime.workers
-        self._key = key
+        self._given = key
+        self._branch_name = branch_name
 
     def __repr__(self) -> str:
         """Name the session and its owner."""
-        return f"<Session of {self._key}>" if self._key else "<Session without an id>"
+        return f"<Session of {self._given}>" if self._given else "<Session without an id>"
 
     @property
     def id(self) -> str | None:
         """The session's id; `None` for a session without history."""
-        return self._key.session_id if self._key else None
+        return self._given.session_id if self._given else None
+
+    @property
+    def branch(self) -> int | str | None:
+        """The branch that the session is on: its number, or the name by which it was opened.
+
+        - `None` if the session follows the current branch.
+        - A rewind, or an edit of a message that other branches show, moves the session to the branch that it makes.
+        """
+        return self._branch_name or (self._given.branch if self._given else None)
+
+    @property
+    def _key(self) -> SessionKey | None:
+        """The session with the number of its branch; a name is looked up at first use."""
+        key = self._given
+        if key is not None and self._branch_name is not None and key.branch is None:
+            key = self._given = self._named(key, self._branch_name)
+        return key
+
+    def _named(self, key: SessionKey, name: str | None) -> SessionKey:
+        if name is None:
+            return key
+        for branch in self._runtime.store.branch(key, "list"):
+            if branch.name == name:
+                return replace(key, branch=branch.id)
+        raise BranchNotFoundError(key.session_id, name)
 
     def append(self, messages: Message | Iterable[Message]) -> list[Message]:
         """Append messages, oldest first, and return them as stored, with ids and times.
@@ -67,11 +99,13 @@ class Session:
         """
         listed = as_messages(messages)
         with replying(), timed(self._runtime.observer, "context.save"):
-            log = self._log()
-            stored = log.append(listed if self._key is None else self._runtime.with_sources(self._key, listed))
+            log, key = self._log(), self._needed()
+            stored = log.append(self._runtime.with_sources(key, listed))
         messages = [one.message for one in stored]
-        if self._key is not None:
-            self._runtime.saved(self._key, messages, edited=[one.message.id or "" for one in stored if one.edited])
+        edited = [one for one in stored if one.edited]
+        if key.branch is not None and (forks := [one.branch for one in edited if one.branch > key.branch]):
+            key = self._given = replace(key, branch=forks[0])
+        self._runtime.saved(key, messages, edited=[one.message.id or "" for one in edited])
         return messages
 
     aappend = async_form(append)
@@ -84,7 +118,7 @@ class Session:
         - A turn without `success` is not saved, nor is any turn of a session without an id.
         - A failed save is logged, counted (`save.errors`) and passed to the engine's `on_save_error`.
         """
-        if not success or self._key is None:
+        if not success or self._given is None:
             self._runtime.observer.count("save.skipped")
             return
         messages: list[Message] = []
@@ -410,10 +444,10 @@ class Session:
 
     def exists(self) -> bool:
         """Return whether the session exists for this caller and user: something was stored, and it was not deleted."""
-        if self._key is None:
+        if self._given is None:
             return False
         with suppress(LookupError):
-            return self._runtime.store.get(self._key) is not None
+            return self._runtime.store.get(self._needed()) is not None
         return False
 
     aexists = async_form(exists)
@@ -460,6 +494,87 @@ class Session:
 
     aremove = async_form(remove)
 
+    def fork(self, at: str | None = None, *, name: str | None = None) -> "Session":
+        """Make a branch that continues after the message with the id `at`, and return a session on it.
+
+            idea = session.fork(at=message.id, name="idea")
+            engine.session("s", branch="idea")  # opens it again
+
+        - Both branches share the messages up to there, and what was derived from them; nothing is copied.
+        - This session, and the conversation's current branch, stay as they are.
+
+        Args:
+            at: The id of the last shared message; by default the newest.
+            name: A name to open the branch by, instead of its number.
+
+        Raises:
+            InvalidInputError: This branch has no such message, or the name is taken.
+            SessionNotFoundError: Nothing was stored in the session yet.
+        """
+        key = self._needed()
+        (made,) = self._runtime.store.branch(key, "fork", at=at, name=name)
+        return Session(self._runtime, replace(key, branch=made.id))
+
+    afork = async_form(fork)
+
+    def rewind(self, to: str) -> None:
+        """Continue after the message with the id `to`, as if what follows it had not been said.
+
+        - The conversation goes on on a new branch, which becomes the current one and takes over this one's name.
+        - What followed the message stays on a branch that is no longer live: see `branches`.
+
+        Raises:
+            InvalidInputError: This branch has no such message.
+            SessionNotFoundError: Nothing was stored in the session yet.
+        """
+        key = self._needed()
+        try:
+            (made,) = self._runtime.store.branch(key, "rewind", at=check_identifier("to", to))
+        except InvalidInputError as error:
+            raise InvalidInputError("to", to, error.expected) from None
+        self._runtime.forget(key)
+        if key.branch is not None:
+            self._given = replace(key, branch=made.id)
+
+    arewind = async_form(rewind)
+
+    def branches(self) -> list[Branch]:
+        """Return the conversation's branches in the order in which they were made; none if nothing is stored."""
+        return [] if self._given is None else self._runtime.store.branch(self._given, "list")
+
+    abranches = async_form(branches)
+
+    def switch(self, to: int | str) -> None:
+        """Make a branch, by number or name, the current one: the branch of sessions opened without one.
+
+        Raises:
+            BranchNotFoundError: The session has no such branch.
+        """
+        key = self._on(to)
+        self._runtime.store.branch(key, "switch")
+        self._runtime.forget(replace(key, branch=None))
+
+    aswitch = async_form(switch)
+
+    def delete_branch(self, branch: int | str) -> None:
+        """Delete a branch, by number or name, with the messages that no other one shows and what they alone led to.
+
+        Raises:
+            BranchNotFoundError: The session has no such branch.
+            InvalidInputError: The branch is the current one: `switch` to another one, or `delete` the session.
+        """
+        key = self._on(branch)
+        self._runtime.store.branch(key, "delete")
+        self._runtime.forget(key)
+
+    adelete_branch = async_form(delete_branch)
+
+    def _on(self, branch: int | str) -> SessionKey:
+        """Return the key of a branch, given by number or name."""
+        if branch is None:
+            raise InvalidInputError("branch", branch, "the number or the name of a branch")
+        return self._named(*on_branch(replace(self._needed(), branch=None), branch))
+
     def _forget_derived(self, key: SessionKey) -> None:
         """Remove derived data that the store did not remove together with the messages."""
         self._runtime.forget(key)
@@ -468,9 +583,10 @@ class Session:
         self._runtime.long_term.forget(key)
 
     def _needed(self) -> SessionKey:
-        if self._key is None:
+        key = self._key
+        if key is None:
             raise InvalidInputError("session_id", None, "an id, to store messages under")
-        return self._key
+        return key
 
     def _log(self) -> ConversationLog:
         key = self._needed()
@@ -480,6 +596,15 @@ class Session:
     def _reader(self, memory_tags: Sequence[str] | None) -> Reader:
         tags = checked_memory_tags(memory_tags)
         return Reader(self._runtime, self._key, self._log() if self._key else None, memory_tags=tags)
+
+
+def on_branch(key: SessionKey, branch: int | str | None) -> tuple[SessionKey, str | None]:
+    """Return the key and the name of a branch given by number or name."""
+    if isinstance(branch, str):
+        return key, check_identifier("branch", branch)
+    if branch is not None and (isinstance(branch, bool) or not isinstance(branch, int) or branch < 0):
+        raise InvalidInputError("branch", branch, "the number or the name of a branch, or None for the current one")
+    return replace(key, branch=branch), None
 
 
 def _as_answer(assistant: Message | str | Iterable[Message]) -> list[Message]:

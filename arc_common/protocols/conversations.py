@@ -109,20 +109,21 @@ class Branch:
 
     Args:
         id: Its number: 0 for the branch on which the conversation began.
-        name: The name given by `fork`, if any.
+        name: The name given by `fork`, if any. A rewind or an edit passes it on to the branch that it makes.
         parent: The branch from which it was forked; `None` for the first.
-        forked_at: The `seq` of the last message that it shares with its parent; `None` for the first branch.
+        forked_at: The id of the last message that it shares with its parent; `None` if it shares none, or that message
+            was removed.
         message_count: The number of messages that it shows, those before the fork included.
         created_at: The time of the fork.
         last_message_at: The time of the newest message stored on it; `None` if there is none since the fork.
-        is_current: True if keys without a branch are on it.
-        is_live: True if it is in use; false once the conversation was rewound from it, unless it has a name.
+        is_current: True if sessions opened without a branch are on it.
+        is_live: True if it is in use; false once it was rewound, or left by an edit.
     """
 
     id: int
     name: str | None
     parent: int | None
-    forked_at: int | None
+    forked_at: str | None
     message_count: int
     created_at: datetime
     last_message_at: datetime | None
@@ -149,8 +150,8 @@ class ConversationStore(Protocol):
 
         - Idempotent: a message whose id is already stored with the same content is left as it is; with other content,
           it becomes a new revision at its old position. If another branch shows the message too, the edit forks the
-          key's branch before it: what follows is copied, keys without a branch move to the fork, and a key with one
-          finds the fork's number on the messages returned.
+          key's branch before it: what follows is copied, the branch's name passes to the fork, keys without a branch
+          move to it, and a key with one finds the fork's number on the messages returned.
         - Stores all of the messages or none, in the order of the calls, across processes.
         - With `max_messages`, removes the oldest whole turns until no more messages than that are left; the newest
           turn always stays. Nothing is removed while the conversation has several branches.
@@ -190,12 +191,14 @@ class ConversationStore(Protocol):
         - "list" changes nothing.
         - "fork" makes a branch that shows the key's messages up to the one with the id `at` (all of them without it),
           and has them in common with the key's branch: no message is copied.
-        - "rewind" forks likewise and makes the fork current. The key's branch is no longer live, unless it has a name.
+        - "rewind" forks likewise, makes the fork current, and passes the name of the key's branch on to it. The key's
+          branch is no longer live.
         - "switch" makes the key's branch current and live.
         - "delete" removes the key's branch and what no other branch shows of it, and returns it.
 
         Raises:
-            InvalidInputError: The key's branch has no message `at`, or the branch to be deleted is current.
+            InvalidInputError: The key's branch has no message `at`, another branch has the name, or the branch to be
+                deleted is current.
             BranchNotFoundError: The conversation has no such branch.
             SessionNotFoundError: The conversation does not exist, or belongs to another user ("list" returns no branch
                 of one that does not exist).

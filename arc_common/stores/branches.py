@@ -7,11 +7,11 @@ from typing import Any
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import check_identifier
 from arc_common.protocols import Branch, SessionKey, StoredMessage
-from arc_common.stores.codec import from_microseconds, stored_from_row, to_microseconds
+from arc_common.stores.codec import MAIN_BRANCH, from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations_statements import SUMS, statements_along, statements_for
 from arc_common.stores.drivers import Call, Row, Transaction
-from arc_common.stores.paths import MAIN, Locked, Path, place_on
+from arc_common.stores.paths import MAIN, Locked, Path, parts_of, place_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,18 @@ class BranchRow:
         """The branch's number."""
         return self.path.branch
 
-    def public(self, current: int) -> Branch:
-        """Return the branch as callers see it."""
+    @property
+    def fork_point(self) -> tuple[int, int]:
+        """The branch and place of the last message that it shares with its parent."""
+        return self.path.before[-1] if self.path.before else (MAIN_BRANCH, 0)
+
+    def public(self, current: int, points: Mapping[tuple[int, int], str]) -> Branch:
+        """Return the branch as callers see it; `points` has the ids of the messages at forks."""
         return Branch(
             id=self.id,
             name=self.name,
             parent=self.parent,
-            forked_at=self.forked_seq,
+            forked_at=points.get(self.fork_point),
             message_count=self.sums["message_count"],
             created_at=from_microseconds(self.created_at),
             last_message_at=None if self.last_at is None else from_microseconds(self.last_at),
@@ -86,6 +91,14 @@ class SqlBranches:
         """Read the conversation's branches."""
         return list(map(branch_from_row, transaction.run((self._sql.branches, place))[0]))
 
+    def points(
+        self, transaction: Transaction, place: Mapping[str, Any], rows: Iterable[BranchRow]
+    ) -> dict[tuple[int, int], str]:
+        """Read the ids of the messages at which branches were forked."""
+        points = parts_of({row.fork_point for row in rows}, self._database.dialect)
+        (found,) = transaction.run((self._along.ids_at, {**place, **points}))
+        return {(branch, seq): message_id for branch, seq, message_id in found}
+
     def forking(
         self,
         transaction: Transaction,
@@ -98,9 +111,10 @@ class SqlBranches:
         now: int,
     ) -> tuple[Branch, list[Call]]:
         """Return a new branch and the calls that make it."""
-        if name is not None:
-            check_identifier("name", name)
         place = self._place(key, locked.path)
+        rows = {row.id: row for row in self.all(transaction, place)}
+        if name is not None and check_identifier("name", name) in [row.name for row in rows.values()]:
+            raise InvalidInputError("name", name, "a name that no other branch of this session has")
         seq = locked.head
         if at is not None:
             named = self._database.many([check_identifier("at", at)])
@@ -108,11 +122,11 @@ class SqlBranches:
             if not found:
                 raise InvalidInputError("at", at, "the id of a message of this session")
             seq = found[0][_SEQ]
-        rows = {row.id: row for row in self.all(transaction, place)}
         ((after,),) = transaction.run((self._along.sums_after, {**place, "after": seq}))
         before = rows[locked.path.branch]
         sums = {name: before.sums[name] - (after[i] or 0) for i, name in enumerate(SUMS)}
         path = locked.path.forked(seq, locked.next_branch)
+        name = locked.name if is_rewind else name
         row = BranchRow(path, locked.path.branch, seq, name, True, sums, min(before.remembered, seq), now, None)
         current = path.branch if is_rewind else locked.current_branch
         calls = [
@@ -121,7 +135,7 @@ class SqlBranches:
         ]
         if is_rewind:
             calls += self.leaving(place, locked)
-        return row.public(current), calls
+        return row.public(current, self.points(transaction, place, [row])), calls
 
     def editing(
         self,
@@ -155,7 +169,7 @@ class SqlBranches:
         times = [to_microseconds(one.message.created_at) for one in told if one.message.created_at]
         sums = {name: old.sums[name] + more[name] for name in SUMS}
         read = min(old.remembered, first - 1)
-        row = BranchRow(forked, path.branch, first - 1, None, True, sums, read, now, max(times))
+        row = BranchRow(forked, path.branch, first - 1, locked.name, True, sums, read, now, max(times))
         moves = key.branch in (None, locked.current_branch)
         current = forked.branch if moves else locked.current_branch
         return told, [
@@ -207,20 +221,15 @@ class SqlBranches:
         return self._sql.forked_conversation, {**place, **change}
 
     def leaving(self, place: Mapping[str, Any], locked: Locked) -> list[Call]:
-        """Return the calls after which a branch that was rewound or edited is no longer live, unless it has a name."""
-        if locked.name is not None:
-            return []
-        return [(self._sql.set_live, {**place, "which": locked.path.branch, "is_live": 0})]
+        """Return the calls after which a branch that was rewound or edited is no longer live, and has no name."""
+        return [(self._sql.leave_branch, {**place, "which": locked.path.branch})]
 
-    def switching(
-        self, place: Mapping[str, Any], locked: Locked, rows: Sequence[BranchRow], now: int
-    ) -> tuple[Branch, list[Call]]:
-        """Return the locked branch as current and live, and the calls that make it so."""
+    def switching(self, place: Mapping[str, Any], locked: Locked, now: int) -> list[Call]:
+        """Return the calls that make the locked branch current and live."""
         branch = locked.path.branch
-        chosen = next(row for row in rows if row.id == branch)
-        return replace(chosen, live=True).public(branch), [
+        return [
             self.conversation(place, locked, next_branch=locked.next_branch, current=branch, now=now),
-            (self._sql.set_live, {**place, "which": branch, "is_live": 1}),
+            (self._sql.revive_branch, {**place, "which": branch}),
         ]
 
     def deleting(
@@ -231,17 +240,16 @@ class SqlBranches:
         now: int,
         *,
         derived: Callable[[Mapping[str, Any]], list[Call]],
-    ) -> tuple[Branch, list[Call]]:
-        """Return the locked branch, and the calls that delete it with what no other one shows."""
+    ) -> list[Call]:
+        """Return the calls that delete the locked branch with what no other one shows."""
         branch = locked.path.branch
         if branch == locked.current_branch:
             raise InvalidInputError("branch", branch, "a branch that is not current: switch to another one first")
         calls: list[Call] = [(self._sql.delete_branch, {**place, "which": branch})]
-        chosen = next(row for row in rows if row.id == branch)
-        for line, kept in orphaned(locked.path, [row.path for row in rows if row is not chosen]).items():
+        for line, kept in orphaned(locked.path, [row.path for row in rows if row.id != branch]).items():
             after = {**place, "which": line, "kept": kept}
             calls += [(self._sql.drop_after, after), *derived(after)]
-        return chosen.public(locked.current_branch), [
+        return [
             *calls,
             self.conversation(
                 place, locked, next_branch=locked.next_branch, current=locked.current_branch, now=now, edits=1

@@ -21,7 +21,7 @@ from arc_common.protocols import (
 )
 from arc_common.protocols.conversations import BranchAction
 from arc_common.settings import StorageSettings
-from arc_common.stores.branches import SqlBranches, branch_from_row, lines_of
+from arc_common.stores.branches import SqlBranches, lines_of
 from arc_common.stores.codec import (
     MAIN_BRANCH,
     checked_counts,
@@ -430,26 +430,36 @@ class SqlStore:
                 made, calls = self._branches.forking(
                     transaction, key, locked, at=at, name=name, is_rewind=is_rewind, now=now
                 )
+                transaction.commit(*calls)
+                return [made]
+            place = self._database.place(key, locked.path)
+            rows = self._branches.all(transaction, place)
+            points = self._branches.points(transaction, place, rows)
+            current, chosen = locked.current_branch, next(row for row in rows if row.id == locked.path.branch)
+            if action == "delete":
+                calls = self._branches.deleting(place, locked, rows, now, derived=self._summaries.dropping_after)
             else:
-                place = self._database.place(key, locked.path)
-                rows = self._branches.all(transaction, place)
-                made, calls = self._branches.switching(place, locked, rows, now)
-                if action == "delete":
-                    derived = self._summaries.dropping_after
-                    made, calls = self._branches.deleting(place, locked, rows, now, derived=derived)
+                current, chosen = chosen.id, replace(chosen, live=True)
+                calls = self._branches.switching(place, locked, now)
             transaction.commit(*calls)
-            return [made]
+            return [chosen.public(current, points)]
 
         return self._database.transact(work)
 
     def _listed(self, key: SessionKey) -> list[Branch]:
         place = self._database.place(key, MAIN)
-        record, rows = self._database.snapshot((self._sql.current, place), (self._sql.branches, place))
-        if not record:
-            return []
-        user_id, current = record[0]
-        check_owner(key, user_id)
-        return [row.public(current) for row in map(branch_from_row, rows)]
+
+        def work(transaction: Transaction) -> list[Branch]:
+            (record,) = transaction.run((self._sql.current, place))
+            if not record:
+                return []
+            user_id, current = record[0]
+            check_owner(key, user_id)
+            rows = self._branches.all(transaction, place)
+            points = self._branches.points(transaction, place, rows)
+            return [row.public(current, points) for row in rows]
+
+        return self._database.reading(work)
 
     def get(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.get`."""

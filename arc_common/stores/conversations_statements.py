@@ -26,6 +26,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    null,
     select,
     true,
     tuple_,
@@ -129,6 +130,7 @@ def _reading_along(dialect_name: str) -> dict[str, Executable]:
         "sums_after": select(
             func.count(messages.c.seq), func.sum(messages.c.tokens), func.sum(messages.c.tool_calls)
         ).where(*along.inside(messages), messages.c.seq > bindparam("after", type_=BigInteger)),
+        "ids_at": along.ids_at(),
         "newest": along.messages(MESSAGE_COLUMNS, *_BETWEEN, newest=True),
         "oldest": along.messages(MESSAGE_COLUMNS, *_BETWEEN, newest=False),
     }
@@ -164,7 +166,8 @@ def _branching(dialect_name: str) -> dict[str, Executable]:
             epoch=conversations.c.epoch + bindparam("more_epoch"),
             updated_at=bindparam("now"),
         ),
-        "set_live": update(branches).where(*of_conversation_rows, which).values(live=bindparam("is_live")),
+        "leave_branch": update(branches).where(*of_conversation_rows, which).values(live=0, name=null()),
+        "revive_branch": update(branches).where(*of_conversation_rows, which).values(live=1),
         "delete_branch": delete(branches).where(*of_conversation_rows, which),
         "delete_forks": delete(branches).where(*of_conversation_rows, branches.c.branch != bindparam("branch")),
         "drop_after": delete(messages).where(*mine, *after_kept),

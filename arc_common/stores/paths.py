@@ -144,10 +144,15 @@ def place_on(key: SessionKey, path: Path, dialect_name: str) -> dict[str, Any]:
     }
     if is_main(key, path):
         return place
-    place["path"] = path.text
+    return {**place, "path": path.text, **parts_of(path.parts, dialect_name)}
+
+
+def parts_of(parts: Iterable[tuple[int, int]], dialect_name: str) -> dict[str, Any]:
+    """Return the parameters for a path's parts."""
+    parts = list(parts)
     if dialect_name == "sqlite":
-        return place | {"parts": json.dumps(path.parts)}
-    return place | {"part_branches": [one for one, _ in path.parts], "part_ends": [last for _, last in path.parts]}
+        return {"parts": json.dumps(parts)}
+    return {"part_branches": [one for one, _ in parts], "part_ends": [last for _, last in parts]}
 
 
 def is_main(key: SessionKey, path: Path) -> bool:
@@ -227,6 +232,15 @@ class Along:
             branches.c.branch == bindparam("branch"),
             func.coalesce(branches.c.path, "[]") == bindparam("path", type_=Text),
             or_(bindparam("wanted", type_=BigInteger) != FOLLOW, conversations.c.current_branch == bindparam("branch")),
+        )
+
+    def ids_at(self) -> Any:
+        """Select branch, place and id of the messages at the ends of the parts."""
+        part, branch, last = self.parts()
+        return (
+            select(messages.c.branch, messages.c.seq, messages.c.message_id)
+            .select_from(part.join(messages, and_(messages.c.branch == branch, messages.c.seq == last)))
+            .where(messages.c.conversation == bindparam("conversation"), messages.c.caller_id == bindparam("caller_id"))
         )
 
     def messages(self, names: Sequence[str], *between: Any, newest: bool) -> Any:

@@ -35,6 +35,10 @@ def ids(stored: Iterable[StoredMessage]) -> list[str | None]:
     return [one.message.id for one in stored]
 
 
+def _named(store: ConversationStore, key: SessionKey) -> dict[str, int]:
+    return {one.name: one.id for one in store.branch(key, "list") if one.name is not None}
+
+
 class ConversationStoreContract:
     """Inherit from this class and provide the fixture `store`."""
 
@@ -558,6 +562,21 @@ class ConversationStoreContract:
         assert [one.message.text for one in store.read(key)] == ["edited", "hello"]
         assert store.delete(key, keep_session=True) == 2
         assert [one.id for one in store.branch(key, "list")] == [0]
+
+    def test_a_name_names_one_branch(self, store: ConversationStore, key: SessionKey) -> None:
+        """A second branch with a name is refused; a rewind, or an edit that forks, passes the name on."""
+        store.append(key, [counted("a"), counted("b"), counted("c")])
+        (fork,) = store.branch(key, "fork", at="b", name="idea")
+        assert fork.forked_at == "b"
+        with pytest.raises(InvalidInputError, match=r"'idea'.*no other branch"):
+            store.branch(key, "fork", name="idea")
+        (edited,) = store.append(replace(key, branch=fork.id), [counted("a", "other")])
+        assert _named(store, key) == {"idea": edited.branch}
+        (back,) = store.branch(replace(key, branch=edited.branch), "rewind", at="a")
+        assert (back.name, back.forked_at) == ("idea", "a")
+        assert _named(store, key) == {"idea": back.id}
+        assert [one.is_live for one in store.branch(key, "list")] == [True, False, False, True]
+        assert [one.forked_at for one in store.branch(key, "list")] == [None, "b", None, "a"]
 
     def test_a_cap_removes_nothing_while_branches_share(self, store: ConversationStore, key: SessionKey) -> None:
         """What another branch shows is not dropped; once there is one branch again, the cap applies."""

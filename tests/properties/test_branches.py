@@ -68,7 +68,7 @@ class History:
         self.lines[branch].messages += new
 
     def fork(self) -> None:
-        self._forked("fork", self.random.choice([None, "named"]))
+        self._forked("fork", self.random.choice([None, f"named {self.made}"]))
 
     def rewind(self) -> None:
         branch = self._forked("rewind", None)
@@ -82,11 +82,15 @@ class History:
         at = self.random.randrange(len(line.messages))
         (made,) = self.store.branch(self.on(parent), action, at=line.messages[at][0], name=name)
         self.made += 1
-        assert (made.id, made.parent, made.message_count, made.name) == (self.made, parent, at + 1, name)
+        assert (made.id, made.parent, made.message_count) == (self.made, parent, at + 1)
+        assert made.forked_at == line.messages[at][0]
         self.lines[made.id] = self._copy(parent, at + 1, name)
-        if action == "rewind" and line.name is None:
-            line.live = False
+        if action == "rewind":
+            self._leave(line, self.lines[made.id])
         return made.id
+
+    def _leave(self, line: Line, fork: Line) -> None:
+        fork.name, line.name, line.live = line.name, None, False
 
     def _copy(self, parent: int, count: int, name: str | None = None) -> Line:
         kept = self.lines[parent].messages[:count]
@@ -113,7 +117,7 @@ class History:
             assert stored.branch == self.made
             fork.messages = [*line.messages[:at], new, *line.messages[at + 1 :]]
             self.lines[self.made] = fork
-            line.live = line.live and line.name is not None
+            self._leave(line, fork)
             if branch == self.current:
                 self.current = self.made
             return

@@ -103,9 +103,11 @@ reads("Session.context history", reaches=EVERY)(calls(session_of, "context"))
 reads("Session.exists, Session.id", reaches=())(
     lambda engine, party: [session_of(engine, party).exists(), session_of(engine, party).id]
 )
+reads("Session.branches, Session.branch", reaches=())(calls(session_of, "branches"))
 no_reads(
     "Session.append Session.save_turn Session.add_artifact Session.clear Session.delete Session.remove "
-    "Session.stream_turn Session.report_save_error Session.note Session.remember Session.pin Session.unpin",
+    "Session.stream_turn Session.report_save_error Session.note Session.remember Session.pin Session.unpin "
+    "Session.fork Session.rewind Session.switch Session.delete_branch",
     because="writes, or gives back what it was given",
 )
 no_reads("ContextEngine.flush", because="waits, and gives back no more than whether it did")

@@ -1,0 +1,174 @@
+"""Branches of a conversation through the public API: fork, rewind, switch, delete, and sessions on branches."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from arc_common import (
+    BranchNotFoundError,
+    ContextEngine,
+    InvalidInputError,
+    Message,
+    Role,
+    SessionNotFoundError,
+)
+from arc_common.engine.session import Session
+
+
+@pytest.fixture
+def engine(database: str) -> Iterator[ContextEngine]:
+    with ContextEngine.open(database) as engine:
+        yield engine
+
+
+@pytest.fixture
+def session(engine: ContextEngine) -> Session:
+    session = engine.session("s", user_id="ann")
+    session.append([Message("user", "Plan a trip to Rome", id="m1"), Message("assistant", "In May?", id="m2")])
+    session.append([Message("user", "No, in June", id="m3"), Message("assistant", "June it is", id="m4")])
+    return session
+
+
+def texts(session: Session) -> list[str]:
+    return [message.text for message in session.messages()]
+
+
+def test_a_fork_goes_its_own_way(engine: ContextEngine, session: Session) -> None:
+    """It shows the messages up to its point, and neither branch shows what is said on the other afterwards."""
+    idea = session.fork(at="m2", name="idea")
+    idea.append([Message("user", "Yes, in May")])
+    session.append([Message("user", "By train")])
+    assert texts(idea) == ["Plan a trip to Rome", "In May?", "Yes, in May"]
+    assert texts(session) == ["Plan a trip to Rome", "In May?", "No, in June", "June it is", "By train"]
+    shown = [message.text for message in idea.context("When?").messages]
+    assert any("Yes, in May" in text for text in shown)
+    assert not any("June" in text for text in shown)
+    for branch in ("idea", idea.branch):
+        assert texts(engine.session("s", user_id="ann", branch=branch)) == texts(idea)
+    assert texts(engine.session("s", user_id="ann")) == texts(session)
+
+
+def test_a_plain_session_follows_a_rewind(engine: ContextEngine, session: Session) -> None:
+    """What was rewound is kept on a branch that is not live, and can be made current again."""
+    other = engine.session("s", user_id="ann")
+    assert session.rewind(to="m2") is None
+    session.append([Message("user", "Yes, in May", id="m5")])
+    assert texts(session) == texts(other) == ["Plan a trip to Rome", "In May?", "Yes, in May"]
+    old, new = session.branches()
+    assert (old.is_live, new.is_live, new.is_current, new.forked_at, new.message_count) == (False, True, True, "m2", 3)
+    assert new.last_message_at == session.messages()[-1].created_at
+    session.switch(to=old.id)
+    assert texts(other)[-1] == "June it is"
+    assert session.branch is None
+
+
+def test_a_session_on_a_branch_moves_with_its_rewinds_and_edits(engine: ContextEngine, session: Session) -> None:
+    """It goes on where a rewind or an edit leads, under the same name; the branch's other readers keep the old text."""
+    idea = session.fork(name="idea")
+    first = idea.branch
+    idea.append([Message("user", "No, in July", id="m3")])
+    assert idea.branch != first
+    named = engine.session("s", user_id="ann", branch="idea")
+    assert texts(idea) == texts(named) == ["Plan a trip to Rome", "In May?", "No, in July", "June it is"]
+    assert texts(session)[2] == "No, in June"
+    named.rewind(to="m1")
+    assert (texts(named), named.branch) == (["Plan a trip to Rome"], "idea")
+    assert texts(engine.session("s", user_id="ann", branch="idea")) == ["Plan a trip to Rome"]
+
+
+def test_a_removed_message_is_gone_on_every_branch(session: Session) -> None:
+    """People remove messages for privacy."""
+    idea = session.fork(at="m3")
+    assert idea.remove(["m1"]) == 1
+    assert texts(session)[0] == texts(idea)[0] == "In May?"
+    assert [one.message_count for one in session.branches()] == [3, 2]
+
+
+def test_a_deleted_branch_is_gone(engine: ContextEngine, session: Session) -> None:
+    """The shared messages stay; the current branch can't be deleted."""
+    idea = session.fork(at="m2", name="idea")
+    idea.append([Message("user", "Yes, in May")])
+    with pytest.raises(InvalidInputError, match=r"branch: got 0, expected .* not current"):
+        session.delete_branch(0)
+    session.delete_branch("idea")
+    assert len(session.branches()) == 1
+    assert len(texts(session)) == 4
+    for read in (idea.messages, engine.session("s", user_id="ann", branch="idea").messages):
+        with pytest.raises(BranchNotFoundError, match="has no branch"):
+            read()
+
+
+def test_what_is_wrong_is_said(engine: ContextEngine, session: Session) -> None:
+    """Each error names the field, the value and what to do; nothing is written."""
+    with pytest.raises(InvalidInputError, match="at: got 'm9', expected the id of a message"):
+        session.fork(at="m9")
+    with pytest.raises(InvalidInputError, match="to: got 'm9', expected the id of a message"):
+        session.rewind(to="m9")
+    for wrong in (None, 3):
+        with pytest.raises(InvalidInputError, match="to: got"):
+            session.rewind(to=wrong)  # type: ignore[arg-type]
+    session.fork(name="idea")
+    with pytest.raises(InvalidInputError, match="name: got 'idea', expected a name that no other branch"):
+        session.fork(name="idea")
+    for branch in (-1, True, "", 1.5):
+        with pytest.raises(InvalidInputError, match="branch: got"):
+            engine.session("s", branch=branch)  # type: ignore[arg-type]
+    for to in (7, "nowhere"):
+        with pytest.raises(BranchNotFoundError, match=r"has no branch .*branches"):
+            session.switch(to=to)
+    with pytest.raises(SessionNotFoundError):
+        engine.session("other", user_id="ann").fork()
+    with pytest.raises(SessionNotFoundError):
+        engine.session("s", user_id="bob").branches()
+    assert engine.session("other").branches() == engine.session(None).branches() == []
+    with pytest.raises(InvalidInputError, match="session_id"):
+        engine.session(None).fork()
+    assert len(session.branches()) == 2
+
+
+def test_async_forms(engine: ContextEngine, session: Session) -> None:
+    """They do the same."""
+
+    async def live() -> None:
+        idea = await session.afork(at="m2", name="idea")
+        await session.arewind(to="m3")
+        await session.aswitch("idea")
+        assert [one.id for one in await session.abranches() if one.is_current] == [idea.branch]
+        await session.adelete_branch(0)
+        assert len(await session.abranches()) == 2
+
+    asyncio.run(live())
+
+
+def test_summaries_and_facts_follow(engine: ContextEngine, session: Session) -> None:
+    """A fork shares what was summarised before it; what is said afterwards is summarised for its branch alone."""
+    for n in range(30):
+        session.append([Message("user", f"Item {n} costs {100 + n} EUR"), Message("assistant", "Noted")])
+    at = session.messages()[-1].id
+    idea = session.fork(at=at)
+    for branch, word in ((session, "Lisbon"), (idea, "Madrid")):
+        branch.append([Message("user", f"My home is in {word}"), Message("assistant", "Noted")])
+        for n in range(30):
+            branch.append([Message("user", f"{word} {n} costs {200 + n} EUR"), Message("assistant", "Noted")])
+        branch.summarize()
+    for branch, own, other in ((session, "Lisbon", "Madrid"), (idea, "Madrid", "Lisbon")):
+        facts = " ".join(fact.text for fact in branch.facts())
+        assert own in facts
+        assert other not in facts
+        summary = branch.summary()
+        assert summary is not None
+        assert other not in summary.narrative
+        window = branch.context("What did I say?")
+        assert not any(other in message.text for message in window.messages)
+        assert window.messages[0].role is Role.SYSTEM
+
+
+def test_branches_outlive_the_process(database: str) -> None:
+    """A database has them when it is opened again."""
+    with ContextEngine.open(database) as engine:
+        engine.session("s").append([Message("user", "One", id="m1"), Message("user", "Two", id="m2")])
+        engine.session("s").rewind(to="m1")
+        engine.session("s").fork(name="idea")
+    with ContextEngine.open(database) as engine:
+        assert texts(engine.session("s")) == texts(engine.session("s", branch="idea")) == ["One"]
