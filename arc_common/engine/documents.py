@@ -15,11 +15,9 @@ from arc_common.filters import Filter
 from arc_common.messages import Message, check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
-from arc_common.rag import Chunker, ContextBuilder, Fusion, RagContext, RagPipeline, RagQuery
+from arc_common.rag import Chunker, ContextBuilder, RagContext, RagPipeline, RagQuery
 from arc_common.rerankers import RERANKERS
-from arc_common.rerankers.bm25 import JointStatistics
 from arc_common.retrieval import HybridIndex, SearchResult, reciprocal_rank_fusion, score_fusion
-from arc_common.retrieval.fusion import raw_score_fusion
 from arc_common.retrieval.index import checked_ids
 from arc_common.retrieval.query_transformers import RuleBasedConversationTransformer, last_turns
 
@@ -37,10 +35,11 @@ class DocumentIndex:
     Each method has an async form, and raises `StoreError` if the store fails. Scopes are isolated from each other.
     """
 
-    def __init__(self, runtime: "Runtime", scope: Scope) -> None:
+    def __init__(self, runtime: "Runtime", scope: Scope, *others: Scope) -> None:
         self._runtime = runtime
         self._workers = runtime.workers
         self._scope = scope
+        self._others = others
 
     def __repr__(self) -> str:
         """Name the owner of the documents."""
@@ -56,11 +55,17 @@ class DocumentIndex:
         return DocumentIndex(self._runtime, Scope(caller_id, user_id))
 
     @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes that are searched: the owner's, and in a turn also the caller's."""
+        return self._scope, *self._others
+
+    @property
     def index(self) -> HybridIndex:
         """The underlying hybrid index."""
         return HybridIndex(
             self._runtime.store.index,
             scope=self._scope,
+            others=self._others,
             embedder=self._runtime.embedder,
             drop_stop_words=self._runtime.settings.rag.drop_stop_words,
             batch_size=self._runtime.settings.embeddings.batch_size,
@@ -150,34 +155,6 @@ class DocumentIndex:
         return self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
 
 
-class _JointIndex(DocumentIndex):
-    """One of a turn's indexes, which are searched together, once per query, with the statistics of all of them."""
-
-    def __init__(
-        self, runtime: "Runtime", name: str, scopes: Mapping[str, Scope], found: dict[Any, dict[str, SearchResult]]
-    ) -> None:
-        super().__init__(runtime, scopes[name])
-        self._name = name
-        self._indexes = {each: DocumentIndex(runtime, scope).index for each, scope in scopes.items()}
-        self._found_by_query = found
-
-    def retrieve_with_notes(
-        self,
-        query: str,
-        *,
-        top_k: int,
-        filters: Mapping[str, Any] | Filter | None = None,
-        cosines: bool = False,
-    ) -> SearchResult:
-        """See `DocumentIndex`."""
-        asked = query, top_k, repr(filters), cosines
-        if asked not in self._found_by_query:
-            first, *others = self._indexes.values()
-            parts = first.find_beside(others, query, top_k=top_k, filters=filters, cosines=cosines)
-            self._found_by_query[asked] = dict(zip(self._indexes, parts, strict=True))
-        return self._found_by_query[asked][self._name]
-
-
 def _checked_ids(ids: object) -> list[str]:
     """Return the ids as a list, refusing a plain string, whose letters might be ids too."""
     return [check_identifier("ids", one) for one in checked_ids(ids)]
@@ -204,9 +181,8 @@ def rag_pipeline(
     transformers: "Sequence[QueryTransformer] | None" = None,
     reranker: "Reranker | None" = None,
     citations: bool = False,
-    fusion: Fusion | None = None,
 ) -> RagPipeline:
-    """Return a pipeline with the settings' values: see `ContextEngine.rag`; `fusion` overrides the settings' fusion."""
+    """Return a pipeline with the settings' values: see `ContextEngine.rag`."""
     rag = runtime.settings.rag
     if transformers is None:
         transformers = (RuleBasedConversationTransformer(max_history_turns=rag.max_history_turns),)
@@ -214,15 +190,13 @@ def rag_pipeline(
         reranker = None
     elif reranker is None:
         reranker = _reranker(runtime, list(sources.values()) if isinstance(sources, Mapping) else [sources])
-    if fusion is None:
-        fusion = score_fusion if rag.fusion == "scores" else partial(reciprocal_rank_fusion, k=rag.rrf_k)
     return RagPipeline(
         sources,
         ContextBuilder.from_settings(runtime.context_counter, runtime.settings, citations=citations),
         transformers=transformers,
         reranker=reranker,
         rerank_top_k=rag.rerank_top_k,
-        fusion=fusion,
+        fusion=score_fusion if rag.fusion == "scores" else partial(reciprocal_rank_fusion, k=rag.rrf_k),
         similarity_threshold=rag.similarity_threshold,
         timeout_seconds=runtime.settings.model_calls.timeout_seconds,
         observer=runtime.observer,
@@ -232,8 +206,9 @@ def rag_pipeline(
 
 def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
     """Return the settings' reranker; BM25 takes its term statistics from the engine's own documents."""
-    own = [source.index for source in sources if isinstance(source, DocumentIndex)]
-    statistics = JointStatistics(own) if len(own) == len(sources) else None
+    scopes = [scope for source in sources if isinstance(source, DocumentIndex) for scope in source.scopes]
+    is_own = all(isinstance(source, DocumentIndex) for source in sources)
+    statistics = DocumentIndex(runtime, *scopes).index if is_own else None
     return RERANKERS[runtime.settings.rag.reranker](runtime.settings, statistics)
 
 
@@ -264,17 +239,17 @@ def documents_of_turn(
         return replace(RagContext.EMPTY, notes=(f"no documents were retrieved: {type(error).__name__}",))
 
 
-def _scopes_of(key: SessionKey | None) -> dict[str, Scope]:
-    """Return the scopes of a turn's documents, by name."""
+def _scopes_of(key: SessionKey | None) -> list[Scope]:
+    """Return the scopes of a turn's documents: the caller's and the user's."""
     caller_id, user_id = (key.caller_id, key.user_id) if key else ("default", None)
-    return {"caller": Scope(caller_id)} | ({"user": Scope(caller_id, user_id)} if user_id else {})
+    return [Scope(caller_id), *([Scope(caller_id, user_id)] if user_id else [])]
 
 
 def unknown_scopes(runtime: "Runtime", key: SessionKey) -> list[Scope]:
     """Return the scopes of a turn's documents of which it is not known that they have any, if that decides anything."""
     if runtime.settings.rag.enabled is not None or runtime.retriever is not None:
         return []
-    return [scope for scope in _scopes_of(key).values() if not runtime.has_documents.get(scope)]
+    return [scope for scope in _scopes_of(key) if not runtime.has_documents.get(scope)]
 
 
 def _pipeline_of(runtime: "Runtime", key: SessionKey | None, empty: Collection[Scope]) -> RagPipeline | None:
@@ -284,16 +259,8 @@ def _pipeline_of(runtime: "Runtime", key: SessionKey | None, empty: Collection[S
         return given
     if given is not None:
         return rag_pipeline(runtime, given)
-    scopes = {name: scope for name, scope in _scopes_of(key).items() if scope not in empty}
-    filled = {name: scope for name, scope in scopes.items() if _has_documents(runtime, scope)}
-    if not filled:
-        return None
-    found: dict[Any, dict[str, SearchResult]] = {}
-    sources = {
-        name: DocumentIndex(runtime, scope) if len(filled) == 1 else _JointIndex(runtime, name, filled, found)
-        for name, scope in filled.items()
-    }
-    return rag_pipeline(runtime, sources, fusion=raw_score_fusion)
+    filled = [scope for scope in _scopes_of(key) if scope not in empty and _has_documents(runtime, scope)]
+    return rag_pipeline(runtime, DocumentIndex(runtime, *filled)) if filled else None
 
 
 def _has_documents(runtime: "Runtime", scope: Scope) -> bool:

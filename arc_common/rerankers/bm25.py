@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -33,24 +32,6 @@ class TermStatistics(Protocol):
 
     def term_statistics(self, terms: Sequence[str]) -> tuple[int, float, Sequence[int]]:
         """Return the number of documents, their average number of terms, and how many of them contain each term."""
-
-
-@dataclass(frozen=True, slots=True)
-class JointStatistics:
-    """The `TermStatistics` of several scopes as if they were one."""
-
-    parts: Sequence[TermStatistics]
-
-    def term_statistics(self, terms: Sequence[str]) -> tuple[int, float, list[int]]:
-        """See `TermStatistics`."""
-        found = [part.term_statistics(terms) for part in self.parts]
-        count = sum(size for size, _, _ in found)
-        length = sum(size * average for size, average, _ in found)
-        return (
-            count,
-            length / count if count else 0.0,
-            [sum(one) for one in zip(*(each[2] for each in found), strict=True)],
-        )
 
 
 class BM25Reranker:

@@ -1,7 +1,7 @@
 """Fuses several rankings into one. Pure."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -185,9 +185,8 @@ def score_fusion(
 ) -> list[ScoredDocument]:
     """Fuse rankings by the weighted mean of scores, after scaling each ranking from its worst (0) to its best (1).
 
-    - Returns each document once, with its `score` and with `score_parts` that hold its score in each ranking. Within a
-      ranking, an id identifies a document; across rankings, id and text together do (two stores may both count from
-      1). Documents without an id are identified by text and source.
+    - Returns each document once, with its `score` and with `score_parts` that hold its score in each ranking. Id and
+      text together identify a document (two stores may both count from 1), or source and text if it has no id.
     - Scores may be missing: `None` counts as the worst score, or by rank if no document of the ranking has a score.
     - The result does not depend on the order of rankings and scored documents; the inputs are not changed.
 
@@ -219,25 +218,13 @@ def reciprocal_rank_fusion(
     return _fused(found, reciprocal_ranks([ranking for ranking, _ in found.values()], k=k), top_k)
 
 
-def raw_score_fusion(rankings: Mapping[str, Sequence[ScoredDocument]]) -> list[ScoredDocument]:
-    """Merge rankings with comparable scores, such as several scopes of one index, best first.
-
-    Returns each document once, as `score_fusion` does, with its best score.
-    """
-    distinct = _within_each(rankings)
-    return _best_first(_distinct([one for documents in distinct.values() for one in documents], key=_identity))
-
-
 def deduplicated(documents: Sequence[ScoredDocument]) -> list[ScoredDocument]:
     """Return each document once with its best score, best first.
 
-    Documents are identified by id, or by text and source if they have none. Those without a score come last, in the
-    order given.
+    Documents are identified by id and text, or by source and text if they have no id. Those without a score come last,
+    in the order given.
     """
-    return _best_first(_distinct(checked_documents("documents", documents)))
-
-
-def _best_first(distinct: Mapping[str, ScoredDocument]) -> list[ScoredDocument]:
+    distinct = _distinct(checked_documents("documents", documents))
     scored = [key for key, document in distinct.items() if document.score is not None]
     scored.sort(key=lambda key: (-(distinct[key].score or 0.0), key))
     return [distinct[key] for key in (*scored, *(key for key, document in distinct.items() if document.score is None))]
@@ -255,8 +242,7 @@ def _found(
         if name not in within:
             raise InvalidInputError("weights", name, f"one of the rankings {list(within)}")
     found = {}
-    for name, documents in within.items():
-        distinct = {_identity(one.document): one for one in documents}
+    for name, distinct in within.items():
         scores = {key: document.score for key, document in distinct.items()}
         found[name] = Ranking(scores, weight=weights.get(name, 1.0)), distinct
     return found
@@ -283,31 +269,23 @@ def _with_parts(
 
 
 def _key(document: Document) -> str:
-    """Return the key that identifies a document within its source."""
-    return document.id if document.id is not None else f"\x00{document.source or ''}\x00{document.text}"
+    """Return the key that identifies a document."""
+    name = f"\x00{document.source or ''}" if document.id is None else document.id
+    return f"{name}\x00{document.text}"
 
 
-def _identity(document: Document) -> str:
-    """Return the key that identifies a document across all sources."""
-    return _key(document) if document.id is None else f"{document.id}\x00{document.text}"
-
-
-def _within_each(rankings: Mapping[str, Sequence[ScoredDocument]]) -> dict[str, Collection[ScoredDocument]]:
-    """Return each ranking's distinct documents, ordered by the rankings' names."""
+def _within_each(rankings: Mapping[str, Sequence[ScoredDocument]]) -> dict[str, dict[str, ScoredDocument]]:
+    """Return each ranking's distinct documents by key, ordered by the rankings' names."""
     if not isinstance(rankings, Mapping) or not all(isinstance(name, str) for name in rankings):
         raise InvalidInputError("rankings", rankings, "documents with scores by each ranking's name")
-    return {
-        name: _distinct(checked_documents(f"rankings[{name!r}]", rankings[name])).values() for name in sorted(rankings)
-    }
+    return {name: _distinct(checked_documents(f"rankings[{name!r}]", rankings[name])) for name in sorted(rankings)}
 
 
-def _distinct(
-    documents: Sequence[ScoredDocument], *, key: Callable[[Document], str] = _key
-) -> dict[str, ScoredDocument]:
+def _distinct(documents: Sequence[ScoredDocument]) -> dict[str, ScoredDocument]:
     """Return the best version of each document by key, in order of first occurrence."""
     distinct: dict[str, ScoredDocument] = {}
     for scored in documents:
-        name = key(scored.document)
+        name = _key(scored.document)
         if name not in distinct or _precedence(scored) > _precedence(distinct[name]):
             distinct[name] = scored
     return distinct

@@ -4,7 +4,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
-from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
@@ -186,7 +185,9 @@ class HybridIndex:
 
     Args:
         store: The store of the entries.
-        scope: The scope of the entries; no other is accessed.
+        scope: The scope of the entries; no other is changed.
+        others: Further scopes that are searched together with it, as if they were one. Scores are on one scale, by the
+            statistics of all of them; where vectors are from another embedder, only words are used.
         kind: The kind of the entries.
         embedder: Makes vectors, of `batch_size` texts at once; without one, texts are found by words only.
         drop_stop_words: Drop a query's stop words and question words.
@@ -201,6 +202,7 @@ class HybridIndex:
         store: IndexStore,
         *,
         scope: Scope | None = None,
+        others: Sequence[Scope] = (),
         kind: EntryKind = "document",
         embedder: Embedder | None = None,
         drop_stop_words: bool = True,
@@ -214,7 +216,10 @@ class HybridIndex:
         self._store = store
         self._scope = scope or Scope()
         self._kind: EntryKind = kind
+        self._scopes = (self._scope, *others)
         self._reader: IndexReader = store
+        if others:
+            self._reader = MultiScopeReader(store, self._scopes, embedder.name if embedder else None)
         self._embedder = None if embedder is None else GuardedEmbedder(embedder, observer or SilentObserver())
         self._drop_stop_words = drop_stop_words
         self._batch_size = batch_size
@@ -420,38 +425,14 @@ class HybridIndex:
         documents = self._documents(rankings, top_k, limit=limit, fuse=mode == "hybrid")
         if cosines and stored is not None and wanted is not None:
             documents = self._with_cosines(documents, wanted, embedder=stored[0])
+        if len(self._scopes) > 1:
+            documents = [
+                replace(one, document=replace(one.document, id=MultiScopeReader.apart(one.document.id or "")[1]))
+                for one in documents
+            ]
+            if wanted is not None and _OTHER_EMBEDDER not in notes and self._has_several_embedders():
+                notes.append(_OTHER_EMBEDDER)
         return SearchResult(tuple(documents), tuple(notes))
-
-    def find_beside(
-        self,
-        others: Sequence["HybridIndex"],
-        query: str,
-        *,
-        top_k: int = 10,
-        filters: Mapping[str, Any] | Filter | None = None,
-        cosines: bool = False,
-    ) -> list[SearchResult]:
-        """Search this index and others as if they were one, and return each index's share of the result.
-
-        - Scores are on one scale, by the statistics of all scopes: a text with half of the query's words scores less
-          than a full match, even if it is the best of its scope.
-        - The embedder is this index's. Where vectors are from another embedder, only words are used.
-        - The arguments are those of `find`; `top_k` limits all results together. The first result holds the notes.
-        """
-        scopes = [index._scope for index in (self, *others)]  # noqa: SLF001 - its class
-        own = self._embedder
-        joint = copy(self)
-        joint._reader = MultiScopeReader(self._store, scopes, own.name if own else None)  # noqa: SLF001 - its class
-        found = joint.find(query, top_k=top_k, filters=filters, cosines=cosines)
-        if own is not None:
-            known = self._store.candidates(*(IndexQuery(scope, self._kind) for scope in scopes))
-            if len({one.embedding for one in known if one.embedding}) > 1 and _OTHER_EMBEDDER not in found.notes:
-                found = replace(found, notes=(*found.notes, _OTHER_EMBEDDER))
-        documents: list[list[ScoredDocument]] = [[] for _ in (self, *others)]
-        for one in found.documents:
-            place, entry_id = MultiScopeReader.apart(one.document.id or "")
-            documents[place].append(replace(one, document=replace(one.document, id=entry_id)))
-        return [SearchResult(tuple(own), found.notes if not place else ()) for place, own in enumerate(documents)]
 
     def asking(self, query: str, *, top_k: int = 10, filters: Filter | None = None) -> IndexQuery:
         """Return what to ask the store for a query, by words."""
@@ -463,7 +444,11 @@ class HybridIndex:
 
     def _statistics(self, terms: Sequence[str]) -> Candidates:
         """Return the statistics of scope and kind, without candidates."""
-        return self._store.candidates(IndexQuery(*self._place, dict.fromkeys(terms, 1.0)))[0]
+        return self._reader.candidates(IndexQuery(*self._place, dict.fromkeys(terms, 1.0)))[0]
+
+    def _has_several_embedders(self) -> bool:
+        known = self._store.candidates(*(IndexQuery(scope, self._kind) for scope in self._scopes))
+        return len({one.embedding for one in known if one.embedding}) > 1
 
     def _embedding(self) -> tuple[str, int] | None:
         return self._statistics(()).embedding

@@ -166,7 +166,6 @@ for _level, _corpus in CORPORA.items():
         "HybridIndex.search": calls(_index, "search", QUESTION, top_k=50),
         "HybridIndex.find": calls(_index, "find", QUESTION, top_k=50, mode="lexical"),
         "HybridIndex.find dense": calls(_index, "find", "", top_k=50, mode="dense", vector=VECTOR),
-        "HybridIndex.find_beside": calls(_index, "find_beside", [], QUESTION, top_k=50),
         "HybridIndex.get": calls(_index, "get", ["d", "h"]),
         "HybridIndex.scan": lambda engine, party, index=_index: list(index(engine, party).scan()),
         "RagPipeline.retrieve": calls(
@@ -174,13 +173,6 @@ for _level, _corpus in CORPORA.items():
         ),
     }.items():
         reads(f"{_name} of a {_level}", reaches=(_level,))(_run)
-
-
-@reads("HybridIndex.find_beside of both", reaches=("caller", "user"))
-def beside(engine: ContextEngine, party: Party) -> Any:
-    """What two scopes find together, each its own."""
-    caller, user = (_index_of(corpus)(engine, party) for corpus in CORPORA.values())
-    return caller.find_beside([user], QUESTION, top_k=50)
 
 
 @reads(
@@ -200,8 +192,9 @@ def one_each(engine: ContextEngine, party: Party) -> None:
 
 
 no_reads(
-    "DocumentIndex.add DocumentIndex.delete DocumentIndex.of DocumentIndex.index HybridIndex.add HybridIndex.delete "
-    "HybridIndex.asking HybridIndex.embed_pending HybridIndex.has_embedder HybridIndex.re_embed HybridIndex.replace",
+    "DocumentIndex.add DocumentIndex.delete DocumentIndex.of DocumentIndex.scopes DocumentIndex.index "
+    "HybridIndex.add HybridIndex.delete HybridIndex.asking HybridIndex.embed_pending HybridIndex.has_embedder "
+    "HybridIndex.re_embed HybridIndex.replace",
     because="writes, or hands out what has cases of its own",
 )
 

@@ -16,7 +16,6 @@ from arc_common import (
 from arc_common.protocols.search_index import Scope
 from arc_common.rag import ContextBuilder, RagContext, RagPipeline, RagQuery
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker, SimpleScoreReranker
-from arc_common.rerankers.bm25 import JointStatistics
 from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.query_transformers import HyDEQueryTransformer, RuleBasedConversationTransformer
 from arc_common.stores import SqlIndexStore
@@ -411,16 +410,17 @@ TEXTS = ["a cat sat on the mat", "cats and dogs", "the warranty", "a long text a
 
 def test_scopes_count_together():
     store = SqlIndexStore.open()
-    parts = [HybridIndex(store, scope=Scope("one")), HybridIndex(store, scope=Scope("one", "ann"))]
+    scopes = Scope("one"), Scope("one", "ann")
+    parts = [HybridIndex(store, scope=scope) for scope in scopes]
     whole = HybridIndex(store, scope=Scope("two"))
     for place, text in enumerate(TEXTS):
         parts[place > 0].add([Document(text)])
         whole.add([Document(text)])
-    joint, terms = JointStatistics(parts), ["cat", "warranti", "zebra"]
+    joint, terms = HybridIndex(store, scope=scopes[0], others=scopes[1:]), ["cat", "warranti", "zebra"]
     assert joint.term_statistics(terms) == whole.term_statistics(terms)
     assert joint.term_statistics(["cat"])[::2] == (4, [3])
 
 
 def test_no_documents_have_no_length():
-    joint = JointStatistics([HybridIndex(SqlIndexStore.open())])
+    joint = HybridIndex(SqlIndexStore.open(), others=[Scope("two")])
     assert joint.term_statistics(["cat"]) == (0, 0.0, [0])

@@ -19,7 +19,6 @@ from arc_common.retrieval.fusion import (
     deduplicated,
     fused_scores,
     lifted,
-    raw_score_fusion,
     reciprocal_rank_fusion,
     reciprocal_ranks,
     score_fusion,
@@ -118,26 +117,13 @@ def test_deduplicated_keeps_the_best_score() -> None:
     assert deduplicated([]) == []
 
 
-@pytest.mark.parametrize("fuse", [*FUSIONS, raw_score_fusion])
+@pytest.mark.parametrize("fuse", FUSIONS)
 def test_ids_of_two_sources_are_their_own(fuse: object) -> None:
     """Two stores that both count from 1 hold different documents; the same text under the same id is the same one."""
     one = [ScoredDocument(Document("the harbour", "1"), 0.9), ScoredDocument(Document("the fees", "2"), 0.5)]
     two = [ScoredDocument(Document("the camera", "1"), 0.8), ScoredDocument(Document("the fees", "2"), 0.4)]
     fused = fuse({"one": one, "two": two})  # type: ignore[operator]
     assert sorted(found.document.text for found in fused) == ["the camera", "the fees", "the harbour"]
-
-
-def test_raw_scores_are_compared_as_they_are() -> None:
-    """What is the best of a ranking of bad ones stays bad; a document found twice has its better score."""
-    good, bad = found(("a", 0.9), ("b", 0.6)), found(("c", 0.05), ("b", 0.7), ("n", None))
-    assert result(raw_score_fusion({"good": good, "bad": bad})) == [("a", 0.9), ("b", 0.7), ("c", 0.05), ("n", None)]
-
-
-@given(given_rankings=rankings, seed=st.integers(0, 99))
-def test_raw_scores_are_fused_in_any_order(given_rankings: dict[str, list[ScoredDocument]], seed: int) -> None:
-    shuffled = list(given_rankings.items())
-    random.Random(seed).shuffle(shuffled)
-    assert raw_score_fusion(dict(shuffled)) == raw_score_fusion(given_rankings)
 
 
 def test_an_embedder_that_finds_everything_equally_near_counts_for_little() -> None:
@@ -203,7 +189,7 @@ def test_bad_options_are_refused() -> None:
 
 def test_what_is_no_ranking_is_refused() -> None:
     """The error names the ranking."""
-    for fuse in [*FUSIONS, raw_score_fusion]:
+    for fuse in FUSIONS:
         for wrong in ({"one": None}, {"one": [None]}, {"one": "text"}):
             with pytest.raises(InvalidInputError, match=r"rankings\['one'\]"):
                 fuse(wrong)  # type: ignore[arg-type]

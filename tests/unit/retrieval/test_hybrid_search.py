@@ -313,58 +313,63 @@ class Counting:
 def test_scopes_beside_each_other_are_searched_as_one(
     texts: list[tuple[list[str], int]], query: str, has_embedder: bool
 ) -> None:
-    """With the scores, parts and documents that one scope with all of it gives; each scope gets its own."""
+    """With the scores, parts and documents that one scope with all of it gives."""
     embedder = Counting() if has_embedder else None
     whole = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     store = SqlIndexStore.open()
-    parts = [HybridIndex(store, scope=Scope(f"c{n}"), embedder=embedder) for n in range(3)]
+    scopes = [Scope(f"c{n}") for n in range(3)]
+    parts = [HybridIndex(store, scope=scope, embedder=embedder) for scope in scopes]
     for number, (words, place) in enumerate(texts):
         document = Document(" ".join(words), f"{place} {number:02}", "a source", {"n": number})
         whole.add([document])
         parts[place].add([document])
-    found = parts[0].find_beside(parts[1:], query, top_k=5, filters={"n": {"$gte": 1}}, cosines=True)
+    joint = HybridIndex(store, scope=scopes[0], others=scopes[1:], embedder=embedder)
+    found = joint.find(query, top_k=5, filters={"n": {"$gte": 1}}, cosines=True).documents
     expected = whole.find(query, top_k=5, filters={"n": {"$gte": 1}}, cosines=True).documents
-    for place, own in enumerate(found):
-        wanted = [one for one in expected if one.document.id.startswith(f"{place} ")]  # type: ignore[union-attr]
-        assert [one.document for one in own.documents] == [one.document for one in wanted]
-        for one, other in zip(own.documents, wanted, strict=True):
-            assert one.score == pytest.approx(other.score)
-            assert one.score_parts == pytest.approx(other.score_parts)
+    assert [one.document for one in found] == [one.document for one in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.score == pytest.approx(other.score)
+        assert one.score_parts == pytest.approx(other.score_parts)
 
 
 def test_scopes_beside_each_other_ask_the_embedder_once() -> None:
     store, embedder = SqlIndexStore.open(), Counting()
-    parts = [HybridIndex(store, scope=Scope(name), embedder=embedder) for name in ("one", "two")]
-    for part in parts:
-        part.add([Document("cat", "1"), Document("dog", "2")])
+    one, two, three = map(Scope, ("one", "two", "three"))
+    for scope in (one, two):
+        HybridIndex(store, scope=scope, embedder=embedder).add([Document("cat", "1"), Document("dog", "2")])
     embedder.texts.clear()
-    found = parts[0].find_beside(parts[1:], "cat")
+    found = HybridIndex(store, scope=one, others=[two], embedder=embedder).find("cat")
     assert embedder.texts == ["cat"]
-    assert [ids(part.documents) for part in found] == [["1", "2"], ["1", "2"]]
-    other = HybridIndex(store, scope=Scope("three"), embedder=WordEmbedder())
-    other.add([Document("cat", "1")])
-    for first, second in ((parts[0], other), (other, parts[0])):
-        own, by_words = first.find_beside([second], "cat")
-        assert set(own.documents[0].score_parts) == {"bm25", "vector"}
-        assert [set(one.score_parts) for one in by_words.documents] == [{"bm25"}]
-        assert "another embedder" in own.notes[0]
+    assert ids(found.documents) == ["1", "1", "2", "2"]
+    assert not found.notes
+    HybridIndex(store, scope=three, embedder=WordEmbedder()).add([Document("cat in three", "3")])
+    for joint, vectors in (
+        (HybridIndex(store, scope=one, others=[three], embedder=embedder), {"1": True, "3": False}),
+        (HybridIndex(store, scope=three, others=[one], embedder=WordEmbedder()), {"1": False, "3": True}),
+    ):
+        found = joint.find("cat")
+        assert {one.document.id: "vector" in one.score_parts for one in found.documents if one.document.id != "2"} == (
+            vectors
+        )
+        assert "another embedder" in found.notes[0]
 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_the_candidates_of_a_scope_are_chosen_by_what_is_rare_in_all(first: int) -> None:
     """Most of a user's notes are of the fee, which nobody else's are: it is what they have to say."""
     store = SqlIndexStore.open()
-    parts = [HybridIndex(store, scope=Scope(name)) for name in ("all", "own")]
+    scopes = [Scope(name) for name in ("all", "own")]
+    parts = [HybridIndex(store, scope=scope) for scope in scopes]
     parts[0].add([Document(f"the berth number {n}", f"berth {n}") for n in range(1_000)])
     parts[1].add([Document("berth berth berth", f"note {n}") for n in range(200)])
     parts[1].add([Document(f"the fee of month {n} was paid by card", f"fee {n}") for n in range(300)])
-    found = parts[first].find_beside([parts[1 - first]], "berth fee", top_k=5)
-    assert [one.document.id[:3] for one in found[1 - first].documents] == ["fee"] * 5  # type: ignore[index]
+    found = HybridIndex(store, scope=scopes[first], others=[scopes[1 - first]]).search("berth fee", top_k=5)
+    assert [one.document.id[:3] for one in found] == ["fee"] * 5  # type: ignore[index]
 
 
 def test_scopes_beside_each_other_may_have_ids_as_long_as_ids_get() -> None:
     store, long = SqlIndexStore.open(), "x" * 255
-    parts = [HybridIndex(store, scope=Scope(name)) for name in ("one", "two")]
-    for part in parts:
-        part.add([Document("cat", long)])
-    assert [ids(part.documents) for part in parts[0].find_beside(parts[1:], "cat")] == [[long], [long]]
+    scopes = [Scope(name) for name in ("one", "two")]
+    for scope in scopes:
+        HybridIndex(store, scope=scope).add([Document("cat", long)])
+    assert ids(HybridIndex(store, scope=scopes[0], others=scopes[1:]).search("cat")) == [long, long]
