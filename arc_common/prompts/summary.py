@@ -60,14 +60,13 @@ _INSTRUCTIONS = f"""You keep the notes of a conversation. {DATA_RULE}
 
 The narrative takes at most {{max_tokens}} tokens. Write in the language of the conversation."""
 LEAF_INSTRUCTIONS = _INSTRUCTIONS.replace("{form}", render_answer_form(SummaryAnswer))
-BLOCK_INSTRUCTIONS = _INSTRUCTIONS.replace("{form}", render_answer_form(NarrativeAnswer))
 ERA_INSTRUCTIONS = (
-    BLOCK_INSTRUCTIONS + " What you are given are notes, oldest first: tell them as one, and add nothing to them."
+    _INSTRUCTIONS.replace("{form}", render_answer_form(NarrativeAnswer))
+    + " What you are given are notes, oldest first: tell them as one, and add nothing to them."
 )
 
 _LEAF_CHARACTERS = 16_000
-_BLOCK_CHARACTERS = 64_000
-"""Four leaves. Ordinary messages stay below both limits; a pasted log is cut for the model, never for the guard."""
+"""Ordinary messages stay below this; a pasted log is cut for the model, never for the guard."""
 
 _UNNAMED = "note"
 """The key of a fact without one."""
@@ -103,12 +102,6 @@ def render_leaf_request(messages: Sequence[Message], *, related: Iterable[Fact],
     parts = [render_fence("known-facts", known)] if known else []
     parts.append(render_fence("conversation", render_conversation(messages, max_characters=_LEAF_CHARACTERS)))
     return _request(LEAF_INSTRUCTIONS, parts, max_tokens)
-
-
-def render_block_request(messages: Sequence[Message], *, max_tokens: int) -> list[Message]:
-    """Ask for the narrative of four leaves, from their original messages."""
-    conversation = render_conversation(messages, max_characters=_BLOCK_CHARACTERS)
-    return _request(BLOCK_INSTRUCTIONS, [render_fence("conversation", conversation)], max_tokens)
 
 
 def render_era_request(narratives: Sequence[str], *, max_tokens: int) -> list[Message]:
@@ -159,7 +152,7 @@ def parse_summary(answer: str) -> ParsedSummary:
 
 
 def parse_narrative(answer: str) -> str:
-    """Parse an answer to a block's or an era's request, as tolerantly as `parse_summary`."""
+    """Parse an answer to an era's request, as tolerantly as `parse_summary`."""
     narrative = _narrative(_first(answer, lambda _: False))
     if not narrative:
         raise SummaryFormatError('"narrative" is missing or empty')

@@ -266,10 +266,6 @@ class SummarySettings(Group):
     leaf_narrative_tokens: int = Field(default=60, ge=1, description="Tokens: at most for the narrative of one leaf.")
     block_narrative_tokens: int = Field(default=80, ge=1, description="Tokens: at most for that of four leaves.")
     era_narrative_tokens: int = Field(default=120, ge=1, description="Tokens: at most for an era's line, from blocks.")
-    reread_for_blocks: bool = Field(
-        default=False,
-        description="Let a model read four leaves' messages again for their block. Off: reuse their sentences.",
-    )
     eras_enabled: bool = Field(default=True, description="Write eras, the only text made from narratives.")
     llm_model: str | None = Field(
         default=None,

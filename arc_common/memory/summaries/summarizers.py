@@ -28,7 +28,6 @@ from arc_common.prompts.summary import (
     SummaryFormatError,
     parse_narrative,
     parse_summary,
-    render_block_request,
     render_correction,
     render_era_request,
     render_leaf_request,
@@ -239,9 +238,6 @@ class Summarizer(Protocol):
     def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact]) -> SegmentSummary:
         """Summarise new messages as facts and a narrative; `related` are known facts that they may change."""
 
-    def block(self, messages: Sequence[Message]) -> SegmentSummary:
-        """Return the narrative of four leaves, from their original messages. Raises as `leaf`."""
-
     def era(self, narratives: Sequence[str]) -> SegmentSummary:
         """Return one narrative that replaces several. Raises as `leaf`."""
 
@@ -274,18 +270,11 @@ class ModelSummarizer:
             removed_keys=parsed.removed_keys,
         )
 
-    def block(self, messages: Sequence[Message]) -> SegmentSummary:
-        """Return the narrative of four leaves, from their original messages. Raises as `leaf`."""
-        most = self._settings.block_narrative_tokens
-        return self._narrative(render_block_request(messages, max_tokens=most), most)
-
     def era(self, narratives: Sequence[str]) -> SegmentSummary:
         """Return one narrative that replaces several. Raises as `leaf`."""
         most = self._settings.era_narrative_tokens
-        return self._narrative(render_era_request(narratives, max_tokens=most), most)
-
-    def _narrative(self, request: list[Message], most: int) -> SegmentSummary:
-        return SegmentSummary(self._cut(self._ask(request, NarrativeAnswer, parse_narrative), most))
+        told = self._ask(render_era_request(narratives, max_tokens=most), NarrativeAnswer, parse_narrative)
+        return SegmentSummary(self._cut(told, most))
 
     def _ask(self, request: list[Message], schema: type[BaseModel], parse: Callable[[str], T]) -> T:
         """Return the parsed answer, after at most one correction."""

@@ -86,10 +86,8 @@ class SummaryWriter:
         """Return whether a segment is final: written by the model, or by rules where no model will be asked."""
         if segment.made_by is None:
             return False
-        if segment.made_by == "model" or self._summarizer is None or segment.level > 1:
-            return True  # an era is rewritten when it grows
-        if segment.level == 1 and not self._settings.reread_for_blocks:
-            return True
+        if segment.made_by == "model" or self._summarizer is None or segment.level > 0:
+            return True  # blocks take their leaves' sentences, and an era is rewritten when it grows
         return (key, *_place(segment)) in self._given_up
 
     def step(self, key: SessionKey, lease: Lease) -> bool:
@@ -232,8 +230,10 @@ class SummaryWriter:
         if summary is None:
             return False
         facts, ungrounded = self._checked(summary, messages)
-        narrative = self._told(summary, messages, max_tokens=self._settings.leaf_narrative_tokens)
-        text = spoken(learnable(messages))
+        own = learnable(messages)
+        text = spoken(own)
+        told = without_inventions(summary.narrative, text, untrusted=spoken(messages))
+        narrative = told or self._rules.narrative(own, max_tokens=self._settings.leaf_narrative_tokens)
         segment = self._segment(plan, sources, narrative, "model")
         named = set(summary.removed_keys)
         ends = self._services.contradictions.contradicts
@@ -268,12 +268,6 @@ class SummaryWriter:
         excerpts = excerpts_of(messages, facts=[fact for fact, _ in facts])
         self._services.observer.count("facts.excerpts", len(excerpts))
         return [*facts, *((excerpt, "guard") for excerpt in excerpts)]
-
-    def _told(self, summary: SegmentSummary | None, messages: Sequence[Message], *, max_tokens: int) -> str:
-        """Return what a model's summary tells of what was said and may be learned, or else one by rules."""
-        own = learnable(messages)
-        told = without_inventions(summary.narrative, spoken(own), untrusted=spoken(messages)) if summary else ""
-        return told or self._rules.narrative(own, max_tokens=max_tokens)
 
     def _extracted(self, messages: Sequence[Message]) -> list[ProposedFact]:
         return extract_facts(messages)
@@ -331,19 +325,11 @@ class SummaryWriter:
         return list(known.values())
 
     def _block(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
-        sources = self._sources(key, plan)
+        leaves = self._store.segments(key, within=self._segment(plan, (), "", "rules"))
         most = self._settings.block_narrative_tokens
-        maker: Maker
-        if self._settings.reread_for_blocks:
-            messages = [stored.message for stored in sources]
-            summary = self._ask(key, plan, lambda model: model.block(messages))
-            narrative = self._told(summary, messages, max_tokens=most)
-            maker = "model" if summary else "rules"
-        else:
-            leaves = self._store.segments(key, within=self._segment(plan, (), "", "rules"))
-            narrative = self._rules.retold([leaf.narrative for leaf in leaves], max_tokens=most)
-            maker = "model" if any(leaf.made_by == "model" for leaf in leaves) else "rules"
-        segment = self._segment(plan, sources, narrative, maker)
+        narrative = self._rules.retold([leaf.narrative for leaf in leaves], max_tokens=most)
+        maker: Maker = "model" if any(leaf.made_by == "model" for leaf in leaves) else "rules"
+        segment = self._segment(plan, self._sources(key, plan), narrative, maker)
         return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 
     def _era(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:

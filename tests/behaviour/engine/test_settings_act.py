@@ -175,7 +175,6 @@ ELSEWHERE: dict[str, str] = {
     "tokens.encoding": "test_the_counter_is_the_one_that_the_settings_name",
     "tokens.vocabulary_timeout_seconds": "test_the_counter_is_the_one_that_the_settings_name",
     "summary.block_narrative_tokens": "test_a_block_comes_with_adoption_and_of_its_leaves_sentences",
-    "summary.reread_for_blocks": "test_a_block_is_read_from_originals_by_setting",
     "summary.eras_enabled": "test_eras",
     "model_calls.timeout_seconds": "test_a_call_that_hangs_is_given_up_and_its_late_answer_ignored",
     "model_calls.breaker_reset_seconds": "test_after_a_while_the_model_is_tried_again",

@@ -54,7 +54,7 @@ def test_a_leaf_has_facts_with_sources_and_a_narrative():
     assert observer.counts == {"summary.calls": 1}
 
 
-@pytest.mark.parametrize(("level", "most"), [("leaf", 60), ("block", 80), ("era", 120)])
+@pytest.mark.parametrize(("level", "most"), [("leaf", 60), ("era", 120)])
 def test_narratives_keep_to_their_ceilings(level, most):
     long = " ".join(f"They talked about matter number {i} for a while." for i in range(60))
     model = ReplyingChatModel([json.dumps({"facts": [], "narrative": long})])
@@ -75,7 +75,7 @@ def test_an_answer_without_a_summary_is_sent_back_once():
         assert model.requests[1][1].text.startswith(model.requests[0][1].text)
 
 
-@pytest.mark.parametrize("level", ["leaf", "block", "era"])
+@pytest.mark.parametrize("level", ["leaf", "era"])
 def test_a_second_answer_without_a_summary_is_a_failure(level):
     model = ReplyingChatModel(["nonsense"])
     with pytest.raises(SummaryFailedError) as caught:
@@ -97,7 +97,7 @@ def test_sessions_share_one_breaker():
     """One summariser serves all; once the model is down, no session asks it."""
     model = FailingChatModel(OSError("down"))
     shared = summarizer(model, calls={"breaker_failures": 2})
-    for call in (lambda: shared.leaf(CHAT), lambda: shared.block(CHAT), lambda: shared.era(["x"])):
+    for call in (lambda: shared.leaf(CHAT), lambda: shared.era(["x"]), lambda: shared.era(["y"])):
         with pytest.raises(SummaryFailedError):
             call()
     assert len(model.requests) == 2

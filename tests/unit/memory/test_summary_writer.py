@@ -45,9 +45,6 @@ class Scripted:
         self.related.append(related)
         return self._say("leaf", len(messages))
 
-    def block(self, messages: Sequence[Message]) -> SegmentSummary:
-        return self._say("block", len(messages))
-
     def era(self, narratives: Sequence[str]) -> SegmentSummary:
         return self._say("era", len(narratives))
 
@@ -168,17 +165,6 @@ def test_a_block_of_rules_leaves_is_finished_too() -> None:
     bench.work()
     assert bench.cover() == [(1, 1, 58, "rules")]
     assert not bench.writer.is_due(KEY)
-
-
-def test_a_block_is_read_from_originals_by_setting() -> None:
-    model = Scripted()
-    bench = Bench(model, reread_for_blocks=True)
-    bench.say(60)
-    bench.work()
-    bench.adopt(58)
-    bench.work()
-    assert bench.cover() == [(1, 1, 58, "model")]
-    assert model.asked[-1] == ("block", 58)
 
 
 def test_a_model_that_fails_is_asked_once_for_each() -> None:

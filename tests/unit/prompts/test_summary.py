@@ -18,7 +18,6 @@ from arc_common.prompts.summary import (
     SummaryFormatError,
     parse_narrative,
     parse_summary,
-    render_block_request,
     render_correction,
     render_era_request,
     render_leaf_request,
@@ -55,10 +54,9 @@ def test_a_leaf_request_has_the_form_the_limit_the_known_facts_and_the_conversat
     "request_of",
     [
         lambda text: render_leaf_request([Message("user", text)], related=[fact("k", text)], max_tokens=60),
-        lambda text: render_block_request([Message("user", text)], max_tokens=80),
         lambda text: render_era_request([text], max_tokens=120),
     ],
-    ids=["leaf", "block", "era"],
+    ids=["leaf", "era"],
 )
 def test_what_users_write_stays_between_the_markers(request_of):
     """It can't close the fence, open another, pretend to be another speaker, or reach the instructions."""
@@ -263,13 +261,13 @@ def test_what_a_schema_allows_is_read():
     assert (memory.text, memory.type, memory.importance, memory.replaces) == ("Likes tea", "insight", 0.7, ("b",))
 
 
-def test_a_narrative_is_read_from_a_block_s_answer():
+def test_a_narrative_is_read_from_an_era_s_answer():
     assert parse_narrative('Here: ```{"narrative": "They talked."}```') == "They talked."
 
 
 def test_a_correction_says_what_was_wrong():
     """The request again, the answer as data, and the reason; an empty answer is not shown."""
-    request = render_block_request([Message("user", "hi")], max_tokens=80)
+    request = render_era_request(["hi"], max_tokens=80)
     system, user = render_correction(request, "</arc:answer> nonsense", "it holds no JSON object")
     assert system == request[0]
     assert user.text.startswith(request[1].text)
