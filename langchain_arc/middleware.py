@@ -19,7 +19,7 @@ from arc_common.tokens.calibration import corrected
 from arc_common.tokens.counters import schema_tokens, tools_tokens
 from arc_common.tokens.overflow import LearnedLimits
 from langchain_arc.messages import from_arc
-from langchain_arc.prompt_cache import marked, read_from_cache
+from langchain_arc.prompt_cache import PromptCaches, read_from_cache
 from langchain_arc.stored_messages import behind, names_of, said, split_instructions, stored_form, unsaved
 from langchain_arc.token_limit import arc_tokens, fitted_to
 
@@ -118,6 +118,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._account_id = account_id
         self._budget = budget
         self._limits = LearnedLimits(engine.observer)
+        self._caches = PromptCaches()
         fixed = session_id if isinstance(session_id, str) else "any"
         engine.session(fixed, caller_id=caller_id, account_id=account_id)  # checks the ids early
 
@@ -227,7 +228,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if not context.cache_markers:
             return request
         scope = f"{self._caller_id}\n{session.id}"
-        request, note = marked(request, scope=scope, system=context.placement == "user")
+        request, note = self._caches.marked(request, scope=scope, system=context.placement == "user")
         if note:
             session.note(note)
         return request

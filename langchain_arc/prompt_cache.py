@@ -1,9 +1,12 @@
-"""Marks the stable beginning of a request for the prompt caches of providers. Pure."""
+"""Marks the stable beginning of a request for the prompt caches of providers."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from itertools import takewhile
+from threading import Lock
 from typing import Any
 
+from arc_common.caches import LRUCache
 from arc_common.exceptions import MissingDependencyError
 
 try:
@@ -15,33 +18,52 @@ except ImportError as error:
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _MOST_MARKS = 4
 """The most marks that Anthropic accepts in a request."""
+_SESSIONS = 256
 
 
-def marked(request: ModelRequest[Any], *, scope: str, system: bool) -> tuple[ModelRequest[Any], str | None]:
-    """Return the request for a cache, and a note on what should be read from it; unchanged for other providers.
+class PromptCaches:
+    """Marks requests, and knows how the last request of each conversation began. Thread-safe."""
 
-    Args:
-        request: The request as its model would see it.
-        scope: Names the conversation; requests of one conversation share their beginning.
-        system: True if the next request has the same system message.
-    """
-    kinds = {kind.__name__ for kind in type(request.model).__mro__}  # of packages that need not be installed
-    place = _end_of_prefix(request.messages)
-    stable = ["the system message"] if system and request.system_message else []
-    if system and place is not None:
-        stable.append(f"the {place + 1} messages before the question")
-    note = f"prompt cache: {' and '.join(stable) or 'nothing'} should be read from it"
-    if "BaseChatOpenAI" in kinds:
-        key = sha256(scope.encode()).hexdigest()[:32]
-        return request.override(model_settings={"prompt_cache_key": key, **request.model_settings}), note
-    own = [request.system_message] if request.system_message else []
-    if "ChatAnthropic" not in kinds or not system or sum(map(_marks, [*own, *request.messages])) > _MOST_MARKS - 2:
-        return request, None
-    messages: list[AnyMessage] = list(request.messages)
-    if place is not None:
-        messages[place] = _with_mark(messages[place])
-    marked_system = _with_mark(request.system_message) if request.system_message else None
-    return request.override(system_message=marked_system, messages=messages), note
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._begun: LRUCache[str, list[int]] = LRUCache(_SESSIONS)
+
+    def marked(self, request: ModelRequest[Any], *, scope: str, system: bool) -> tuple[ModelRequest[Any], str | None]:
+        """Return the request for a cache, and a note on what should be read from it; unchanged for other providers.
+
+        Args:
+            request: The request as its model would see it.
+            scope: Names the conversation; requests of one conversation share their beginning.
+            system: True if the next request has the same system message.
+        """
+        kinds = {kind.__name__ for kind in type(request.model).__mro__}  # of packages that need not be installed
+        if "BaseChatOpenAI" in kinds:
+            key = sha256(scope.encode()).hexdigest()[:32]
+            marked = request.override(model_settings={"prompt_cache_key": key, **request.model_settings})
+            return marked, self._note(request, scope, kept=len(request.messages))
+        if "ChatAnthropic" not in kinds or not system or _marks_of(request) > _MOST_MARKS - 2:
+            return request, None
+        messages: list[AnyMessage] = list(request.messages)
+        if (place := _end_of_prefix(messages)) is not None:
+            messages[place] = _with_mark(messages[place])
+        marked_system = _with_mark(request.system_message) if request.system_message else None
+        note = self._note(request, scope, kept=0 if place is None else place + 1)
+        return request.override(system_message=marked_system, messages=messages), note
+
+    def _note(self, request: ModelRequest[Any], scope: str, *, kept: int) -> str | None:
+        """Return a note on what the request shares with the kept part of the one before, if that is known."""
+        first = [request.system_message] if request.system_message else []
+        begins = [hash((message.type, str(message.content))) for message in (*first, *request.messages)]
+        with self._lock:
+            before = self._begun.get(scope)
+            self._begun[scope] = begins[: len(first) + kept]
+        if before is None:
+            return None
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, begins, strict=False)))
+        parts = ["the system message"] if first and shared else []
+        if number := shared - len(first) if shared else 0:
+            parts.append(f"the first {number} messages" if number > 1 else "the first message")
+        return f"prompt cache: {' and '.join(parts) or 'nothing'} should be read from it"
 
 
 def read_from_cache(answer: Sequence[BaseMessage]) -> str | None:
@@ -61,21 +83,33 @@ def _end_of_prefix(messages: Sequence[BaseMessage]) -> int | None:
 
 
 def _can_be_marked(message: BaseMessage) -> bool:
-    content = message.content
-    if isinstance(content, str):
-        return bool(content.strip())
-    return bool(content) and isinstance(content[-1], dict) and content[-1].get("type") == "text"
+    blocks = _blocks(message)
+    return bool(blocks) and blocks[-1].get("type") == "text" and bool(str(blocks[-1].get("text", "")).strip())
 
 
 def _with_mark(message: Any) -> Any:
     """Return a copy with a mark on its last block."""
     if not _can_be_marked(message):
         return message
-    content = message.content
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    blocks = _blocks(message)
     return message.model_copy(update={"content": [*blocks[:-1], {**blocks[-1], **_MARK}]})
 
 
-def _marks(message: BaseMessage) -> int:
-    blocks = message.content if isinstance(message.content, list) else []
-    return sum(isinstance(block, Mapping) and "cache_control" in block for block in blocks)
+def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
+    content = message.content if isinstance(message.content, list) else [message.content]
+    return [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
+
+
+def _marks_of(request: ModelRequest[Any]) -> int:
+    """Count the marks that a request has already, wherever Anthropic takes them."""
+    first = [request.system_message] if request.system_message else []
+    tools = [tool if isinstance(tool, Mapping) else tool.extras or {} for tool in request.tools]
+    elsewhere = sum("cache_control" in part for part in (request.model_settings, *tools))
+    return elsewhere + sum(_marks(message.content) for message in (*first, *request.messages))
+
+
+def _marks(content: object) -> int:
+    """Count the marks in a message's blocks and in the blocks within these."""
+    if isinstance(content, Mapping):
+        return ("cache_control" in content) + _marks(content.get("content"))
+    return sum(map(_marks, content)) if isinstance(content, list) else 0

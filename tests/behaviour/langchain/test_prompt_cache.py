@@ -1,131 +1,211 @@
-"""Requests of agents say which part of them a provider may cache; receipts say what should be and what was read."""
+"""Requests of agents tell a provider which part of them it may cache; receipts say what should be and what was read.
 
+The providers' own packages send the requests, to a server on loopback.
+"""
+
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
-from langchain_core.outputs import ChatResult
-from pydantic import PrivateAttr
+from langchain_anthropic import ChatAnthropic
+from langchain_anthropic.middleware import AnthropicPromptCachingMiddleware
+from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
 
 from arc_common import ArcSettings, ContextEngine
 from langchain_arc import ArcMemoryMiddleware, open_engine
 from tests.support.langchain_agents import ScriptedToolModel
+from tests.support.model_servers import ModelServer, model_server
 
 MARK = {"type": "ephemeral"}
 MARKED = ArcSettings(context={"cache_markers": True})
 
 
-class ChatAnthropic(ScriptedToolModel):
-    """Named as the class of langchain-anthropic, which the marks are for."""
+@pytest.fixture
+def provider() -> Iterator[ModelServer]:
+    with model_server() as server:
+        yield server
 
 
-class BaseChatOpenAI(ScriptedToolModel):
-    """Named as the base class of langchain-openai's models; keeps what a request was sent with."""
-
-    _given: list[dict[str, Any]] = PrivateAttr(default_factory=list)
-
-    @property
-    def given(self) -> list[dict[str, Any]]:
-        return self._given
-
-    def bind(self, **kwargs: Any) -> Any:
-        return super().bind(**kwargs)
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        self._given.append(kwargs)
-        return super()._generate(messages, stop, run_manager, **kwargs)
+@pytest.fixture
+def engine() -> Iterator[ContextEngine]:
+    with open_engine("sqlite://", settings=MARKED) as engine:
+        yield engine
 
 
-def ask(engine: ContextEngine, model: ScriptedToolModel, *texts: str, session_id: str = "s", **given: Any) -> None:
-    agent: Any = create_agent(model, middleware=[ArcMemoryMiddleware(engine, session_id=session_id)], **given)
+def claude(provider: ModelServer) -> ChatAnthropic:
+    return ChatAnthropic(model="claude-test", api_key="none", base_url=provider.url, max_retries=0)  # type: ignore[call-arg]
+
+
+def gpt(provider: ModelServer, **given: Any) -> ChatOpenAI:
+    return ChatOpenAI(model="gpt-test", api_key="none", base_url=f"{provider.url}/v1", max_retries=0, **given)
+
+
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+
+def ask(engine: ContextEngine, model: Any, *texts: str, session_id: str = "s", **given: Any) -> list[list[str]]:
+    """What the receipt says of the cache, for each text that is asked."""
+    middleware = [ArcMemoryMiddleware(engine, session_id=session_id), *given.pop("behind", [])]
+    agent: Any = create_agent(model, middleware=middleware, **given)
+    told = []
     for text in texts:
         agent.invoke({"messages": [("user", text)]})
+        told.append(notes(engine, session_id))
+        engine.flush()
+    return told
 
 
-def marks(messages: list[BaseMessage]) -> list[int]:
-    """The places of messages whose last block is marked; no other block is."""
-    places = []
-    for place, message in enumerate(messages):
-        blocks = message.content if isinstance(message.content, list) else []
-        found = [isinstance(block, dict) and block.get("cache_control") == MARK for block in blocks]
-        assert not any(found[:-1])
-        places += [place] if any(found) else []
-    return places
+def marks(body: dict[str, Any]) -> list[str]:
+    """Where Anthropic finds marks: "system 0" for the first block of the system message, and so on."""
+    found = ["request"] if "cache_control" in body else []
+    found += [f"tool {place}" for place, one in enumerate(body.get("tools", [])) if "cache_control" in one]
+    system = body.get("system", [])
+    places = [("system", place, block) for place, block in enumerate(system) if isinstance(block, dict)]
+    for message, said in enumerate(body["messages"]):
+        blocks = said["content"] if isinstance(said["content"], list) else []
+        places += [(f"message {message}", place, block) for place, block in enumerate(blocks)]
+    return found + [f"{name} {place}" for name, place, block in places if "cache_control" in block]
+
+
+def texts(body: dict[str, Any]) -> list[str]:
+    """Each message's texts, marked or not."""
+    said = [{"content": body.get("system", "")}, *body["messages"]]
+    blocks = [one["content"] if isinstance(one["content"], list) else [{"text": one["content"]}] for one in said]
+    return ["".join(str(block.get("text", block.get("content"))) for block in own) for own in blocks]
 
 
 def notes(engine: ContextEngine, session_id: str = "s") -> list[str]:
     return [note for note in engine.admin.debug(session_id).receipt.notes if note.startswith("prompt cache")]
 
 
-def test_an_anthropic_model_s_request_is_marked_where_it_stays_the_same() -> None:
-    """After the system message and before the question: the next request begins with the same texts."""
-    model = ChatAnthropic()
-    with open_engine("sqlite://", settings=MARKED) as engine:
-        ask(engine, model, "Hello.", "My order is ORD-7.", "Where is it?", system_prompt="Be kind.")
-        assert [marks(request) for request in model.requests] == [[0], [0, 2], [0, 4]]
-        assert notes(engine) == [
-            "prompt cache: the system message and the 4 messages before the question should be read from it"
-        ]
-        for before, after in zip(model.requests, model.requests[1:], strict=False):
-            prefix = before[: marks(before)[-1] + 1]
-            assert [message.text for message in prefix] == [message.text for message in after[: len(prefix)]]
-        assert all(not isinstance(message.content, list) for message in engine.session("s").messages())
+READ = "prompt cache: 1,500 of 2,000 tokens were read from it"
 
 
-def test_marks_of_the_agent_s_own_count() -> None:
-    """Anthropic takes four: with three there already none is added."""
-    block = {"type": "text", "text": "Be kind.", "cache_control": MARK}
-    model = ChatAnthropic()
-    with open_engine("sqlite://", settings=MARKED) as engine:
-        ask(engine, model, "Hello.", "And?", system_prompt=SystemMessage([block, block, block]))
-        blocks: Any = model.requests[-1][0].content
-        assert sum("cache_control" in one for one in blocks) == 3
-        assert len(marks(model.requests[-1][1:])) == 0
+def test_an_anthropic_request_is_marked_where_it_stays_the_same(engine: ContextEngine, provider: ModelServer) -> None:
+    """After the system message and before the question, whatever stands there: the next request begins with both."""
+    provider.answers.extend(["Hello!", ("multiply", {"a": 2, "b": 3}), "It is 6."])
+    ask(engine, claude(provider), "Hello.", "2 x 3?", "And?", tools=[multiply], system_prompt="Be kind.")
+    assert [marks(body) for body in provider.bodies] == [
+        ["system 0"],
+        ["system 0", "message 1 0"],
+        ["system 0", "message 1 0"],  # after the tool, still before the question
+        ["system 0", "message 5 0"],
+    ]
+    for before, after in zip(provider.bodies, provider.bodies[1:], strict=False):
+        stable = [] if len(marks(before)) < 2 else texts(before)[: 2 + int(marks(before)[-1].split()[1])]
+        assert texts(after)[: len(stable)] == stable
+    assert "cache_control" not in repr(engine.session("s").messages())
+
+
+def test_marks_stay_behind_an_adopted_summary(provider: ModelServer) -> None:
+    """An adoption changes the system message, so that nothing is read once; then all of it is again."""
+    settings = ArcSettings(
+        context={"cache_markers": True},
+        summary={"trigger_message_count": 4, "recent_message_count": 2, "high_water_tokens": 0},
+    )
+    with open_engine("sqlite://", settings=settings) as engine:
+        dogs = [f"My dog number {place} is called Rex{place}." for place in range(9)]
+        told = ask(engine, claude(provider), *dogs, system_prompt="Be kind.")
+    systems = [texts(body)[0] for body in provider.bodies]
+    assert all(len(marks(body)) <= 2 and marks(body)[0] == "system 0" for body in provider.bodies)
+    (changed,) = [place for place in range(1, 9) if systems[place] != systems[place - 1]]
+    assert "Rex0" in systems[-1]
+    assert told[0] == [READ]
+    should = [note[0].removeprefix("prompt cache: ").removesuffix(" should be read from it") for note in told[1:]]
+    assert should[:changed] == [
+        "the system message",
+        *(f"the system message and the first {2 * place} messages" for place in range(1, changed - 1)),
+        "nothing",
+    ]
+    assert should[-1].startswith("the system message and the first ")
+
+
+@tool(extras={"cache_control": MARK})
+def divide(a: int, b: int) -> float:
+    """Divide two numbers."""
+    return a / b
+
+
+BLOCK = {"type": "text", "text": "Be kind.", "cache_control": MARK}
 
 
 @pytest.mark.parametrize(
-    ("model", "settings"),
-    [(ChatAnthropic(), ArcSettings()), (ScriptedToolModel(), MARKED)],
-    ids=["not asked for", "another model"],
+    ("given", "own"),
+    [
+        ({"system_prompt": SystemMessage([BLOCK, BLOCK, BLOCK])}, 3),
+        ({"system_prompt": SystemMessage([BLOCK, BLOCK]), "tools": [divide]}, 3),
+        ({"system_prompt": SystemMessage([BLOCK, BLOCK, "And brief."])}, 4),
+        ({"behind": [AnthropicPromptCachingMiddleware()], "tools": [multiply]}, 4),
+    ],
+    ids=["no room", "a tool's", "room", "LangChain's middleware"],
 )
-def test_nothing_is_marked(model: ScriptedToolModel, settings: ArcSettings) -> None:
+def test_marks_of_the_agent_s_own_count(
+    engine: ContextEngine, provider: ModelServer, given: dict[str, Any], own: int
+) -> None:
+    """Anthropic accepts four in a request: with three there already none is added."""
+    ask(engine, claude(provider), "Hello.", "And?", **{"system_prompt": "Be kind.", **given})
+    assert len(marks(provider.bodies[-1])) == own
+
+
+@pytest.mark.parametrize(
+    "settings", [ArcSettings(), ArcSettings(context={"cache_markers": True, "placement": "system"})]
+)
+def test_nothing_is_marked_that_is_not_asked_for_or_changes(provider: ModelServer, settings: ArcSettings) -> None:
     with open_engine("sqlite://", settings=settings) as engine:
-        ask(engine, model, "Hello.", "And?", system_prompt="Be kind.")
-        assert all(marks(request) == [] for request in model.requests)
-        assert notes(engine) == []
+        ask(engine, claude(provider), "Hello.", "And?", system_prompt="Be kind.")
+        assert all(marks(body) == [] for body in provider.bodies)
+        assert notes(engine) == [READ]
 
 
-def test_an_openai_model_gets_one_key_for_each_conversation() -> None:
+def test_another_provider_s_request_is_unchanged(engine: ContextEngine) -> None:
+    model = ScriptedToolModel()
+    ask(engine, model, "Hello.", "And?", system_prompt="Be kind.")
+    assert all(isinstance(message.content, str) for request in model.requests for message in request)
+    assert notes(engine) == []
+
+
+@pytest.mark.parametrize("responses", [False, True], ids=["chat completions", "responses"])
+def test_an_openai_model_gets_one_key_for_each_conversation(
+    engine: ContextEngine, provider: ModelServer, responses: bool
+) -> None:
     """A hash: neither the caller nor the session can be read from it."""
-    model = BaseChatOpenAI()
-    with open_engine("sqlite://", settings=MARKED) as engine:
-        ask(engine, model, "Hello.", "And?")
-        ask(engine, model, "Hello.", session_id="another")
-        first, second, other = [given["prompt_cache_key"] for given in model.given]
-        assert first == second != other
-        assert len(first) == 32
-        assert notes(engine) == ["prompt cache: the 2 messages before the question should be read from it"]
+    model = gpt(provider, use_responses_api=responses)
+    told = ask(engine, model, "Hello.", "And?", "Well?", session_id="ann's chat")
+    ask(engine, model, "Hello.", session_id="another")
+    *same, other = [body["prompt_cache_key"] for body in provider.bodies]
+    assert same == [same[0]] * 3
+    assert other != same[0]
+    assert len(same[0]) == 32
+    should = [f"prompt cache: {what} should be read from it" for what in ("the first message", "the first 3 messages")]
+    assert told == [[READ], [should[0], READ], [should[1], READ]]
 
 
-def test_what_was_read_from_a_cache_is_on_the_receipt() -> None:
-    """As the model reports it, whoever asked for the cache."""
-    usage: Any = {
-        "input_tokens": 2_000,
-        "output_tokens": 3,
-        "total_tokens": 2_003,
-        "input_token_details": {"cache_read": 1_500},
-    }
-    model = ScriptedToolModel(script=[AIMessage("Hi.", usage_metadata=usage), AIMessage("Hi.")])
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+@pytest.mark.parametrize("name", ["anthropic", "chat completions", "responses"])
+async def test_what_was_read_from_a_cache_is_on_the_receipt(provider: ModelServer, name: str, way: str) -> None:
+    """As the provider reports it, streamed or not, and whoever asked for the cache."""
+    model = claude(provider) if name == "anthropic" else gpt(provider, use_responses_api=name == "responses")
+    with open_engine("sqlite://") as engine:
+        agent: Any = create_agent(model, middleware=[ArcMemoryMiddleware(engine, session_id="s")])
+        value = {"messages": [("user", "Hello.")]}
+        if way == "astream":
+            assert [step async for step in agent.astream(value, stream_mode="messages")]
+        elif way == "stream":
+            assert list(agent.stream(value, stream_mode="messages"))
+        else:
+            await agent.ainvoke(value) if way == "ainvoke" else agent.invoke(value)
+        assert notes(engine) == [READ]
+        assert provider.bodies[0].get("stream", False) == way.endswith("stream")
+        assert engine.session("s").messages()[-1].text == "Fine."
+
+
+def test_a_model_that_reports_nothing_leaves_no_note() -> None:
+    model = ScriptedToolModel(script=[AIMessage("Hi.")])
     with open_engine("sqlite://") as engine:
         ask(engine, model, "Hello.")
-        assert notes(engine) == ["prompt cache: 1,500 of 2,000 tokens were read from it"]
-        ask(engine, model, "And?")
         assert notes(engine) == []
