@@ -105,11 +105,8 @@ def cosines(vectors: NDArray[np.floating], vector: NDArray[np.floating]) -> NDAr
     return similarities
 
 
-_BLOCK_BYTES = 24 * 2**20
-"""The size of a full block. One matrix that grows in place would be simpler but loses the large memory pages that numpy
-requests at allocation: a product then takes 1.4 times as long as with a matrix allocated at once; with blocks, 1.03."""
-
-_FIRST_ROWS = 16
+_SPARE = 16
+"""The fewest rows by which a full table grows; a large one grows by an eighth."""
 
 _AT_ONCE = 4096
 """The number of rows whose cosines are computed at once."""
@@ -122,94 +119,46 @@ _FEW = 0.1
 
 
 class VectorTable:
-    """A table of unit vectors of one dimension. Not thread-safe.
+    """A table of unit vectors of one dimension, with room for some rows. Not thread-safe."""
 
-    - Vectors are stored in blocks, of which only the last one grows, so that spare capacity stays small.
-    - A search costs one float32 product with all vectors, or with the allowed ones if they are few.
-    """
-
-    def __init__(self, embedder: str, dimension: int) -> None:
+    def __init__(self, embedder: str, dimension: int, *, rows: int = _SPARE) -> None:
         self.embedder = embedder
         self.dimension = dimension
-        self._full = max(_FIRST_ROWS, _BLOCK_BYTES // (4 * dimension))
-        self._blocks: list[NDArray[np.float32]] = []
-        self._there = np.zeros(_FIRST_ROWS, dtype=np.bool_)
-        self._size = 0
-        self._count = 0
-        # Reused by each search: a new allocation costs a page fault for every 4 KB.
-        self._scores = np.empty(0, dtype=np.float32)
+        self._vectors = np.zeros((rows, dimension), dtype=np.float32)
+        self._there = np.zeros(rows, dtype=np.bool_)
 
     def put(self, row: int, vector: NDArray[np.float32]) -> None:
         """Store a row's vector (float32, of length 1)."""
-        block, place = divmod(row, self._full)
-        while block >= len(self._blocks) or place >= len(self._blocks[block]):
-            self._grow()
-        if row >= len(self._there):
-            more = row + 1 - len(self._there) + max(_FIRST_ROWS, row // 8)
+        if (missing := row + 1 - len(self._there)) > 0:
+            more = missing + max(_SPARE, row // 8)
+            self._vectors = np.concatenate([self._vectors, np.zeros((more, self.dimension), dtype=np.float32)])
             self._there = np.concatenate([self._there, np.zeros(more, dtype=np.bool_)])
-        self._blocks[block][place] = vector
-        self._count += not self._there[row]
+        self._vectors[row] = vector
         self._there[row] = True
-        self._size = max(self._size, row + 1)
 
     def remove(self, row: int) -> None:
         """Remove a row's vector if it has one."""
-        if row < self._size and self._there[row]:
-            self._there[row] = False
-            self._count -= 1
+        self._there[row : row + 1] = False
 
     def best(
         self, vector: NDArray[np.float32], limit: int, *, allowed: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return at least the `limit` nearest allowed rows (near ties too, or all rows) and their cosines."""
-        if allowed is None and self._count == self._size:
-            rows, scores = None, self._product(vector)
+        eligible = self._there.copy()
+        if allowed is not None:
+            shared = min(len(allowed), len(eligible))
+            eligible[:shared] &= allowed[:shared]
+            eligible[shared:] = False
+        rows = np.flatnonzero(eligible)
+        if len(rows) <= _FEW * len(eligible):
+            scores = self._vectors[rows] @ vector
         else:
-            eligible = self._there[: self._size].copy()
-            if allowed is not None:
-                shared = min(len(allowed), self._size)
-                eligible[:shared] &= allowed[:shared]
-                eligible[shared:] = False
-            rows = np.flatnonzero(eligible)
-            if len(rows) <= _FEW * self._size:
-                scores = self._gather(rows) @ vector
-            else:
-                scores = self._product(vector)[rows]
+            scores = (self._vectors @ vector)[rows]
         if limit < len(scores):
-            chosen = _highest(scores, limit)
-            rows = chosen if rows is None else rows[chosen]
-        elif rows is None:
-            rows = np.arange(self._size)
+            rows = rows[_highest(scores, limit)]
         chunks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
-        exact = [cosines(self._gather(chunk), vector) for chunk in chunks]
+        exact = [cosines(self._vectors[chunk], vector) for chunk in chunks]
         return rows, np.concatenate(exact) if exact else np.zeros(0)
-
-    def _product(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        if len(self._scores) < self._size:
-            self._scores = np.empty(len(self._there), dtype=np.float32)
-        scores = self._scores[: self._size]
-        for start in range(0, self._size, self._full):
-            part = scores[start : start + self._full]
-            np.dot(self._blocks[start // self._full][: len(part)], vector, out=part)
-        return scores
-
-    def _gather(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        gathered = np.empty((len(rows), self.dimension), dtype=np.float32)
-        blocks, places = np.divmod(rows, self._full)
-        for block in np.unique(blocks).tolist():
-            mine = blocks == block
-            gathered[mine] = self._blocks[block][places[mine]]
-        return gathered
-
-    def _grow(self) -> None:
-        """Give the last block an eighth more room; if it is full, begin a new one."""
-        last = self._blocks[-1] if self._blocks else None
-        if last is None or len(last) == self._full:
-            self._blocks.append(np.zeros((_FIRST_ROWS, self.dimension), dtype=np.float32))
-        else:
-            rows = min(self._full, len(last) + max(_FIRST_ROWS, len(last) // 8))
-            self._blocks[-1] = np.zeros((rows, self.dimension), dtype=np.float32)
-            self._blocks[-1][: len(last)] = last
 
 
 def _highest(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
