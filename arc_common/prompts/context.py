@@ -4,6 +4,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
@@ -348,12 +349,12 @@ _MAX_ANSWER = 200_000
 
 _MAX_DEPTH = 32
 _MAX_STARTS = 16
-"""The most brackets tried as the beginning of a value; each costs at most one pass."""
+"""The most brackets tried as the beginning of a value; each costs at most three passes."""
 
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z|\\\Z)|[{}\[\],:]|[^\s"{}\[\],:]++', re.DOTALL)
 _JSON_START = re.compile(r"[{\[]")
-_CLOSER = {"{": "}", "[": "]"}
-_BRACKETS = frozenset("{}[]")
+_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: "")
+_UNREADABLE = re.compile(r",(?=\s*[}\]])|[\x00-\x1f]")
+"""What JSON refuses though its meaning is clear: a comma after the last item, and line breaks within text."""
 
 
 def json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
@@ -364,52 +365,26 @@ def json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
         start = _JSON_START.search(text, position)
         if start is None:
             return
-        repaired, end = _repaired(text, start.start())
-        try:
-            value = json.loads(repaired, strict=False, parse_constant=lambda _: "")
-        except (ValueError, RecursionError):
-            position = start.end()
-            continue
-        if isinstance(value, dict | list):
+        value, position = _json_value(text, start.start())
+        if value is not None and not _is_nested(value, _MAX_DEPTH):
             yield value
-        position = end
 
 
-def _repaired(text: str, start: int) -> tuple[str, int]:
+def _json_value(text: str, start: int) -> tuple[Any, int]:
     """Return the value that begins at `start`, repaired where its meaning is clear, and its end."""
-    written: list[str] = []
-    open_brackets: list[str] = []
-    end = len(text)
-    for match in _JSON_TOKEN.finditer(text, start):
-        token = match[0]
-        if token in _CLOSER:
-            open_brackets.append(token)
-            if len(open_brackets) > _MAX_DEPTH:
-                return "", match.end()
-        elif token in ("}", "]"):
-            if written[-1] == ",":
-                written.pop()
-            if _CLOSER[open_brackets.pop()] != token:
-                return "", match.end()
-        elif token[0] == '"' and match.end() == len(text) and not _is_closed(token):
-            token = (token[:-1] if _ends_in_escape(token) else token) + '"'
-        written.append(token)
-        if not open_brackets:
-            end = match.end()
-            break
-    while open_brackets:  # cut off: a key without its value is left out
-        last, before = written[-1], written[-2] if len(written) > 1 else ""
-        is_key = open_brackets[-1] == "{" and before in ("{", ",") and last not in _BRACKETS
-        if is_key or last in (",", ":"):
-            written.pop()
-        else:
-            written.append(_CLOSER[open_brackets.pop()])
-    return " ".join(written), end
+    from pydantic_core import from_json  # noqa: PLC0415 - not needed to import arc
+
+    with suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(text, start)
+    repaired = _UNREADABLE.sub(" ", text)
+    with suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(repaired, start)
+    with suppress(ValueError):  # cut off: a key without its value is left out
+        return from_json(repaired[start:], allow_partial="trailing-strings", allow_inf_nan=False), len(text)
+    return None, start + 1
 
 
-def _is_closed(token: str) -> bool:
-    return len(token) > 1 and token[-1] == '"' and not _ends_in_escape(token[:-1])
-
-
-def _ends_in_escape(token: str) -> bool:
-    return (len(token) - len(token.rstrip("\\"))) % 2 == 1
+def _is_nested(value: Any, levels: int) -> bool:
+    """Return whether a value has more than so many levels."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(not levels or _is_nested(one, levels - 1) for one in inside)
