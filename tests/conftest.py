@@ -14,7 +14,7 @@ from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.support import processes
 from tests.support.databases import new_database, sqlite_url
 from tests.support.processes import Helper
-from tests.support.servers import PostgresServer, postgres_server
+from tests.support.servers import POSTGRES_16, PostgresServer, bouncer, pgbouncer, postgres_server
 from tests.support.summaries import Model, settings_with
 
 # The same examples each time, and no clock: a busy machine must not fail what is right.
@@ -58,6 +58,22 @@ def postgres() -> Iterator[PostgresServer]:
 def durable_postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server as it runs in production: a commit waits for the disk."""
     with postgres_server(durable=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_16() -> Iterator[PostgresServer]:
+    """A server of the oldest version that the tests know."""
+    with postgres_server(package=POSTGRES_16) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def pooled_postgres(postgres: PostgresServer) -> Iterator[PostgresServer]:
+    """PgBouncer in transaction mode before the server."""
+    if pgbouncer() is None:
+        pytest.skip("PgBouncer (Debian's package pgbouncer) is not installed")
+    with bouncer(postgres) as server:
         yield server
 
 

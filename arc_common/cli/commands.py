@@ -2,6 +2,8 @@
 
 import io
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from json import dumps
 from pathlib import Path
@@ -19,6 +21,8 @@ from arc_common.exceptions import ArcError, ConfigurationError, hide_password
 from arc_common.messages import Message
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from arc_common.engine.admin import ReplayedTurn, SessionDebug
     from arc_common.settings import ArcSettings
 
@@ -148,27 +152,56 @@ def inspect(
     console.print(render_terminal(shown.window, full=full))
 
 
-@db.command()
-def upgrade(
-    url: Annotated[
-        str | None, typer.Argument(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.", show_default=False)
-    ] = None,
-) -> None:
-    """Create the database's tables, or bring them up to date."""
-    from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
-    from arc_common.stores import migrate  # noqa: PLC0415 - the same
-    from arc_common.stores.connection import connect  # noqa: PLC0415 - the same
+Address = Annotated[
+    str | None, typer.Argument(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.", show_default=False)
+]
 
-    engine, _ = connect(_database(url, ArcSettings()))
-    try:
+
+@db.command()
+def upgrade(url: Address = None) -> None:
+    """Create the database's tables, or bring them up to date."""
+    from arc_common.stores import migrate  # noqa: PLC0415 - the same
+
+    with _connected(url) as (engine, shown):
         before = migrate.current_revision(engine)
         migrate.upgrade(engine)
         after = migrate.current_revision(engine)
+    change = "already" if before == after else f"upgraded from {before}, now" if before else "created,"
+    typer.echo(f"{shown}: {change} at revision {after}")
+
+
+@db.command()
+def current(url: Address = None) -> None:
+    """Print the revision of the database's tables; change nothing."""
+    from arc_common.stores import migrate  # noqa: PLC0415 - the same
+
+    with _connected(url) as (engine, shown):
+        revision = migrate.current_revision(engine)
+    typer.echo(f"{shown}: revision {revision}" if revision else f"{shown}: no tables")
+
+
+@db.command()
+def check(url: Address = None) -> None:
+    """Exit with code 1 if the database's tables are not those that this version needs; change nothing."""
+    from arc_common.stores import migrate  # noqa: PLC0415 - the same
+
+    with _connected(url) as (engine, shown):
+        migrate.ensure_schema(engine, auto_migrate=False)
+    typer.echo(f"{shown}: up to date")
+
+
+@contextmanager
+def _connected(url: str | None) -> "Iterator[tuple[Engine, str]]":
+    """Yield an engine for a database, and its address without the password."""
+    from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
+    from arc_common.stores.connection import connect  # noqa: PLC0415 - the same
+
+    settings = ArcSettings()
+    engine, _ = connect(_database(url, settings), settings.storage)
+    try:
+        yield engine, hide_password(engine.url.render_as_string(hide_password=False))
     finally:
         engine.dispose()
-    change = "already" if before == after else f"upgraded from {before}, now" if before else "created,"
-    shown = hide_password(engine.url.render_as_string(hide_password=False))
-    typer.echo(f"{shown}: {change} at revision {after}")
 
 
 _NAME_CHARACTERS = 80

@@ -100,9 +100,16 @@ def _pool(address: URL, settings: StorageSettings) -> dict[str, Any]:
         return {"poolclass": pool_class, "connect_args": {"check_same_thread": False}}
     pool: dict[str, Any] = {"pool_size": settings.pool_size, "max_overflow": 4, "pool_recycle": 1800}
     pool["pool_timeout"] = settings.pool_timeout_seconds
+    arguments: dict[str, Any] = {}
     if "connect_timeout" not in address.query:  # libpq takes whole seconds
-        pool["connect_args"] = {"connect_timeout": math.ceil(settings.connect_timeout_seconds)}
-    return pool
+        arguments["connect_timeout"] = math.ceil(settings.connect_timeout_seconds)
+    if settings.transaction_pooling:  # the next transaction may be another connection's, which has prepared nothing
+        arguments["prepare_threshold"] = None
+    if settings.statement_timeout_seconds is not None:
+        given = address.query.get("options", "")
+        timeout = f"-c statement_timeout={math.ceil(1000 * settings.statement_timeout_seconds)}"
+        arguments["options"] = f"{given} {timeout}".strip()
+    return {**pool, "connect_args": arguments}
 
 
 class Database:

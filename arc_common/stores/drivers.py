@@ -322,6 +322,11 @@ _CONFLICTS = ("23505", "40001")
 """PostgreSQL's codes of a unique violation and of a serialisation failure."""
 
 
+_UNPREPARED = ("42P05", "26000")
+"""PostgreSQL's codes of a prepared statement that exists already, and of one that does not."""
+_POOLED = " (behind PgBouncer in transaction mode, set storage.transaction_pooling to true)"
+
+
 def is_conflict(error: StoreError) -> bool:
     """Return whether a statement failed because another writer interfered."""
     return getattr(error.__cause__, "sqlstate", None) in _CONFLICTS
@@ -334,4 +339,5 @@ def _translated(failure: Exception, engine: Engine, *, unavailable: bool) -> Sto
         return StoreUnavailableError(f"the database can't be reached: {scrubbed(str(cause), url)}")
     if unavailable:
         return StoreUnavailableError(f"the database can't be used: {scrubbed(str(failure), url)}")
-    return StoreError(f"the database refused a statement: {failure}")
+    pooled = getattr(failure, "sqlstate", None) in _UNPREPARED
+    return StoreError(f"the database refused a statement: {failure}{_POOLED if pooled else ''}")

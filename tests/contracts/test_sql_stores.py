@@ -1,20 +1,24 @@
-"""Every store contract on SQLite files and PostgreSQL; on SQLite in memory in the long form only.
+"""Every store contract on SQLite files, PostgreSQL 18 and 16, and behind PgBouncer.
 
-The random operations in `tests/properties` show that a store in memory answers as the others do.
+On SQLite in memory in the long form only: the random operations in `tests/properties` show that it answers as the
+others do.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from arc_common.protocols import ConversationStore
 from arc_common.protocols.records import Records
 from arc_common.protocols.search_index import IndexStore
+from arc_common.settings import StorageSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import ConversationStoreContract
 from arc_common.testing.records_contract import RecordsContract
 from arc_common.testing.search_index_contract import IndexStoreContract
 from arc_common.testing.summary_store_contract import Clock, SummaryStoreContract
+from tests.support.databases import new_database
+from tests.support.servers import PostgresServer
 
 
 @pytest.fixture(scope="module")
@@ -22,24 +26,41 @@ def shared_clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(scope="module", params=["file", "postgres", pytest.param("memory", marks=pytest.mark.torture)])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    if request.param == "postgres":
-        make: Callable[[], str] = request.getfixturevalue("postgres_database")
-        return make()
-    return "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'arc.db'}"
+@pytest.fixture(
+    scope="module",
+    params=["file", "postgres", "postgres_16", "pooled_postgres", pytest.param("memory", marks=pytest.mark.torture)],
+)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def shared(url: str) -> Iterator[SqlStore]:
-    store = SqlStore(url)
+def url(backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    if backend == "memory":
+        return "sqlite://"
+    if backend == "file":
+        return f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'arc.db'}"
+    server: PostgresServer = request.getfixturevalue(backend)
+    if backend != "pooled_postgres":
+        return new_database(server)
+    return server.url(new_database(request.getfixturevalue("postgres")).rpartition("/")[2])
+
+
+@pytest.fixture(scope="module")
+def settings(backend: str) -> StorageSettings:
+    return StorageSettings(transaction_pooling=backend == "pooled_postgres")
+
+
+@pytest.fixture(scope="module")
+def shared(url: str, settings: StorageSettings) -> Iterator[SqlStore]:
+    store = SqlStore(url, settings=settings)
     yield store
     store.close()
 
 
 @pytest.fixture(scope="module")
-def shared_by_clock(url: str, shared_clock: Clock) -> Iterator[SqlStore]:
-    store = SqlStore(url, clock=shared_clock)
+def shared_by_clock(url: str, settings: StorageSettings, shared_clock: Clock) -> Iterator[SqlStore]:
+    store = SqlStore(url, clock=shared_clock, settings=settings)
     yield store
     store.close()
 

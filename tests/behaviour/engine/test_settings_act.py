@@ -167,6 +167,8 @@ ELSEWHERE: dict[str, str] = {
     "storage.mode": "test_sql_storage_needs_a_database",
     "storage.pool_size": "test_the_pool_is_as_large_as_the_settings_say",
     "storage.secure_delete": "test_sqlite_is_treated_as_the_settings_say",
+    "storage.statement_timeout_seconds": "test_a_statement_that_takes_too_long_is_ended",
+    "storage.transaction_pooling": "test_a_pooler_by_the_transaction_is_told_of",
     "storage.synchronous": "test_sqlite_is_treated_as_the_settings_say",
     "summary.high_water_mark": "test_a_tail_of_too_many_tokens_triggers",
     "summary.llm_model": "test_a_model_by_name_is_refused_where_nobody_can_make_it",

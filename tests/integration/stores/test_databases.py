@@ -406,6 +406,39 @@ def test_a_failed_append_leaves_the_connection_usable(sql_store: SqlStore) -> No
     assert ids(sql_store.read(KEY)) == ["a", "b"]
 
 
+def test_a_statement_that_takes_too_long_is_ended(postgres_database: Callable[[], str]) -> None:
+    """With a timeout, a call that waits for another's lock fails in that time, and the next one works."""
+    url = postgres_database()
+    store = SqlStore(url, settings=StorageSettings(statement_timeout_seconds=0.2))
+    store.append(KEY, [counted("a")])
+    with psycopg.connect(url.replace("+psycopg", "")) as other:
+        other.execute("SELECT * FROM arc_conversations FOR UPDATE")
+        with pytest.raises(StoreUnavailableError, match="statement timeout"):
+            store.append(KEY, [counted("b")])
+    store.append(KEY, [counted("c")])
+    assert ids(store.read(KEY)) == ["a", "c"]
+    store.close()
+
+
+def test_a_pooler_by_the_transaction_is_told_of(pooled_postgres: PostgresServer, postgres: PostgresServer) -> None:
+    """Behind PgBouncer, eight writers at once lose nothing; without the setting, the error names it."""
+    url = pooled_postgres.url(new_database(postgres).rpartition("/")[2])
+
+    def write(store: SqlStore, name: str) -> None:
+        for number in range(12):
+            store.append(KEY, [counted(f"{name}-{number}")])
+
+    for pooled in (True, False):
+        store = SqlStore(url, settings=StorageSettings(transaction_pooling=pooled))
+        with ThreadPoolExecutor(8) as pool:
+            written = [pool.submit(write, store, f"{pooled}{number}") for number in range(8)]
+        failures = [str(failure) for one in written if (failure := one.exception())]
+        assert pooled == (not failures)
+        assert all("storage.transaction_pooling" in failure for failure in failures)
+        assert pooled <= (len(store.read(KEY)) == 96)
+        store.close()
+
+
 def test_statements_that_the_server_refused_are_not_missed_later(postgres_database: Callable[[], str]) -> None:
     """What came behind a refused statement counts as prepared to psycopg, but is not; arc takes another connection.
 

@@ -203,6 +203,23 @@ def test_a_graph_that_was_not_completed_is_built_anew(
     assert scans(database, url, 8) == 20
 
 
+def test_a_graph_is_built_through_a_pooler(pooled_postgres: PostgresServer, postgres: PostgresServer) -> None:
+    """Behind PgBouncer, a builder leaves no lock and no setting on a connection that others are given."""
+    url = pooled_postgres.url(new_database(postgres).rpartition("/")[2])
+    settings = StorageSettings(index_graph_from=50, transaction_pooling=True)
+    database = Database(url, settings=settings)
+    SqlIndexStore(database).put(SCOPE, "document", entries(clustered(100, 8)))
+    assert scans(database, url, 8) == 0
+    with database.engine.connect() as connection:
+        for _ in range(8):
+            locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+            assert connection.exec_driver_sql(locks).scalar() == 0
+            assert connection.exec_driver_sql("SHOW statement_timeout").scalar() == "0"
+            assert connection.exec_driver_sql("SHOW maintenance_work_mem").scalar() == "64MB"
+            connection.rollback()
+    database.close()
+
+
 def test_what_a_walk_leaves_short_is_compared(postgres_database: Callable[[], str]) -> None:
     url = postgres_database()
     database, index = index_on(url, graph_from=500)
