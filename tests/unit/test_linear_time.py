@@ -2,40 +2,124 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from arc_common.documents import Document
+from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.fidelity import is_grounded
+from arc_common.memory.long_term.contradictions import contradicts
 from arc_common.memory.long_term.deduplication import folded, may_be_the_same
 from arc_common.memory.own_words import own_words
+from arc_common.messages import Message
+from arc_common.prompts.context import parse_fences, render_passage
+from arc_common.prompts.memory_lines import without_memories
+from arc_common.prompts.summary import SummaryFormatError, parse_summary
+from arc_common.rag.chunking import Chunker
+from arc_common.retrieval.query_transformers import is_standalone, topic_words
+from arc_common.text.analyzer import analyze, analyze_query
 from arc_common.text.sentences import seeks
+from arc_common.text.thesaurus import alternatives
+from arc_common.tokens.calibration import CalibratedTokenCounter
 
-READERS: dict[str, tuple[Callable[[str], Any], int, str]] = {
+
+def _numbered(text: str) -> str:
+    """The text with another number for each pair of braces: labels that never come twice."""
+    first, *others = text.split("{}")
+    return first + "".join(f"{number}{other}" for number, other in enumerate(others))
+
+
+def _summary(text: str) -> None:
+    for start in ("", '{"narrative":"', '{"facts":['):
+        with suppress(SummaryFormatError):
+            parse_summary(start + text)
+
+
+COUNTER = CalibratedTokenCounter()
+READERS: dict[str, tuple[Callable[[str], Any], int, list[str]]] = {
     "own words": (
         lambda text: own_words(f"{text}x"),
         30_000,
-        "forget |please |Translate |번역|'I a|\"I a|「나는|잊어줘 |Translate:\n|fix the |delete |no |다음 ",
+        [
+            "forget ",
+            "please ",
+            "Translate ",
+            "번역",
+            "'I a",
+            '"I a',
+            "「나는",
+            "잊어줘 ",
+            "Translate:\n",
+            "fix the ",
+            "delete ",
+            "no ",
+            "다음 ",
+        ],
     ),
     "likeness": (
         lambda text: (folded(f"a{text}"), may_be_the_same(f"a{text}x", f"a{text}x0")),
         40_000,
-        " |. | .|1,|1-|A |a'|+|가 |is of ",
+        [" ", ". ", " .", "1,", "1-", "A ", "a'", "+", "가 ", "is of "],
     ),
     "grounding": (
         lambda text: is_grounded("Hana pays 12 for the kiln", text) or is_grounded("사용자는 부산에서 온다", text),
         100_000,
-        "1,|a.|A-|한 |x@",
+        ["1,", "a.", "A-", "한 ", "x@"],
     ),
-    "questions": (seeks, 60_000, "and |a?b|please\n|가나다 |, |un-|그는 "),
+    "questions": (seeks, 60_000, ["and ", "a?b", "please\n", "가나다 ", ", ", "un-", "그는 "]),
+    "follow-ups": (
+        lambda text: (is_standalone(text), topic_words(text, [Message("user", text), Message("assistant", text)])),
+        300_000,
+        ["it ", "that", "그 ", "A", " "],
+    ),
+    "facts": (
+        lambda text: extract_facts([Message("user", text)]),
+        30_000,
+        ["1|", "a@", "A-", "If ", "“", "my x ", "never, ", "해요 ", "```", "(", "'I a", "forget "],
+    ),
+    "contradictions": (lambda text: contradicts(text, text[1:]), 4_000, ["가", "is in ", "moved to ", "User ", "a "]),
+    "terms": (
+        lambda text: (analyze(f"a{text}"), analyze_query(f"{text}s")),
+        100_000,
+        ["\u0301\u0323", "a", "1,234", "-'.", "가", "好", "a-", "\ufdfa", "'"],
+    ),
+    "thesaurus": (alternatives, 140_000, ["가나다라마바사", "x"]),
+    "fences": (
+        lambda text: parse_fences(_numbered(text)),
+        200_000,
+        ["<arc:x>\n", "<arc:x{}>\n", "<arc:", "\n</arc:x>", "<arc:x>\n</arc:x>", "<arc:x>\n\n</arc:x>"],
+    ),
+    "documents": (
+        lambda text: render_passage(Document(f"a{text}a")),
+        200_000,
+        ["\n", "\n ", "\r\n", " ", "\u200b", "---\n\n", "[1", "[1]", "\n[source", "-"],
+    ),
+    "memories": (
+        lambda text: (without_memories(f"[{text}x"), without_memories(f"- 2026-01-01, user: x{text}x")),
+        100_000,
+        ["\n", " \n", " ", "\t", "- 2026-01-01, user: ", "2026-01-01", "1", "[a", "> "],
+    ),
+    "summaries": (
+        _summary,
+        200_000,
+        ["{", "[", '{"a":', '"', "\\", '{"a":[],', "[[],", "{}", '\\"', '[",', "{x}", "]", "{]"],
+    ),
+    "chunks": (
+        Chunker(COUNTER).split,
+        32_000,
+        ["x", "word ", "한", "A sentence. ", "\n", "。", "```\n", "a\u0301", "- a\n"],
+    ),
+    "tokens": (COUNTER.count, 10**6, ["a", " ", "=", "한", "A1 b\n中"]),
 }
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_hostile_text_costs_linear_time(name: str) -> None:
     read, length, units = READERS[name]
-    for unit in units.split("|"):
+    for unit in units:
         text = (unit * (length // len(unit) + 1))[:length]
         begin = time.thread_time()
         read(text)
-        assert time.thread_time() - begin < 3, unit
+        assert time.thread_time() - begin < 6, unit

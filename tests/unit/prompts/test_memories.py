@@ -1,6 +1,5 @@
 """How memories are shown, and how a model is asked for them."""
 
-import time
 from datetime import UTC, datetime
 
 import pytest
@@ -76,17 +75,6 @@ def test_memories_are_known_in_any_kind_of_list():
     for line in cases:
         assert without_memories(f"Sure.\n{line}\r\nAnything else?").split() == ["Sure.", "Anything", "else?"]
         assert without_memories(line) == ""
-
-
-def test_hostile_texts_are_read_in_linear_time():
-    """A quadratic step would take minutes for these."""
-    began = time.process_time()
-    for start in ("[", "- 2026-01-01, user: x"):
-        for unit in (
-            "\n", " \n", " ", "\t", "- 2026-01-01, user: ", "2026-01-01", "1", "[a", "> ",
-        ):  # fmt: skip
-            without_memories(start + unit * (100_000 // len(unit)) + "x")
-    assert time.process_time() - began < 20
 
 
 @pytest.mark.parametrize("mode", ["chat", "rag", "agent"])

@@ -1,8 +1,6 @@
 """Summary requests show conversations as data; answers are read however models write them."""
 
 import json
-import time
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -288,16 +286,6 @@ def test_any_answer_is_a_summary_or_a_format_error(answer):
             parse(answer)
         except SummaryFormatError:
             continue
-
-
-def test_hostile_answers_are_read_in_linear_time():
-    """A quadratic step would take minutes for 200,000 brackets, quotes or escapes."""
-    began = time.process_time()
-    for start in ("", '{"narrative":"', '{"facts":['):
-        for unit in ("{", "[", '{"a":', '"', "\\", '{"a":[],', "[[],", "{}", '\\"', '[",', "{x}", "]", "{]"):
-            with suppress(SummaryFormatError):
-                parse_summary(start + unit * (200_000 // len(unit)))
-    assert time.process_time() - began < 40
 
 
 @pytest.mark.parametrize("mark", ["- ", "* ", "[1] ", "1. ", "- [12] "])

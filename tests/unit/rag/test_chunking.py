@@ -1,6 +1,5 @@
 """Chunks: never too large, nothing lost, cut where a reader would."""
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -8,7 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common import CalibratedTokenCounter, Document, HeuristicTokenCounter, InvalidInputError
+from arc_common import Document, HeuristicTokenCounter, InvalidInputError
 from arc_common.rag.chunking import Chunker
 from arc_common.text.sentences import grapheme_break
 from tests.support.texts import COUNTERS, texts
@@ -217,14 +216,6 @@ def test_borders_of_characters_are_unicodes(text):
 def test_a_long_run_of_marks_is_no_character():
     text = "a" + "\u0301" * 100_000
     assert grapheme_break(text, 90_000) == 90_000
-
-
-def test_time_is_linear():
-    """A quadratic step would take minutes, whatever the text is made of."""
-    began = time.process_time()
-    for unit in ("x", "word ", "한", "A sentence. ", "\n", "。", "```\n", "a\u0301", "- a\n"):
-        Chunker(CalibratedTokenCounter()).split(unit * (32_000 // len(unit)))
-    assert time.process_time() - began < 60
 
 
 def test_what_is_no_text_is_refused():
