@@ -142,9 +142,9 @@ def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, tmp_path: Path
     """As printed, in the same folder, without the environment being active, whatever the file is called."""
     file = tmp_path / "my demo's.db"
     file.write_bytes((whole.folder / "arc-demo.db").read_bytes())
-    printed = here(tmp_path, "--file", file.name).out.splitlines()
-    inspect, restart = (printed[printed.index(above) + 1] for above in (PART_BY_PART, "Play it again:"))
     path = os.pathsep.join(folder for folder in os.defpath.split(os.pathsep) if folder)
+    printed = here(tmp_path, "--file", file.name, PATH=path).out.splitlines()
+    inspect, restart = (printed[printed.index(above) + 1] for above in (PART_BY_PART, "Play it again:"))
     for command in (inspect, restart + " --turns 1"):
         ran = subprocess.run(
             ["/bin/sh", "-c", command],

@@ -1,13 +1,7 @@
 """Arc's messages as requests of the three providers."""
 
-import copy
-
-import pytest
-
 from arc_common import ContentPart, Message, ToolCall
 from tests.support.providers import anthropic, gemini, openai
-
-PROVIDERS = pytest.mark.parametrize("provider", [anthropic, gemini, openai], ids=["anthropic", "gemini", "openai"])
 
 USER = Message("user", "What is the weather?")
 CALL = Message("assistant", "Let me see.", tool_calls=(ToolCall("weather", {"city": "Oslo"}, id="c1"),))
@@ -92,29 +86,6 @@ def test_each_provider_takes_sound_conversations_and_refuses_broken_ones_by_its_
         assert refusing(messages) == set(), name
     for name, (messages, providers) in BAD.items():
         assert refusing(messages) == providers, name
-
-
-@PROVIDERS
-def test_rendering_leaves_the_messages_as_they_are(provider):
-    """And shares nothing with them that could be changed."""
-    messages = [USER, CALL, RESULT, USER]
-    before = copy.deepcopy(messages)
-    first = provider.render(messages)
-    assert provider.render(messages) == first
-    first[next(key for key in ("messages", "contents") if key in first)][1].clear()
-    assert messages == before
-
-
-def test_openai_gets_the_messages_one_by_one():
-    """Arguments are JSON text; a call without words has no content."""
-    assert openai.render([Message("system", "s"), USER, PARALLEL])["messages"][2] == {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}},
-            {"id": "c2", "type": "function", "function": {"name": "time", "arguments": "{}"}},
-        ],
-    }
 
 
 def test_ids_that_are_made_are_nobody_elses():
