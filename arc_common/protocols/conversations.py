@@ -62,7 +62,9 @@ class StoredMessage:
         revision: 1 at first; increases by one each time other content is stored under the same id.
         edited: True if the append that returned this value created the revision; always false for a message that was
             read.
-        branch: The branch on which it was stored; branches that forked after it show it too.
+        branch: The branch on which it was stored; branches that forked after it show it too. An append with `After`
+            returns the branch that it was made on.
+        thread: The thread whose run stored it from a checkpoint, if any.
     """
 
     message: Message
@@ -72,6 +74,22 @@ class StoredMessage:
     revision: int = 1
     edited: bool = field(default=False, compare=False)
     branch: int = field(default=0, compare=False)
+    thread: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """The place at which a run goes on that starts from a checkpoint.
+
+    Args:
+        thread: The run's thread, in at most 32 characters. Messages that its runs store carry it.
+        seq: The newest message that the run has seen on the key's branch; `None` for the newest one that is stored.
+        without: The `seq`s of earlier messages that the run no longer has.
+    """
+
+    thread: str
+    seq: int | None = None
+    without: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +162,12 @@ class ConversationStore(Protocol):
     """
 
     def append(
-        self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
+        self,
+        key: SessionKey,
+        messages: Sequence[CountedMessage],
+        *,
+        max_messages: int | None = None,
+        after: After | None = None,
     ) -> list[StoredMessage]:
         """Append messages to a conversation, and create the conversation if it does not exist.
 
@@ -155,6 +178,9 @@ class ConversationStore(Protocol):
         - Stores all of the messages or none, in the order of the calls, across processes.
         - With `max_messages`, removes the oldest whole turns until no more messages than that are left; the newest
           turn always stays. Nothing is removed while the conversation has several branches.
+        - With `after`, the key's branch becomes current. If runs of the same thread stored messages after that place,
+          or if the run is without earlier ones, it goes on on a fork that shows neither; a run that is tried again
+          finds its fork. Messages of other writers after the place stay, and the run's follow them.
 
         Returns:
             Each message as it is stored now, in the order given (a message given twice is returned twice).

@@ -6,7 +6,8 @@ from typing import Any
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import check_identifier
-from arc_common.protocols import Branch, SessionKey, StoredMessage
+from arc_common.protocols import Branch, CountedMessage, SessionKey, StoredMessage
+from arc_common.protocols.conversations import After
 from arc_common.stores.codec import MAIN_BRANCH, from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations_statements import SUMS, statements_along, statements_for
@@ -145,38 +146,98 @@ class SqlBranches:
         *,
         revised: Sequence[StoredMessage],
         inserted: Sequence[StoredMessage],
-        more: Mapping[str, int],
         now: int,
+        after: After | None = None,
+        edge: int | None = None,
     ) -> tuple[list[StoredMessage], list[Call]] | None:
         """Return the messages of a fork before the first edited one, and the calls that make it.
 
-        Returns `None` if no other branch shows an edited message.
+        A run's fork ends at its `edge`, and is without the messages that the run no longer has. Returns `None` if there
+        is neither, and no other branch shows an edited message.
         """
         path = locked.path
         place = self._place(key, path)
         rows = self.all(transaction, place)
-        shared = path.shared_with(row.path for row in rows if row.id != path.branch)
-        first = min(stored.seq for stored in revised)
-        if first > shared:
+        without = after.without if after else ()
+        first = min([*(stored.seq for stored in revised), *without, *(() if edge is None else (edge + 1,))])
+        others = (row.path for row in rows if row.id != path.branch)
+        if edge is None and not without and first > path.shared_with(others):
             return None
         old = next(row for row in rows if row.id == path.branch)
         forked = path.forked(first - 1, locked.next_branch)
-        between = {"after": first - 1, "before": _EVERY_ROW, "row_limit": _EVERY_ROW}
-        (following,) = transaction.run((self._along.oldest, {**place, **between}))
+        last = _EVERY_ROW if edge is None else edge
+        between = {"after": first - 1, "before": last + 1, "row_limit": _EVERY_ROW}
+        following, (lost,) = transaction.run(
+            (self._along.oldest, {**place, **between}), (self._along.sums_after, {**place, "after": first - 1})
+        )
         new = {stored.seq: stored for stored in revised}
-        copied = (new.get(stored.seq, stored) for stored in map(stored_from_row, following))
+        kept = (stored for stored in map(stored_from_row, following) if stored.seq not in without)
+        copied = (new.get(stored.seq, stored) for stored in kept)
         told = [replace(stored, branch=forked.branch) for stored in (*copied, *inserted)]
         times = [to_microseconds(one.message.created_at) for one in told if one.message.created_at]
-        sums = {name: old.sums[name] + more[name] for name in SUMS}
+        more = len(told), sum(one.tokens for one in told), sum(len(one.message.tool_calls) for one in told)
+        sums = {name: old.sums[name] - (lost[i] or 0) + more[i] for i, name in enumerate(SUMS)}
         read = min(old.remembered, first - 1)
-        row = BranchRow(forked, path.branch, first - 1, locked.name, True, sums, read, now, max(times))
-        moves = key.branch in (None, locked.current_branch)
+        row = BranchRow(forked, path.branch, first - 1, locked.name, True, sums, read, now, max(times, default=None))
+        moves = after is not None or key.branch in (None, locked.current_branch)
         current = forked.branch if moves else locked.current_branch
+        head = (locked.head if edge is None else edge) + len(inserted)
         return told, [
-            self.inserting(place, row, head=locked.head + len(inserted), summarized=min(locked.summarized, first - 1)),
+            self.inserting(place, row, head=head, summarized=min(locked.summarized, first - 1)),
             self.conversation(place, locked, next_branch=forked.branch + 1, current=current, now=now, edits=1),
             *self.leaving(place, locked),
+            *(self.abandoning(place, locked, rows) if after else ()),
         ]
+
+    def edge(self, transaction: Transaction, key: SessionKey, locked: Locked, after: After | None) -> int | None:
+        """Return the place after which a run can't see what its thread stored; `None` if there is nothing."""
+        if after is None or after.seq is None or after.seq >= locked.head:
+            return None
+        place = self._place(key, locked.path)
+        call = (self._along.newest_of_thread, {**place, "after": after.seq, "thread": after.thread})
+        (((newest,),),) = transaction.run(call)
+        return None if newest is None else after.seq
+
+    def begun(
+        self,
+        transaction: Transaction,
+        key: SessionKey,
+        locked: Locked,
+        messages: Sequence[CountedMessage],
+        *,
+        edge: int,
+        thread: str,
+    ) -> int | None:
+        """Return the number of the fork that an earlier try of a run made for its first messages, if there is one."""
+        ids = [counted.message.id for counted in messages]
+        for row in self.all(transaction, self._place(key, locked.path)):
+            if row.path.before != locked.path.forked(edge, row.id).before:
+                continue
+            after = {**self._place(key, row.path), "after": edge, "before": _EVERY_ROW, "row_limit": len(ids) + 1}
+            own = list(map(stored_from_row, transaction.run((self._along.oldest, after))[0]))
+            is_run = all(one.thread == thread for one in own) if own else row.id == locked.current_branch
+            if is_run and [one.message.id for one in own] == ids[: len(own)]:
+                return row.id
+        return None
+
+    def resuming(self, transaction: Transaction, key: SessionKey, locked: Locked, now: int) -> list[Call]:
+        """Return the calls that make the locked branch current for a run."""
+        if locked.path.branch == locked.current_branch:
+            return []
+        place = self._place(key, locked.path)
+        return [
+            *self.switching(place, locked, now),
+            *self.abandoning(place, locked, self.all(transaction, place)),
+        ]
+
+    def abandoning(self, place: Mapping[str, Any], locked: Locked, rows: Sequence[BranchRow]) -> list[Call]:
+        """Return the calls after which the branch that was current is no longer live, unless it has a name."""
+        if locked.current_branch == locked.path.branch:
+            return []
+        current = next((row for row in rows if row.id == locked.current_branch), None)
+        if current is None or current.name is not None:
+            return []
+        return [(self._sql.leave_branch, {**place, "which": locked.current_branch})]
 
     def clearing(self, transaction: Transaction, place: Mapping[str, Any], locked: Locked, now: int) -> list[Call]:
         """Return the calls that leave only the main branch of a cleared conversation."""

@@ -10,6 +10,7 @@ from typing import Any
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, Origin, Role, check_identifier, fields_from_plain, is_storable, plain_fields
 from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
+from arc_common.protocols.conversations import After
 from arc_common.protocols.search_index import Scope
 from arc_common.serialization import dumps, loads
 from arc_common.stores.schema import branches, conversations
@@ -49,7 +50,9 @@ def from_body(body: str) -> Any:
     return loads(body)
 
 
-MESSAGE_COLUMNS = ("message_id", "role", "body", "created_at", "seq", "tokens", "counter", "revision", "branch")
+MESSAGE_COLUMNS = (
+    "message_id", "role", "body", "created_at", "seq", "tokens", "counter", "revision", "branch", "channel",
+)  # fmt: skip
 """The columns that `stored_from_row` reads, in its order."""
 
 CONVERSATION_COLUMNS = (
@@ -115,14 +118,14 @@ def _check_origin(origin: Origin) -> None:
 
 def stored_from_row(row: Sequence[Any]) -> StoredMessage:
     """Read a row of `MESSAGE_COLUMNS`."""
-    message_id, role, body, created_at, seq, tokens, counter, revision, branch = row
+    message_id, role, body, created_at, seq, tokens, counter, revision, branch, channel = row
     message = Message(
         _ROLES.get(role, role),
         id=message_id,
         created_at=from_microseconds(created_at),
         **fields_from_plain(from_body(body)),
     )
-    return StoredMessage(message, seq, tokens, counter, revision, branch=branch)
+    return StoredMessage(message, seq, tokens, counter, revision, branch=branch, thread=channel)
 
 
 def conversation_from_row(row: Sequence[Any]) -> Conversation:
@@ -146,6 +149,7 @@ def conversation_from_row(row: Sequence[Any]) -> Conversation:
 _END = 2**62
 _COUNTER_LENGTH = 64
 _KEY_LENGTH = 16
+_THREAD_LENGTH = 32
 
 
 def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
@@ -174,6 +178,15 @@ def checked_seqs(seqs: Sequence[int]) -> list[int]:
             raise InvalidInputError("seqs", seq, "messages' seqs")
         checked_place("seqs", seq)
     return list(dict.fromkeys(seqs))
+
+
+def checked_after(after: After) -> After:
+    """Return the place of a run if it is valid."""
+    if len(check_identifier("after.thread", after.thread)) > _THREAD_LENGTH:
+        raise InvalidInputError("after.thread", after.thread, f"at most {_THREAD_LENGTH} characters")
+    checked_place("after.seq", after.seq)
+    checked_seqs(after.without)
+    return after
 
 
 def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:

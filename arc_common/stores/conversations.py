@@ -19,11 +19,12 @@ from arc_common.protocols import (
     SessionKey,
     StoredMessage,
 )
-from arc_common.protocols.conversations import BranchAction
+from arc_common.protocols.conversations import After, BranchAction
 from arc_common.settings import StorageSettings
 from arc_common.stores.branches import SqlBranches, lines_of
 from arc_common.stores.codec import (
     MAIN_BRANCH,
+    checked_after,
     checked_counts,
     checked_ids,
     checked_limit,
@@ -39,7 +40,7 @@ from arc_common.stores.codec import (
     to_microseconds,
 )
 from arc_common.stores.connection import Database
-from arc_common.stores.conversations_statements import REVISED_COLUMNS, SUMS, statements_along, statements_for
+from arc_common.stores.conversations_statements import REVISED_COLUMNS, statements_along, statements_for
 from arc_common.stores.drivers import Call, Row, Transaction, is_conflict
 from arc_common.stores.paths import LOCKED_COLUMNS, MAIN, Locked, Path, check_owner, locked_from_row
 from arc_common.stores.records import SqlRecords
@@ -78,7 +79,12 @@ class AppendPlan:
 
 
 def plan_append(
-    incoming: Sequence[CountedMessage], *, existing: Mapping[str, StoredMessage], next_seq: int, branch: int = 0
+    incoming: Sequence[CountedMessage],
+    *,
+    existing: Mapping[str, StoredMessage],
+    next_seq: int,
+    branch: int = 0,
+    thread: str | None = None,
 ) -> AppendPlan:
     """Decide for each message whether it is new, known, or a new revision of a known one."""
     current: dict[str, StoredMessage] = {}
@@ -92,7 +98,9 @@ def plan_append(
             first[message_id] = existing.get(message_id)
         known = current.get(message_id) or first[message_id]
         if known is None:
-            current[message_id] = StoredMessage(message, next_seq, counted.tokens, counted.counter, branch=branch)
+            current[message_id] = StoredMessage(
+                message, next_seq, counted.tokens, counted.counter, branch=branch, thread=thread
+            )
             next_seq += 1
         elif same_content(known.message, message):
             current[message_id] = known
@@ -105,6 +113,7 @@ def plan_append(
                 known.revision + 1,
                 edited=True,
                 branch=known.branch,
+                thread=known.thread,
             )
     changed = [(first[message_id], stored) for message_id, stored in current.items() if first[message_id] is not stored]
     return AppendPlan(
@@ -150,6 +159,7 @@ def _placed_row(stored: StoredMessage, place: Mapping[str, Any], row: dict[str, 
         **(row or message_row(stored)),
         "conversation": place["conversation"],
         "branch": stored.branch,
+        "channel": stored.thread,
         "caller_id": place["caller_id"],
         "seq": stored.seq,
         "revision": stored.revision,
@@ -230,45 +240,76 @@ class SqlStore:
         return self._index
 
     def append(
-        self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
+        self,
+        key: SessionKey,
+        messages: Sequence[CountedMessage],
+        *,
+        max_messages: int | None = None,
+        after: After | None = None,
     ) -> list[StoredMessage]:
         """See `ConversationStore.append`."""
         checked_limit("max_messages", max_messages, least=1)
+        if after is not None:
+            checked_after(after)
         rows = checked_counts(messages)
         if not messages:
             self._check_owner(key)
             return []
         now = to_microseconds(self._clock())
         ids = dict.fromkeys(counted.message.id for counted in messages)
-        wanted = {**self._database.place(key, MAIN), "message_ids": self._database.many(list(ids))}
-        if self._database.dialect == "postgresql" and max_messages is None and key.branch is None:
+        names = {"message_ids": self._database.many(list(ids))}
+        wanted = {**self._database.place(key, MAIN), **names}
+        if self._database.dialect == "postgresql" and max_messages is None and key.branch is None and after is None:
             results = self._without_lock(key, messages, rows, wanted, now)
             if results is not None:
                 return results
 
-        def work(transaction: Transaction) -> list[StoredMessage]:
+        def work(transaction: Transaction, key: SessionKey = key, after: After | None = after) -> list[StoredMessage]:
+            wanted = {**self._database.place(key, MAIN), **names}
             look = self._lock(transaction, key, wanted, now)
             locked = look.locked
             place: Mapping[str, Any] = wanted
             existing = look.existing
+            edge = self._branches.edge(transaction, key, locked, after)
+            if after is not None and edge is not None and not after.without:
+                begun = self._branches.begun(transaction, key, locked, messages, edge=edge, thread=after.thread)
+                if begun is not None:
+                    return work(transaction, replace(key, branch=begun), replace(after, seq=None))
             if locked.path is not MAIN or key.branch is not None:
                 place = self._database.place(key, locked.path)
             if locked.path is not MAIN:
                 (found,) = transaction.run((self._along.of_ids, {**wanted, **place}))
                 existing = {stored.message.id or "": stored for stored in map(stored_from_row, found)}
-            plan = plan_append(messages, existing=existing, next_seq=locked.next_seq, branch=locked.path.branch)
-            if plan.revised and locked.is_forked:
-                sums = dict(zip(SUMS, (len(plan.inserted), plan.tokens, plan.tool_calls), strict=True))
+            if edge is not None:
+                existing = {name: stored for name, stored in existing.items() if stored.seq <= edge}
+            plan = plan_append(
+                messages,
+                existing=existing,
+                next_seq=locked.next_seq if edge is None else edge + 1,
+                branch=locked.path.branch,
+                thread=after.thread if after else None,
+            )
+            leaves = edge is not None or (after is not None and after.without)
+            if leaves or (plan.revised and locked.is_forked):
                 fork = self._branches.editing(
-                    transaction, key, locked, revised=plan.revised, inserted=plan.inserted, more=sums, now=now
+                    transaction,
+                    key,
+                    locked,
+                    revised=plan.revised,
+                    inserted=plan.inserted,
+                    now=now,
+                    after=after,
+                    edge=edge,
                 )
                 if fork is not None:
                     told, calls = fork
                     written = [_placed_row(one, place) for one in told]
-                    transaction.commit((self._sql.insert_message, written), *calls)
+                    transaction.commit(*([(self._sql.insert_message, written)] if written else []), *calls)
                     new = {one.seq: one for one in told}
-                    return [new.get(one.seq, one) for one in plan.results]
-            if plan.inserted or plan.revised:
+                    results = [new.get(one.seq, one) for one in plan.results]
+                    return results if after is None else [replace(one, branch=locked.next_branch) for one in results]
+            moving = [] if after is None else self._branches.resuming(transaction, key, locked, now)
+            if plan.inserted or plan.revised or moving:
                 undo = self._undo(transaction, key, locked, plan)
                 if not locked.head and not locked.is_forked:
                     undo += self._make_room(transaction, key)
@@ -276,8 +317,8 @@ class SqlStore:
                     locked.is_forked and len(self._branches.all(transaction, place)) > 1
                 )
                 writes = self._writes(plan, place, now, locked, max_messages if is_capped else None, written=rows)
-                transaction.commit(*writes, *undo)
-            return plan.results
+                transaction.commit(*writes, *moving, *undo)
+            return plan.results if after is None else [replace(one, branch=locked.path.branch) for one in plan.results]
 
         return self._database.transact(work)
 

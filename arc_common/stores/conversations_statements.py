@@ -40,7 +40,7 @@ from arc_common.stores.codec import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
 from arc_common.stores.paths import LOCKED_COLUMNS, Along, of_conversation
 from arc_common.stores.schema import branches, conversations, messages
 
-_WRITTEN = tuple(column.name for column in messages.columns if column.name not in ("channel", "trust"))
+_WRITTEN = tuple(column.name for column in messages.columns if column.name != "trust")
 
 REVISED_COLUMNS = ("revision", "role", "body", "tokens", "counter", "tool_calls")
 """The columns that a new revision writes; id, place and time stay."""
@@ -131,6 +131,11 @@ def _reading_along(dialect_name: str) -> dict[str, Executable]:
             func.count(messages.c.seq), func.sum(messages.c.tokens), func.sum(messages.c.tool_calls)
         ).where(*along.inside(messages), messages.c.seq > bindparam("after", type_=BigInteger)),
         "ids_at": along.ids_at(),
+        "newest_of_thread": select(func.max(messages.c.seq)).where(
+            *along.inside(messages),
+            messages.c.seq > bindparam("after", type_=BigInteger),
+            messages.c.channel == bindparam("thread"),
+        ),
         "newest": along.messages(MESSAGE_COLUMNS, *_BETWEEN, newest=True),
         "oldest": along.messages(MESSAGE_COLUMNS, *_BETWEEN, newest=False),
     }

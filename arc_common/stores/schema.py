@@ -260,7 +260,7 @@ messages = Table(
     Column("tokens", BigInteger, nullable=False),
     Column("counter", String(64), nullable=False),
     Column("tool_calls", Integer, nullable=False),
-    Column("channel", String(32)),
+    Column("channel", String(32)),  # the thread whose run stored it from a checkpoint
     Column("trust", String(16)),
     Column("created_at", BigInteger, nullable=False),
     Column("body", Text, nullable=False),

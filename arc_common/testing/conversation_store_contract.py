@@ -12,6 +12,7 @@ import pytest
 from arc_common.exceptions import BranchNotFoundError, InvalidInputError, SessionNotFoundError
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
+from arc_common.protocols.conversations import After
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -610,3 +611,90 @@ class ConversationStoreContract:
         assert store.branch(missing, "list") == []
         with pytest.raises(SessionNotFoundError):
             store.branch(missing, "fork")
+
+    # Runs that start from checkpoints
+
+    def test_a_run_follows_its_own_newest_message(self, store: ConversationStore, key: SessionKey) -> None:
+        """What other writers and other threads stored meanwhile stays before it; nothing forks."""
+        (first,) = store.append(key, [counted("a")], after=After("thread"))
+        assert (first.branch, first.thread) == (0, "thread")
+        main = replace(key, branch=0)
+        store.append(key, [counted("other")])
+        store.append(main, [counted("b")], after=After("another", first.seq))
+        (second,) = store.append(main, [counted("c")], after=After("thread", first.seq))
+        assert store.append(main, [counted("d")], after=After("thread", second.seq))[0].branch == 0
+        assert ids(store.read(key)) == ["a", "other", "b", "c", "d"]
+        assert [one.thread for one in store.read(key)] == ["thread", None, "another", "thread", "thread"]
+
+    def test_a_run_from_an_earlier_place_goes_on_on_a_fork(self, store: ConversationStore, key: SessionKey) -> None:
+        """The fork is current and shows what the run has seen; ids may repeat; the old branch can be gone on with."""
+        a, b, c = store.append(key, [counted("a"), counted("b", tokens=5), counted("c")], after=After("thread"))
+        main = replace(key, branch=0)
+        again = store.append(main, [counted("b"), counted("c", "new", tokens=7)], after=After("thread", b.seq))
+        fork = replace(key, branch=again[1].branch)
+        assert [(one.branch, one.revision) for one in again] == [(1, 1), (1, 1)]
+        assert [one.message.text for one in store.read(key)] == ["hello", "hello", "new"]
+        assert ids(store.read(main)) == ["a", "b", "c"]
+        record = store.get(key)
+        assert record is not None
+        assert (record.message_count, record.total_tokens, record.last_seq) == (3, 22, c.seq)
+        store.append(main, [counted("d")], after=After("thread", c.seq))
+        assert ids(store.read(key)) == ["a", "b", "c", "d"]
+        assert [(one.is_current, one.is_live) for one in store.branch(key, "list")] == [(True, True), (False, False)]
+        store.append(fork, [counted("e")], after=After("thread", again[1].seq))
+        assert ids(store.read(key)) == ["a", "b", "c", "e"]
+        assert ids(store.read(fork, after=a.seq, before=c.seq)) == ["b"]
+
+    def test_a_run_that_is_tried_again_finds_its_fork(self, store: ConversationStore, key: SessionKey) -> None:
+        """The same first messages from the same place make no second fork; others do."""
+        a, _ = store.append(key, [counted("a"), counted("b")], after=After("thread"))
+        main, after = replace(key, branch=0), After("thread", a.seq)
+        branches = [store.append(main, [counted("a")], after=after)[0].branch for _ in range(2)]
+        branches += [store.append(main, [counted("c")], after=after)[0].branch for _ in range(2)]
+        branches += [store.append(main, [counted("c"), counted("d")], after=after)[0].branch]
+        branches += [store.append(main, [counted("e")], after=after)[0].branch]
+        assert branches == [1, 1, 1, 1, 1, 2]
+        assert ids(store.read(replace(key, branch=1))) == ["a", "c", "d"]
+
+    def test_a_run_without_messages_that_were_removed(self, store: ConversationStore, key: SessionKey) -> None:
+        """It goes on on a fork before the first of them, with what follows, edits included."""
+        stored = store.append(key, [counted(name) for name in "abcd"], after=After("thread"))
+        main, places = replace(key, branch=0), [one.seq for one in stored]
+        after = After("thread", places[3], without=(places[1],))
+        kept = store.append(main, [counted("c", "edited"), counted("e")], after=after)
+        fork = replace(key, branch=kept[0].branch)
+        assert [(one.message.id, one.message.text) for one in store.read(fork)] == [
+            ("a", "hello"), ("c", "edited"), ("d", "hello"), ("e", "hello"),
+        ]  # fmt: skip
+        assert [one.seq for one in kept] == [places[2], places[3] + 1]
+        assert ids(store.read(main)) == ["a", "b", "c", "d"]
+        assert [one.message_count for one in store.branch(key, "list")] == [4, 4]
+        everything = After("thread", kept[1].seq, without=(places[0], *places[2:], kept[1].seq))
+        (alone,) = store.append(fork, [counted("f")], after=everything)
+        assert ids(store.read(replace(key, branch=alone.branch))) == ids(store.read(key)) == ["f"]
+
+    def test_runs_of_a_thread_at_once(self, store: ConversationStore, key: SessionKey) -> None:
+        """Of runs from one place the first goes on there, and each other one on a fork of its own."""
+        (first,) = store.append(key, [counted("a")], after=After("thread"))
+
+        def run(name: str) -> list[str | None]:
+            (question,) = store.append(replace(key, branch=0), [counted(f"{name}?")], after=After("thread", first.seq))
+            mine = replace(key, branch=question.branch)
+            (answer,) = store.append(mine, [counted(f"{name}!")], after=After("thread", question.seq))
+            assert answer.branch == question.branch
+            return ids(store.read(mine))
+
+        with ThreadPoolExecutor(4) as pool:
+            seen = list(pool.map(run, "bcdefghi"))
+        assert seen == [["a", f"{name}?", f"{name}!"] for name in "bcdefghi"]
+        assert len(store.branch(key, "list")) == 8
+        assert [one.is_live for one in store.branch(key, "list")].count(True) == 1
+
+    @pytest.mark.parametrize(
+        "after", [("",), ("x" * 33,), ("thread", "1"), ("thread", 1, (None,))], ids=["", "long", "text", "None"]
+    )
+    def test_a_place_that_is_none(self, store: ConversationStore, key: SessionKey, after: Any) -> None:
+        """Nothing is stored."""
+        with pytest.raises(InvalidInputError, match=r"after\.thread|after\.seq|seqs"):
+            store.append(key, [counted("a")], after=After(*after))
+        assert store.get(key) is None
