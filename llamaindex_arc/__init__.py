@@ -8,6 +8,7 @@ from llamaindex_arc.memory import ArcChatMemoryBuffer, ArcMemory
 from llamaindex_arc.memory_blocks import ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.models import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder
+from llamaindex_arc.overflow import with_overflow_recovery
 from llamaindex_arc.reranker import ArcNodePostprocessor, ArcTokenBudgetPostprocessor, LlamaIndexReranker
 from llamaindex_arc.retriever import ArcRetriever
 from llamaindex_arc.sources import LlamaIndexRetriever
@@ -37,4 +38,5 @@ __all__ = [
     "to_arc",
     "to_document",
     "to_node",
+    "with_overflow_recovery",
 ]

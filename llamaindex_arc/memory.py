@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Self, overload
 from uuid import uuid4
 
 from typing_extensions import override
@@ -21,18 +21,27 @@ from arc_common.exceptions import (
     StoreError,
     check_whole,
 )
-from arc_common.messages import Message, Role, fields_from_plain, plain_fields
+from arc_common.messages import Message, Role, fields_from_plain, plain_fields, same_content
 from arc_common.serialization import dumps, loads
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
 from llamaindex_arc.engine import engine_named, name_of
-from llamaindex_arc.messages import from_arc, to_arc
+from llamaindex_arc.messages import from_arc, request_tokens, to_arc
 from llamaindex_arc.models import CounterAsTokenizer, TokenizerAsCounter
-from llamaindex_arc.placement import PLACEMENT_TOKENS, FactsRole, shown, without_memory
+from llamaindex_arc.placement import (
+    PLACEMENT_TOKENS,
+    FactsRole,
+    bare,
+    place_of,
+    shown,
+    without_memory,
+    without_oldest,
+)
 
 try:
-    from llama_index.core.base.llms.types import ChatMessage
+    from llama_index.core.base.llms.generic_utils import messages_to_history_str
+    from llama_index.core.base.llms.types import ChatMessage, TextBlock
     from llama_index.core.bridge.pydantic import Field, PrivateAttr, SerializeAsAny, model_validator
     from llama_index.core.llms.llm import LLM
     from llama_index.core.memory import ChatMemoryBuffer
@@ -76,6 +85,7 @@ class ArcMemory(BaseMemory):
         default=None, description="Where facts and summary stand: system or user. None: as the engine's settings say."
     )
     _unsaved: tuple[Message, ...] = PrivateAttr(default=())
+    _notes: tuple[str, ...] = PrivateAttr(default=())
     _lock: Any = PrivateAttr(default_factory=Lock)
     _own_counter: TokenizerAsCounter | None = PrivateAttr(default=None)
 
@@ -203,7 +213,9 @@ class ArcMemory(BaseMemory):
             InvalidInputError: `initial_token_count` is negative or not a whole number.
             SessionNotFoundError: The session belongs to another user.
         """
-        return shown(self.session.window(**self._limits(initial_token_count, input)), facts_role=self._placement)
+        window = self.session.window(**self._limits(initial_token_count, input))
+        self._add_notes()
+        return shown(window, facts_role=self._placement)
 
     @override
     async def aget(
@@ -213,7 +225,78 @@ class ArcMemory(BaseMemory):
         **kwargs: Any,
     ) -> list[ChatMessage]:
         """Async form of `get`."""
-        return shown(await self.session.awindow(**self._limits(initial_token_count, input)), facts_role=self._placement)
+        window = await self.session.awindow(**self._limits(initial_token_count, input))
+        self._add_notes()
+        return shown(window, facts_role=self._placement)
+
+    @overload
+    def reduced(self, request: Sequence[ChatMessage], *, max_tokens: int) -> list[ChatMessage] | None: ...
+
+    @overload
+    def reduced(self, request: str, *, max_tokens: int) -> str | None: ...
+
+    def reduced(self, request: Sequence[ChatMessage] | str, *, max_tokens: int) -> list[ChatMessage] | str | None:
+        """Return a request to a model with less of this conversation, for one that is too long.
+
+        - Whatever precedes the conversation (system prompts) stays, and so does the user's message. The conversation is
+          shown as by `get`, in the room that is left. A running turn loses older tool results first.
+        - A text in which LlamaIndex wrote the conversation (to condense a question) loses the oldest messages.
+
+        Args:
+            request: Messages, or a text, with what `get` returned.
+            max_tokens: The most tokens of the request.
+
+        Returns:
+            The smaller request; `None` if the request doesn't show the newest messages of this conversation.
+
+        Raises:
+            BudgetExceededError: The user's message exceeds the limit.
+            StoreError: The store failed.
+        """
+        check_whole("max_tokens", max_tokens)
+        if isinstance(request, str):
+            return self._reduced_text(request, max_tokens)
+        given = [(message, to_arc(bare(message))) for message in request]
+        own = [(message, as_arc) for message, as_arc in given if not as_arc.made_by_arc]
+        stored = [*self.session.messages(limit=len(own)), *self._unsaved]
+        found = place_of(stored, [as_arc for _, as_arc in own])
+        if found is None:
+            return self._reduced_texts(request, max_tokens)
+        place, newest = found
+        following = [*self._unsaved, *(as_arc for _, as_arc in own[place.stop :])]
+        limits = self._limits(self._tokens([message for message, _ in own[: place.start]]), None)
+        window = self.session.window(**{**limits, "max_tokens": max_tokens, "following": following})
+        later = {message.id for message in stored[newest:]}
+        window = [message for message in window if message.id is None or message.id not in later]
+        head = [one for one, as_arc in own[: place.start] if not any(same_content(as_arc, it) for it in window)]
+        return [*head, *shown(window, facts_role=self._placement)]
+
+    def note(self, text: str) -> None:
+        """Add a note to the receipts of the running turn: an agent reads the memory again after the model's answer."""
+        self._notes = (*self._notes, text)
+        self.session.note(text)
+
+    def _add_notes(self) -> None:
+        for text in self._notes:
+            self.session.note(text)
+
+    def _reduced_texts(self, request: Sequence[ChatMessage], max_tokens: int) -> list[ChatMessage] | None:
+        """Reduce the text of the one message in which LlamaIndex wrote the conversation."""
+        for place, message in enumerate(request):
+            before, after = request[:place], request[place + 1 :]
+            text = self._reduced_text(message.content or "", max_tokens - self._tokens([*before, *after]))
+            if text is not None:
+                return [*before, message.model_copy(update={"blocks": [TextBlock(text=text)]}), *after]
+        return None
+
+    def _reduced_text(self, text: str, max_tokens: int) -> str | None:
+        stored = [*self.session.messages(limit=text.count("\n") + 1), *self._unsaved]
+        lines = [messages_to_history_str([from_arc(message)]) for message in stored]
+        count = self.chat_store.engine.token_counter.count
+        return without_oldest(text, lines, excess=self._tokens(text) - max_tokens, tokens=count)
+
+    def _tokens(self, request: Sequence[ChatMessage] | str) -> int:
+        return request_tokens(self.chat_store.engine.token_counter, request)
 
     def get_all(self) -> list[ChatMessage]:
         """Return the whole conversation."""
@@ -370,6 +453,8 @@ class ArcMemory(BaseMemory):
         now = datetime.now(UTC)
         given = [message for message in map(to_arc, without_memory(messages)[0]) if not message.made_by_arc]
         new = [message.stored_as(f"msg_{uuid4().hex}", now) for message in given]
+        if any(message.role is Role.USER for message in new):
+            self._notes = ()
         with self._lock:
             waiting, self._unsaved = self._unsaved, ()
         batch = [*waiting, *new]

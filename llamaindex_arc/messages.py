@@ -5,15 +5,18 @@ the same `ChatMessage`, its exact form is kept as the message's origin. This mod
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, Role, ToolCall
-from arc_common.prompts.context import holds_memory
+from arc_common.prompts.context import holds_insertion
+from arc_common.protocols import TokenCounter
 from arc_common.serialization import OBJECTS, dumps, loads, storable_copy
 from arc_common.sources import SOURCE
+from arc_common.tokens.calibration import corrected
+from arc_common.tokens.counters import REQUEST_OVERHEAD, message_tokens_batch
 from arc_common.tokens.selection import renamed_ids
 
 try:
@@ -46,8 +49,8 @@ def to_arc(message: ChatMessage) -> Message:
     - Tool calls are read from `ToolCallBlock`s, or, without any, from `additional_kwargs["tool_calls"]` or
       `["function_call"]`; a tool result's `tool_call_id`, any message's `name` and its "arc_source" are read from
       `additional_kwargs`.
-    - A system message that shows arc's block of facts and summary carries arc's mark and is never stored. (It is
-      recognised by its text, because a mark in `additional_kwargs` would be sent to providers, and some refuse it.)
+    - A system message with a block of arc (facts, summary, pins, memories) carries its mark and is never stored. (It
+      is recognised by its text, because a mark in `additional_kwargs` would be sent to providers, and some refuse it.)
 
     Raises:
         InvalidInputError: It isn't a `ChatMessage`, or it holds a value that can't be stored (an open stream, an object
@@ -60,7 +63,7 @@ def to_arc(message: ChatMessage) -> Message:
     except ValueError as error:
         raise InvalidInputError("message.role", message.role, f"one of {', '.join(MessageRole)}") from error
     kwargs = message.additional_kwargs
-    own = role is Role.SYSTEM and holds_memory(message.content or "")
+    own = role is Role.SYSTEM and holds_insertion(message.content or "")
     result = Message(
         role=role,
         content=_content_of(message.blocks),
@@ -89,6 +92,12 @@ def from_arc(message: Message) -> ChatMessage:
         if exact is not None:
             return _with_ids_of(message, exact)
     return _rebuilt(message)
+
+
+def request_tokens(counter: TokenCounter, request: Sequence[ChatMessage] | str) -> int:
+    """Return a request's tokens under an arc counter, including its framing."""
+    messages = [Message(Role.USER, request)] if isinstance(request, str) else list(map(to_arc, request))
+    return REQUEST_OVERHEAD + corrected(counter, sum(message_tokens_batch(counter, messages)))
 
 
 # --- from LlamaIndex ------------------------------------------------------------------------------------------------

@@ -1,14 +1,15 @@
-"""Places facts and summary in the messages of a memory, and recognises them when they are handed back."""
+"""Places facts and summary in the messages of a memory; recognises them, and the conversation, in a request."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import count, pairwise
 from typing import Literal
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
 from arc_common.documents import checked_items
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, content_of
 from arc_common.prompts.context import MEMORY_HEADING, holds_memory, parse_fences
 from llamaindex_arc.messages import from_arc
 
@@ -50,9 +51,14 @@ def without_memory(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], 
     first = next((i for i, message in enumerate(messages) if _carries_memory(message)), None)
     if first is None:
         return messages, False
-    carrier = messages[first].model_copy(update={"blocks": messages[first].blocks[1:]})
+    carrier = bare(messages[first])
     before = [message for message in messages[:first] if message.role is not MessageRole.SYSTEM]
     return [*before, carrier, *messages[first + 1 :]], True
+
+
+def bare(message: ChatMessage) -> ChatMessage:
+    """Return a message without the memory that `shown` put there with "user"."""
+    return message.model_copy(update={"blocks": message.blocks[1:]}) if _carries_memory(message) else message
 
 
 def _carries_memory(message: ChatMessage) -> bool:
@@ -63,3 +69,40 @@ def _carries_memory(message: ChatMessage) -> bool:
         return False
     outside, _ = parse_fences(block.text)
     return holds_memory(block.text) and block.text.startswith(_OPENING) and block.text.endswith("\n\n") and not outside
+
+
+def place_of(stored: Sequence[Message], request: Sequence[Message]) -> tuple[slice, int] | None:
+    """Return which messages of a request are stored ones, and the number of those up to the last; `None` if none are.
+
+    Those between the first and the last may differ: results are cut in a request, and templates change texts.
+    """
+    here, there = list(map(content_of, request)), list(map(content_of, stored))
+    found: list[int] = []
+    shift = 0
+    for ahead in range(1 - len(here), len(there)):
+        pairs = zip(count(max(-ahead, 0)), here[max(-ahead, 0) :], there[max(ahead, 0) :], strict=False)
+        same = [place for place, one, other in pairs if one == other]
+        if same and len(same) >= len(found):
+            found, shift = same, ahead
+    return (slice(found[0], found[-1] + 1), found[-1] + 1 + shift) if found else None
+
+
+def without_oldest(text: str, lines: Sequence[str], *, excess: int, tokens: Callable[[str], int]) -> str | None:
+    """Remove the oldest lines from a text that holds the newest ones, until `excess` tokens are gone.
+
+    `None` if the text doesn't hold the newest line.
+    """
+    starts = [text.rfind(lines[-1]) if lines else -1]
+    if starts[0] < 0:
+        return None
+    for line in reversed(lines[:-1]):
+        if not text.endswith(f"{line}\n", 0, starts[0]):
+            break
+        starts.insert(0, starts[0] - len(line) - 1)
+    end = starts[0]
+    for start, following in pairwise([*starts, starts[-1] + len(lines[-1])]):
+        if excess <= 0:
+            break
+        end = following
+        excess -= tokens(text[start:end])
+    return text[: starts[0]] + text[end:]

@@ -194,6 +194,10 @@ _SHOWN_BLOCK = re.compile(
 """A block that somebody repeats without its markers: its heading, and the lines up to an empty one."""
 _SHOWN_LINE = re.compile(r"^[ \t>*-]{0,8}\d{4}-\d\d-\d\d(?:, [^:\n]{1,80})?: [^\n]*", re.MULTILINE)
 """A fact as a prompt shows it."""
+_INSERTION = re.compile(
+    rf"<arc:\w+>\n(?:{'|'.join(map(re.escape, (*_HEADINGS, MEMORIES_HEADING)))})"
+    r"|\ANote: This conversation was last active \d+ days? ago\.\Z"
+)
 _OPENING = re.compile(r"<arc:(\w+)>\n")
 _CLOSING = re.compile(r"\n</arc:(\w+)>")
 _MEMORY = re.compile(rf"(?:\n\nFacts:\n(?P<facts>.*?))?(?:\n\nSummary:\n(?:{_EXCERPTS})?(?P<narrative>.*))?", re.DOTALL)
@@ -274,6 +278,11 @@ def parse_memory(inside: str) -> tuple[list[str], str]:
 def holds_memory(text: str) -> bool:
     """Return whether a text contains a block made by `render_memory`."""
     return f"<arc:memory>\n{MEMORY_HEADING}" in text
+
+
+def holds_insertion(text: str) -> bool:
+    """Return whether a text contains a block in which arc shows what it knows, or is a note on an idle conversation."""
+    return _INSERTION.search(text) is not None
 
 
 def render_recalled(lines: Sequence[str], said: Sequence[tuple[date | None, str]] = ()) -> str:

@@ -79,7 +79,7 @@ class LearnedLimits:
         self._most[model] = max(most, 1)
         self._observer.count("context.overflows")
         note = f"the first request was too long: {_figures(overflow, counted)}"
-        _log.warning("%s; it is sent again, smaller", note)
+        _log.warning("%s", note)
         return note
 
     @contextmanager

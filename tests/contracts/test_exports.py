@@ -29,6 +29,7 @@ NAMES = {
         ArcHyDETransform ArcLLM ArcLongTermBlock ArcMemory ArcNodePostprocessor ArcRecallBlock ArcRetriever
         ArcSummaryBlock ArcTokenBudgetPostprocessor LlamaIndexChatModel LlamaIndexEmbedder LlamaIndexReranker
         LlamaIndexRetriever from_arc open_engine to_arc to_document to_node
+        with_overflow_recovery
     """,
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import logging
 import sqlite3
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,10 @@ from arc_common.exceptions import (
     StoreError,
     StoreUnavailableError,
 )
+from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
 from arc_common.tokens.counters import message_tokens
-from llamaindex_arc import ArcChatMemoryBuffer, open_engine, to_arc
+from llamaindex_arc import ArcChatMemoryBuffer, ArcMemory, open_engine, to_arc
 from tests.support import llamaindex_strategies as strategies
 from tests.support.counters import Ones
 from tests.support.databases import sqlite_url
@@ -195,6 +197,24 @@ def test_set_keeps_what_is_there_already(engine: ContextEngine, through_async: b
     after = memory.session.messages()
     assert after[:2] == before[:2]
     assert [message.text for message in after] == ["q0", "a0", "instead"]
+
+
+def test_set_does_not_keep_what_get_added() -> None:
+    """Pins, memories and notes are shown before there is a summary, too."""
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    settings = ArcSettings(conversation={"resume_note_days": 1})
+    with open_engine(settings=settings, clock=lambda: now) as engine:
+        memory = ArcMemory.from_defaults(engine=engine, session_id="s", user_id="ann")
+        memory.session.append(Message(Role.USER, "Hello", created_at=now - timedelta(days=9)))
+        now += timedelta(hours=1)
+        memory.put(user("Which peanuts may I eat?"))
+        note = memory.get()
+        assert [message.role.value for message in note] == ["system", "user", "user"]
+        memory.set(note)
+        engine.memories(user_id="ann").add("Ann is allergic to peanuts.")
+        memory.session.pin("Answer in French.")
+        memory.set(memory.get())
+        assert said(memory.get_all()) == ["Hello", "Which peanuts may I eat?"]
 
 
 def test_put_messages_is_one_append(tmp_path: Path) -> None:

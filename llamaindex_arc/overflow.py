@@ -1,0 +1,215 @@
+"""with_overflow_recovery: a request that an LLM refuses as too long is sent once more, with less of the memory."""
+# mypy: disable-error-code="safe-super"
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, NoReturn, Self, TypeVar
+from weakref import WeakKeyDictionary
+
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError, or_converted
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.overflow import LearnedLimits
+from llamaindex_arc.memory import ArcMemory
+from llamaindex_arc.messages import request_tokens
+
+try:
+    from llama_index.core.base.llms.types import (
+        ChatMessage,
+        ChatResponse,
+        ChatResponseAsyncGen,
+        ChatResponseGen,
+        CompletionResponse,
+        CompletionResponseAsyncGen,
+        CompletionResponseGen,
+    )
+    from llama_index.core.bridge.pydantic import PrivateAttr
+    from llama_index.core.llms.llm import LLM
+except ImportError as error:
+    raise MissingDependencyError(
+        "llamaindex_arc.with_overflow_recovery", package="llama-index-core", extra="llamaindex"
+    ) from error
+
+_log = logging.getLogger("arc.llamaindex")
+
+Model = TypeVar("Model", bound=LLM)
+Asked = TypeVar("Asked", Sequence[ChatMessage], str)
+Answer = TypeVar("Answer")
+
+
+def with_overflow_recovery(llm: Model, memory: ArcMemory) -> Model:
+    """Return a copy of an LLM that sends a request which the model refuses as too long once more, smaller.
+
+        llm = with_overflow_recovery(llm, memory)
+        agent = FunctionAgent(llm=llm, tools=tools)
+        answer = await agent.run("Hello", memory=memory)
+
+    - The second request has less of the memory's conversation: see `ArcMemory.reduced`. The receipt has a note on it,
+      a warning is logged, and `context.overflows` is counted.
+    - The engine remembers the limit that arc learned for the model: later requests over it are made smaller at once.
+    - A second refusal is raised as it is, with both token counts in a note. A stream that has begun is not repeated,
+      nor is a request that shows nothing of the conversation (of a query engine, for example).
+    - The copy is an instance of the same class, with the same client and settings, and recovers however it is called.
+      It can't be pickled.
+
+    Args:
+        llm: The model that answers in the memory's conversation.
+        memory: The conversation's memory. Agents for several conversations need an LLM for each.
+
+    Raises:
+        InvalidInputError: An argument is of the wrong kind.
+        BudgetExceededError: In a call: instructions and the user's message alone exceed the model's limit.
+    """
+    if not isinstance(llm, LLM):
+        raise InvalidInputError("llm", llm, or_converted("a LlamaIndex LLM", llm))
+    if not isinstance(memory, ArcMemory):
+        raise InvalidInputError("memory", memory, "an ArcMemory")
+    if isinstance(llm, _Recovering):
+        raise InvalidInputError("llm", llm, "an LLM that has no overflow recovery yet")
+    engine = memory.chat_store.engine
+    limits = _limits.setdefault(engine, LearnedLimits(engine.observer))
+    copy = llm.model_copy()
+    copy.__class__ = _recovering(type(llm))  # type: ignore[assignment]  # a subclass with the same layout
+    copy._recovery = _Recovery(memory, limits, llm.metadata.model_name)  # type: ignore[attr-defined]  # noqa: SLF001 - ours
+    return copy
+
+
+_limits: "WeakKeyDictionary[ContextEngine, LearnedLimits]" = WeakKeyDictionary()
+
+_UNLIMITED = TokenBudget(1_000_000_000, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recovery:
+    """Makes requests to one model smaller, by one memory."""
+
+    memory: ArcMemory
+    limits: LearnedLimits
+    model: str
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def fitting(self, request: Asked) -> Asked:
+        """Return the request, or a smaller one if it exceeds the limit learned for the model."""
+        budget = self.limits.limited(_UNLIMITED, self.model)
+        if budget is _UNLIMITED or self._tokens(request) <= budget.input_limit:
+            return request
+        try:
+            return self.memory.reduced(request, max_tokens=budget.input_limit) or request
+        except StoreError as error:
+            _log.error("session %r could not be read: %s", self.memory.session.id, error, exc_info=error)
+            self.memory.chat_store.engine.observer.count("context.errors")
+            return request
+
+    def again(self, request: Asked, error: Exception, whole: bool) -> tuple[Asked, AbstractContextManager[None]]:
+        """Return a smaller request, and what adds the figures to its refusal; raise an error that it would not mend."""
+        if getattr(error, "__notes__", ()):  # a second refusal: one method of an LLM may answer through another
+            raise error
+        note = self.limits.learn(error, self._tokens(request), self.model, whole=whole)
+        smaller = self.fitting(request)
+        if smaller is request:
+            raise error
+        self.memory.note(note)
+        return smaller, self.limits.last_try(self._tokens(smaller))
+
+    def _tokens(self, request: Sequence[ChatMessage] | str) -> int:
+        return request_tokens(self.memory.chat_store.engine.token_counter, request)
+
+    def call(self, ask: Callable[..., Answer], request: Asked, options: dict[str, Any]) -> Answer:
+        """Return an answer."""
+        request = self.fitting(request)
+        try:
+            return ask(request, **options)
+        except Exception as error:  # noqa: BLE001 - any client's; raised again unless it says that the request is too long
+            request, last_try = self.again(request, error, not options)
+        with last_try:
+            return ask(request, **options)
+
+    async def acall(self, ask: Callable[..., Awaitable[Answer]], request: Asked, options: dict[str, Any]) -> Answer:
+        """Async form of `call`."""
+        request = await asyncio.to_thread(self.fitting, request)
+        try:
+            return await ask(request, **options)
+        except Exception as error:  # noqa: BLE001 - as above
+            request, last_try = await asyncio.to_thread(self.again, request, error, not options)
+        with last_try:
+            return await ask(request, **options)
+
+    def stream(
+        self, ask: Callable[..., Iterator[Answer]], request: Asked, options: dict[str, Any]
+    ) -> Generator[Answer, None, None]:
+        """Yield the parts of an answer."""
+        request, begun = self.fitting(request), False
+        try:
+            for part in ask(request, **options):
+                begun = True
+                yield part
+            return  # noqa: TRY300 - the next request follows the handler
+        except Exception as error:
+            if begun:
+                raise
+            request, last_try = self.again(request, error, not options)
+        with last_try:
+            yield from ask(request, **options)
+
+    async def astream(
+        self, ask: Callable[..., Awaitable[AsyncIterator[Answer]]], request: Asked, options: dict[str, Any]
+    ) -> AsyncGenerator[Answer, None]:
+        """Async form of `stream`."""
+        request, begun = await asyncio.to_thread(self.fitting, request), False
+        try:
+            async for part in await ask(request, **options):
+                begun = True
+                yield part
+            return  # noqa: TRY300 - the next request follows the handler
+        except Exception as error:
+            if begun:
+                raise
+            request, last_try = await asyncio.to_thread(self.again, request, error, not options)
+        with last_try:
+            async for part in await ask(request, **options):
+                yield part
+
+
+class _Recovering(LLM):
+    """The first base of an LLM with overflow recovery; the LLM's own class is the second, and `super()` here."""
+
+    _recovery: _Recovery = PrivateAttr()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an LLM with overflow recovery holds its memory's engine, so it can't be pickled; make it anew")
+
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self._recovery.call(super().chat, messages, kwargs)
+
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return await self._recovery.acall(super().achat, messages, kwargs)
+
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
+        return self._recovery.stream(super().stream_chat, messages, kwargs)
+
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
+        return self._recovery.astream(super().astream_chat, messages, kwargs)
+
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return self._recovery.call(partial(super().complete, formatted=formatted), prompt, kwargs)
+
+    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return await self._recovery.acall(partial(super().acomplete, formatted=formatted), prompt, kwargs)
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
+        return self._recovery.stream(partial(super().stream_complete, formatted=formatted), prompt, kwargs)
+
+    async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
+        return self._recovery.astream(partial(super().astream_complete, formatted=formatted), prompt, kwargs)
+
+
+@cache
+def _recovering(kind: type[LLM]) -> type[LLM]:
+    """Return a subclass of an LLM's class that recovers; its name, module and serialised form are the class's own."""
+    return type(kind.__name__, (_Recovering, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
