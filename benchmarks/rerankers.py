@@ -108,19 +108,16 @@ def _bm25(repeat: int) -> None:
     texts, question = _texts(100), "which vessels may moor beside the northern quay at night"
     reranker = BM25Reranker(top_k=4)
 
-    def arc(reranker: BM25Reranker = reranker) -> list[str]:
+    def arc() -> list[str]:
         found = reranker.rerank(question, [ScoredDocument(Document(text)) for text in texts])
         return [ranked.document.text for ranked in found]
-
-    def arc_anew() -> list[str]:
-        return arc(BM25Reranker(top_k=4))
 
     def langchain() -> list[str]:
         documents = [LangChainDocument(page_content=text, metadata={}) for text in texts]
         index = BM25Okapi([text.split() for text in texts])
         return [document.page_content for document in index.get_top_n(question.split(), documents, n=4)]
 
-    runs = {"arc, seen before": arc, "arc, new texts": arc_anew}
+    runs = {"arc": arc}
     for name, peer in {"LangChain": _langchain_bm25(texts, question), "LangChain's way alone": langchain}.items():
         if peer is not None:
             times, _ = _timed({**runs, name: peer}, repeat)

@@ -4,14 +4,12 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from numbers import Real
-from typing import Self
 
 from arc_common.documents import ScoredDocument, checked_documents
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Reranker
-from arc_common.text import analyze, analyze_query
+from arc_common.text import analyze_query
 
 DEFAULT_TOP_K = 5
 """The number of documents that a reranker returns by default."""
@@ -105,24 +103,6 @@ class RerankerChain:
                 return []
             left = checked_documents("reranked", reranker.rerank(query, left, top_k=len(left)))
         return checked_documents("reranked", last.rerank(query, left, top_k=top_k)) if left else []
-
-
-_MAX_TEXT = 4_000
-"""The maximum length, in characters, of a cached text: longer texts are not chunks."""
-
-
-class Analyses:
-    """Caches the terms of one reranker's last 1,024 candidates, for its own lifetime alone; a copy starts empty."""
-
-    def __init__(self) -> None:
-        self._remembered = lru_cache(maxsize=1 << 10)(analyze)
-
-    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
-        return type(self), ()
-
-    def terms(self, text: str) -> Sequence[str]:
-        """Return the text's terms, in order of occurrence."""
-        return self._remembered(text) if len(text) <= _MAX_TEXT else analyze(text)
 
 
 def query_terms(query: str) -> list[str]:

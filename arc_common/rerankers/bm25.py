@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +12,6 @@ from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols.search_index import Candidates
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
-    Analyses,
     best_first,
     check_min_score,
     checked_request,
@@ -60,7 +59,6 @@ class BM25Reranker:
         if statistics is not None and not callable(getattr(statistics, "term_statistics", None)):
             raise InvalidInputError("statistics", statistics, "an object with term_statistics(terms), or None")
         self._statistics = statistics
-        self._analyses = Analyses()
         self.top_k = check_whole("top_k", top_k)
         self.min_score = check_min_score(min_score)
 
@@ -71,24 +69,18 @@ class BM25Reranker:
         candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
         places = best_first([found.score for found in candidates], top_k=len(candidates))
         texts = [candidates[place].document.text for place in places]
-        scores = bm25_scores(query, texts, statistics=self._statistics, terms_of=self._analyses.terms)
+        scores = bm25_scores(query, texts, statistics=self._statistics)
         return [
             rescored(candidates[places[rank]], scores[rank], {"bm25": scores[rank]})
             for rank in best_first(scores, top_k=most, min_score=self.min_score)
         ]
 
 
-def bm25_scores(
-    query: str,
-    texts: Sequence[str],
-    *,
-    statistics: TermStatistics | None = None,
-    terms_of: Callable[[str], Sequence[str]] = analyze,
-) -> list[float]:
+def bm25_scores(query: str, texts: Sequence[str], *, statistics: TermStatistics | None = None) -> list[float]:
     """Return the BM25 score of each text, 0 or more."""
     terms = query_terms(query)
     is_wanted = frozenset(terms).__contains__
-    found = list(map(terms_of, texts))
+    found = list(map(analyze, texts))
     held = [Counter(filter(is_wanted, own)) for own in found]
     if not any(held):
         return [0.0] * len(texts)

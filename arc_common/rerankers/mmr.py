@@ -11,7 +11,6 @@ from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
-    Analyses,
     check_min_score,
     check_share,
     checked_request,
@@ -20,6 +19,7 @@ from arc_common.rerankers.base import (
     rescored,
 )
 from arc_common.retrieval.vectors import cosines
+from arc_common.text import analyze
 
 Similarities: TypeAlias = Callable[[int], NDArray[np.floating]]
 
@@ -157,7 +157,6 @@ class DiversityReranker:
         self.min_score = check_min_score(min_score)
         if embedder is not None and not isinstance(embedder, Embedder):
             raise InvalidInputError("embedder", embedder, "an Embedder: a name, and embed(texts)")
-        self._analyses = Analyses()
         self._embedder = embedder
 
     def rerank(
@@ -189,18 +188,19 @@ class DiversityReranker:
         else:
             normalised = min_max(scores)  # of all: the lowest score above a threshold must not become 0
             relevance = [
-                normalised[place] if is_scored else _likeness(query, self._terms(documents[place])) for place in places
+                normalised[place] if is_scored else _likeness(query, _terms(documents[place])) for place in places
             ]
             if self._embedder is not None:
                 vectors = _embedded(self._embedder, texts)
                 taken = vector_mmr(relevance, vectors, top_k=top_k, trade_off=self.trade_off)
             else:
-                terms = list(map(self._terms, candidates))
+                terms = list(map(_terms, candidates))
                 taken = jaccard_mmr(relevance, terms, top_k=top_k, trade_off=self.trade_off)
         return [(places[place], value) for place, value in taken]
 
-    def _terms(self, found: ScoredDocument) -> frozenset[str]:
-        return frozenset(self._analyses.terms(found.document.text))
+
+def _terms(found: ScoredDocument) -> frozenset[str]:
+    return frozenset(analyze(found.document.text))
 
 
 def _likeness(query: str, terms: frozenset[str]) -> float:

@@ -6,7 +6,6 @@ from arc_common.documents import ScoredDocument
 from arc_common.exceptions import check_whole
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
-    Analyses,
     best_first,
     check_min_score,
     check_share,
@@ -15,6 +14,7 @@ from arc_common.rerankers.base import (
     query_terms,
     rescored,
 )
+from arc_common.text import analyze
 
 
 class SimpleScoreReranker:
@@ -64,7 +64,6 @@ class KeywordWeightedReranker:
         self.weight = check_share("weight", weight)
         self.top_k = check_whole("top_k", top_k)
         self.min_score = check_min_score(min_score)
-        self._analyses = Analyses()
 
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
@@ -72,7 +71,7 @@ class KeywordWeightedReranker:
         """Return the documents with the best mixed scores, best first (see `Reranker`)."""
         candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
         wanted = frozenset(query_terms(query))
-        keywords = [_coverage(wanted, self._analyses.terms(found.document.text)) for found in candidates]
+        keywords = [_coverage(wanted, analyze(found.document.text)) for found in candidates]
         scores = min_max([found.score for found in candidates])
         mixed = [
             score * (1 - self.weight) + keyword * self.weight for score, keyword in zip(scores, keywords, strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arc_common.documents import Document, ScoredDocument, checked_documents
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 
 _EXPECTED = 0.5
 """The expected agreement of an embedder that knows the language with a word search that answers all of a query. Medians
@@ -251,8 +251,8 @@ def _found(
 def _fused(
     found: Mapping[str, tuple[Ranking, Mapping[str, ScoredDocument]]], scores: Mapping[str, float], top_k: int | None
 ) -> list[ScoredDocument]:
-    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
-        raise InvalidInputError("top_k", top_k, "a whole number of at least 1, or None")
+    if top_k is not None:
+        check_whole("top_k", top_k)
     best = sorted(scores, key=lambda key: (-scores[key], key))[:top_k]
     return [_with_parts(key, scores[key], found) for key in best]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arc_common.documents import Document, ScoredDocument, checked_items
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import Filter, parse_filter
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import Embedder
@@ -114,8 +114,7 @@ def check_search(query: object, top_k: object, threshold: object, mode: object) 
     """Refuse invalid arguments of a search."""
     if not isinstance(query, str):
         raise InvalidInputError("query", query, "text")
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
-        raise InvalidInputError("top_k", top_k, "a whole number of at least 1")
+    check_whole("top_k", top_k)
     if threshold is not None and not (isinstance(threshold, int | float) and -1 <= threshold <= 1):
         raise InvalidInputError("threshold", threshold, "a cosine from -1 to 1, or None")
     if not isinstance(mode, str) or mode not in get_args(SearchMode):
@@ -211,8 +210,6 @@ class HybridIndex:
     ) -> None:
         if kind not in KINDS:
             raise InvalidInputError("kind", kind, f"one of {', '.join(KINDS)}")
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise InvalidInputError("batch_size", batch_size, "1 or more")
         self._store = store
         self._scope = scope or Scope()
         self._kind: EntryKind = kind
@@ -222,7 +219,7 @@ class HybridIndex:
             self._reader = MultiScopeReader(store, self._scopes, embedder.name if embedder else None)
         self._embedder = None if embedder is None else GuardedEmbedder(embedder, observer or SilentObserver())
         self._drop_stop_words = drop_stop_words
-        self._batch_size = batch_size
+        self._batch_size = check_whole("batch_size", batch_size)
 
     def add(self, items: Sequence[Document | IndexEntry]) -> WriteResult:
         """Store texts; each replaces the one with its id.

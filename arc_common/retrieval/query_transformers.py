@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from arc_common.documents import checked_items
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, Role
 from arc_common.model_calls import guarded
 from arc_common.observability import Observer, SilentObserver
@@ -72,7 +72,7 @@ class ConversationAwareQueryTransformer:
         settings: "ArcSettings | None" = None,
         observer: Observer | None = None,
     ) -> None:
-        self._turns = _check_turns(max_history_turns)
+        self._turns = check_whole("max_history_turns", max_history_turns, least=0)
         self._observer = observer or SilentObserver()
         self._model = guarded(chat_model, "standalone", settings, self._observer)
 
@@ -103,10 +103,8 @@ class RuleBasedConversationTransformer:
     """
 
     def __init__(self, *, max_history_turns: int = 5, max_words: int = 8) -> None:
-        if type(max_words) is not int or max_words < 1:
-            raise InvalidInputError("max_words", max_words, "1 or more")
-        self._turns = _check_turns(max_history_turns)
-        self._words = max_words
+        self._turns = check_whole("max_history_turns", max_history_turns, least=0)
+        self._words = check_whole("max_words", max_words)
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:
         """Return the question with its missing topic words (see `QueryTransformer`)."""
@@ -124,12 +122,6 @@ def _is_blank(query: str) -> bool:
 
 def _messages(history: Sequence[Message]) -> list[Message]:
     return checked_items("history", history, Message, expected="messages")
-
-
-def _check_turns(value: int) -> int:
-    if type(value) is not int or value < 0:
-        raise InvalidInputError("max_history_turns", value, "0 or more")
-    return value
 
 
 _MAX_READ = 2_000
