@@ -5,8 +5,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cache
 from importlib import import_module
-from itertools import repeat
-from operator import itemgetter
 from threading import local
 from typing import Protocol, TypeVar
 
@@ -101,12 +99,13 @@ def analyze(text: str) -> list[str]:
         language = detect(text)
         if language.stemmer not in _STEMMED_BY_SCRIPT:
             return _with_pairs(_stemmed_terms(word, language) for word in _words(_fold(text)))
-    if len(chunks) < 2:
-        return _terms_of_chunks(chunks)
-    try:  # one batch lookup of ordinary words takes four fifths of the time
-        return list(itemgetter(*chunks)(_one_term))
-    except KeyError:
-        return _terms_of_chunks(chunks)
+    terms: list[str] = []
+    for chunk in chunks:
+        found = _known.get(chunk) or _terms_of_chunk(chunk)
+        if isinstance(found, _Alone):
+            return _with_pairs(map(_terms_of_chunk, chunks))
+        terms += found
+    return terms
 
 
 def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
@@ -216,17 +215,13 @@ def _words(folded: str) -> Iterator[str]:
             yield word
 
 
-_Terms = TypeVar("_Terms", str, Sequence[str])
-
-_REMEMBERED = 1 << 16
+_MOST_KNOWN = 1 << 17
 _MAX_AMOUNT = 6
 
-_one_term: dict[str, str] = {}
-_other_terms: dict[str, Sequence[str]] = {}
-"""Caches of the terms of whitespace-separated chunks, since ordinary words recur: 65,536 chunks with one term, and as
-many with none or several.
+_known: dict[str, Sequence[str]] = {}
+"""Caches the terms of whitespace-separated chunks, since ordinary words recur.
 
-They hold only words, punctuation and short numbers ("1970s", "$37.6", "22일"), not codes, addresses or long runs.
+It holds only words, punctuation and short numbers ("1970s", "$37.6", "22일"), not codes, addresses or long runs.
 """
 
 
@@ -236,43 +231,19 @@ class _Alone(tuple[str, ...]):
     __slots__ = ()
 
 
-def _terms_of_chunks(chunks: list[str]) -> list[str]:
-    found = [*map(_one_term.get, chunks, repeat("")), ""]  # the sentinel ends the search for misses
-    terms: list[str] = []
-    start = 0
-    while (place := found.index("", start)) < len(chunks):
-        others = _terms_of_chunk(chunks[place])
-        if isinstance(others, _Alone):
-            return _with_pairs(map(_terms_of_chunk, chunks))
-        terms += found[start:place]
-        terms += others
-        start = place + 1
-    return terms + found[start:-1]
-
-
 def _terms_of_chunk(chunk: str) -> Sequence[str]:
-    if (known := _other_terms.get(chunk)) is not None:
+    if (known := _known.get(chunk)) is not None:
         return known
-    if term := _one_term.get(chunk):
-        return (term,)
     words = list(_words(_fold(chunk)))
     if len(words) == 1:
         terms = _terms_of_word(words[0])
     else:  # only punctuation, or one sign for a whole phrase
-        terms = tuple(_with_pairs(_terms_of_word(word) for word in words))
+        terms = tuple(_with_pairs(map(_terms_of_word, words)))
     if len(chunk) <= _MAX_WORD and (not terms or all(map(_is_ordinary, words))):
-        if len(terms) == 1 and not isinstance(terms, _Alone):
-            _remember(_one_term, chunk, terms[0])
-        else:
-            _remember(_other_terms, chunk, terms)
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[chunk] = terms
     return terms
-
-
-def _remember(memo: dict[str, _Terms], chunk: str, terms: _Terms) -> None:
-    if len(memo) >= _REMEMBERED:
-        for old in list(memo)[: _REMEMBERED // 2]:
-            memo.pop(old, None)
-    memo[chunk] = terms
 
 
 def _is_ordinary(word: str) -> bool:
