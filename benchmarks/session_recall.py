@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.messages import Message, Role
-from tests.support.message_recall import rank, recall
+from tests.support.message_recall import recall
 from tests.support.planted_facts import FACT_SETS, build_conversation, load_facts
 
 OTHER_SETS = (
@@ -43,7 +43,8 @@ Search = Callable[[str, Sequence[str], Facts, int, int], list[int]]
 
 def by_messages(question: str, texts: Sequence[str], facts: Facts, top_k: int, window: int) -> list[int]:  # noqa: ARG001 - called as by_both is
     """The places of the best messages, by the messages alone."""
-    return [place for place, _ in rank(question, texts, top_k=top_k, window_terms=window)]
+    found = recall(question, texts, top_k=top_k, window_terms=window, reads=False)
+    return [one.place.seq for one in found]
 
 
 def by_both(question: str, texts: Sequence[str], facts: Facts, top_k: int, window: int) -> list[int]:

@@ -1,10 +1,13 @@
-"""BM25, and the scores of a question's words in texts read in windows. Pure."""
+"""BM25, the scores of a question's words, and an index of texts in memory."""
 
 import math
 import re
+from array import array
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -189,11 +192,6 @@ class QueryTerms:
         return float(_BM25.idf(np.array([held.get(term, 0) for term in self.terms]), found.count).sum()) / 2
 
 
-def terms_of(likely: Likely) -> Iterable[str]:
-    """Return all terms of the alternatives."""
-    return (term for words in likely for word in words for term in word.terms)
-
-
 def _scores_by_terms(
     found: Candidates, columns: Sequence[str], likely: Likely
 ) -> dict[tuple[str, ...], NDArray[np.float64]]:
@@ -219,3 +217,64 @@ def _similar(term: str, known: Collection[str]) -> tuple[Alternative, ...]:
     alike = [other for other in known if other[0] == term[0]]
     found = process.extract(term, alike, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=_MOST_SIMILAR)
     return tuple(Alternative((other,), _MISTYPED_WEIGHT) for other, _, _ in found)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTexts:
+    """The places and scores of the texts that match a question, best first; ties put the later text first."""
+
+    places: Sequence[int]
+    scores: Sequence[float]
+    ideal: float
+
+    @property
+    def shares(self) -> dict[int, float]:
+        """Each score as a share of a perfect match's, by place."""
+        return {place: score / self.ideal for place, score in zip(self.places, self.scores, strict=True)}
+
+
+class TextIndex:
+    """Indexes texts in memory, oldest first, for repeated searches. Thread-safe."""
+
+    def __init__(self, items: Iterable[tuple[str, str]] = ()) -> None:
+        self._lock = Lock()
+        self._ids: list[str] = []
+        self._lengths = array("d")
+        self._postings: dict[str, tuple[array[int], array[float]]] = {}
+        self.extend(items)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The texts' ids, in order of place."""
+        return self._ids
+
+    def extend(self, items: Iterable[tuple[str, str]]) -> None:
+        """Append texts, given with their ids."""
+        analysed = [(item_id, Counter(analyze(text))) for item_id, text in items]
+        with self._lock:
+            for item_id, frequencies in analysed:
+                for term, frequency in frequencies.items():
+                    texts, counts = self._postings.setdefault(term, (array("q"), array("d")))
+                    texts.append(len(self._ids))
+                    counts.append(frequency)
+                self._ids.append(item_id)
+                self._lengths.append(frequencies.total())
+
+    def ranked(self, query: str, *, top_k: int | None = None) -> RankedTexts:
+        """Return the places of the texts that match; all of them without `top_k`."""
+        asked = QueryTerms.of(query)
+        with self._lock:
+            likely = [*asked.alternatives, *asked.mistyped(self._postings)]
+            near = (term for words in likely for word in words for term in word.terms)
+            terms = [term for term in {*asked.weights, *near} if term in self._postings]
+            frequencies = np.zeros((len(terms), len(self._ids)))
+            for frequency, term in zip(frequencies, terms, strict=True):
+                texts, counts = self._postings[term]
+                frequency[texts] = counts
+            held, lengths = [len(self._postings[term][0]) for term in terms], np.array(self._lengths)
+            ids = tuple(self._ids)
+        found = Candidates(ids, frequencies.T, lengths, np.array(held, dtype=np.int64), len(ids), float(lengths.sum()))
+        scores, matches = asked.scores(found, terms, likely)
+        candidates = np.flatnonzero(matches)
+        order = candidates[np.lexsort((-candidates, -scores[candidates]))[:top_k]]
+        return RankedTexts(order.tolist(), scores[order].tolist(), asked.ideal(found, terms))

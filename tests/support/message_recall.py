@@ -1,16 +1,36 @@
-"""Recall over texts in memory: without a store, for tests and benchmarks of the ranking."""
+"""Recall over texts: for tests and benchmarks of the ranking."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 
 from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.recall.index import FoundMessages, MessagePlace, SessionIndex
+from arc_common.memory.recall.index import FoundMessages, MessageIndex, MessagePlace
 from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found
 from arc_common.messages import Message, Role
+from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.retrieval.bm25 import TextIndex
+from arc_common.settings import ArcSettings
+from tests.support.services import services
+
+KEY = SessionKey("s")
 
 
-def rank(query: str, texts: Sequence[str], *, top_k: int = 5, window_terms: int = 60) -> list[tuple[int, float]]:
-    """Return the place and score of the texts that match a query best, best first."""
-    found = SessionIndex((("", text) for text in texts), window_terms=window_terms).ranked(query, top_k=top_k)
+@lru_cache(maxsize=1)
+def indexed(texts: Sequence[str], window_terms: int) -> MessageIndex:
+    """The index of messages with these texts, in a store in memory."""
+    parts = services(settings=ArcSettings(recall={"window_terms": window_terms}))
+    at = datetime(2026, 11, 1, tzinfo=UTC)
+    messages = [Message(Role.USER, text, id=f"m{place}", created_at=at) for place, text in enumerate(texts)]
+    parts.store.append(KEY, [CountedMessage(message, 1, "words") for message in messages])
+    index = MessageIndex(parts)
+    index.catch_up(KEY)
+    return index
+
+
+def rank(query: str, texts: Sequence[str], *, top_k: int = 5) -> list[tuple[int, float]]:
+    """Return the place and score of the texts that match a query best, best first, each by itself."""
+    found = TextIndex(("", text) for text in texts).ranked(query, top_k=top_k)
     return list(zip(found.places, found.scores, strict=True))
 
 
@@ -21,20 +41,21 @@ def recall(
     *,
     top_k: int = 5,
     window_terms: int = 60,
+    reads: bool = True,
 ) -> list[Recalled]:
     """Return the messages relevant to a question, best first; a matching fact also finds the messages that state it.
 
-    Their `seq` is their place in `messages`.
+    Their `seq` is their place in `messages`. With `reads`, the facts of the last messages are read anew.
     """
     known = max((place for _, sources in facts for place in sources), default=-1)
-    unread = range(max(known + 1, len(messages) - MOST_READ_ANEW), len(messages))
+    unread = range(max(known + 1, len(messages) - MOST_READ_ANEW), len(messages)) if reads else ()
     read = [(fact, place) for place in unread for fact in extract_facts([Message(Role.USER, messages[place])])]
     facts = [*facts, *((fact.value, (place,)) for fact, place in read)]
-    shares = SessionIndex((("", text) for text, _ in facts), window_terms=0).ranked(question).shares
+    shares = TextIndex(("", text) for text, _ in facts).ranked(question).shares
     stated = [
         Stated(text, [MessagePlace("s", place) for place in places], shares.get(i, 0.0))
         for i, (text, places) in enumerate(facts)
     ]
-    said = SessionIndex((("", text) for text in messages), window_terms=window_terms).ranked(question).shares
-    found = FoundMessages({MessagePlace("s", place): share for place, share in said.items()}, {})
-    return rank_found(found, stated=stated)[:top_k]
+    found = indexed(tuple(messages), window_terms).search(KEY, question, limit=max(len(messages), 1))
+    said = {MessagePlace("s", place.seq - 1): share for place, share in found.said.items()}
+    return rank_found(FoundMessages(said, {}), stated=stated)[:top_k]

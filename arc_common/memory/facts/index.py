@@ -10,10 +10,10 @@ from arc_common.concurrency import giving_way
 from arc_common.context import RecalledLine
 from arc_common.facts import Fact, with_local_days
 from arc_common.memory.facts.ledger import follow_ups
-from arc_common.memory.recall.index import SessionIndex
 from arc_common.memory.services import Services
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import SessionState
+from arc_common.retrieval.bm25 import TextIndex
 from arc_common.text.sentences import seeks
 
 # Measured on ten sets of planted facts and on user messages of the shared SGD and CrossWOZ conversations: 92 % of the
@@ -42,7 +42,7 @@ class FactIndex:
         self._known: set[str] = set()
         self._costs: dict[str, int] = {}
         if earlier is None or len(earlier._known) > len(facts) + _MOST_GONE:  # noqa: SLF001 - its own kind
-            self._index = SessionIndex(window_terms=0)
+            self._index = TextIndex()
         else:
             self._index, self._known = earlier._index, set(earlier._known)  # noqa: SLF001 - its own kind
             self._costs = earlier._costs  # noqa: SLF001 - its own kind

@@ -1,9 +1,8 @@
 """Sessions' messages in the hybrid index: each is found by its words, its neighbours' words and its vector."""
 
 import logging
-from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
@@ -29,7 +28,7 @@ from arc_common.protocols.search_index import (
     Scope,
     unit_vector,
 )
-from arc_common.retrieval.bm25 import QueryTerms, best_places, terms_of
+from arc_common.retrieval.bm25 import QueryTerms, best_places
 from arc_common.retrieval.multi_scope import MultiScopeReader
 from arc_common.retrieval.vectors import GuardedEmbedder
 from arc_common.text import analyze
@@ -52,90 +51,6 @@ def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: flo
                 weights[near] = _WEIGHT * min(1.0, room / terms)
                 room -= terms
     return weights
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """The places and scores of the texts that match a question, best first; ties put the later text first."""
-
-    places: Sequence[int]
-    scores: Sequence[float]
-    ideal: float
-
-    @property
-    def shares(self) -> dict[int, float]:
-        """Each score as a share of a perfect match's, by place."""
-        return {place: score / self.ideal for place, score in zip(self.places, self.scores, strict=True)}
-
-
-class SessionIndex:
-    """Indexes the texts of a session, oldest first, for repeated searches."""
-
-    def __init__(self, items: Iterable[tuple[str, str]] = (), *, window_terms: int) -> None:
-        self._window_terms = window_terms
-        self._lock = Lock()
-        self._ids: list[str] = []
-        self._lengths = array("d")
-        self._postings: dict[str, tuple[array[int], array[float]]] = {}
-        self.extend(items)
-
-    @property
-    def ids(self) -> Sequence[str]:
-        """The texts' ids, in order of place."""
-        return self._ids
-
-    def extend(self, items: Iterable[tuple[str, str]]) -> None:
-        """Append texts."""
-        analysed = [(item_id, Counter(analyze(text))) for item_id, text in items]
-        with self._lock:
-            for item_id, frequencies in analysed:
-                for term, frequency in frequencies.items():
-                    texts, counts = self._postings.setdefault(term, (array("q"), array("d")))
-                    texts.append(len(self._ids))
-                    counts.append(frequency)
-                self._ids.append(item_id)
-                self._lengths.append(frequencies.total())
-
-    def ranked(self, query: str, *, top_k: int | None = None) -> Ranked:
-        """Return the places of the texts that match; all of them without `top_k`."""
-        asked = QueryTerms.of(query)
-        with self._lock:
-            likely = [*asked.alternatives, *asked.mistyped(self._postings)]
-            found, terms = self._candidates({*asked.weights, *terms_of(likely)})
-        scores, matches = asked.scores(found, terms, likely)
-        candidates = np.flatnonzero(matches)
-        order = candidates[np.lexsort((-candidates, -scores[candidates]))[:top_k]]
-        return Ranked(order.tolist(), scores[order].tolist(), asked.ideal(found, terms))
-
-    def _candidates(self, asked: Iterable[str]) -> tuple[Candidates, list[str]]:
-        """Return all windows as candidates, and the query terms that the index contains."""
-        size = len(self._ids)
-        weights, lengths = self._windows()
-        terms = [term for term in asked if term in self._postings]
-        frequencies = np.zeros((len(terms), size))
-        reach = NEIGHBOURS if self._window_terms else 0
-        for frequency, term in zip(frequencies, terms, strict=True):
-            posting = self._postings[term]
-            texts, counts = np.array(posting[0]), np.array(posting[1])
-            for distance in range(-reach, reach + 1):
-                column = weights[NEIGHBOURS + distance]
-                window_of = texts - distance
-                inside = (window_of >= 0) & (window_of < size)
-                window_of = window_of[inside]
-                frequency[window_of] += column[window_of] * counts[inside]
-        held = np.array([len(self._postings[term][0]) for term in terms], dtype=np.int64)
-        found = Candidates(tuple(self._ids), frequencies.T, lengths, held, size, float(lengths.sum()))
-        return found, terms
-
-    def _windows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the weights of each text's neighbours, by distance from -NEIGHBOURS on, and the windows' lengths."""
-        weights, lengths = np.zeros((2 * NEIGHBOURS + 1, len(self._ids))), np.array(self._lengths)
-        weights[NEIGHBOURS] = 1.0
-        for place in range(len(self._ids)) if self._window_terms else ():
-            for near, weight in neighbour_weights(self._lengths, place, window_terms=self._window_terms).items():
-                weights[NEIGHBOURS + near - place, place] = weight
-                lengths[place] += weight * self._lengths[near]
-        return weights, lengths
 
 
 _log = logging.getLogger("arc.recall")

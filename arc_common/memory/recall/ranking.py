@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.recall.index import FoundMessages, MessagePlace, SessionIndex
+from arc_common.memory.recall.index import FoundMessages, MessagePlace
 from arc_common.messages import Message
 from arc_common.protocols import SessionKey
+from arc_common.retrieval.bm25 import TextIndex
 from arc_common.retrieval.fusion import Ranking, credibility, fused_scores
 
 MOST_READ_ANEW = 40
@@ -171,5 +172,5 @@ def _fused(words: Mapping[MessagePlace, float], near: Mapping[MessagePlace, floa
 def stated_anew(question: str, messages: Mapping[MessagePlace, Message]) -> list[Stated]:
     """Extract and score the facts of messages not extracted yet; otherwise the newest messages would rank too low."""
     read = [(fact.value, place) for place, message in messages.items() for fact in extract_facts([message])]
-    shares = SessionIndex((("", text) for text, _ in read), window_terms=0).ranked(question).shares
+    shares = TextIndex(("", text) for text, _ in read).ranked(question).shares
     return [Stated(text, (place,), shares.get(i, 0.0)) for i, (text, place) in enumerate(read)]
