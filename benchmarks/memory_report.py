@@ -8,7 +8,8 @@ compare two versions, run this script with each of them first on PYTHONPATH.
 - "waste": 500 turns of LoCoMo, SGD and CrossWOZ, each replayed as one session as arc comes, with a budget of 4,000
   tokens and one of 128,000: the share of a request's shingles (four terms of the analyser, within one line) that occur
   in it before, less the share of the verbatim messages alone. "waste, verbatim" is the latter.
-- "kept": the values said so far that are found in the request at the end (facts_sgd, facts_crosswoz).
+- "kept": the values said before a turn that are found in its request, on average over each fifth turn and at the end,
+  which depends on how long ago the last adoption was (facts_sgd, facts_crosswoz).
 - "tokens" and "cost": the mean tokens of a request (o200k_base), and at cached prices, see prompt_cache.py.
 - "CPU": milliseconds of `session.context`, in the calling thread, the median of the replay.
 - "recall": see recall.py: LoCoMo's evidence without an embedder, counted, and shown (the share of the evidence's words
@@ -59,8 +60,7 @@ def repeated(texts: Iterable[str]) -> float:
 
 def replayed(conversation: prompt_cache.Conversation, budget: int) -> dict[str, float]:
     """Replay a conversation with arc as it comes; the background catches up before each turn."""
-    usage, waste, verbatim, times = prompt_cache.Usage(), [], [], []
-    text = ""
+    usage, waste, verbatim, times, kept = prompt_cache.Usage(), [], [], [], []
     with ContextEngine.open(token_counter=TiktokenCounter("o200k_base")) as engine:
         session = engine.session("replay", user_id="user")
         for number, (user, assistant) in enumerate(conversation.turns):
@@ -69,10 +69,13 @@ def replayed(conversation: prompt_cache.Conversation, budget: int) -> dict[str, 
             times.append(time.thread_time() - started)
             usage.add([(message.role.value, message.text) for message in window.messages])
             if number % _EVERY == 0:
-                kept = [section for section in window.sections if section.name in ("history", "user_message")]
-                verbatim.append(repeated(item.text for section in kept for item in section.items))
+                parts = [section for section in window.sections if section.name in ("history", "user_message")]
+                verbatim.append(repeated(item.text for section in parts for item in section.items))
                 waste.append(repeated(message.text for message in window.messages))
-            text = prompt_cache.folded("\n".join(message.text for message in window.messages))
+            if number % _EVERY == 0 or number == len(conversation.turns) - 1:
+                text = prompt_cache.folded("\n".join(message.text for message in window.messages))
+                said = [value for value, (_, turn) in conversation.said.items() if turn < number]
+                kept += [mean(prompt_cache.folded(value) in text for value in said)] if said else []
             session.save_turn(user, assistant)
             engine.flush(60)
     figures = {
@@ -82,8 +85,8 @@ def replayed(conversation: prompt_cache.Conversation, budget: int) -> dict[str, 
         "cost": usage.cost / usage.calls,
         "CPU, ms": 1_000 * median(times),
     }
-    if conversation.said:
-        figures["kept"] = 100 * mean(prompt_cache.folded(value) in text for value in conversation.said)
+    if kept:
+        figures |= {"kept": 100 * mean(kept), "kept at the end": 100 * kept[-1]}
     return figures
 
 

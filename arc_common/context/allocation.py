@@ -8,7 +8,7 @@ from arc_common.context.receipt import Item, MessageItems, Section, with_parts_o
 from arc_common.context.request import Costs, Draft, Layers, Request, plain
 from arc_common.memories import Pin
 from arc_common.messages import Exchange, Message
-from arc_common.prompts.context import render_pins
+from arc_common.prompts.context import by_day, render_pins
 from arc_common.protocols.summaries import View
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import REQUEST_OVERHEAD
@@ -95,11 +95,11 @@ def wishes(
     recalled = sum(costs.corrected(line.tokens) + 1 for lines in blocks for line in lines)
     recalled += costs.text(layers.idle_note) + _BLOCK * sum(map(bool, (layers.idle_note, *blocks)))
     documents = sum(costs.text(plain(document).text) + _FRAMING for document in request.documents)
-    facts = costs.text("\n".join(layers.facts))
+    facts = costs.text(by_day(layers.facts))
     recalled += max(facts - request.budget.max_tokens("facts"), 0)
     return {
         "facts": facts,
-        "summary": costs.text(layers.narrative),
+        "summary": costs.text(by_day(layers.narrative_lines)),
         "recalled": recalled,
         "current_turn": sum(costs.messages(step.messages) for step in running),
         "documents": documents + (_BLOCK if documents else 0),
@@ -134,9 +134,10 @@ class HistoryRoom:
         if view is not None and view.stale:
             return 0
         facts, narrative = (view.facts, view.narrative) if view else ((), "")
-        adopted = self.costs.text("\n".join(facts))
+        adopted = self.costs.text(by_day(facts))
         borrowed = min(max(adopted - self.budget.max_tokens("facts"), 0), self.budget.lent_to_facts())
-        used = adopted + self.costs.text(narrative) + self.budget.max_tokens("recalled") - borrowed + 2 * _BLOCK
+        told = self.costs.text(by_day(narrative.splitlines()))
+        used = adopted + told + self.budget.max_tokens("recalled") - borrowed + 2 * _BLOCK
         return max(self._reserved - used, 0)
 
     def soft(self, room: int) -> int:

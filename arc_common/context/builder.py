@@ -21,6 +21,7 @@ from arc_common.context.request import NO_LAYERS, NOTHING, Costs, Draft, Layers,
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import ARC_MARK, Message, Role
+from arc_common.prompts.context import by_day
 from arc_common.sources import Trust
 from arc_common.tokens.compression.truncation import shortened
 from arc_common.tokens.counters import REQUEST_OVERHEAD
@@ -182,9 +183,9 @@ class _WindowBuilder(_Builder):
         room_facts, room_narrative = sharing.room("facts"), sharing.room("summary")
         lent = min(sharing.room("recalled"), self._request.budget.lent_to_facts())
         narrative = layers.narrative_lines
-        while layers.facts and costs.text("\n".join(layers.facts)) > room_facts + lent:
+        while layers.facts and costs.text(by_day(layers.facts)) > room_facts + lent:
             layers = layers.with_fewer_facts()
-        while narrative and costs.text("\n".join(narrative)) > room_narrative:
+        while narrative and costs.text(by_day(narrative)) > room_narrative:
             narrative = narrative[1:]
         while layers.facts or narrative:
             filled = sharing.draft.showing(facts=layers.facts, narrative="\n".join(narrative))

@@ -192,8 +192,14 @@ _SHOWN_BLOCK = re.compile(
     r"(?:\s{0,2}\n(?:Facts|Summary):)?(?:\n[^\n]+)*+(?:\n\nSummary:(?:\n[^\n]+)*+)?"
 )
 """A block that somebody repeats without its markers: its heading, and the lines up to an empty one."""
-_SHOWN_LINE = re.compile(r"^[ \t>*-]{0,8}\d{4}-\d\d-\d\d(?:, [^:\n]{1,80})?: [^\n]*", re.MULTILINE)
-"""A fact as a prompt shows it."""
+_SHOWN_LINE = re.compile(
+    r"^[ \t>*-]{0,8}\d{4}-\d\d-\d\d(?:, [^:\n]{1,80})?: [^\n]*"
+    r"|^\[\d{4}-\d\d-\d\d\](?:\n[^:\n]{1,80}: [^\n]*)+",
+    re.MULTILINE,
+)
+"""A fact as tools show it, and the lines of a day as a prompt does."""
+_DATED = re.compile(r"^- (\d{4}-\d\d-\d\d), (?=[^:\n]{1,80}: )", re.MULTILINE)
+_DAY = re.compile(r"\[(\d{4}-\d\d-\d\d)\]")
 _INSERTION = re.compile(
     rf"<arc:\w+>\n(?:{'|'.join(map(re.escape, (*_HEADINGS, MEMORIES_HEADING)))})"
     r"|\ANote: This conversation was last active \d+ days? ago\.\Z"
@@ -252,9 +258,35 @@ def render_documents(documents: Sequence[Document]) -> str:
 
 def render_memory(facts: Sequence[str], narrative: str) -> str:
     """Render facts (their lines) and summary as a fenced block; `""` for neither."""
-    parts = ["Facts:\n" + "\n".join(facts)] if facts else []
-    parts += [f"Summary:\n{_EXCERPTS if is_excerpts(narrative) else ''}{narrative}"] if narrative else []
+    parts = [f"Facts:\n{by_day(facts)}"] if facts else []
+    told = by_day(narrative.splitlines())
+    parts += [f"Summary:\n{_EXCERPTS if is_excerpts(narrative) else ''}{told}"] if narrative else []
     return render_fence("memory", "\n\n".join([MEMORY_HEADING, *parts])) if parts else ""
+
+
+def by_day(lines: Sequence[str]) -> str:
+    """Join lines with a heading for each day (`[2026-11-23]`) in place of the day in each; not if one has no day."""
+    text = "\n".join(lines)
+    days = _DATED.findall(text)
+    if len(days) != len(lines):
+        return text
+    undated = zip(days, ["", *days], _DATED.sub("- ", text).split("\n"), strict=False)
+    return "\n".join(line if day == before else f"[{day}]\n{line}" for day, before, line in undated)
+
+
+def split_day(line: str) -> tuple[str, str]:
+    """Return the day of a line, `""` for none, and the line without it."""
+    found = _DATED.match(line)
+    return (found[1], f"- {line[found.end() :]}") if found else ("", line)
+
+
+def _with_days(lines: Iterable[str]) -> Iterator[str]:
+    day = ""
+    for line in lines:
+        if heading := _DAY.fullmatch(line):
+            day = heading[1]
+        else:
+            yield f"- {day}, {line.removeprefix('- ')}" if day else line
 
 
 def render_pins(lines: Sequence[str]) -> str:
@@ -272,7 +304,8 @@ def parse_memory(inside: str) -> tuple[list[str], str]:
     if not inside.startswith(MEMORY_HEADING):
         return [], ""
     found = _MEMORY.fullmatch(inside, len(MEMORY_HEADING))
-    return ((found["facts"] or "").splitlines(), found["narrative"] or "") if found else ([], "")
+    facts, told = ((found[part] or "").splitlines() for part in ("facts", "narrative")) if found else ((), ())
+    return list(_with_days(facts)), "\n".join(_with_days(told))
 
 
 def holds_memory(text: str) -> bool:
@@ -287,7 +320,7 @@ def holds_insertion(text: str) -> bool:
 
 def render_recalled(lines: Sequence[str], said: Sequence[tuple[date | None, str]] = ()) -> str:
     """Render recalled facts (their lines) and messages (day and line) as a fenced block; `""` for neither."""
-    shown, day = [RECALLED_HEADING, *lines], None
+    shown, day = [RECALLED_HEADING, *([by_day(lines)] if lines else [])], None
     for when, line in said:
         if when is not None and when != day:
             shown.append(f"[{when:%Y-%m-%d}]")

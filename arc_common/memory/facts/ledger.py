@@ -10,6 +10,7 @@ from arc_common.concurrency import giving_way
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.long_term.contradictions import contradicts, follows_up, is_changed
 from arc_common.messages import Role
+from arc_common.prompts.context import split_day
 from arc_common.protocols.summaries import Commit, Segment
 from arc_common.sources import Trust
 from arc_common.text import analyze
@@ -150,19 +151,23 @@ def adopted_facts(
     chosen: dict[str, Fact] = {}
     said: set[tuple[str, str]] = set()
     sentences: dict[str, list[str]] = {}
+    days: set[str] = set()
     total = misses = 0
     best_first = sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.text))
     for fact in giving_way(best_first):
         if fact.id in chosen or (user_of(fact), folded(fact.text)) in said or _is_said(fact, sentences):
             continue
         both = [one for one in (fact, after.get(fact.id)) if one is not None and one.id not in chosen]
-        tokens = sum(count(one.line + "\n") for one in both)
+        lines = [split_day(one.line) for one in both]
+        headings = {day for day, _ in lines if len(both) > 1 or day not in days} - {""}
+        tokens = sum(count(f"{line}\n") for _, line in lines) + sum(count(f"[{day}]\n") for day in headings)
         if total + tokens > max_tokens:
             misses += 1
             if misses == _MOST_MISSES:  # counting the tokens of all facts took half the time of an adoption
                 break
             continue
         misses = 0
+        days |= headings
         for one in both:
             chosen[one.id] = one
             said.add((user_of(one), folded(one.text)))

@@ -14,7 +14,7 @@ from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndex
 from arc_common.memory.facts.ledger import adopted_facts, user_of
 from arc_common.memory.summaries.trigger import ERA, Line, first_to_stay
-from arc_common.prompts.context import ERA_MARK, is_excerpts
+from arc_common.prompts.context import ERA_MARK, by_day, is_excerpts
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Segment, SessionState, SummaryStore, View
 
@@ -57,9 +57,6 @@ def shown_narratives(
 
 
 _DATED_LINE = re.compile(r"- \d{4}-\d\d-\d\d")
-_HEAD = re.compile(r"- \d{4}-\d\d-\d\d, [^:\n]{1,80}: ")
-_LONGEST_LINE = 400
-"""The most characters of a line of joined excerpts."""
 _CANDIDATES = 300
 """The most facts considered for adoption, the most important first."""
 _COMPOSED = 3
@@ -137,7 +134,6 @@ def composed(material: Material, boundary: int) -> Shown:
     facts = adopted_facts(facts, max_tokens=material.facts_tokens, count=index.cost)
     narrative = with_excerpts(narrative, known, max_tokens=most, count=index.cost)
     facts, narrative = _each_once(facts, narrative)
-    narrative = _joined(narrative)
     return Shown(
         facts=tuple(fact.line for fact in facts),
         fact_ids=tuple(fact.id for fact in facts),
@@ -150,7 +146,7 @@ def composed(material: Material, boundary: int) -> Shown:
 
 def with_excerpts(narrative: str, known: Sequence[Fact], *, max_tokens: int, count: Callable[[str], int]) -> str:
     """Return a narrative with the excerpts among the known facts that fit beside it, by their days."""
-    room = max_tokens - count(f"{narrative}\n")
+    room = max_tokens - count(f"{by_day(narrative.splitlines())}\n")
     excerpts = [fact for fact in known if fact.is_excerpt][:_CANDIDATES]
     lines = [fact.line for fact in adopted_facts(excerpts, max_tokens=room, count=count)] if room > 0 else []
     told = narrative.splitlines()
@@ -180,20 +176,6 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
             lines.append(left)
             said.add("the summary", body(left))
     return kept, "\n".join(lines)
-
-
-def _joined(narrative: str) -> str:
-    """Return a narrative with neighbouring excerpts of one day and speaker on one line."""
-    lines: list[str] = []
-    head = ""
-    for line in narrative.splitlines():
-        found = _HEAD.match(line)
-        if found and found[0] == head and len(lines[-1]) + len(line) <= _LONGEST_LINE:
-            lines[-1] += f" … {line[found.end() :]}"
-        else:
-            lines.append(line)
-        head = found[0] if found else ""
-    return "\n".join(lines)
 
 
 def narrated(

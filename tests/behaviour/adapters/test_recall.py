@@ -121,7 +121,7 @@ def test_llamaindex_engines_and_agents(
         leading = "\n".join(texts[:2])
         assert blocks(leading) == ["memories", "artifacts", "recalled"]
         recalled = leading.partition("<arc:recalled>\n")[2]
-        assert "- 2026-03-03, user: The boat that I rented is called Marabou\n" in recalled
+        assert "[2026-03-03]\n- user: The boat that I rented is called Marabou\n" in recalled
         assert "\nuser: We spoke about" in recalled
         assert leading.count("The boat that I rented is called Marabou") == 1
         asked = [message.content or "" for message in request if message.role is MessageRole.USER]

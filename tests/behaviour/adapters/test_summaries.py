@@ -44,7 +44,7 @@ def test_one_system_message_leads(engine: ContextEngine, face: Face, way: str) -
     assert leading.role is Role.SYSTEM
     assert leading.text.startswith("<arc:memory>\n")
     assert leading.text.endswith("\n</arc:memory>")
-    assert "\nFacts:\n- " in leading.text
+    assert "\nFacts:\n[20" in leading.text
     assert "\nSummary:\n" in leading.text
     assert "A-1001" in leading.text
     assert texts(verbatim) == texts(told)[-len(verbatim) :]

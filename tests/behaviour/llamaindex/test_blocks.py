@@ -105,9 +105,9 @@ def test_facts_are_there_at_once(engine: ContextEngine) -> None:
     facts, narrative = ArcFactsBlock(engine), ArcSummaryBlock(engine)
     asyncio.run(facts.aput(told(2), session_id="s"))
     assert engine.session("s").summary() is None
-    assert ", user: My order number is A-1001" in asyncio.run(facts.aget(session_id="s"))
+    assert "- user: My order number is A-1001" in asyncio.run(facts.aget(session_id="s"))
     summary = asyncio.run(narrative.aget(session_id="s"))
-    assert ", assistant: Order A-1000 goes to Lisbon" in summary
+    assert "- assistant: Order A-1000 goes to Lisbon" in summary
     assert "My order number" not in summary
 
 

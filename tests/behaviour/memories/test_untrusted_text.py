@@ -201,7 +201,7 @@ def test_every_day_in_a_request_is_the_user_s_local_day(opened: Callable[..., Co
     engine.flush()
     messages = session.context("What about my flight, the room and the festival?").messages
     shown = "\n".join(message.text for message in messages)
-    assert all(mark in shown for mark in ("Facts:\n- 2026-11-20, user: ", "said:\n- 2026-11-20, ", "<arc:pins>"))
+    assert all(mark in shown for mark in ("Facts:\n[2026-11-20]\n- user: ", "said:\n[2026-11-20]\n- ", "<arc:pins>"))
     assert "2026-11-19" not in shown
     assert "2026-11-19" not in engine.memories(user_id="ann").context("flight")
     assert {fact.valid_from for fact in session.facts()} == {early}

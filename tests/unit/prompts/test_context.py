@@ -1,6 +1,7 @@
 """What is rendered around a conversation can be read back, whatever stands in it."""
 
 import re
+from itertools import groupby
 
 import pytest
 from hypothesis import example, given
@@ -11,12 +12,15 @@ from arc_common.prompts.context import (
     DOCUMENT_SEPARATOR,
     DOCUMENTS_HEADING,
     MEMORY_HEADING,
+    by_day,
+    defused_markers,
     parse_fences,
     parse_memory,
     render_documents,
     render_fence,
     render_memory,
     render_passage,
+    without_insertions,
 )
 
 texts = st.text(st.sampled_from("ab :\n<>/arc:memory-Facts Summary"), max_size=60) | st.text(max_size=40)
@@ -45,6 +49,36 @@ def test_facts_and_summary_are_read_back(facts: list[str], narrative: str) -> No
     assert name == "memory"
     assert len(read_facts) == len(facts)
     assert render_memory(read_facts, read_narrative) == rendered
+
+
+dated = st.lists(st.tuples(st.sampled_from(["2026-11-20", "2026-11-21"]), lines), max_size=5)
+
+
+Told = list[tuple[str, str]]
+
+
+@given(dated, dated)
+def test_each_day_of_facts_and_excerpts_is_named_once(facts: Told, told: Told) -> None:
+    """As a heading of its lines, from which they are read back with their days."""
+    said = [[f"- {day}, user: {text.strip() or 'x'}" for day, text in part] for part in (facts, told)]
+    ((_, inside),) = parse_fences(render_memory(said[0], "\n".join(said[1])))[1] or [("", "")]
+    for part, name in ((facts, "Facts"), (told, "said")):
+        days = [day for day, _ in part]
+        shown = inside.partition(f"{name}:\n")[2].partition("\n\n")[0]
+        assert re.findall(r"^\[(.*)\]$", shown, re.MULTILINE) == [day for day, _ in groupby(days)]
+    read_facts, narrative = parse_memory(inside)
+    assert [read_facts, narrative.splitlines()] == [[defused_markers(line) for line in part] for part in said]
+
+
+def test_a_line_without_a_day_is_never_shown_under_one() -> None:
+    facts = ["- 2026-11-20, user: I keep bees", "- a model's note"]
+    assert "\n- 2026-11-20, user: I keep bees\n- a model's note" in render_memory(facts, "")
+
+
+@pytest.mark.parametrize("facts", [["I keep bees"], ["I keep bees", "I live in Bonn"]], ids=["one", "two"])
+def test_a_day_that_somebody_repeats_without_its_block_is_removed(facts: list[str]) -> None:
+    shown = by_day([f"- 2026-11-20, user: {fact}" for fact in facts])
+    assert without_insertions(f"Look:\n{shown}\nIs that so?") == "Look:\n\nIs that so?"
 
 
 def test_another_text_is_no_memory() -> None:
