@@ -64,6 +64,14 @@ class LRUCache(MutableMapping[K, V]):
         return 1 if self._sizeof is None else self._sizeof(value)
 
 
+def text_key(text: str) -> int:
+    """Return a text's key in a cache: its hash of 64 bits, with a key that only this process knows, and its length.
+
+    Python hashes the characters' bytes, whatever their width: "HÅU±" and "안녕" have the same hash.
+    """
+    return hash(text) + len(text)
+
+
 def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
     """Cache a function's results for up to `most` texts by their hashes: it keeps no text if the results don't."""
 
@@ -72,7 +80,7 @@ def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], 
 
         @wraps(function)
         def find(text: str) -> T:
-            key = hash(text)  # 64 bits, with a key that only this process knows
+            key = text_key(text)
             found = known.get(key)
             if found is None:
                 found = function(text)

@@ -9,6 +9,7 @@ from importlib.resources import files
 from threading import Lock
 from typing import Protocol, runtime_checkable
 
+from arc_common.caches import text_key
 from arc_common.exceptions import check_whole
 from arc_common.protocols import TokenCounter
 
@@ -53,6 +54,8 @@ def corrected(counter: TokenCounter, raw_total: int) -> int:
 _DATA = tomllib.loads(files("arc_common.tokens").joinpath("calibration.toml").read_text("utf-8"))
 COEFFICIENTS: Mapping[str, float] = _DATA["coefficients"]
 """Tokens per feature; features without one cost nothing."""
+_COSTS = COEFFICIENTS.get
+_LINE_END = COEFFICIENTS["line_end"]
 _ENGLISH, _WESTERN = (frozenset(_DATA["words"][name].split()) for name in ("english", "western"))
 _CLASSES: Mapping[str, str] = _DATA["classes"]
 _NAMES = tuple(_CLASSES)
@@ -166,10 +169,25 @@ def _classes_of(text: str) -> bytes:
 
 def features(text: str) -> dict[str, float]:
     """Return a text's features by name, omitting some that are zero. Linear in the text's length."""
-    is_ascii = text.isascii()
-    classes = _classes_of(text)
+    found: dict[str, float] = dict(_counted(text))
+    return found | _of_languages([int(found.pop(name, 0)) for name in _LANGUAGE_COUNTS])
+
+
+_MARKS = ("punctuation", "cjk_mark", "typography")
+_LANGUAGE_COUNTS = (
+    "letters", "marks", "words", "beyond_four", "endless", "english", "western", "unusual", "not_turkish",
+    *_ACCENTED,
+    "han", "han_traditional", "kana", "russian", "not_russian", "cyrillic_run", "cyrillic_more",
+)  # fmt: skip
+"""Counts from which a whole text's languages are estimated."""
+
+
+def _counted(line: str) -> dict[str, int]:
+    """Return what is counted in a text, by name: its features, and the `_LANGUAGE_COUNTS`."""
+    is_ascii = line.isascii()
+    classes = _classes_of(line)
     characters = {name: classes.count(code) for name, code in _ASCII_CODE.items()}
-    found: dict[str, float] = {}
+    found: dict[str, int] = {}
 
     def runs(name: str) -> list[bytes]:
         return classes.translate(_KEEP[name]).split()
@@ -188,12 +206,13 @@ def features(text: str) -> dict[str, float]:
             found[f"{name}_run"] = count
             found[f"{name}_more"] = characters[name] - count
     marks = runs("punctuation")
+    found["marks"] = len(marks)
     found["punctuation_run"] = _sixteens(marks)
     found["punctuation_more"] = _three_to_six(marks)
     if found["punctuation_more"]:
-        found["punctuation_mixed"] = _beyond_two(_REPEATED.sub(r"\1", text).translate(_NOT_MARK_TO_SPACE).split())
+        found["punctuation_mixed"] = _beyond_two(_REPEATED.sub(r"\1", line).translate(_NOT_MARK_TO_SPACE).split())
     if characters["line_end"]:  # a line end after a mark is part of the mark's token
-        after_marks = sum(meetings(name, "line_end") for name in ("punctuation", "cjk_mark", "typography"))
+        after_marks = sum([meetings(name, "line_end") for name in _MARKS])
         found["line_end"] = _sixteens(runs("line_end")) - after_marks
     if characters["tab"]:
         found["tab"] = _sixteens(runs("tab"))
@@ -206,57 +225,115 @@ def features(text: str) -> dict[str, float]:
     if characters["upper"]:
         found["upper_alone"] = found.pop("upper_run") - meetings("upper", "lower")
         found["upper_inside"] = meetings("lower", "upper")
-    if characters["lower"] or characters["upper"]:
-        found |= _latin(text, len(marks), {name: characters.get(name, 0) for name in _ACCENTED})
+    found["letters"] = characters["lower"] + characters["upper"]
+    found |= _counted_words(line)
     if not is_ascii:
         found |= {name: characters[name] for name in _SINGLE if characters[name]}
-        found |= _han(characters)
+        found["han"], found["han_traditional"] = characters["han"], characters["han_traditional"]
+        found["kana"] = characters["hiragana"] + characters["katakana"]
         found["space_before_typography"] = meetings("space", "typography")
         if characters["digit_known"] or characters["digit_rare"]:
             before = meetings("space", "digit_known") + meetings("space", "digit_rare")
             found["space_before_digit"] = found.get("space_before_digit", 0) + before
-        not_russian = characters["cyrillic_not_russian"] + characters["cyrillic_rare"]
-        if characters["cyrillic_russian"] and not not_russian:
-            found["russian_run"], found["russian_more"] = found.pop("cyrillic_run"), found.pop("cyrillic_more")
+        found["russian"] = characters["cyrillic_russian"]
+        found["not_russian"] = characters["cyrillic_not_russian"] + characters["cyrillic_rare"]
     return found
 
 
-def _latin(text: str, punctuation: int, accented: Mapping[str, int]) -> dict[str, float]:
-    """Divide Latin words among English (and code), Western European, Turkish, Vietnamese and other languages."""
-    lowered = text.lower()
-    words = lowered.translate(_NOT_LOWER_TO_SPACE).split() if text.isascii() else _WORD.findall(lowered)
-    count, more, longer = len(words), _beyond_four(words), _beyond_sixteen(words)
-    english = sum(map(_ENGLISH.__contains__, words))
-    western = sum(map(_WESTERN.__contains__, words))
-    in_code = min(1.0, max(0.0, (punctuation / (count + 1) - 0.25) / 0.35))  # prose has 0.15 marks a word, code 0.6
-    foreign = western + sum(accented.values())
-    in_english = min(1.0, (english + 1) / (0.25 * count + 1 + foreign))  # prose: every fourth word at least
-    left = foreign_share = (1 - in_english) * (1 - in_code)
-    shares = {"english": 1 - foreign_share}
-    for language, known in (
-        ("vietnamese", 2 * accented["vietnamese"]),  # every second word has a letter of its own
-        ("turkish", 3 * max(0, accented["turkish"] - sum(map(lowered.count, "êîûwx")))),  # Kurdish writes "ş", too
-        ("western", 5 * western),
-    ):
-        shares[language] = min(left, known / (count + 0.5) * foreign_share)
-        left -= shares[language]
-    shares["foreign"] = left
-    words_of = {f"{language}_word": share * count for language, share in shares.items()}
-    unusual = left * sum(map(lowered.count, "kqwxyz"))  # letters of Basque and Luganda, rare in better known languages
-    more_of = {f"{language}_more": share * more for language, share in shares.items()}
-    return words_of | more_of | {"foreign_unusual": unusual, "endless": longer}
-
-
-def _han(characters: dict[str, int]) -> dict[str, float]:
-    han = characters["han"]
-    if not han:
+def _counted_words(line: str) -> dict[str, int]:
+    """Return the `_LANGUAGE_COUNTS` of words in Latin letters."""
+    lowered = line.lower()
+    words = lowered.translate(_NOT_LOWER_TO_SPACE).split() if line.isascii() else _WORD.findall(lowered)
+    if not words:
         return {}
-    japanese = min(1.0, 5 * (characters["hiragana"] + characters["katakana"]) / han)
     return {
-        "han_japanese": japanese * han,
-        "han_chinese": (1 - japanese) * han,
-        "han_traditional": (1 - japanese) * characters["han_traditional"],
+        "words": len(words),
+        "beyond_four": _beyond_four(words),
+        "endless": _beyond_sixteen(words),
+        "english": sum(map(_ENGLISH.__contains__, words)),
+        "western": sum(map(_WESTERN.__contains__, words)),
+        "unusual": sum(map(lowered.count, "kqwxyz")),  # of Basque and Luganda, rare in better known languages
+        "not_turkish": sum(map(lowered.count, "êîûwx")),  # Kurdish writes "ş", too
     }
+
+
+def _of_languages(counts: Sequence[int]) -> dict[str, float]:
+    """Divide words among English (and code), Western European, Turkish, Vietnamese and other languages, and Han too."""
+    letters, marks, count, more, endless, english, western, unusual, not_turkish, *rest = counts
+    *accented, han, han_traditional, kana, russian, not_russian, cyrillic_run, cyrillic_more = rest
+    found: dict[str, float] = {name: number for name, number in zip(_ACCENTED, accented, strict=True) if number}
+    if letters:
+        in_code = min(1.0, max(0.0, (marks / (count + 1) - 0.25) / 0.35))  # prose has 0.15 marks a word, code 0.6
+        foreign = western + sum(accented)
+        in_english = min(1.0, (english + 1) / (0.25 * count + 1 + foreign))  # prose: every fourth word at least
+        left = foreign_share = (1 - in_english) * (1 - in_code)
+        shares = {"english": 1 - foreign_share}
+        for language, known in (
+            ("vietnamese", 2 * accented[_VIETNAMESE]),  # every second word has a letter of its own
+            ("turkish", 3 * max(0, accented[_TURKISH] - not_turkish)),
+            ("western", 5 * western),
+        ):
+            shares[language] = min(left, known / (count + 0.5) * foreign_share)
+            left -= shares[language]
+        shares["foreign"] = left
+        for language, share in shares.items():
+            found[f"{language}_word"], found[f"{language}_more"] = share * count, share * more
+        found["foreign_unusual"], found["endless"] = left * unusual, endless
+    if han:
+        japanese = min(1.0, 5 * kana / han)
+        found["han_japanese"], found["han_chinese"] = japanese * han, (1 - japanese) * han
+        found["han_traditional"] = (1 - japanese) * han_traditional
+    if cyrillic_run:
+        script = "russian" if russian and not not_russian else "cyrillic"
+        found[f"{script}_run"], found[f"{script}_more"] = cyrillic_run, cyrillic_more
+    return found
+
+
+_VIETNAMESE, _TURKISH = _ACCENTED.index("vietnamese"), _ACCENTED.index("turkish")
+
+
+_Counts = tuple[float, tuple[int, ...]]
+"""The tokens of what counts the same in any language, and the `_LANGUAGE_COUNTS`."""
+
+_LINE = re.compile(r"[^\r\n]+")
+_LINE_ENDS = re.compile(r"[\r\n]+")
+_MARK_CODES = frozenset([_CODE[name].decode() for name in _MARKS])
+_NOTHING = (0,) * len(_LANGUAGE_COUNTS)
+_MOST_LINES = 8_192
+_FEW = 16
+_known: dict[int, _Counts] = {}
+"""Caches lines by their hashes: a prompt shows lines that were counted alone, between a few headings."""
+
+
+def _counts_of(text: str) -> _Counts:
+    """Count a text by its lines, which add up to it: besides line ends, nothing that is counted spans two lines."""
+    lines = _LINE.findall(text)
+    keys = list(map(text_key, lines))
+    found = list(map(_known.get, keys))
+    counts = [one for one in found if one is not None]
+    if len(counts) < len(lines):
+        new = {key: line for key, line, one in zip(keys, lines, found, strict=True) if one is None}
+        if len(new) > _FEW:  # each line by itself would take twice as long
+            counts.append(_split("\n".join([line for line, one in zip(lines, found, strict=True) if one is None])))
+        else:
+            new_counts = {key: _split(line) for key, line in new.items()}
+            counts += [new_counts[key] for key, one in zip(keys, found, strict=True) if one is None]
+            if len(_known) > _MOST_LINES:
+                _known.clear()
+            _known.update(new_counts)
+    if len(counts) == 1 and len(lines[0]) == len(text):
+        return counts[0]
+    ended = lines if text[-1] in "\r\n" else lines[:-1]
+    ends = _sixteens(_LINE_ENDS.findall(text)) - sum([_class_of[ord(line[-1])] in _MARK_CODES for line in ended])
+    tokens = sum([one for one, _ in counts]) + _LINE_END * ends
+    return tokens, tuple(map(sum, zip(_NOTHING, *[one for _, one in counts], strict=True)))
+
+
+def _split(text: str) -> _Counts:
+    found = _counted(text)
+    of_languages = tuple([found.pop(name, 0) for name in _LANGUAGE_COUNTS])
+    found["line_end"] = 0
+    return sum([_COSTS(name, 0.0) * value for name, value in found.items()]), of_languages
 
 
 _RELATIVE_ERROR = 0.13
@@ -298,7 +375,8 @@ class CalibratedTokenCounter:
         """Return the tokens of one text; 0 for `""`."""
         if not text:
             return 0
-        tokens = sum([COEFFICIENTS.get(name, 0.0) * value for name, value in features(text).items()])
+        tokens, counts = _counts_of(text)
+        tokens += sum([_COSTS(name, 0.0) * value for name, value in _of_languages(counts).items()])
         return max(1, math.ceil(round(tokens, 6)))  # rounded first: 2.0000000001 is 2
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:

@@ -17,6 +17,7 @@ from time import monotonic
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from arc_common.caches import text_key
 from arc_common.concurrency import started
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message
@@ -58,7 +59,7 @@ class CachedTokenCounter:
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text, in order."""
-        keys = list(map(hash, texts))
+        keys = list(map(text_key, texts))
         counts = list(map(self._counts.get, keys))
         if None in counts:
             new = {key: text for key, text, count in zip(keys, texts, counts, strict=True) if count is None}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import arc_common.caches
 from arc_common import ContextEngine
 from arc_common.caches import LRUCache, cached_by_hash
+from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter
 
 KEYS = st.integers(0, 5)
 WRITES = st.lists(st.tuples(st.sampled_from(["set", "get", "pop", "clear"]), KEYS, st.integers(0, 6)), max_size=40)
@@ -103,6 +104,21 @@ def test_what_is_remembered_by_hash_is_bounded_and_holds_no_text() -> None:
     del text
     assert watch() is None
     assert [length(one) for one in ("a", "bc", "a", "def", "a")] == [1, 2, 1, 3, 1]
+
+
+def test_texts_of_the_same_bytes_are_not_confused() -> None:
+    """Python gives texts one hash if their characters are the same bytes, of whatever width."""
+    korean = "안녕하세요"
+    latin = korean.encode("utf-16-le").decode("latin-1")
+    assert hash(latin) == hash(korean)
+
+    @cached_by_hash(10)
+    def same(text: str) -> str:
+        return text
+
+    assert [same(korean), same(latin)] == [korean, latin]
+    counter = CachedTokenCounter(HeuristicTokenCounter())
+    assert counter.count_batch([korean, latin]) == HeuristicTokenCounter().count_batch([korean, latin])
 
 
 def cached_texts() -> set[str]:

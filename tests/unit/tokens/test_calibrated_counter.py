@@ -1,5 +1,6 @@
 """The calibrated counter is near a real tokenizer for every script and content, and learns from real counts."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -115,6 +116,17 @@ def test_the_ascii_path_agrees_with_the_other(text: str) -> None:
     plain, mixed = features(text), features(text + "ก")
     assert {name: mixed.get(name, 0) for name in plain} == pytest.approx(plain)
     assert mixed["thai_run"] == 1
+
+
+@given(st.lists(st.one_of(ANY_TEXT, st.sampled_from([*SAMPLES.values(), "x", "ş ğ", "\r"])), min_size=1, max_size=30))
+def test_a_text_is_counted_by_its_lines(lines: list[str]) -> None:
+    """Lines that were counted before add up to exactly what the whole text's features cost."""
+    text = "\n".join(lines)
+    whole = sum(COEFFICIENTS.get(name, 0.0) * value for name, value in features(text).items())
+    expected = max(1, math.ceil(round(whole, 6))) if text else 0
+    assert COUNTER.count(text) == expected
+    COUNTER.count_batch(lines)
+    assert COUNTER.count(text) == expected
 
 
 def test_a_million_of_one_character_are_many_tokens() -> None:
