@@ -51,6 +51,10 @@ _HANDED_OVER = re.compile(
 """A line that announces a text, which follows on the next lines."""
 
 
+_SIGN = re.compile("[\n:：>＞│┃\"“„«「『‘`~–—]|\\s-|--|(?<![A-Za-z])'")
+"""Without one of these only a mail's head can stand in a text that is not its writer's own; most messages have none."""
+
+
 def own_words(text: str, role: Role = Role.USER) -> str:
     """Return a text without what is pasted, quoted, handed over or to be forgotten, and without what arc inserted."""
     return _own_and_foreign(text, role)[0]
@@ -87,13 +91,16 @@ def foreign_spans(text: str, role: Role = Role.USER) -> Sequence[tuple[int, int]
 
 
 def _spans_of(text: str) -> Sequence[tuple[int, int]]:
-    spans = [match.span() for form in (_CODE, _BLOCK_QUOTE, _LONG_QUOTE, _OF_ONESELF) for match in form.finditer(text)]
-    spans += _quoted_ahead(text)
-    spans += _given(text)
+    spans: list[tuple[int, int]] = []
+    if _SIGN.search(text):
+        forms = (_CODE, _BLOCK_QUOTE, _LONG_QUOTE, _OF_ONESELF)
+        spans = [match.span() for form in forms for match in form.finditer(text)]
+        spans += _quoted_ahead(text)
+        spans += _given(text)
+        if "\n" in text and (announced := _HANDED_OVER.search(text)):
+            spans.append((announced.end(), len(text)))
     if forwarded := _FORWARDED.search(text):
         spans.append((forwarded.start(), len(text)))
-    if announced := _HANDED_OVER.search(text):
-        spans.append((announced.end(), len(text)))
     apart: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if apart and not text[apart[-1][1] : start].strip():
