@@ -1,6 +1,8 @@
 """The protocol of stores for conversations, and the values that it exchanges."""
 
-from collections.abc import Mapping, Sequence
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -121,6 +123,68 @@ class ConversationPage:
     next_cursor: str | None
 
 
+_MAIN_BRANCH = 0
+_END = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The messages that a branch shows: those of other branches up to a `seq` each, then its own."""
+
+    branch: int = _MAIN_BRANCH
+    before: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def from_text(cls, branch: int, text: str | None) -> "Path":
+        """Read what `text` wrote; the main branch alone is always the same object."""
+        if branch == _MAIN_BRANCH and not text:
+            return MAIN
+        return cls(branch, tuple((one, last) for one, last in json.loads(text or "[]")))
+
+    @property
+    def text(self) -> str:
+        """The parts before the branch itself, as stored."""
+        return json.dumps([list(part) for part in self.before])
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """The branches along the path in order, each with the last `seq` that the path shows of it."""
+        return (*self.before, (self.branch, _END))
+
+    def branch_at(self, seq: int) -> int:
+        """Return the branch that holds this place."""
+        part = bisect_left(self.before, seq, key=lambda part: part[1])
+        return self.before[part][0] if part < len(self.before) else self.branch
+
+    def shows(self, branch: int, seq: int) -> bool:
+        """Return whether a point lies on the path."""
+        return any(one == branch and seq <= last for one, last in self.parts)
+
+    def forked(self, seq: int, branch: int) -> "Path":
+        """Return the path of a new branch that continues after a place."""
+        before: list[tuple[int, int]] = []
+        for one, last in self.parts:
+            before.append((one, min(seq, last)))
+            if seq <= last:
+                break
+        return Path(branch, tuple(before))
+
+    def shared_with(self, others: Iterable["Path"]) -> int:
+        """Return the last place that this path shares with one of the others; 0 if there is none."""
+        last = 0
+        for other in others:
+            for (one, ours), (another, theirs) in zip(self.parts, other.parts, strict=False):
+                if one != another:
+                    break
+                last = max(last, min(ours, theirs))
+                if ours != theirs:
+                    break
+        return last
+
+
+MAIN = Path()
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
     """One line of a conversation: the messages up to a fork, and what was said after it. Times are UTC.
@@ -229,6 +293,9 @@ class ConversationStore(Protocol):
             SessionNotFoundError: The conversation does not exist, or belongs to another user ("list" returns no branch
                 of one that does not exist).
         """
+
+    def path(self, key: SessionKey, *, known: bool = False) -> Path:
+        """Return the path of the key's branch; with `known`, as the last read of the session found it."""
 
     def get(self, key: SessionKey) -> Conversation | None:
         """Return the session's record, or `None` if nothing was ever stored or the session was deleted."""

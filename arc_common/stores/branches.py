@@ -7,12 +7,12 @@ from typing import Any
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import check_identifier
 from arc_common.protocols import Branch, CountedMessage, SessionKey, StoredMessage
-from arc_common.protocols.conversations import After
+from arc_common.protocols.conversations import MAIN, After, Path
 from arc_common.stores.codec import MAIN_BRANCH, from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations_statements import SUMS, statements_along, statements_for
 from arc_common.stores.drivers import Call, Row, Transaction
-from arc_common.stores.paths import MAIN, Locked, Path, parts_of, place_on
+from arc_common.stores.paths import Locked, parts_of, place_on
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,12 @@ from arc_common.exceptions import (
     scrubbed,
 )
 from arc_common.protocols import SessionKey
+from arc_common.protocols.conversations import MAIN, Path
 from arc_common.settings import StorageSettings
 from arc_common.stores.conversations_statements import statements_for
 from arc_common.stores.drivers import FROZEN, Call, PostgresDriver, Row, SqliteDriver, Transaction
 from arc_common.stores.migrate import ensure_schema
-from arc_common.stores.paths import MAIN, Path, check_owner, is_main, place_on
+from arc_common.stores.paths import check_owner, is_main, place_on
 
 T = TypeVar("T")
 
@@ -149,14 +150,18 @@ class Database:
 
         The path need not be read first, because statements find nothing on a path that the session has left.
         """
-        with self._locking:
-            known = self._paths.get(key)
-        path = known or (MAIN if key.branch is None else self.path_of(key))
+        path = self.last_path(key)
         while not (found := work(path)):
             before, path = path, self.path_of(key)
             if path == before:
                 break
         return found
+
+    def last_path(self, key: SessionKey) -> Path:
+        """Return the session's path as last read."""
+        with self._locking:
+            known = self._paths.get(key)
+        return known or (MAIN if key.branch is None else self.path_of(key))
 
     def path_of(self, key: SessionKey) -> Path:
         """Read the session's path; raise if the session belongs to another user, or has no such branch."""

@@ -19,7 +19,7 @@ from arc_common.protocols import (
     SessionKey,
     StoredMessage,
 )
-from arc_common.protocols.conversations import After, BranchAction
+from arc_common.protocols.conversations import MAIN, After, BranchAction, Path
 from arc_common.settings import StorageSettings
 from arc_common.stores.branches import SqlBranches, lines_of
 from arc_common.stores.codec import (
@@ -42,7 +42,7 @@ from arc_common.stores.codec import (
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations_statements import REVISED_COLUMNS, statements_along, statements_for
 from arc_common.stores.drivers import Call, Row, Transaction, is_conflict
-from arc_common.stores.paths import LOCKED_COLUMNS, MAIN, Locked, Path, check_owner, locked_from_row
+from arc_common.stores.paths import LOCKED_COLUMNS, Locked, check_owner, locked_from_row
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.search_index.entries import session_index_calls
 from arc_common.stores.search_index.store import SqlIndexStore
@@ -501,6 +501,10 @@ class SqlStore:
             return [row.public(current, points) for row in rows]
 
         return self._database.reading(work)
+
+    def path(self, key: SessionKey, *, known: bool = False) -> Path:
+        """See `ConversationStore.path`."""
+        return self._database.last_path(key) if known else self._database.path_of(key)
 
     def get(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.get`."""

@@ -21,69 +21,12 @@ from sqlalchemy import (
 
 from arc_common.exceptions import BranchNotFoundError, SessionNotFoundError
 from arc_common.protocols import SessionKey
-from arc_common.stores.codec import MAIN_BRANCH, conversation_key
+from arc_common.protocols.conversations import MAIN, Path
+from arc_common.stores.codec import conversation_key
 from arc_common.stores.schema import branches, conversations, messages
 
-_END = 2**62
 FOLLOW = -1
 """The parameter `wanted` for a session that is on the current branch, whichever that is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """The messages that a branch shows: those of other branches up to a `seq` each, then its own. Immutable."""
-
-    branch: int = MAIN_BRANCH
-    before: tuple[tuple[int, int], ...] = ()
-
-    @classmethod
-    def from_text(cls, branch: int, text: str | None) -> "Path":
-        """Read what `text` wrote; the main branch alone is always the same object."""
-        if branch == MAIN_BRANCH and not text:
-            return MAIN
-        return cls(branch, tuple((one, last) for one, last in json.loads(text or "[]")))
-
-    @property
-    def text(self) -> str:
-        """The parts before the branch itself, as stored."""
-        return json.dumps([list(part) for part in self.before])
-
-    @property
-    def parts(self) -> tuple[tuple[int, int], ...]:
-        """The branches along the path in order, each with the last `seq` that the path shows of it."""
-        return (*self.before, (self.branch, _END))
-
-    def branch_at(self, seq: int) -> int:
-        """Return the branch that holds this place."""
-        return next(branch for branch, last in self.parts if seq <= last)
-
-    def shows(self, branch: int, seq: int) -> bool:
-        """Return whether a point lies on the path."""
-        return any(one == branch and seq <= last for one, last in self.parts)
-
-    def forked(self, seq: int, branch: int) -> "Path":
-        """Return the path of a new branch that continues after a place."""
-        before: list[tuple[int, int]] = []
-        for one, last in self.parts:
-            before.append((one, min(seq, last)))
-            if seq <= last:
-                break
-        return Path(branch, tuple(before))
-
-    def shared_with(self, others: Iterable["Path"]) -> int:
-        """Return the last place that this path shares with one of the others; 0 if there is none."""
-        last = 0
-        for other in others:
-            for (one, ours), (another, theirs) in zip(self.parts, other.parts, strict=False):
-                if one != another:
-                    break
-                last = max(last, min(ours, theirs))
-                if ours != theirs:
-                    break
-        return last
-
-
-MAIN = Path()
 
 
 def check_owner(key: SessionKey, user_id: str | None) -> None:

@@ -11,12 +11,12 @@ from arc_common.memories import Memory, MemoryStatus, MemoryType
 from arc_common.messages import Message
 from arc_common.prompts.context import pin_words
 from arc_common.protocols import SessionKey
+from arc_common.protocols.conversations import MAIN, Path
 from arc_common.protocols.records import IndexChange, Progress, RecordChange, RecordUpdates, memory_entry
 from arc_common.protocols.search_index import EntryKind, Scope
 from arc_common.stores.codec import checked_ids, checked_limit, conversation_key, to_microseconds
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Transaction
-from arc_common.stores.paths import MAIN, Path
 from arc_common.stores.records_statements import (
     ERASED,
     PIN,

@@ -9,13 +9,14 @@ from typing import Any
 from arc_common.facts import Fact
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.protocols.conversations import MAIN, Path
 from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentPart, SessionState, View
 from arc_common.stores.branches import SqlBranches
 from arc_common.stores.codec import row_key, stored_from_row, to_microseconds
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations_statements import Statements
 from arc_common.stores.drivers import Call, Row, Transaction
-from arc_common.stores.paths import MAIN, Path, check_owner, place_on
+from arc_common.stores.paths import check_owner, place_on
 from arc_common.stores.records_statements import pin_scopes, pins_from_text
 from arc_common.stores.summaries_statements import (
     FactRow,
