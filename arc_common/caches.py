@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, MutableMapping
 from functools import lru_cache, wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -70,6 +70,12 @@ def text_key(text: str) -> int:
     Python hashes the characters' bytes, whatever their width: "HÅU±" and "안녕" have the same hash.
     """
     return hash(text) + len(text)
+
+
+def drop_session(kept: MutableMapping[Any, Any], key: Any) -> None:
+    """Drop all branches of a session from a cache whose keys are `SessionKey`s."""
+    for one in [one for one in kept if one.session == key.session]:
+        del kept[one]
 
 
 def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:

@@ -484,12 +484,15 @@ class Session:
         """Remove messages by id, and return the number removed."""
         if self._key is None:
             return 0
-        store = self._runtime.store
-        places = [stored.seq for stored in store.read(self._key, ids=message_ids)]
-        removed = store.remove(self._key, message_ids)
-        self._runtime.recall.forget_messages(self._key, places)
-        self._runtime.long_term.forget(self._key, message_ids)
-        self._runtime.forget(self._key)
+        store, key = self._runtime.store, self._key
+        on_branches = {
+            one.id: [stored.seq for stored in store.read(replace(key, branch=one.id), ids=message_ids)]
+            for one in store.branch(key, "list")
+        }
+        removed = store.remove(key, message_ids)
+        self._runtime.recall.forget_messages(key, on_branches)
+        self._runtime.long_term.forget(key, message_ids)
+        self._runtime.forget(key)
         return removed
 
     aremove = async_form(remove)
@@ -563,8 +566,11 @@ class Session:
             BranchNotFoundError: The session has no such branch.
             InvalidInputError: The branch is the current one: `switch` to another one, or `delete` the session.
         """
-        key = self._on(branch)
-        self._runtime.store.branch(key, "delete")
+        key, store = self._on(branch), self._runtime.store
+        path, newest = store.path(key), store.read(key, limit=1)
+        store.branch(key, "delete")
+        others = [store.path(replace(key, branch=one.id)) for one in store.branch(key, "list")]
+        self._runtime.recall.forget_branch(key, path, others, end=newest[0].seq if newest else 0)
         self._runtime.forget(key)
 
     adelete_branch = async_form(delete_branch)

@@ -31,6 +31,11 @@ class SessionKey:
     account_id: str | None = None
     branch: int | None = None
 
+    @property
+    def session(self) -> tuple[str, str]:
+        """The caller and the session, which all branches share."""
+        return self.caller_id, self.session_id
+
     def __post_init__(self) -> None:
         check_identifier("session_id", self.session_id)
         check_identifier("caller_id", self.caller_id)

@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.caches import LRUCache, cached_text
+from arc_common.caches import LRUCache, cached_text, drop_session
 from arc_common.concurrency import give_way
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.filters import parse_filter
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.protocols.conversations import Path
 from arc_common.protocols.search_index import (
     Candidates,
     IndexEntry,
@@ -122,11 +123,29 @@ class MessageIndex:
         return self._user_wide and key.user_id is not None
 
     def places(self, key: SessionKey, entry_ids: Sequence[str]) -> dict[str, MessagePlace]:
-        """Return the places of entries' messages; entries are fetched only if the index covers other sessions."""
+        """Return the places of the messages that the sessions' paths show.
+
+        Entries are fetched only if the index covers other sessions, of which the current branch is searched.
+        """
+        path = self._conversations.path(key, known=True)
         if not self.is_user_wide(key):
-            return {entry_id: MessagePlace(key.session_id, _seq(entry_id)) for entry_id in entry_ids}
+            return {one: MessagePlace(key.session_id, _seq(one)) for one in entry_ids if _is_on(path, one)}
         found = self.store.fetch(self.scope(key), "message", entry_ids) if entry_ids else ()
-        return {one.id: MessagePlace(one.metadata.get("session", key.session_id), _seq(one.id)) for one in found}
+        sessions = {one.id: one.metadata.get("session", key.session_id) for one in found}
+        others = {name: of_user(key, name) for name in sessions.values() if name != key.session_id}
+        paths = {key.session_id: path} | {name: self._path_of(other) for name, other in others.items()}
+        return {
+            one: MessagePlace(name, _seq(one))
+            for one, name in sessions.items()
+            if (shown := paths[name]) is not None and _is_on(shown, one)
+        }
+
+    def _path_of(self, key: SessionKey) -> Path | None:
+        """Return a session's current path; `None` if another user has it now."""
+        try:
+            return self._conversations.path(key)
+        except SessionNotFoundError:
+            return None
 
     def asking(self, key: SessionKey, asked: QueryTerms, *, limit: int, only: bool = False) -> IndexQuery:
         """Return what to ask the store for a question, by words."""
@@ -150,7 +169,7 @@ class MessageIndex:
         `looked` is the question and its candidates if they have been read already.
         """
         others = [one for one in sessions if one != key.session_id] if not self.is_user_wide(key) else ()
-        keys = [key, *(replace(key, session_id=one) for one in others)]
+        keys = [key, *(of_user(key, one) for one in others)]
         reader: IndexReader = self.store
         if others:
             embedder = None if self.embedder is None else self.embedder.name
@@ -172,9 +191,17 @@ class MessageIndex:
         ids = list({**said, **near})
         if others:
             apart = {one: MultiScopeReader.apart(one) for one in ids}
-            places = {one: MessagePlace(keys[at].session_id, _seq(entry)) for one, (at, entry) in apart.items()}
+            paths = [self._conversations.path(one, known=True) for one in keys]
+            places = {
+                one: MessagePlace(keys[at].session_id, _seq(entry))
+                for one, (at, entry) in apart.items()
+                if _is_on(paths[at], entry)
+            }
         else:
             places = self.places(key, ids)
+        if len(places) < min(limit, len(ids)) and max(len(found.ids), len(near)) >= limit:
+            # what other branches show has taken the place of what this one shows
+            return self.search(key, question, limit=2 * limit, sessions=sessions, only=only)
         return FoundMessages(
             {places[entry_id]: score for entry_id, score in said.items() if entry_id in places},
             {places[entry_id]: score for entry_id, score in near.items() if entry_id in places},
@@ -191,17 +218,17 @@ class MessageIndex:
         newest = self._conversations.read(key, limit=1)
         if not newest:
             return 0
-        end, done = newest[0].seq, 0
-        start = self._known_end(key, end) + 1
+        end, done, path = newest[0].seq, 0, self._conversations.path(key, known=True)
+        start = self._known_end(key, path, end) + 1
         if edited:
             places = [stored.seq for stored in self._conversations.read(key, ids=list(edited))]
             done += sum(self._write(key, seq, seq) for seq in places if seq < start)
         while start <= end and not stop():
             last = min(start + _BATCH - 1, end)
-            if not self._is_indexed(key, last):
+            if not self._is_indexed(key, path, last):
                 done += self._write(key, start, last)
             with self._lock:
-                self._indexed_to[key] = last
+                self._indexed_to[replace(key, branch=path.branch)] = last
             start = last + 1
         return done
 
@@ -234,11 +261,25 @@ class MessageIndex:
             done += self.store.put(scope, "message", ready, only_vectors=True)
         return done
 
-    def remove(self, key: SessionKey, places: Collection[int]) -> None:
-        """Remove deleted messages, and index their neighbours again without them."""
-        self.store.remove(self.scope(key), "message", [_entry_id(key.session_id, seq) for seq in places])
-        for seq in places:
-            self._write(key, seq, seq)
+    def remove(self, key: SessionKey, removed: Mapping[int, Collection[int]]) -> None:
+        """Remove deleted messages, given by branch and place, and index their neighbours again without them."""
+        done = set()
+        for branch, places in removed.items():
+            own = replace(key, branch=branch)
+            path = self._conversations.path(own, known=True)
+            self.store.remove(self.scope(key), "message", [_entry_id(own, path, seq) for seq in places])
+            for seq in places:
+                around = tuple(path.branch_at(seq + distance) for distance in range(2 * NEIGHBOURS + 1))
+                if (seq, around) not in done:  # branches share the entries before their forks
+                    done.add((seq, around))
+                    self._write(own, seq, seq)
+
+    def remove_branch(self, key: SessionKey, path: Path, others: Iterable[Path], *, end: int) -> None:
+        """Remove the entries of a branch up to a place that none of the other paths shows."""
+        first = max(path.shared_with(others) - NEIGHBOURS + 1, 1)
+        for start in range(first, end + 1, _PAGE):
+            places = range(start, min(start + _PAGE, end + 1))
+            self.store.remove(self.scope(key), "message", [_entry_id(key, path, seq) for seq in places])
 
     def remove_session(self, key: SessionKey) -> None:
         """Remove all messages of a session."""
@@ -246,27 +287,27 @@ class MessageIndex:
         if not self.is_user_wide(key):
             self.store.remove(self.scope(key), "message", None)
             return
-        for page in self._pages(key):
+        for page in self._pages(key, unembedded=False):
             self.store.remove(self.scope(key), "message", [entry.id for entry in page])
 
     def forget(self, key: SessionKey) -> None:
         """Drop a session from this process's caches."""
         with self._lock:
-            self._indexed_to.pop(key, None)
+            drop_session(self._indexed_to, key)
 
-    def _is_indexed(self, key: SessionKey, seq: int) -> bool:
+    def _is_indexed(self, key: SessionKey, path: Path, seq: int) -> bool:
         """Return whether another process has indexed a place already; entries are stored in order."""
-        return bool(self.store.fetch(self.scope(key), "message", [_entry_id(key.session_id, seq)]))
+        return bool(self.store.fetch(self.scope(key), "message", [_entry_id(key, path, seq)]))
 
-    def _known_end(self, key: SessionKey, end: int) -> int:
+    def _known_end(self, key: SessionKey, path: Path, end: int) -> int:
         """Return the last indexed place, from the cache or by a search back from the end in growing steps."""
         with self._lock:
-            if (known := self._indexed_to.get(key)) is not None:
+            if (known := self._indexed_to.get(replace(key, branch=path.branch))) is not None:
                 return known
         last, step = end, _BATCH
         while last > 0:
             first = max(last - _BATCH + 1, 1)
-            ids = [_entry_id(key.session_id, seq) for seq in range(first, last + 1)]
+            ids = [_entry_id(key, path, seq) for seq in range(first, last + 1)]
             found = self.store.fetch(self.scope(key), "message", ids)
             if found:
                 return max(_seq(entry.id) for entry in found)
@@ -278,14 +319,16 @@ class MessageIndex:
         places = range(max(first - 2 * NEIGHBOURS, 1), last + 2 * NEIGHBOURS + 1)
         done = 0
         around = self._conversations.read(key, seqs=places)
+        path = self._conversations.path(key, known=True)
+        within = range(first - NEIGHBOURS, last + NEIGHBOURS + 1)
         while True:
-            done += self._put(key, self._entries(key, around, first=first - NEIGHBOURS, last=last + NEIGHBOURS), last)
+            done += self._put(key, self._entries(key, path, around, within), last)
             give_way()
             before, around = around, self._still_there(key, places)
             if _versions(around) == _versions(before):
                 return done
             there = {stored.seq for stored in around}
-            gone = [_entry_id(key.session_id, stored.seq) for stored in before if stored.seq not in there]
+            gone = [_entry_id(key, path, stored.seq) for stored in before if stored.seq not in there]
             self.store.remove(self.scope(key), "message", gone)
 
     def _put(self, key: SessionKey, entries: Sequence[IndexEntry], last: int) -> int:
@@ -308,7 +351,7 @@ class MessageIndex:
         except SessionNotFoundError:  # deleted, then created again by another user
             return []
 
-    def _entries(self, key: SessionKey, around: Sequence[StoredMessage], *, first: int, last: int) -> list[IndexEntry]:
+    def _entries(self, key: SessionKey, path: Path, around: Sequence[StoredMessage], within: range) -> list[IndexEntry]:
         spoken = {stored.seq: stored.message for stored in around if _is_spoken(stored.message)}
         digests: dict[int, str] = {}
         terms: dict[int, Counter[str]] = {}
@@ -319,7 +362,7 @@ class MessageIndex:
         lengths = {seq: frequencies.total() for seq, frequencies in terms.items()}
         metadata = {"session": key.session_id} if self.is_user_wide(key) else {}
         entries = []
-        for seq in (seq for seq in spoken if first <= seq <= last):
+        for seq in (seq for seq in spoken if seq in within):
             give_way()
             window: dict[str, float] = dict(terms[seq])
             for term in _terms_of_label(read_as(spoken[seq])):
@@ -328,7 +371,7 @@ class MessageIndex:
             for near, weight in weights.items():
                 for term, frequency in terms[near].items():
                     window[term] = window.get(term, 0.0) + weight * frequency
-            entries.append(IndexEntry(_entry_id(key.session_id, seq), _digest(digests, seq, weights), window, metadata))
+            entries.append(IndexEntry(_entry_id(key, path, seq), _digest(digests, seq, weights), window, metadata))
         return entries
 
     def _terms_of(self, message: Message, digest: str) -> Counter[str]:
@@ -347,20 +390,21 @@ class MessageIndex:
         weights = neighbour_weights([lengths.get(s, 0) for s in near], NEIGHBOURS, window_terms=self.window_terms)
         return {near[place]: weight for place, weight in weights.items()}
 
-    def _pages(self, key: SessionKey, *, unembedded: bool = False) -> Iterator[list[IndexEntry]]:
-        """Yield pages of the session's entries, in order of place."""
-        prefix = _entry_id(key.session_id, 0)[:-_DIGITS]
+    def _pages(self, key: SessionKey, *, unembedded: bool) -> Iterator[list[IndexEntry]]:
+        """Yield pages of the session's entries, or those that have no vector and that its path shows, by place."""
+        path = self._conversations.path(key, known=True)
+        prefix = _entry_prefix(key)
         after: str | None = prefix
         while after is not None:
             page = self.store.scan(self.scope(key), "message", unembedded=unembedded, after=after, limit=_PAGE)
             own = [entry for entry in page if entry.id.startswith(prefix)]
-            if own:
-                yield own
+            if shown := [entry for entry in own if not unembedded or _is_on(path, entry.id)]:
+                yield shown
             after = page[-1].id if len(own) == _PAGE else None
 
     def _vectors(self, key: SessionKey, page: Sequence[IndexEntry]) -> dict[str, NDArray[np.float32]] | None:
         """Return the entries' vectors, each averaged with its neighbours'; `None` if the embedder fails."""
-        wanted = {_seq(entry.id) for entry in page}
+        wanted = {_seq(entry.id): entry.id for entry in page}
         reach = {seq + d for seq in wanted for d in range(-NEIGHBOURS, NEIGHBOURS + 1)}
         read = self._conversations.read(key, seqs=sorted(place for place in reach if place > 0))
         spoken = {stored.seq: stored.message for stored in read if _is_spoken(stored.message)}
@@ -378,7 +422,7 @@ class MessageIndex:
             for near, weight in self._neighbours(seq, lengths).items():
                 if (other := own[near]) is not None:
                     mean += weight * other
-            vectors[_entry_id(key.session_id, seq)] = unit_vector("vector", mean)
+            vectors[wanted[seq]] = unit_vector("vector", mean)
         return vectors
 
     def _vectors_of(self, messages: Sequence[Message]) -> list[NDArray[np.float32] | None] | None:
@@ -420,12 +464,31 @@ def _is_spoken(message: Message) -> bool:
 
 
 def _seq(entry_id: str) -> int:
-    return int(entry_id.rpartition("-")[2])
+    return int(entry_id.split("-")[1])
 
 
-def _entry_id(session_id: str, seq: int) -> str:
-    """Return an entry id for a session and place; the ids of a session sort by place."""
-    return f"{blake2b(session_id.encode(), digest_size=16).hexdigest()}-{seq:0{_DIGITS}}"
+def _entry_id(key: SessionKey, path: Path, seq: int) -> str:
+    """Return an entry id for a place of a session, and the branch that knows its neighbours.
+
+    Branches share the entry if its last neighbour is before their fork. The ids of a session sort by place.
+    """
+    branch = path.branch_at(seq + NEIGHBOURS)
+    return f"{_entry_prefix(key)}{seq:0{_DIGITS}}{f'-{branch}' if branch else ''}"
+
+
+def _entry_prefix(key: SessionKey) -> str:
+    return f"{blake2b(key.session_id.encode(), digest_size=16).hexdigest()}-"
+
+
+def _is_on(path: Path, entry_id: str) -> bool:
+    """Return whether a path shows an entry."""
+    _, seq, *branch = entry_id.split("-")
+    return path.branch_at(int(seq) + NEIGHBOURS) == (int(branch[0]) if branch else 0)
+
+
+def of_user(key: SessionKey, session_id: str) -> SessionKey:
+    """Return the key of another session of the same user, on its current branch."""
+    return key if session_id == key.session_id else replace(key, session_id=session_id, branch=None)
 
 
 def _content_digest(message: Message) -> str:

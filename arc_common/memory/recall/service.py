@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Literal
 
+from arc_common.caches import drop_session
 from arc_common.concurrency import BackgroundQueue, replying
 from arc_common.context import Layers
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import SessionNotFoundError, StoreError
 from arc_common.facts import Fact
-from arc_common.memory.recall.index import FoundMessages, MessageIndex, MessagePlace
+from arc_common.memory.recall.index import FoundMessages, MessageIndex, MessagePlace, of_user
 from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found, relevant, stated_anew
 from arc_common.memory.services import Services
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.protocols.conversations import Path
 from arc_common.protocols.search_index import Candidates, IndexQuery
 from arc_common.protocols.summaries import ScoredMessage
 from arc_common.rerankers.base import reranked_if_possible
@@ -90,7 +92,7 @@ class SessionRecall:
         joint = self._index.is_user_wide(key)
         sessions = self._sessions(key) if scope == "user" else ()
         until = time.monotonic() + self._patience
-        for one in (key, *(replace(key, session_id=name) for name in sessions if name != key.session_id)):
+        for one in dict.fromkeys((key, *(of_user(key, name) for name in sessions))):
             self._make_current(one, until)
         top_k = top_k or _DEFAULT_TOP_K
         limit = max(_CANDIDATES, 4 * top_k)
@@ -137,12 +139,16 @@ class SessionRecall:
     def forget(self, key: SessionKey) -> None:
         """Drop a session from this process's caches."""
         with self._lock:
-            self._new.pop(key, None)
+            drop_session(self._new, key)
         self._index.forget(key)
 
-    def forget_messages(self, key: SessionKey, places: Collection[int]) -> None:
-        """Remove deleted messages from the index."""
-        self._index.remove(key, places)
+    def forget_messages(self, key: SessionKey, removed: Mapping[int, Collection[int]]) -> None:
+        """Remove deleted messages, given by branch and place, from the index."""
+        self._index.remove(key, removed)
+
+    def forget_branch(self, key: SessionKey, path: Path, others: Iterable[Path], *, end: int) -> None:
+        """Remove a deleted branch from the index."""
+        self._index.remove_branch(key, path, others, end=end)
 
     def forget_session(self, key: SessionKey) -> None:
         """Remove a session that was cleared or deleted from the index."""
@@ -306,7 +312,7 @@ class SessionRecall:
             by_session.setdefault(place.session_id, set()).add(place.seq)
         found: dict[MessagePlace, StoredMessage] = {}
         for session_id, seqs in by_session.items():
-            of = SessionKey(session_id, key.caller_id, key.user_id, key.account_id)
+            of = of_user(key, session_id)
             try:
                 stored = self._conversations.read(of, seqs=sorted(seqs), beside=beside)
             except SessionNotFoundError:

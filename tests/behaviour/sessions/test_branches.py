@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from arc_common import (
+    ArcSettings,
     BranchNotFoundError,
     ContextEngine,
     InvalidInputError,
@@ -14,6 +16,8 @@ from arc_common import (
     SessionNotFoundError,
 )
 from arc_common.engine.session import Session
+from arc_common.protocols.search_index import Scope
+from arc_common.stores.conversations import SqlStore
 
 
 @pytest.fixture
@@ -172,3 +176,75 @@ def test_branches_outlive_the_process(database: str) -> None:
         engine.session("s").fork(name="idea")
     with ContextEngine.open(database) as engine:
         assert texts(engine.session("s")) == texts(engine.session("s", branch="idea")) == ["One"]
+
+
+class TestRecall:
+    def test_finds_what_its_branch_says(self, engine: ContextEngine, session: Session) -> None:
+        """What another branch says is not found, however much of it there is."""
+        session.append([Message("user", "The depot is in Busan", id="m5"), Message("assistant", "Noted", id="m6")])
+        for n in range(130):  # more than the candidates of a search
+            session.rewind(to="m6")
+            session.append([Message("user", f"The depot, the depot {n}!")])
+        for n in range(6):
+            session.append([Message("user", f"Something else {n}")])
+        other = session.fork(at="m4")
+        other.append([Message("user", "The depot is in Oslo")])
+        assert _said(session, "depot") == ["The depot is in Busan", "The depot, the depot 129!"]
+        assert _said(other, "depot") == ["The depot is in Oslo"]
+
+    def test_shares_the_index_before_a_fork(self, engine: ContextEngine, database: str) -> None:
+        """At most three messages at the fork are indexed again; deleting the branch leaves the index as it was."""
+        session = engine.session("s", user_id="ann")
+        session.append([Message("user", f"The weather of day {n}", id=f"m{n}") for n in range(40)])
+        session.summarize()
+        before = _entries(database)
+        for at in (39, 20):
+            fork = session.fork(at=f"m{at}", name="idea")
+            fork.summarize()
+            assert len(_entries(database)) == len(before) + 3
+            fork.append([Message("user", "It rains", id=f"f{n}") for n in range(5)])
+            fork.summarize()
+            assert len(_entries(database)) == len(before) + 8
+            session.delete_branch("idea")
+            assert _entries(database) == before
+
+    def test_forgets_a_removed_message_on_every_branch(self, session: Session) -> None:
+        """Also where it only was a neighbour."""
+        session.append([Message("user", "My codeword is Zanzibar", id="m5"), Message("assistant", "I see", id="m6")])
+        branches = [session, *(session.fork(at=at) for at in ("m5", "m6"))]
+        for branch in branches:
+            branch.append([Message("user", "Next, please")])
+            branch.summarize()
+            assert _said(branch, "Zanzibar")
+        branches[1].remove(["m5"])
+        for branch in branches:
+            assert _said(branch, "Zanzibar") == []
+
+    def test_of_a_users_sessions_reads_their_current_branches(self, database: str) -> None:
+        """What was rewound in another session is not found."""
+        with ContextEngine.open(database, settings=ArcSettings(recall={"scope": "user"})) as engine:
+            other = engine.session("other", user_id="ann")
+            other.append(
+                [Message("user", "The depot is in Busan", id="m1"), Message("user", "The depot is closed", id="m2")]
+            )
+            other.rewind(to="in Busan")
+            other.append([Message("user", "The depot is large")])
+            session = engine.session("s", user_id="ann")
+            session.append([Message("user", "Hello")])
+            engine.flush()
+            found = ["The depot is in Busan", "The depot is large"]
+            assert _said(session, "depot") == found
+        with ContextEngine.open(database, settings=ArcSettings(recall={"scope": "user"})) as engine:
+            session = engine.session("s", user_id="ann")
+            assert _said(session, "depot") == found
+
+
+def _said(session: Session, word: str) -> list[str]:
+    """Return the messages with a word among the best that a search for it finds: neighbours are found beside them."""
+    found = session.recall(f"Where is the {word}?", top_k=50)
+    return sorted(one.message.text for one in found if word in one.message.text)
+
+
+def _entries(database: str) -> list[str]:
+    with closing(SqlStore(database)) as store:
+        return [one.id for one in store.index.scan(Scope("default", "ann", "s"), "message", limit=1_000)]

@@ -107,7 +107,7 @@ def test_whatever_happens_the_index_ends_as_one_made_at_once(steps: list[tuple[A
         elif kind == "remove" and names:
             places = [stored.seq for stored in conversations.read(KEY, ids=[names[what[0] % len(names)]])]
             conversations.remove(KEY, [names[what[0] % len(names)]])
-            index.remove(KEY, places)
+            index.remove(KEY, {0: places})
         elif kind == "catch up":
             index.catch_up(KEY, edited=edited)
             edited.clear()
