@@ -1,4 +1,4 @@
-"""Administration: lists sessions, shows a session's state, and replays stored turns."""
+"""Administration: lists sessions, shows a session's state, replays stored turns, and erases users."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from arc_common.concurrency import async_form
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt, build_context_window
+from arc_common.engine.erasure import ErasureReceipt, erase
 from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.memory.summaries.trigger import is_long_enough
@@ -239,3 +240,23 @@ class Admin:
         return replay(self._runtime, key, turn=turn, budget=budget or self._runtime.default_budget())
 
     areplay = async_form(replay)
+
+    def erase(self, *, caller_id: str, user_id: str | None) -> ErasureReceipt:
+        """Erase everything of a user, or of a whole caller with `user_id=None`, and look for what is left.
+
+            receipt = engine.admin.erase(caller_id="shop", user_id="ann")
+            assert receipt.is_complete, receipt.left
+
+        - Removes the conversations with everything derived from them, and the user's memories, documents and artifacts.
+          What a caller's shared memories rest on in these conversations alone is removed too.
+        - Then counts the rows that still name them, lets SQLite overwrite what deleted rows left in its file, and
+          searches the file.
+        - May be repeated after an interruption. Let the user write nothing meanwhile.
+
+        Raises:
+            InvalidInputError: An id is invalid.
+        """
+        SessionKey("any", caller_id, user_id)
+        return erase(self._runtime, caller_id, user_id)
+
+    aerase = async_form(erase)

@@ -338,3 +338,22 @@ class Store(ConversationStore, Protocol):
     @property
     def index(self) -> "IndexStore":
         """The search index. Deleting a session also deletes its entries."""
+
+    def traces(self, caller_id: str, user_id: str | None) -> "Traces":
+        """Return the rows of a caller's user; without a user, all rows of the caller."""
+
+
+class Traces(Protocol):
+    """The rows of a caller's user, and what deleted rows leave in a database."""
+
+    def owned(self) -> Mapping[str, int]:
+        """Count the rows that belong to the caller and user, by table; tables without any are left out."""
+
+    def left(self) -> Mapping[str, int]:
+        """Count the rows that name the caller and user, and the caller's rows whose conversation or scope is gone."""
+
+    def clean(self) -> list[str]:
+        """Remove what deleted rows leave behind where that is possible; return what is still pending."""
+
+    def found_in_file(self, texts: Iterable[str]) -> int:
+        """Return how many of the texts stand in the database's file although no row has them."""

@@ -47,6 +47,7 @@ from arc_common.stores.records import SqlRecords
 from arc_common.stores.search_index.entries import session_index_calls
 from arc_common.stores.search_index.store import SqlIndexStore
 from arc_common.stores.summaries import Changed, SqlSummaries, edited
+from arc_common.stores.traces import SqlTraces
 
 _WIDTH = len(LOCKED_COLUMNS)
 
@@ -238,6 +239,10 @@ class SqlStore:
     def index(self) -> SqlIndexStore:
         """The search index, in the same database. Deleting a session also deletes its entries."""
         return self._index
+
+    def traces(self, caller_id: str, user_id: str | None) -> SqlTraces:
+        """See `Store.traces`."""
+        return SqlTraces(self._database, caller_id, user_id)
 
     def append(
         self,

@@ -137,6 +137,7 @@ def records(engine: ContextEngine, party: Party) -> list[Any]:
     return [keys]
 
 
+no_reads("Admin.erase", because="removes, and gives back no more than numbers of rows")
 for _name in ("debug", "replay"):
 
     @reads(f"Admin.{_name}", reaches=EVERY, finds=("session",))

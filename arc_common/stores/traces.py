@@ -1,0 +1,102 @@
+"""The rows that belong to a caller or one of its users, and what deleted rows leave in a database."""
+
+import mmap
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Exists, Table, bindparam, exists, func, select
+
+from arc_common.stores.connection import Database
+from arc_common.stores.conversations_statements import Statement, compiler_for
+from arc_common.stores.drivers import Row
+from arc_common.stores.schema import WORDS, conversations, index_tables, metadata, scopes
+
+_TEXTS = ("body", "narrative", "text", "terms", "metadata", "prefix", "sources", "name")
+"""The columns that may hold words of a message."""
+
+
+_OPTIMIZE = Statement(f"INSERT INTO {WORDS}({WORDS}) VALUES ('optimize')", {})  # noqa: S608 - a name of ours
+"""Rewrites SQLite's index of words without those of deleted entries."""
+
+
+class SqlTraces:
+    """`Traces` in the tables of a `SqlStore`."""
+
+    def __init__(self, database: Database, caller_id: str, user_id: str | None) -> None:
+        self._database = database
+        self._compiled = compiler_for(database.dialect)
+        self._whose = {"caller_id": caller_id, **({} if user_id is None else {"user_id": user_id})}
+        self._index = index_tables(database.dialect)
+        self._tables = [*metadata.sorted_tables, *self._index.metadata.sorted_tables]
+
+    def owned(self) -> Mapping[str, int]:
+        """See `Traces.owned`."""
+        return self._counts(lambda owner, held: held.where(*self._named(owner)))
+
+    def left(self) -> Mapping[str, int]:
+        """See `Traces.left`."""
+        return self._counts(lambda _, held: ~held)
+
+    def _counts(self, chosen: Callable[[Table, Exists], ColumnElement[bool]]) -> dict[str, int]:
+        counts = {}
+        for table in self._tables:
+            query = select(func.count()).select_from(table)
+            if table in (conversations, scopes, self._index.scopes):
+                query = query.where(*self._named(table))
+            else:
+                owner, key = self._owner(table)
+                held = exists().where(owner.primary_key.columns[0] == key)
+                query = query.where(table.c.caller_id == bindparam("caller_id"), chosen(owner, held))
+            ((count,),) = self._read(self._compiled(query), **self._whose)
+            if count:
+                counts[table.name] = int(count)
+        return counts
+
+    def _owner(self, table: Table) -> tuple[Table, ColumnElement[Any]]:
+        """Return the table to whose rows a table's rows belong, and the column that names them."""
+        if table.metadata is self._index.metadata:
+            return self._index.scopes, table.c.scope
+        return (scopes, table.c.scope) if "scope" in table.c else (conversations, table.c.conversation)
+
+    def _named(self, owner: Table) -> list[ColumnElement[bool]]:
+        return [owner.c[name] == bindparam(name) for name in self._whose]
+
+    def clean(self) -> list[str]:
+        """See `Traces.clean`."""
+        if self._database.dialect == "postgresql":
+            return ["PostgreSQL keeps deleted rows until VACUUM, and in its write-ahead log until that is recycled"]
+        pending = []
+        self._database.transact(lambda transaction: transaction.commit((_OPTIMIZE, {})))
+        ((busy, *_),) = self._read(Statement("PRAGMA wal_checkpoint(TRUNCATE)", {}))
+        if busy:
+            pending.append("another connection reads the database: the write-ahead log keeps deleted rows meanwhile")
+        if not self._database.settings.secure_delete:
+            pending.append("storage.secure_delete is off: free pages keep deleted text until VACUUM")
+        return pending
+
+    def found_in_file(self, texts: Iterable[str]) -> int:
+        """See `Traces.found_in_file`."""
+        name = self._database.engine.url.database if self._database.dialect == "sqlite" else None
+        files = [path for path in (Path(f"{name}{end}") for end in ("", "-wal")) if name and path.is_file()]
+        found = 0
+        for words in texts:
+            if any(_holds(path, words.encode()) for path in files) and not self._stands(words):
+                found += 1
+        return found
+
+    def _stands(self, words: str) -> bool:
+        """Return whether any row has these words; of any caller, because a file is searched as a whole."""
+        columns = [(table.name, name) for table in self._tables for name in _TEXTS if name in table.c]
+        holding = "SELECT 1 FROM {} WHERE instr({}, :words) > 0 LIMIT 1"
+        return any(self._read(Statement(holding.format(*column), {}), words=words) for column in columns)
+
+    def _read(self, statement: Statement, **values: object) -> list[Row]:
+        return self._database.read((statement, values))
+
+
+def _holds(path: Path, words: bytes) -> bool:
+    if not path.stat().st_size:
+        return False
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(words) >= 0

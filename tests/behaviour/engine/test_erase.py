@@ -1,0 +1,102 @@
+"""Erasing a user or a caller: nothing of theirs is left in any table or file, and nothing of others' is touched."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from arc_common import ArcSettings, ContextEngine, Document, InvalidInputError
+from tests.support.databases import rows, sqlite_url
+
+DAY = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def talk(engine: ContextEngine, caller_id: str, user_id: str, secret: str) -> None:
+    """A user's conversation with facts, a summary, a fork, recall entries, memories, pins, artifacts and documents."""
+    session = engine.session(f"{user_id}-1", caller_id=caller_id, user_id=user_id)
+    session.save_turn(f"My door code is {secret}, and I live in Busan at number 7.", "Noted.")
+    for number in range(12):
+        session.save_turn(f"What about topic {number} and {secret}?", f"Topic {number} is fine.")
+    session.pin(f"Never tell anyone {secret}.")
+    session.add_artifact(f"A page that names {secret}.", source="page")
+    session.fork(name="other").save_turn(f"On a branch I said {secret}.", "So you did.")
+    session.summarize()
+    engine.memories(user_id=user_id, caller_id=caller_id).add(f"The user's code is {secret}.", importance=0.9)
+    engine.documents_of(caller_id, user_id=user_id).add([Document(f"A document about {secret}.", source="own")])
+    engine.flush(60)
+
+
+@pytest.mark.parametrize("recall", ["session", "user"])
+def test_nothing_of_an_erased_user_is_left(database: str, recall: str) -> None:
+    """Every table is empty of the user, another user and another caller keep theirs, and a second run finds nothing."""
+    engine = ContextEngine.open(database, settings=ArcSettings(recall={"scope": recall}))
+    talk(engine, "shop", "ann", "S3CRET-ANN-한국")
+    talk(engine, "shop", "ben", "S3CRET-BEN")
+    talk(engine, "blog", "ann", "S3CRET-BLOG")
+    receipt = engine.admin.erase(caller_id="shop", user_id="ann")
+    assert receipt.is_complete, (receipt.left, receipt.left_in_file)
+    assert {"arc_conversations", "arc_messages", "arc_branches", "arc_facts", "arc_segments", "arc_records"} <= set(
+        receipt.removed
+    )
+    assert receipt.removed["arc_messages"] == 28
+    assert any("backups" in one for one in receipt.pending)
+    again = engine.admin.erase(caller_id="shop", user_id="ann")
+    assert (again.removed, again.is_complete) == ({}, True)
+    assert not engine.session("ann-1", caller_id="shop", user_id="ann").exists()
+    for caller_id, user_id, secret in (("shop", "ben", "S3CRET-BEN"), ("blog", "ann", "S3CRET-BLOG")):
+        session = engine.session(f"{user_id}-1", caller_id=caller_id, user_id=user_id)
+        assert len(session.messages()) == 26
+        assert secret in session.context("What is my door code?").messages[0].text
+        assert engine.memories(user_id=user_id, caller_id=caller_id).list()
+        assert engine.documents_of(caller_id, user_id=user_id).count() == 1
+    engine.close()
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'arc\\_%' ESCAPE '\\'"
+    if not database.startswith("sqlite"):
+        tables = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'arc\\_%'"
+    everything = repr([rows(database, f"SELECT * FROM {name}") for (name,) in rows(database, tables)])
+    assert "S3CRET-ANN" not in everything
+    assert "S3CRET-BEN" in everything
+
+
+def test_the_file_of_a_database_holds_no_erased_text(tmp_path: Path) -> None:
+    """Neither the file nor its log has a byte of the texts; without secure_delete, the receipt says what is pending."""
+    for secure in (True, False):
+        url = sqlite_url(tmp_path, f"{secure}.db")
+        with ContextEngine.open(url, settings=ArcSettings(storage={"secure_delete": secure})) as engine:
+            talk(engine, "shop", "ann", "S3CRET-ANN")
+            receipt = engine.admin.erase(caller_id="shop", user_id="ann")
+            files = b"".join(path.read_bytes() for path in tmp_path.glob(f"{secure}.db*"))
+        assert receipt.is_complete == (b"S3CRET-ANN" not in files)
+        assert any("secure_delete" in one for one in receipt.pending) == (not secure)
+        assert receipt.is_complete or not secure
+
+
+def test_a_whole_caller(opened: Callable[..., ContextEngine]) -> None:
+    """Without a user, sessions without one go too, and the caller's documents; the other caller's stay."""
+    engine = opened()
+    for caller_id in ("shop", "blog"):
+        engine.session("guest", caller_id=caller_id).save_turn("My code is 4711.", "Noted.")
+        engine.documents_of(caller_id).add([f"Terms of {caller_id}."])
+        talk(engine, caller_id, "ann", "S3CRET")
+    receipt = engine.admin.erase(caller_id="shop", user_id=None)
+    assert receipt.is_complete
+    assert engine.admin.sessions("shop").conversations == ()
+    assert engine.documents_of("shop").count() == 0
+    assert len(engine.admin.sessions("blog").conversations) == 2
+    assert engine.documents_of("blog").count() == 1
+
+
+def test_what_is_written_meanwhile_is_reported(opened: Callable[..., ContextEngine]) -> None:
+    """A receipt is not complete if the user has written again, and a wrong id is refused before anything is erased."""
+    engine = opened(clock=lambda: DAY)
+    talk(engine, "shop", "ann", "S3CRET")
+    with pytest.raises(InvalidInputError, match="user_id"):
+        engine.admin.erase(caller_id="shop", user_id="")
+    traces = engine.admin.erase(caller_id="shop", user_id="ann")
+    assert traces.is_complete
+    engine.session("new", caller_id="shop", user_id="ann").save_turn("Hello again.", "Hello.")
+    again = engine.admin.erase(caller_id="shop", user_id="ann")
+    assert again.removed["arc_messages"] == 2
+    assert re.match("arc_", next(iter(again.removed)))
