@@ -260,9 +260,6 @@ class IndexStore(IndexReader, Protocol):
             limit: The maximum number of entries.
         """
 
-    def close(self) -> None:
-        """Release the store's resources. Safe to call twice."""
-
 
 def chunk_prefix(document_id: str) -> str:
     """Return the prefix of the ids of a document's chunks; the chunk's index follows it."""

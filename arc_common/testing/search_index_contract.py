@@ -350,11 +350,6 @@ class IndexStoreContract:
         found = lexical(store, scope, "document", {f"word{i}": 1 for i in range(40)}, limit=99)
         assert (found.count, found.total_length, found.document_frequencies.sum()) == (1, 1, 1)
 
-    def test_closing_twice_is_fine(self, store: IndexStore) -> None:
-        """A closed store can be closed again."""
-        store.close()
-        store.close()
-
     # Words and vectors
 
     @staticmethod

@@ -387,7 +387,7 @@ class SqlIndexStore:
         return self._finder.candidates(checked) if checked else []
 
     def close(self) -> None:
-        """See `IndexStore.close`; closes the database only if `open` opened it."""
+        """Clear the caches, and close the database if `open` opened it. Safe to call twice."""
         self._finder.close()
         if self._owns_database:
             self._database.close()
