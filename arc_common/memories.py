@@ -6,56 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import check_identifier, check_text
-from arc_common.sources import Trust, quoted
-
-ArtifactKind = Literal["tools", "facts", "summary"]
-"""The kinds of artifacts: output of tools and searches, and the conversation's own facts and summary."""
-
-_SHOWN_SOURCE = 120
-"""Characters: a URL with all its parameters may cost more tokens than the text found there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A piece of text collected in a session: tool output, a fact or a summary."""
-
-    id: str
-    kind: ArtifactKind
-    text: str
-    source: str = ""
-    created_at: datetime | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def trust(self) -> Trust:
-        """How far the artifact is trusted: what a tool or a search found is not."""
-        return Trust.UNTRUSTED if self.kind == "tools" else Trust.USER
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredArtifact:
-    """An artifact with its score and its excerpts for a question."""
-
-    artifact: Artifact
-    score: float
-    excerpts: tuple[str, ...] = ()
-    score_parts: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def line(self) -> str:
-        """The artifact as a list item in one line; a tool's artifact a quotation with source and day."""
-        text = " … ".join(" ".join(excerpt.split()) for excerpt in self.excerpts)
-        if self.artifact.kind != "tools":
-            return f"- {text}"
-        when = f", {self.artifact.created_at:%Y-%m-%d}" if self.artifact.created_at else ""
-        source = " ".join(self.artifact.source.split())
-        shown = source if len(source) <= _SHOWN_SOURCE else f"{source[:_SHOWN_SOURCE]}…"
-        return f"- [{shown}{when}] {quoted(text)}"
-
+from arc_common.sources import Trust
 
 MemorySource = tuple[str, str]
 """The ids of a session and of a message in it."""

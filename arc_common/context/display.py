@@ -1,7 +1,7 @@
 """Displays a context window: as HTML for notebooks and web pages, and through rich on a terminal."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from arc_common.context.receipt import ContextWindow, Item, Omission, Section, receipt_of
 from arc_common.messages import Message, Role
+from arc_common.prompts.context import longest_share
 
 
 class Look(NamedTuple):
@@ -66,17 +67,6 @@ def visible(text: str) -> str:
 def excerpt(text: str, most: int) -> str:
     """Return the first `most` characters of the text, made `visible`."""
     return visible(text if len(text) <= most else f"{text[: most - 1].rstrip()}…")
-
-
-def even_share(lengths: Sequence[int], total: int) -> int:
-    """Return the largest limit per length that keeps the sum within `total`; short lengths leave room to others."""
-    left = total
-    for place, length in enumerate(sorted(lengths)):
-        share = left // (len(lengths) - place)
-        if length > share:
-            return share
-        left -= length
-    return total
 
 
 def title(section: Section) -> str:
@@ -275,7 +265,7 @@ def _class(section: Section) -> str:
 def _section(section: Section, messages: Mapping[int, Message]) -> str:
     shown, others = shown_items(section, _MOST_ITEMS)
     texts = [said(item, messages.get(id(item))) for item in shown]
-    most = min(even_share(list(map(len, texts)), _SECTION_CHARACTERS), _ITEM_CHARACTERS)
+    most = min(longest_share([len(text) for text in texts], _SECTION_CHARACTERS), _ITEM_CHARACTERS)
     items = "".join(
         _item(item, messages.get(id(item)), excerpt(text, most)) for item, text in zip(shown, texts, strict=True)
     )

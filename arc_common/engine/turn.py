@@ -118,21 +118,18 @@ def with_recollections(
     recalls = runtime.settings.recall.enabled and (others or hidden != 0)
     if looked is None:
         looked = look(runtime, key, query, room=room if recalls else 0, tags=tags)
-    artifacts = runtime.artifacts.of_turn(key, query, facts=layers.recalled)
-    facts = {one.artifact.id for one in artifacts if one.artifact.kind == "facts"}
+    snippets, facts = runtime.artifacts.of_turn(key, query, facts=layers.recalled)
     memories = _memories(runtime, key, query, looked.memories, tags)
-    settings = runtime.settings
     found: Sequence[RecalledMessage] = ()
     notes: tuple[str, ...] = ()
     if recalls:
         found, notes = runtime.recall.for_turn(
             key, query, layers=layers, shown=shown, room=room, looked=looked.messages
         )
-    chosen = tuple(fact for fact in layers.recalled if fact.id in facts)
     count = runtime.context_counter.count
     recollected = replace(
         layers,
-        recalled=chosen if settings.artifacts.enabled else layers.recalled,
+        recalled=tuple(facts),
         memories=tuple(
             RecalledLine(
                 one.memory.id, line, count(line), one.score_parts, trust=one.memory.trust, speaker=one.memory.speaker
@@ -141,16 +138,9 @@ def with_recollections(
             for line in [render_memory_line(one)]
         ),
         artifacts=tuple(
-            RecalledLine(
-                one.artifact.id,
-                one.line,
-                count(one.line),
-                one.score_parts,
-                trust=one.artifact.trust,
-                source=one.artifact.source,
-            )
-            for one in artifacts
-            if one.artifact.kind == "tools"
+            RecalledLine(one.id, line, count(line), one.found.score_parts, trust=Trust.UNTRUSTED, source=one.source)
+            for one in snippets
+            for line in [one.line]
         ),
         messages=tuple(_lines(found, query, runtime, room=room)),
     )

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from heapq import merge
@@ -14,7 +14,6 @@ from cachetools import TTLCache
 from arc_common.context import RecalledLine
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
-from arc_common.memories import Artifact, ScoredArtifact
 from arc_common.memory.services import Services
 from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
@@ -22,6 +21,7 @@ from arc_common.protocols.search_index import Scope
 from arc_common.rag import Chunker
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker
 from arc_common.retrieval import HybridIndex
+from arc_common.sources import quoted
 from arc_common.text import analyze, analyze_query
 from arc_common.text.sentences import MAX_SENTENCE, rough_tokens, sentences_of
 
@@ -39,6 +39,8 @@ _MOST_TERMS = 256
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MOST_CHARACTERS = 1_000_000
 _LONGEST_SOURCE = 2_000
+_SHOWN_SOURCE = 120
+"""Characters: a URL with all its parameters may cost more tokens than the text found there."""
 _OWN = ("artifact_id", "chunk_index", "created_at", "memory_type", "session_id")
 """The metadata keys that arc writes."""
 _KNOWN = 10_000
@@ -97,25 +99,57 @@ def excerpts_of(text: str, question: str, *, longest: int = MAX_SENTENCE) -> tup
     return tuple(excerpts)
 
 
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A part of a tool's or a search's output, with its relevance for a question and the sentences shown."""
+
+    found: ScoredDocument
+    score: float
+    excerpts: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The id of the part."""
+        return self.found.document.id or ""
+
+    @property
+    def source(self) -> str:
+        """Where the output is from."""
+        return self.found.document.source or ""
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the output was stored."""
+        created_at = self.found.document.metadata.get("created_at")
+        return datetime.fromisoformat(created_at) if isinstance(created_at, str) else None
+
+    @property
+    def line(self) -> str:
+        """The excerpts as a list item in one line: a quotation with source and day."""
+        text = " … ".join(" ".join(excerpt.split()) for excerpt in self.excerpts)
+        when = f", {self.created_at:%Y-%m-%d}" if self.created_at else ""
+        source = " ".join(self.source.split())
+        shown = source if len(source) <= _SHOWN_SOURCE else f"{source[:_SHOWN_SOURCE]}…"
+        return f"- [{shown}{when}] {quoted(text)}"
+
+
+_Placed = tuple[float, Snippet | RecalledLine]
+
+
 def choose(
-    question: str,
-    tools: Sequence[ScoredArtifact],
-    facts: Sequence[ScoredArtifact],
-    settings: "ArtifactSettings",
-) -> list[ScoredArtifact]:
-    """Choose the artifacts to show for a question, the most relevant first."""
+    question: str, tools: Sequence[ScoredDocument], facts: Sequence[RecalledLine], settings: "ArtifactSettings"
+) -> list[Snippet | RecalledLine]:
+    """Choose the snippets and facts to show for a question, the most relevant first."""
     terms = asked_terms(question)
-    stated = [
-        replace(fact, score=relevance(terms, fact.artifact.text), excerpts=fact.excerpts or (fact.artifact.text,))
-        for fact in facts[: settings.max_facts]
-    ]
-    looked_up = [
-        replace(one, excerpts=excerpts_of(one.artifact.text, question, longest=_longest(one.artifact.text)))
-        for one in _admitted(question, _reranked(question, tools, terms), settings)
-    ]
-    snippets = _distinct(looked_up)[: settings.max_tool_snippets]
-    ranked = list(merge(stated, snippets, key=lambda one: -one.score))  # keeps the order within each
-    return ranked[: min(settings.top_k, settings.final_top_k)]
+    shown: dict[tuple[str, ...], Snippet] = {}
+    for one in _admitted(question, _reranked(question, tools, terms), settings):
+        text = one.found.document.text
+        excerpts = excerpts_of(text, question, longest=_longest(text))
+        shown.setdefault(excerpts, replace(one, excerpts=excerpts))
+    stated: list[_Placed] = [(relevance(terms, fact.line), fact) for fact in facts[: settings.max_facts]]
+    snippets: list[_Placed] = [(one.score, one) for one in list(shown.values())[: settings.max_tool_snippets]]
+    ranked = merge(stated, snippets, key=lambda placed: -placed[0])  # keeps the order within each
+    return [one for _, one in ranked][: min(settings.top_k, settings.final_top_k)]
 
 
 def _longest(text: str) -> int:
@@ -123,36 +157,22 @@ def _longest(text: str) -> int:
     return max(_EXCERPT_TOKENS * len(text) // rough_tokens(text), 1)
 
 
-def _reranked(question: str, tools: Sequence[ScoredArtifact], terms: Sequence[str]) -> list[ScoredArtifact]:
-    """Rerank the snippets by their scores and the question's words, and set each score to its relevance."""
-    if not tools:
-        return []
-    found = [
-        ScoredDocument(Document(one.artifact.text, id=str(place)), one.score, one.score_parts)
-        for place, one in enumerate(tools)
+def _reranked(question: str, tools: Sequence[ScoredDocument], terms: Sequence[str]) -> list[Snippet]:
+    """Rank the documents by their scores and the question's words; each snippet's score is its relevance."""
+    ranked = KeywordWeightedReranker(top_k=len(tools)).rerank(question, tools) if tools else []
+    cosines = (min(max(one.score_parts.get("vector", 0.0), 0.0), 1.0) for one in ranked)
+    return [
+        Snippet(one, max(relevance(terms, one.document.text), cosine))
+        for one, cosine in zip(ranked, cosines, strict=True)
     ]
-    reranked = KeywordWeightedReranker(top_k=len(found)).rerank(question, found)
-    snippets = []
-    for one in reranked:
-        cosine = min(max(one.score_parts.get("vector", 0.0), 0.0), 1.0)
-        score = max(relevance(terms, one.document.text), cosine)
-        snippets.append(replace(tools[int(one.document.id or 0)], score=score, score_parts=one.score_parts))
-    return snippets
 
 
-def _admitted(question: str, tools: Sequence[ScoredArtifact], settings: "ArtifactSettings") -> list[ScoredArtifact]:
+def _admitted(question: str, tools: Sequence[Snippet], settings: "ArtifactSettings") -> list[Snippet]:
     if not asks_for_the_newest(question, settings.recency_cues):
         return [one for one in tools if one.score >= settings.tool_relevance and one.score > 0]
     least = _NEARLY_AS_RELEVANT * max((one.score for one in tools), default=0.0)
     about = [one for one in tools if one.score >= least and one.score > 0]
-    return sorted(about, key=lambda one: one.artifact.created_at or _LONG_AGO, reverse=True)
-
-
-def _distinct(snippets: Sequence[ScoredArtifact]) -> list[ScoredArtifact]:
-    first: dict[tuple[str, ...], ScoredArtifact] = {}
-    for one in snippets:
-        first.setdefault(one.excerpts, one)
-    return list(first.values())
+    return sorted(about, key=lambda one: one.created_at or _LONG_AGO, reverse=True)
 
 
 class SessionArtifacts:
@@ -195,23 +215,22 @@ class SessionArtifacts:
         self._know(key, True)
         return artifact_id
 
-    def of_turn(self, key: SessionKey, query: str, *, facts: Sequence[RecalledLine]) -> list[ScoredArtifact]:
-        """Return the artifacts to show on a turn, most relevant first; empty if artifacts are off. Never raises."""
+    def of_turn(
+        self, key: SessionKey, query: str, *, facts: Sequence[RecalledLine]
+    ) -> tuple[list[Snippet], list[RecalledLine]]:
+        """Return the snippets and the facts to show on a turn; no snippets if artifacts are off. Never raises."""
         settings = self._settings
-        if not settings.enabled or not settings.final_top_k:
-            return []
-        stated = [
-            ScoredArtifact(Artifact(fact.id, "facts", text), 0.0, (text,))
-            for fact in facts[: settings.max_facts]
-            for text in [fact.line.removeprefix("- ")]
-        ]
+        if not settings.enabled:
+            return [], list(facts)
+        shown: Sequence[Snippet | RecalledLine] = facts[: min(settings.max_facts, settings.top_k, settings.final_top_k)]
         try:
-            if tools := self._found(key, query):
-                return choose(query, tools, stated, settings)
+            if settings.final_top_k and (tools := self._found(key, query)):
+                shown = choose(query, tools, facts, settings)
         except Exception as error:  # noqa: BLE001 - a reply must not fail for want of artifacts
             _log.warning("a turn goes on without tool snippets: %s", error, exc_info=error)
             self._services.observer.count("artifacts.errors")
-        return stated[: min(settings.top_k, settings.final_top_k)]
+        chosen = {one.id for one in shown if isinstance(one, RecalledLine)}
+        return [one for one in shown if isinstance(one, Snippet)], [one for one in facts if one.id in chosen]
 
     def forget(self, key: SessionKey) -> None:
         """Drop what is cached of a session; `Records.forget` removes its artifacts."""
@@ -228,8 +247,8 @@ class SessionArtifacts:
             observer=services.observer,
         )
 
-    def _found(self, key: SessionKey, query: str) -> list[ScoredArtifact]:
-        """Return the session's tool snippets that match the question."""
+    def _found(self, key: SessionKey, query: str) -> list[ScoredDocument]:
+        """Return the session's artifacts that match the question."""
         if not self._settings.max_tool_snippets:
             return []
         with self._lock:
@@ -239,7 +258,7 @@ class SessionArtifacts:
             self._know(key, known)
         if not known:
             return []
-        return [_scored(one) for one in self._index(key).search(query, top_k=self._settings.rerank_top_n)]
+        return self._index(key).search(query, top_k=self._settings.rerank_top_n)
 
     def _know(self, key: SessionKey, has_artifacts: bool | None) -> None:
         """Cache whether a session has artifacts; `None` clears the entry. Cachetools' caches require a lock."""
@@ -251,20 +270,3 @@ class SessionArtifacts:
 
 def _scope(key: SessionKey) -> Scope:
     return Scope(key.caller_id, key.user_id, key.session_id)
-
-
-def _scored(found: ScoredDocument) -> ScoredArtifact:
-    document = found.document
-    created_at = document.metadata.get("created_at")
-    return ScoredArtifact(
-        Artifact(
-            id=document.id or "",
-            kind="tools",
-            text=document.text,
-            source=document.source or "",
-            created_at=datetime.fromisoformat(created_at) if isinstance(created_at, str) else None,
-            metadata=document.metadata,
-        ),
-        found.score or 0.0,
-        score_parts=found.score_parts,
-    )

@@ -31,7 +31,7 @@ def render_conversation(messages: Sequence[Message], *, max_characters: int) -> 
     """Render all but system messages as `[user]: …`, further lines indented, the longest cut in the middle to fit."""
     said = [(_speaker(message), _content(message)) for message in messages if message.role is not Role.SYSTEM]
     said = [(speaker, content) for speaker, content in said if content]
-    most = _longest([len(content) for _, content in said], max_characters)
+    most = longest_share([len(content) for _, content in said], max_characters)
     return "\n".join(
         f"[{speaker}]: {_without_middle(content, most)}".replace("\n", "\n    ") for speaker, content in said
     )
@@ -122,7 +122,7 @@ def _one_line(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-def _longest(lengths: Sequence[int], total: int) -> int:
+def longest_share(lengths: Sequence[int], total: int) -> int:
     """Return the largest limit per item that keeps the sum within `total`: only long items are cut."""
     left, count = total, len(lengths)
     for length in sorted(lengths):

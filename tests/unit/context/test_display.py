@@ -11,7 +11,6 @@ from arc_common.context import ContextWindow, Item, MessageItems, Omission, Rece
 from arc_common.context.display import (
     about,
     counted,
-    even_share,
     excerpt,
     messages_by_item,
     said,
@@ -19,6 +18,7 @@ from arc_common.context.display import (
     visible,
 )
 from arc_common.messages import Message, Role, ToolCall
+from arc_common.prompts.context import longest_share
 from tests.support.context_windows import SCRIPTS, window_of, window_saying
 
 every_character = st.text(st.characters())
@@ -62,7 +62,7 @@ def test_an_excerpt_keeps_within_its_length(text, most):
 @given(st.lists(st.integers(0, 1_000), max_size=30), st.integers(0, 5_000))
 def test_shares_are_even_and_none_is_wasted(lengths, total):
     """Together within the total; one more each would be too much, if any text is cut at all."""
-    share = even_share(lengths, total)
+    share = longest_share(lengths, total)
     assert sum(min(length, share) for length in lengths) <= total
     if any(length > share for length in lengths):
         assert sum(min(length, share + 1) for length in lengths) > total
