@@ -27,7 +27,7 @@ from arc_common.memories import Memory, MemoryStatus, MemoryType, ScoredMemory
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.observability import Health
 from arc_common.protocols import Branch, Conversation, ConversationPage
-from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
+from arc_common.protocols.summaries import Compaction, ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import SectionBudget, TokenBudget
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ __all__ = [
     "BranchNotFoundError",
     "BudgetExceededError",
     "CalibratedTokenCounter",
+    "Compaction",
     "ConfigurationError",
     "ContentPart",
     "ContextEngine",

@@ -25,7 +25,7 @@ from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_mes
 from arc_common.messages import Message, Role, as_message, check_identifier
 from arc_common.observability import timed
 from arc_common.protocols import Branch, SessionKey
-from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
+from arc_common.protocols.summaries import Compaction, ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.selection import check_limits
 
@@ -339,6 +339,23 @@ class Session:
         return self.summary()
 
     asummarize = async_form(summarize)
+
+    def compact(self) -> Compaction:
+        """Summarise all but the recent messages now, show the summary from the next request on, and return the effect.
+
+            done = session.compact()
+            print(f"{done.messages} messages: {done.tokens_before} -> {done.tokens_after} tokens")
+
+        - Waits for the chat model; if that fails, rules write the summary, and a note says so.
+        - The newest `settings.summary.recent_message_count` messages and the running turn stay as they are, and all
+          originals stay stored.
+        - The beginning of requests changes, so a provider's cache does not serve the next one.
+        """
+        self._runtime.check_open()
+        memory, key = self._runtime.memory, self._key
+        return Compaction() if memory is None or key is None else memory.compact(key, self._runtime.default_budget())
+
+    acompact = async_form(compact)
 
     def remember(self) -> None:
         """Extract long-term memories from this session in the background, if `settings.memory.enabled` is on.

@@ -112,6 +112,23 @@ class ConversationSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Compaction:
+    """The effect of `Session.compact`.
+
+    Args:
+        messages: The number of messages in whose place requests now show facts and a summary.
+        tokens_before: The tokens of all facts, summary and messages that a large request would have shown before.
+        tokens_after: The tokens of what it shows now.
+        notes: Problems, such as summaries written by rules because the model failed.
+    """
+
+    messages: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredMessage:
     """A message found by a query.
 

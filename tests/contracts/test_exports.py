@@ -11,9 +11,9 @@ import llamaindex_arc
 
 NAMES = {
     arc_common: """
-        ArcError ArcSettings Branch BranchNotFoundError BudgetExceededError CalibratedTokenCounter ConfigurationError
-        ContentPart ContextEngine ContextWindow Conversation ConversationPage ConversationSummary Document
-        EngineClosedError Fact FactCategory Health HeuristicTokenCounter InvalidInputError Item LeftOut Memory
+        ArcError ArcSettings Branch BranchNotFoundError BudgetExceededError CalibratedTokenCounter Compaction
+        ConfigurationError ContentPart ContextEngine ContextWindow Conversation ConversationPage ConversationSummary
+        Document EngineClosedError Fact FactCategory Health HeuristicTokenCounter InvalidInputError Item LeftOut Memory
         MemoryConflictError MemoryNotFoundError MemoryStatus MemoryType Message MissingDependencyError ModelCallError
         NotFoundError Omission Origin Receipt Role ScoredDocument ScoredMemory ScoredMessage Section SectionBudget
         SerialChatModel Session SessionDebug SessionNotFoundError StoreError StoreUnavailableError SummaryFailedError

@@ -30,7 +30,15 @@ from arc_common.memory.summaries.trigger import BACKLOG, MOST_VERBATIM, Line, fi
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
-from arc_common.protocols.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore, View
+from arc_common.protocols.summaries import (
+    Compaction,
+    ConversationSummary,
+    SessionState,
+    SummaryInspection,
+    SummaryStore,
+    View,
+)
+from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import Correcting
 
 _log = logging.getLogger("arc.memory")
@@ -241,6 +249,35 @@ class HierarchicalMemory:
     def summarize(self, key: SessionKey) -> None:
         """Write all due summaries and wait for them, also after another process crashed."""
         self._queues.finish(key)
+
+    def compact(self, key: SessionKey, budget: TokenBudget) -> Compaction:
+        """Write summaries of all but the recent messages, adopt them at once, and return the effect."""
+        limits = budget.max_tokens("facts") + budget.lent_to_facts(), budget.max_tokens("summary")
+        with self._lock:
+            limits = self._limits.setdefault(key, limits)
+        self._queues.finish(key)
+        self._writer.leaf_of_the_rest(key)
+        self._queues.finish(key)
+        self._views.save(key)
+        room = budget.input_tokens
+        tail = self._tail(key, room=room)
+        state, boundary = tail.state, _boundary(tail.state)
+        lines = self._store.state(key, limit=0, after=boundary, outlines=_EVERY).outlines
+        material = self._prepared(key, state)
+        turn = _Turn(key, tail, room, room, limits, fits=True)
+        reach = self._reach(material, turn, lines, any_maker=True)
+        before = self._told(state) + sum(line.tokens for line in lines)
+        if reach == boundary:
+            return Compaction(0, before, before)
+        after = self._told(self._adopt(turn, material, reach, lines, at_once=True))
+        after += sum(line.tokens for line in lines if line.seq > reach)
+        by_rules = self._writer.has_model and material.by_rules(behind=boundary, up_to=reach)
+        return Compaction(sum(line.seq <= reach for line in lines), before, after, (BY_RULES,) if by_rules else ())
+
+    def _told(self, state: SessionState) -> int:
+        """Return the tokens of the adopted facts and narrative."""
+        shown = [*state.view.facts, state.view.narrative] if state.view else []
+        return self._services.token_counter.count("\n".join(shown))
 
     def forget(self, key: SessionKey) -> None:
         """Drop a session from this process's memory; the next read goes to the store."""

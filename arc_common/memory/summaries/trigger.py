@@ -119,6 +119,13 @@ def next_leaf(
     return None
 
 
+def rest_leaf(messages: Sequence[Outline], *, recent: int) -> Plan | None:
+    """Return one leaf of the messages after the last one, except the newest `recent` and the running turn."""
+    last = max(len(messages) - recent, 0)
+    border = max((i for i, one in enumerate(messages[: last + 1]) if one.role is Role.USER), default=0)
+    return Plan(0, messages[0].seq, messages[border - 1].seq) if border else None
+
+
 def next_block(cover: Sequence[Segment], *, boundary: int) -> Plan | None:
     """Return the next block up to the boundary: four adjacent leaves, or fewer before another block or era."""
     behind = [segment for segment in cover if segment.end <= boundary]

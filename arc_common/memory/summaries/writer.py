@@ -26,7 +26,7 @@ from arc_common.memory.facts.ledger import merged, related
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer, SegmentSummary, Summarizer
-from arc_common.memory.summaries.trigger import Plan, leaf_size, next_block, next_era, next_leaf
+from arc_common.memory.summaries.trigger import Plan, leaf_size, next_block, next_era, next_leaf, rest_leaf
 from arc_common.messages import Message, content_of
 from arc_common.prompts.context import speaker_of, spoken
 from arc_common.protocols import SessionKey, StoredMessage
@@ -37,6 +37,7 @@ _SESSIONS = 1_024
 _SEGMENTS = 20_000
 """The most segments cached for all sessions together, without sources; a session with more is not cached."""
 _OUTLINES = 64
+_EVERY = 2**31 - 1
 _MORE = 8
 """The growth of the page of unfinished segments, if none read so far needs writing; usually one is enough."""
 _LEFT_OUT = 0.7
@@ -126,6 +127,15 @@ class SummaryWriter:
         empty = next((one for one in takewhile(_is_empty, self._unfinished(key)) if one.level == 0), None)
         plan = Plan(0, empty.start, empty.end) if empty else self._next_leaf(key, self._cover(key, epoch=epoch))
         return None if plan is None else self._leaf_by_rules(key, plan, epoch=epoch)
+
+    def leaf_of_the_rest(self, key: SessionKey) -> None:
+        """Write one leaf by rules of what no leaf covers yet, except the recent messages."""
+        state = self._store.state(key, limit=0)
+        last = max((segment.end for segment in self._cover(key, epoch=state.epoch)), default=0)
+        outlines = self._store.state(key, limit=0, after=last, outlines=_EVERY).outlines
+        plan = rest_leaf(outlines, recent=self._settings.recent_message_count)
+        if plan is not None:
+            self._leaf_by_rules(key, plan, epoch=state.epoch)
 
     def forget(self, key: SessionKey) -> None:
         """Drop the segments kept of this session."""
