@@ -64,8 +64,8 @@ class ArcChatStore(BaseChatStore):
         """The engine that keeps the sessions."""
         return self._engine
 
-    def session(self, key: str) -> Session:
-        """Return the session with this key as its id. Does no I/O.
+    def session(self, key: str, *, branch: int | str | None = None) -> Session:
+        """Return the session with this key as its id, on its current branch or the one given. Does no I/O.
 
         Raises:
             InvalidInputError: The key can't be a session's id, or is LlamaIndex's default key.
@@ -76,7 +76,7 @@ class ArcChatStore(BaseChatStore):
                 key,
                 "one conversation's own id, as session_id or chat_store_key (the default would be shared by all)",
             )
-        return self._engine.session(key, caller_id=self.caller_id, user_id=self.user_id)
+        return self._engine.session(key, caller_id=self.caller_id, user_id=self.user_id, branch=branch)
 
     def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
         """Replace the key's messages with these.
@@ -85,12 +85,10 @@ class ArcChatStore(BaseChatStore):
         - New messages are stored before old ones are removed: a crash in between loses nothing.
         - A message that shows arc's facts and summary stands for all messages before the next one given: these
           stay.
+        - If the conversation has branches, old messages after one that stays are left on a branch of their own, as by
+          `Session.rewind`; otherwise they are removed.
         """
-        given = _Given(messages)
-        session = self.session(key)
-        new, obsolete = _difference(session.messages(), given)
-        session.append(new)
-        session.remove(obsolete)
+        replace_messages(self.session(key), messages)
 
     def get_messages(self, key: str) -> list[ChatMessage]:
         """Return all messages of a key, oldest first; an empty list if there is no such key."""
@@ -137,6 +135,21 @@ class ArcChatStore(BaseChatStore):
 
     def __getstate__(self) -> NoReturn:
         raise TypeError("an ArcChatStore can't be pickled, because its engine holds connections; open it anew instead")
+
+
+def replace_messages(session: Session, messages: Sequence[ChatMessage]) -> None:
+    """Replace a session's messages: see `ArcChatStore.set_messages`."""
+    given, stored = _Given(messages), session.messages()
+    new, obsolete = _difference(stored, given)
+    kept = stored[: len(stored) - len(obsolete)]
+    if kept and obsolete and len(branches := session.branches()) > 1:
+        elsewhere = [one.id for one in branches if one.is_current and session.branch not in (None, one.id, one.name)]
+        session.rewind(to=_id(kept[-1]))
+        for branch in elsewhere:  # a rewind makes its branch the current one
+            session.switch(to=branch)
+        obsolete = []
+    session.append(new)
+    session.remove(obsolete)
 
 
 class _Given:

@@ -25,7 +25,7 @@ from arc_common.messages import Message, Role, fields_from_plain, plain_fields, 
 from arc_common.serialization import dumps, loads
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import message_tokens
-from llamaindex_arc.chat_store import ArcChatStore
+from llamaindex_arc.chat_store import ArcChatStore, replace_messages
 from llamaindex_arc.engine import engine_named, name_of
 from llamaindex_arc.messages import from_arc, request_tokens, to_arc
 from llamaindex_arc.models import CounterAsTokenizer, TokenizerAsCounter
@@ -84,6 +84,7 @@ class ArcMemory(BaseMemory):
     facts_role: FactsRole | None = Field(
         default=None, description="Where facts and summary stand: system or user. None: as the engine's settings say."
     )
+    _session: Session | None = PrivateAttr(default=None)
     _unsaved: tuple[Message, ...] = PrivateAttr(default=())
     _notes: tuple[str, ...] = PrivateAttr(default=())
     _lock: Any = PrivateAttr(default_factory=Lock)
@@ -125,6 +126,7 @@ class ArcMemory(BaseMemory):
         session_id: str | None = None,
         user_id: str | None = None,
         caller_id: str = "default",
+        branch: int | str | None = None,
         chat_history: list[ChatMessage] | None = None,
         llm: LLM | None = None,
         token_limit: int | None = None,
@@ -138,9 +140,10 @@ class ArcMemory(BaseMemory):
         Args:
             engine: The engine that keeps the session; by default a new one, as the settings say.
             session_id: The session's id; required, unless the memory has an engine of its own without a database. This
-                and the next two are as in `ContextEngine.session`.
+                and the next three are as in `ContextEngine.session`.
             user_id: Its user.
             caller_id: Its caller.
+            branch: The number or the name of a branch to stay on; by default the memory follows the current branch.
             chat_history: The beginning of the conversation. A conversation that already begins with it continues; any
                 other is replaced, as by `set`.
             llm: Without a limit, three quarters of its context window are the limit.
@@ -179,14 +182,55 @@ class ArcMemory(BaseMemory):
             include_summary=include_summary,
             facts_role=facts_role,
         )
-        if chat_history and store.get_messages(key)[: len(chat_history)] != chat_history:
+        memory._session = store.session(key, branch=branch)
+        if chat_history and memory.get_all()[: len(chat_history)] != chat_history:
             memory.set(chat_history)
         return memory
 
     @property
     def session(self) -> Session:
-        """The session itself."""
-        return self.chat_store.session(self.chat_store_key)
+        """The session itself: what moves it to another branch moves the memory."""
+        if self._session is None:
+            self._session = self.chat_store.session(self.chat_store_key)
+        return self._session
+
+    def fork(self, at: str | None = None, *, name: str | None = None) -> Self:
+        """Return a memory on a new branch, which continues after the message with the id `at`.
+
+            idea = memory.fork(at=memory.session.messages()[-3].id, name="idea")
+
+        - Facts, summary, memories and recalled messages are those of the branch: neither side sees what is said on the
+          other afterwards. `from_defaults(branch="idea")` opens it again.
+        - Messages that a failing store could not take stay with this memory.
+
+        Args:
+            at: The id of the last shared message; by default the newest stored one.
+            name: A name to open the branch by, instead of its number.
+
+        Raises:
+            InvalidInputError: The memory has no such message, or the name is taken.
+            SessionNotFoundError: Nothing was stored yet.
+            StoreError: The store failed.
+        """
+        return self._on(self.session.fork(at, name=name).branch)
+
+    async def afork(self, at: str | None = None, *, name: str | None = None) -> Self:
+        """Async form of `fork`."""
+        return self._on((await self.session.afork(at, name=name)).branch)
+
+    def _on(self, branch: int | str | None) -> Self:
+        store = self.chat_store
+        return self.from_defaults(
+            engine=store.engine,
+            session_id=self.chat_store_key,
+            user_id=store.user_id,
+            caller_id=store.caller_id,
+            branch=branch,
+            token_limit=self.token_limit,
+            tokenizer_fn=self.tokenizer_fn,
+            include_summary=self.include_summary,
+            facts_role=self.facts_role,
+        )
 
     @override
     def get(
@@ -327,11 +371,11 @@ class ArcMemory(BaseMemory):
 
     def set(self, messages: list[ChatMessage]) -> None:
         """Replace the conversation (see `ArcChatStore.set_messages`); `set(get())` changes nothing."""
-        self.chat_store.set_messages(self.chat_store_key, messages)
+        replace_messages(self.session, messages)
         self._unsaved = ()
 
     def reset(self) -> None:
-        """Remove all messages and everything made from them."""
+        """Remove the messages of all branches, and everything made from them."""
         self.session.clear()
         self._unsaved = ()
 
@@ -348,6 +392,7 @@ class ArcMemory(BaseMemory):
             "include_summary": self.include_summary,
             "facts_role": self.facts_role,
             "chat_store_key": self.chat_store_key,
+            "branch": self.session.branch,
             "chat_store": self.chat_store.to_dict(),
             "engine": name_of(self.chat_store.engine),
             "messages": list(map(_as_row, messages)),
@@ -365,11 +410,13 @@ class ArcMemory(BaseMemory):
     ) -> Self:
         """Restore a memory from the result of `to_dict`.
 
-        A session that already holds messages continues as it is, because it is the same or newer. An empty one receives
-        the messages, with their ids and times. Without an `engine`, the original one is used if it is open in this
-        process (so that a saved workflow continues in its database), else a new one, as the settings say.
+        A session that already holds messages continues as it is, because it is the same or newer, on the branch that
+        the memory was on. An empty one receives the messages, with their ids and times. Without an `engine`, the
+        original one is used if it is open in this process (so that a saved workflow continues in its database), else a
+        new one, as the settings say.
 
         Raises:
+            BranchNotFoundError: The memory's branch was deleted.
             InvalidInputError: The data are not the result of `to_dict`.
             StoreError: The store failed.
         """
@@ -399,6 +446,9 @@ class ArcMemory(BaseMemory):
             is_empty = not memory.session.messages(limit=1)
         if is_empty:
             memory.session.append(messages)
+        elif (branch := data.get("branch")) is not None:
+            memory = open_over(engine=memory.chat_store.engine, branch=branch)
+            memory.session.messages(limit=1)  # raises if there is no such branch
         return memory
 
     def to_string(self) -> str:
@@ -495,6 +545,7 @@ class ArcChatMemoryBuffer(ArcMemory, ChatMemoryBuffer):
         session_id: str | None = None,
         user_id: str | None = None,
         caller_id: str = "default",
+        branch: int | str | None = None,
         include_summary: bool = True,
         facts_role: FactsRole | None = None,
         **kwargs: Any,
@@ -512,6 +563,7 @@ class ArcChatMemoryBuffer(ArcMemory, ChatMemoryBuffer):
             session_id: As in `ArcMemory`.
             user_id: As in `ArcMemory`.
             caller_id: As in `ArcMemory`.
+            branch: As in `ArcMemory`.
             include_summary: As in `ArcMemory`.
             facts_role: As in `ArcMemory`.
             **kwargs: Refused.
@@ -532,6 +584,7 @@ class ArcChatMemoryBuffer(ArcMemory, ChatMemoryBuffer):
             session_id=chat_store_key if session_id is None else session_id,
             user_id=user_id,
             caller_id=caller_id,
+            branch=branch,
             chat_history=chat_history,
             llm=llm,
             token_limit=DEFAULT_TOKEN_LIMIT if token_limit is None and llm is None else token_limit,
