@@ -12,6 +12,7 @@ from langchain_arc.models import ArcChatModel, LangChainChatModel, LangChainEmbe
 from langchain_arc.token_limit import fit_messages
 
 if TYPE_CHECKING:
+    from langchain_arc.checkpoints import adelete_thread, delete_thread
     from langchain_arc.documents import document_from_arc, document_to_arc
     from langchain_arc.middleware import ArcMemoryMiddleware
     from langchain_arc.reranker import ArcDocumentCompressor, LangChainReranker
@@ -34,6 +35,8 @@ __all__ = [
     "LangChainEmbedder",
     "LangChainReranker",
     "LangChainRetriever",
+    "adelete_thread",
+    "delete_thread",
     "document_from_arc",
     "document_to_arc",
     "fit_messages",
@@ -53,6 +56,8 @@ _LAZY = {
     "ArcVectorStore": "vector_store",
     "LangChainReranker": "reranker",
     "LangChainRetriever": "sources",
+    "adelete_thread": "checkpoints",
+    "delete_thread": "checkpoints",
     "document_from_arc": "documents",
     "document_to_arc": "documents",
     "memory_tools": "tools",

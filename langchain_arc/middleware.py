@@ -18,20 +18,27 @@ from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import corrected
 from arc_common.tokens.counters import schema_tokens, tools_tokens
 from arc_common.tokens.overflow import LearnedLimits
+from langchain_arc.checkpoints import ArcState, Point, Run, has_checkpoints, merged
 from langchain_arc.messages import from_arc
 from langchain_arc.prompt_cache import PromptCaches, read_from_cache
 from langchain_arc.stored_messages import behind, names_of, said, split_instructions, stored_form, unsaved
 from langchain_arc.token_limit import arc_tokens, fitted_to
 
 try:
-    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware import (
+        AgentMiddleware,
+        ExtendedModelResponse,
+        ModelRequest,
+        ModelResponse,
+    )
     from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+    from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, SystemMessage, ToolMessage
     from langchain_core.tools import BaseTool
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
     from langgraph.runtime import Runtime
+    from langgraph.types import Command
 except ImportError as error:
     raise MissingDependencyError("ArcMemoryMiddleware", package="langchain", extra="agents") from error
 
@@ -44,7 +51,7 @@ Named = str | Callable[[Runtime[Any]], str | None] | None
 """An id, or a function of the run that returns it."""
 
 
-class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
     """Stores an agent's conversation, and shows its model a window of it that always fits.
 
         agent = create_agent(model, tools, middleware=[ArcMemoryMiddleware(engine)])
@@ -57,6 +64,8 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     - The user's turn is stored before the model is called, the answer when it arrives, and tool results before the next
       call and at the end. Each is stored once, however often a run is resumed, retried or handed over again; a message
       that was edited (by a reviewer, or to redact it) becomes a new revision.
+    - A run continues from its checkpoint: after time travel, `update_state` or a regenerated answer, and when messages
+      were removed from the state, the conversation goes on on a fork. What other writers stored meanwhile is shown.
     - The request holds the agent's own instructions, then facts and summary, and the newest turns within the budget,
       with every call next to its results. Only `prune_state` changes the agent's state.
     - The agent's system message keeps its content blocks, including marks for prompt caches. System messages at the
@@ -88,6 +97,8 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         BudgetExceededError: In a run: instructions, tools and the user's message alone don't fit. No model was called.
         SessionNotFoundError: In a run: the conversation belongs to another user.
     """
+
+    state_schema = ArcState
 
     def __init__(
         self,
@@ -124,61 +135,65 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Store the new messages, show the model its window, and store the answer."""
-        session = self._session(request.runtime)
-        window = self._shown(session, request)
+        run = self._run(request.runtime, request.state)
+        window = self._shown(run, request)
         try:
             response = handler(window.request)
         except Exception as error:  # noqa: BLE001 - any client's; raised again unless it says that the request is too long
-            window = self._shown_again(session, request, window, error)
+            window = self._shown_again(run, request, window, error)
             with self._limits.last_try(window.tokens):
                 response = handler(window.request)
-        self._save_answer(session, request, response)
-        return response
+        self._save_answer(run, request, response)
+        return _with_change(response, run.change)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Async form of `wrap_model_call`."""
-        session = self._session(request.runtime)
-        window = await asyncio.to_thread(self._shown, session, request)
+        run = self._run(request.runtime, request.state)
+        window = await asyncio.to_thread(self._shown, run, request)
         try:
             response = await handler(window.request)
         except Exception as error:  # noqa: BLE001 - as above
-            window = await asyncio.to_thread(self._shown_again, session, request, window, error)
+            window = await asyncio.to_thread(self._shown_again, run, request, window, error)
             with self._limits.last_try(window.tokens):
                 response = await handler(window.request)
-        await asyncio.to_thread(self._save_answer, session, request, response)
-        return response
+        await asyncio.to_thread(self._save_answer, run, request, response)
+        return _with_change(response, run.change)
 
-    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def after_agent(self, state: ArcState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store what the last step added: final tool results, and answers changed after the model call.
 
         With `prune_state`, then remove the turns before the one that ends from the agent's state.
         """
         try:
-            session = self._session(runtime)
+            run = self._run(runtime, state)
         except Exception:  # noqa: BLE001 - the answer is there; a function of the user's must not take it away
             _log.exception("the end of a run could not be saved: its session is unknown")
             return None
         messages = split_instructions(state["messages"])[1]
-        if self._save(session, messages) is None or not self._prune_state:
-            return None
-        try:
-            removed = stored_turns(session, messages)
-        except StoreError as error:
-            _log.error("the state of session %r was not pruned: %s", session.id, error, exc_info=error)
-            return None
-        return {"messages": [RemoveMessage(id=name) for name in removed]} if removed else None
+        before = run.point
+        removed: list[str] = []
+        if self._save(run, messages) is not None and self._prune_state:
+            try:
+                removed = run.prune(messages)
+            except StoreError as error:
+                _log.error("the state of session %r was not pruned: %s", run.session.id, error, exc_info=error)
+        change = run.change if run.point != before else {}
+        if removed:
+            change["messages"] = [RemoveMessage(id=name) for name in removed]
+        return change or None
 
-    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+    async def aafter_agent(self, state: ArcState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Async form of `after_agent`."""
         return await asyncio.to_thread(self.after_agent, state, runtime)
 
-    def _session(self, runtime: Runtime[Any] | None) -> Session:
-        """Return the run's session; one without an id if nothing is to be stored."""
-        session_id, nested = _run_of(runtime)
+    def _run(self, runtime: Runtime[Any] | None, state: Mapping[str, Any]) -> Run:
+        """Return the run, with its session; one without an id if nothing is to be stored."""
+        thread_id, nested = _run_of(runtime)
+        session_id = thread_id
         if self._session_id is not None:
             session_id = _named(self._session_id, runtime)
         elif nested:
@@ -190,19 +205,23 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 'the conversation\'s id: run the agent with config={"configurable": {"thread_id": …}}, or give '
                 "ArcMemoryMiddleware a session_id",
             )
-        return self._engine.session(
+        opened = partial(
+            self._engine.session,
             session_id,
             user_id=_named(self._user_id, runtime),
             caller_id=self._caller_id,
             account_id=self._account_id,
         )
+        follows = session_id is not None and not nested and has_checkpoints()
+        return Run(opened, thread_id if follows else None, Point.from_state(state.get("arc_point")))
 
-    def _shown(self, session: Session, request: ModelRequest[Any]) -> "Shown":
+    def _shown(self, run: Run, request: ModelRequest[Any]) -> "Shown":
         """Return the request with the session's window in place of its messages, or with its own fitted."""
         parts = parts_of(request)
         budget = self._budget or budget_of(request.model, self._engine.budget)
         budget = self._limits.limited(budget, name_of(request.model))
-        newest = self._save(session, _of_state(parts.messages, request.state), raising=True)
+        newest = self._save(run, _own_messages(run, request), asks=True)
+        session = run.session
         if newest is not None:
             try:
                 window = window_until(
@@ -233,39 +252,40 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             session.note(note)
         return request
 
-    def _shown_again(self, session: Session, request: ModelRequest[Any], refused: "Shown", error: Exception) -> "Shown":
+    def _shown_again(self, run: Run, request: ModelRequest[Any], refused: "Shown", error: Exception) -> "Shown":
         """Return a smaller request in place of one that the model refused as too long; raise any other error."""
         note = self._limits.learn(error, refused.tokens, name_of(request.model))
-        again = self._shown(session, request)
-        session.note(note)
+        again = self._shown(run, request)
+        run.session.note(note)
         return again
 
-    def _save_answer(self, session: Session, request: ModelRequest[Any], response: object) -> None:
+    def _save_answer(self, run: Run, request: ModelRequest[Any], response: object) -> None:
         """Store a model's answer after the state that it answers; never raises."""
         answer = [response] if isinstance(response, BaseMessage) else getattr(response, "result", [])
         if note := read_from_cache(answer):
-            session.note(note)
-        named = [message for message in answer if message.id]  # the others get their ids in the state
-        if named:
-            self._save(session, _of_state(split_instructions(request.messages)[1], request.state), named)
+            run.session.note(note)
+        if any(message.id for message in answer):  # the others get their ids in the state
+            self._save(run, _own_messages(run, request), answer)
 
     def _save(
         self,
-        session: Session,
+        run: Run,
         messages: Sequence[BaseMessage],
         answer: Sequence[BaseMessage] = (),
         *,
-        raising: bool = False,
+        asks: bool = False,
     ) -> str | None:
         """Store new messages; return the newest one's stored id, or `None` if it is not stored."""
-        if session.id is None or not (messages or answer):
+        if run.session.id is None or not (messages or answer):
             return None
         try:
-            return save_state(session, messages, answer)
+            if run.thread is None:
+                return save_state(run.session, messages, [message for message in answer if message.id])
+            return run.save(messages, answer, asks=asks)
         except Exception as error:
-            if raising and not isinstance(error, StoreError | InvalidInputError):
+            if asks and not isinstance(error, StoreError | InvalidInputError):
                 raise
-            session.report_save_error(error, [])
+            run.session.report_save_error(error, [])
             return None
 
 
@@ -281,6 +301,22 @@ def _run_of(runtime: Runtime[Any] | None) -> tuple[str | None, bool]:
             configurable = {}
         thread_id, namespace = configurable.get("thread_id"), configurable.get("checkpoint_ns")
     return None if thread_id is None else str(thread_id), _NESTED in (namespace or "")
+
+
+def _with_change(
+    response: ModelResponse[Any], change: Mapping[str, Any]
+) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+    """Return the response with a change of the agent's state, if there is one."""
+    if not change:
+        return response
+    whole = ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
+    return ExtendedModelResponse(model_response=whole, command=Command(update=dict(change)))
+
+
+def _own_messages(run: Run, request: ModelRequest[Any]) -> list[BaseMessage]:
+    """Return the conversation's messages in a request; with checkpoints, also those that middleware left out of it."""
+    own = _of_state(split_instructions(request.messages)[1], request.state)
+    return own if run.thread is None else merged(split_instructions(request.state["messages"])[1], own)
 
 
 def _of_state(messages: Sequence[BaseMessage], state: Mapping[str, Any]) -> list[BaseMessage]:
@@ -423,15 +459,6 @@ def save_state(session: Session, messages: Sequence[BaseMessage], answer: Sequen
     new += [replace(message, id=None) if message.id in stored else message for message in answers]
     kept = session.append(new) if new else []
     return kept[-1].id if kept and (newest is None or answer) else newest
-
-
-def stored_turns(session: Session, messages: Sequence[BaseMessage]) -> list[str]:
-    """Return the state's ids of the messages before its last turn, as far as they are stored from the first one on."""
-    last = max((place for place, it in enumerate(messages) if isinstance(it, HumanMessage)), default=0)
-    names = names_of(messages)[:last]
-    stored = {message.id for message in session.find([name for own in names for name in own])}
-    is_whole = all(message.id and not stored.isdisjoint(own) for message, own in zip(messages, names, strict=False))
-    return [message.id for message in messages[:last] if message.id] if is_whole else []
 
 
 def window_until(

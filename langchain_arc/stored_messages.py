@@ -81,7 +81,7 @@ def taken_meanwhile(given: Sequence[Message], stored: Sequence[Message], known: 
 
 
 def _edited(message: Message, stored: Message | None) -> bool:
-    return stored is not None and not _is_stored_as(message, stored)
+    return stored is not None and not is_stored_as(message, stored)
 
 
 def _without_doubled_input(batch: Sequence[Message], known: Collection[str]) -> list[Message]:
@@ -119,11 +119,12 @@ def split_instructions(messages: Sequence[BaseMessage]) -> tuple[list[SystemMess
 
 def said(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return the messages without arc's own and without the summaries of LangChain's middleware."""
-    return [
-        message
-        for message in messages
-        if ARC_MARK not in message.additional_kwargs and message.additional_kwargs.get("lc_source") != _SUMMARY_SOURCE
-    ]
+    return [message for message in messages if ARC_MARK not in message.additional_kwargs and not is_summary(message)]
+
+
+def is_summary(message: BaseMessage) -> bool:
+    """Return whether LangChain's middleware made this message in place of older ones."""
+    return message.additional_kwargs.get("lc_source") == _SUMMARY_SOURCE
 
 
 def names_of(messages: Sequence[BaseMessage]) -> list[tuple[str, ...]]:
@@ -151,9 +152,9 @@ def unsaved(
     edited = [
         replace(message, id=name)
         for message, name in zip(state[: last + 1], places, strict=False)
-        if name is not None and not _is_stored_as(message, stored[name])
+        if name is not None and not is_stored_as(message, stored[name])
     ]
-    return [*edited, *_named(state[last + 1 :], names[last + 1 :])]
+    return [*edited, *named(state[last + 1 :], names[last + 1 :])]
 
 
 def behind(
@@ -161,14 +162,15 @@ def behind(
 ) -> tuple[list[Message], str | None]:
     """Return the messages after those that the session ends with, matched by content, and the last stored id."""
     longest = min(len(tail), len(state))
-    length = next((n for n in range(longest, 0, -1) if all(map(_is_stored_as, state[:n], tail[-n:]))), 0)
-    return _named(state[length:], names[length:]), tail[-1].id if length and length == len(state) else None
+    length = next((n for n in range(longest, 0, -1) if all(map(is_stored_as, state[:n], tail[-n:]))), 0)
+    return named(state[length:], names[length:]), tail[-1].id if length and length == len(state) else None
 
 
-def _named(state: Sequence[Message], names: Sequence[tuple[str, ...]]) -> list[Message]:
+def named(state: Sequence[Message], names: Sequence[tuple[str, ...]]) -> list[Message]:
+    """Return the messages, each with the id that it is stored under."""
     return [replace(it, id=own[0]) if own and it.id is None else it for it, own in zip(state, names, strict=True)]
 
 
-def _is_stored_as(message: Message, stored: Message) -> bool:
+def is_stored_as(message: Message, stored: Message) -> bool:
     """Return whether both say the same, as they are or after a round trip of the stored one through LangChain."""
     return same_content(message, stored) or same_content(message, to_arc(from_arc(stored)))

@@ -24,7 +24,8 @@ from arc_common.memories import Pin, checked_memory_tags
 from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_messages
 from arc_common.messages import Message, Role, as_message, check_identifier
 from arc_common.observability import timed
-from arc_common.protocols import Branch, SessionKey
+from arc_common.protocols import Branch, SessionKey, StoredMessage
+from arc_common.protocols.conversations import After
 from arc_common.protocols.summaries import Compaction, ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.selection import check_limits
@@ -496,6 +497,30 @@ class Session:
         return [stored.message for stored in self._runtime.store.read(self._key, ids=message_ids)]
 
     afind = async_form(find)
+
+    def stored(
+        self, message_ids: Sequence[str] | None = None, *, after: int | None = None, limit: int | None = None
+    ) -> list[StoredMessage]:
+        """Return the messages with these ids, those after a place or the newest, with places. Intended for adapters."""
+        key = self._key
+        return [] if key is None else self._runtime.store.read(key, ids=message_ids, after=after, limit=limit)
+
+    astored = async_form(stored)
+
+    def resume(self, messages: Sequence[Message], after: After) -> tuple["Session", list[StoredMessage]]:
+        """Append what a run adds that starts from a checkpoint; return a session on the branch that it goes on on.
+
+        Intended for adapters whose framework keeps checkpoints: see `After`.
+        """
+        key = self._needed()
+        with replying(), timed(self._runtime.observer, "context.save"):
+            stored = self._log().append(self._runtime.with_sources(key, messages), after=after)
+        on = replace(key, branch=stored[0].branch) if stored else key
+        new = [one.message for one in stored]
+        self._runtime.saved(on, new, edited=[one.message.id or "" for one in stored if one.edited])
+        return Session(self._runtime, on), stored
+
+    aresume = async_form(resume)
 
     def remove(self, message_ids: Sequence[str]) -> int:
         """Remove messages by id, and return the number removed."""

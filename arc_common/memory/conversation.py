@@ -12,6 +12,7 @@ from arc_common.exceptions import InvalidInputError, converter_of, or_converted
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role, exchanges_of
 from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
+from arc_common.protocols.conversations import After
 from arc_common.tokens.calibration import Correcting, corrected
 from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import says_something
@@ -145,7 +146,7 @@ class ConversationLog:
         self._key = key
         self._counter = services.token_counter
 
-    def append(self, messages: Message | Iterable[Message]) -> list[StoredMessage]:
+    def append(self, messages: Message | Iterable[Message], *, after: After | None = None) -> list[StoredMessage]:
         """Store messages, except those that arc itself made."""
         now = self._services.clock()
         own = [
@@ -157,7 +158,7 @@ class ConversationLog:
         name = self._counter.name
         counted = [CountedMessage(message, tokens, name) for message, tokens in zip(own, counts, strict=True)]
         most = self._services.settings.storage.max_messages_per_session
-        stored = self._store.append(self._key, counted, max_messages=most)
+        stored = self._store.append(self._key, counted, max_messages=most, after=after)
         self._learn([item for item, kept in zip(counted, stored, strict=True) if kept.message is item.message])
         return stored
 

@@ -22,7 +22,8 @@ NAMES = {
     langchain_arc: """
         ArcChatMessageHistory ArcChatModel ArcContext ArcDocumentCompressor ArcMemoryMiddleware ArcRetriever
         ArcStore ArcVectorStore LangChainChatModel LangChainEmbedder LangChainReranker LangChainRetriever
-        document_from_arc document_to_arc fit_messages from_arc memory_tools open_engine to_arc with_arc_memory
+        adelete_thread delete_thread document_from_arc document_to_arc fit_messages from_arc memory_tools open_engine
+        to_arc with_arc_memory
     """,
     llamaindex_arc: """
         ArcChatMemoryBuffer ArcChatStore ArcConversationTransform ArcFactsBlock ArcFusionRetriever

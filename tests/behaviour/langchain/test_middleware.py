@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from inspect import isfunction
 from typing import Any
 
 import pytest
@@ -323,7 +324,7 @@ def test_wrong_arguments_are_named(engine: ContextEngine, arguments: dict[str, A
 
 def test_each_hook_has_both_forms() -> None:
     """LangChain runs a hook that has only one of them on the event loop, or not at all."""
-    own = {name for name, member in vars(ArcMemoryMiddleware).items() if callable(member) and not name.startswith("_")}
+    own = {name for name, member in vars(ArcMemoryMiddleware).items() if isfunction(member) and name[0] != "_"}
     assert own == {"wrap_model_call", "awrap_model_call", "after_agent", "aafter_agent"}
     for name in ("wrap_model_call", "after_agent"):
         sync, twin = getattr(ArcMemoryMiddleware, name), getattr(ArcMemoryMiddleware, f"a{name}")

@@ -160,7 +160,7 @@ async def test_an_agent_that_is_a_tool(engine: ContextEngine, kind: str, saver: 
 
 
 async def test_an_answer_that_is_given_again_from_an_earlier_checkpoint(engine: ContextEngine) -> None:
-    """The model is not shown the answer that it replaces; both stay stored."""
+    """The model is not shown the answer that it replaces, which stays stored on the branch that the run left."""
     model = ScriptedToolModel(script=["one", "two", "better"])
     agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine)], checkpointer=InMemorySaver())
     await ask(agent, "first")
@@ -170,7 +170,8 @@ async def test_an_answer_that_is_given_again_from_an_earlier_checkpoint(engine: 
     )
     agent.invoke(None, earlier)
     assert shown(model) == [("human", "first"), ("ai", "one"), ("human", "second")]
-    assert said(engine)[-2:] == [("assistant", "two"), ("assistant", "better")]
+    assert said(engine)[2:] == [("user", "second"), ("assistant", "better")]
+    assert engine.session("s", branch=0).messages()[-1].text == "two"
 
 
 async def test_two_runs_of_one_conversation_at_once(engine: ContextEngine) -> None:

@@ -1,0 +1,306 @@
+"""Follows an agent's checkpoints: a run continues on the branch and at the message that its checkpoint lies on."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, NotRequired
+from uuid import NAMESPACE_OID, uuid5
+
+from arc_common.engine.context_engine import ContextEngine, checked_engine
+from arc_common.engine.session import Session
+from arc_common.exceptions import BranchNotFoundError, InvalidInputError, MissingDependencyError
+from arc_common.messages import Message, check_identifier
+from arc_common.protocols import StoredMessage
+from arc_common.protocols.conversations import After
+from langchain_arc.stored_messages import behind, is_stored_as, is_summary, named, names_of, said, stored_form
+
+try:
+    from langchain.agents.middleware import AgentState
+    from langchain.agents.middleware.types import PrivateStateAttr
+    from langchain_core.messages import BaseMessage, HumanMessage
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.config import get_config
+    from langgraph.constants import CONFIG_KEY_CHECKPOINTER
+except ImportError as error:
+    raise MissingDependencyError("ArcMemoryMiddleware", package="langchain", extra="agents") from error
+
+_REPLAYED = "__pregel_replay_state"
+"""LangGraph's key for a run from a given checkpoint; without it, a thread's first message can't be said again."""
+
+
+class ArcState(AgentState[Any]):
+    """An agent's state, with the place of its newest stored message; no input or output has it."""
+
+    arc_point: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The newest message of a state that is stored: its branch, place and id.
+
+    `held` is the number of the state's messages up to this one, and `pruned_to` the place of the newest one that was
+    removed from the state because it is stored.
+    """
+
+    branch: int
+    seq: int
+    id: str
+    held: int
+    pruned_to: int = 0
+
+    @classmethod
+    def from_state(cls, value: object) -> "Point | None":
+        """Read a point as the state keeps it; anything else is as good as none."""
+        try:
+            point = cls(**value)  # type: ignore[arg-type]  # whatever somebody put there
+        except TypeError:
+            return None
+        numbers = point.branch, point.seq, point.held, point.pruned_to
+        return point if isinstance(point.id, str) and all(type(it) is int and it >= 0 for it in numbers) else None
+
+
+class Run:
+    """A run of an agent: its session and, if its state is kept in checkpoints, its thread and newest point.
+
+    The session of a run with a thread is on the branch that the run is on.
+    """
+
+    def __init__(self, opened: Callable[..., Session], thread_id: str | None, point: Point | None) -> None:
+        self._opened = opened
+        self.thread = None if thread_id is None else uuid5(NAMESPACE_OID, thread_id).hex
+        self.point = None if thread_id is None else point
+        self.session: Session = opened(branch=self.point.branch) if self.point else opened()
+
+    @property
+    def change(self) -> dict[str, Any]:
+        """The change of the state that keeps the run's point."""
+        return {"arc_point": asdict(self.point)} if self.point else {}
+
+    def save(
+        self, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage] = (), *, asks: bool = False
+    ) -> str | None:
+        """Store the state's new messages and the model's answer, and return the newest one's stored id.
+
+        If the state is no longer the newest one, the run moves to a fork: with something to store, or as it asks.
+        """
+        try:
+            known = self._known(messages, answer)
+        except BranchNotFoundError:  # it was deleted
+            self.session, self.point = self._opened(), None
+            known = self._known(messages, answer)
+        gone, pruned_to = self._gone(messages, known)
+        batch = [*known.edits, *known.new, *known.answers]
+        if not batch:
+            if known.newest is None or not (asks or gone):
+                return known.newest.message.id if known.newest else None
+            batch = [known.newest.message]
+        without = tuple(stored.seq for stored in gone)
+        self.session, kept = self.session.resume(batch, After(self.thread or "", known.seq, without))
+        newest = kept[-1] if known.new or known.answers or known.newest is None else known.newest
+        id_ = newest.message.id or ""
+        self.point = Point(kept[-1].branch, newest.seq, id_, known.held, pruned_to)
+        return id_
+
+    def prune(self, messages: Sequence[BaseMessage]) -> list[str]:
+        """Return the ids of the messages before the state's last turn if all are stored, and move the point."""
+        last = max((place for place, it in enumerate(messages) if isinstance(it, HumanMessage)), default=0)
+        names = names_of(messages)[:last]
+        stored = {one.message.id: one for one in self.session.stored([name for own in names for name in own])}
+        ids = [message.id for message in messages[:last] if message.id]
+        if not ids or len(ids) < last or not all(any(name in stored for name in own) for own in names):
+            return []
+        if self.point is not None:
+            held = self.point.held - len(said(messages[:last]))
+            self.point = replace(self.point, held=held, pruned_to=max(one.seq for one in stored.values()))
+        return ids
+
+    def _known(self, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage]) -> "_Known":
+        """Compare the state with what is stored on the run's branch."""
+        own = said(messages)
+        point = self.point
+        also = [message.id for message in answer if message.id]
+        state, names, stored = _looked_up(self.session, own, also, until=point.id if point else None)
+        if point is not None and ((there := stored.get(point.id)) is None or there.seq != point.seq):
+            point = self.point = None  # of another session with this id, or its message was removed
+        converted = [stored_form(message) for message in state]
+        places = [next((stored[name] for name in own_names if name in stored), None) for own_names in names]
+        same = [
+            place is not None and is_stored_as(message, place.message)
+            for message, place in zip(converted, places, strict=True)
+        ]
+        if point is not None:
+            seq: int | None = point.seq
+        else:
+            seq = _place_of(places, same)
+            if seq is None and _is_replay():
+                seq = 0
+        newest: StoredMessage | None
+        if seq is None:
+            tail = self.session.stored(limit=len(converted)) if converted else []
+            new, last_id = behind([one.message for one in tail], converted, names)
+            newest, edits = (tail[-1] if last_id else None), []
+        else:
+            last = max((i for i, it in enumerate(places) if it is not None and it.seq <= seq), default=-1)
+            newest = places[last] if last >= 0 else None
+            edits = [
+                replace(converted[i], id=place.message.id)
+                for i, place in enumerate(places[: last + 1])
+                if place is not None and not same[i]
+            ]
+            first = last + 1
+            while first < len(state) and same[first] and (place := places[first]) is not None and place.seq > seq:
+                seq, newest, first = place.seq, place, first + 1
+            new = named(converted[first:], names[first:])
+        reached = -1 if seq is None else seq
+        answers = [
+            replace(stored_form(it), id=None) if it.id in stored and stored[it.id].seq <= reached else stored_form(it)
+            for it in answer
+            if it.id
+        ]
+        held = len(own)
+        if answers:
+            held += 1 + max(i for i, it in enumerate(answer) if it.id)
+        elif not new and newest is not None:
+            held -= next((i for i, place in enumerate(reversed(places)) if place is newest), 0)
+        place_of_point = next((i for i, it in enumerate(names) if point is not None and point.id in it), None)
+        is_whole = point is None or (
+            place_of_point is not None and len(own) - len(state) + place_of_point + 1 == point.held
+        )
+        return _Known(seq, newest, edits, new, answers, held, is_whole)
+
+    def _gone(self, messages: Sequence[BaseMessage], known: "_Known") -> tuple[list[StoredMessage], int]:
+        """Return the messages that a person removed from the state, and the place up to which others are missing."""
+        point = self.point
+        if point is None or known.is_whole:
+            return [], point.pruned_to if point else 0
+        names = {name for own in names_of(said(messages)) for name in own}
+        stored = [one for one in self.session.stored(after=point.pruned_to) if one.seq <= point.seq]
+        gone = [one for one in stored if one.thread == self.thread and one.message.id not in names]
+        summary = max((i for i, message in enumerate(messages) if is_summary(message)), default=None)
+        if summary is None:
+            return gone, point.pruned_to
+        after = {name for own in names_of(said(messages[summary:])) for name in own}
+        first = next((one.seq for one in stored if one.message.id in after), point.seq + 1)
+        return [one for one in gone if one.seq >= first], first - 1  # the summary stands for what is missing before
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What of a state is stored: up to which place, and what is to be stored."""
+
+    seq: int | None
+    newest: StoredMessage | None
+    edits: list[Message]
+    new: list[Message]
+    answers: list[Message]
+    held: int
+    is_whole: bool
+
+
+def delete_thread(
+    engine: ContextEngine,
+    checkpointer: BaseCheckpointSaver[Any],
+    thread_id: str,
+    *,
+    session_id: str | None = None,
+    user_id: str | None = None,
+    caller_id: str = "default",
+) -> bool:
+    """Delete a LangGraph thread's checkpoints and its session, with everything derived from it.
+
+        delete_thread(engine, agent.checkpointer, "s", user_id="ann")
+
+    - If either fails, its error is raised; call again then. Deleting what does not exist does nothing.
+
+    Args:
+        engine: The engine that holds the session.
+        checkpointer: The checkpointer that holds the thread.
+        thread_id: The thread's id.
+        session_id: The session's id, if it is not the thread's.
+        user_id: The user to whom the session belongs.
+        caller_id: As in `ContextEngine.session`.
+
+    Returns:
+        True if the session existed.
+
+    Raises:
+        InvalidInputError: An argument is invalid. Nothing was deleted.
+        SessionNotFoundError: The session belongs to another user. Nothing was deleted.
+    """
+    _check_thread(checkpointer, thread_id)
+    session = checked_engine(engine).session(session_id or thread_id, user_id=user_id, caller_id=caller_id)
+    session.messages(limit=1)  # raises if it is another user's
+    checkpointer.delete_thread(thread_id)
+    return session.delete()
+
+
+async def adelete_thread(
+    engine: ContextEngine,
+    checkpointer: BaseCheckpointSaver[Any],
+    thread_id: str,
+    *,
+    session_id: str | None = None,
+    user_id: str | None = None,
+    caller_id: str = "default",
+) -> bool:
+    """Async form of `delete_thread`."""
+    _check_thread(checkpointer, thread_id)
+    session = checked_engine(engine).session(session_id or thread_id, user_id=user_id, caller_id=caller_id)
+    await session.amessages(limit=1)
+    await checkpointer.adelete_thread(thread_id)
+    return await session.adelete()
+
+
+def _check_thread(checkpointer: object, thread_id: str) -> None:
+    check_identifier("thread_id", thread_id)
+    if not isinstance(checkpointer, BaseCheckpointSaver):
+        raise InvalidInputError("checkpointer", checkpointer, "a LangGraph checkpointer, as given to create_agent")
+
+
+def has_checkpoints() -> bool:
+    """Return whether the state of the current run is kept in checkpoints."""
+    return _configurable().get(CONFIG_KEY_CHECKPOINTER) is not None
+
+
+def merged(state: Sequence[BaseMessage], request: list[BaseMessage]) -> list[BaseMessage]:
+    """Return a request's messages, or the state's, as the request has them, if middleware left some of these out."""
+    shown = {message.id: message for message in request if message.id}
+    is_whole = all(message.id in shown for message in state)
+    return request if is_whole else [shown.get(message.id or "", message) for message in state]
+
+
+def _is_replay() -> bool:
+    return _configurable().get(_REPLAYED) is not None
+
+
+def _configurable() -> Mapping[str, Any]:
+    try:
+        return get_config().get("configurable", {})
+    except RuntimeError:  # outside of a graph
+        return {}
+
+
+def _place_of(places: Sequence[StoredMessage | None], same: Sequence[bool]) -> int | None:
+    """Return the place of the newest message that is stored as it is, or that before all if each was edited."""
+    found = [place.seq for place in places if place is not None]
+    kept = [place.seq for place, is_same in zip(places, same, strict=True) if place is not None and is_same]
+    return max(kept) if kept else min(found) - 1 if found else None
+
+
+_CHUNK = 32
+"""Number of newest messages looked up first; older ones are looked up only if none of these is stored."""
+
+
+def _looked_up(
+    session: Session, messages: Sequence[BaseMessage], also: Sequence[str], *, until: str | None
+) -> tuple[Sequence[BaseMessage], list[tuple[str, ...]], dict[str, StoredMessage]]:
+    """Return the messages back to one with a given id or to any stored one, the ids of each, and the stored ones."""
+    size = _CHUNK
+    while True:
+        state = messages[-size:]
+        names = names_of(state)
+        known = session.stored([*(name for own in names for name in own), *also, *([until] if until else [])])
+        stored = {one.message.id: one for one in known if one.message.id}
+        is_enough = any(until in own if until else any(name in stored for name in own) for own in names)
+        if size >= len(messages) or is_enough:
+            return state, names, stored
+        size *= 4
