@@ -21,7 +21,7 @@ from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import BM25
 from arc_common.retrieval.bm25 import best_places
 from arc_common.stores import SqlIndexStore
-from arc_common.testing.index_queries import dense, lexical
+from tests.contracts.index_queries import dense, lexical
 
 SCOPE = Scope()
 TOP_K = 10

@@ -41,7 +41,7 @@ from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.settings import StorageSettings
 from arc_common.stores.conversations import SqlStore
-from arc_common.testing.index_queries import count, dense, lexical
+from tests.contracts.index_queries import count, dense, lexical
 
 SCOPE = Scope("benchmark")
 TOP_K = 10

@@ -15,7 +15,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, matches, parse_filter
 from arc_common.protocols.search_index import Candidates, EntryKind, IndexEntry, IndexStore, Scope, unit_vector
 from arc_common.retrieval.bm25 import BM25, best_places
-from arc_common.testing.index_queries import count, dense, embedding, lexical, vectors_of
+from tests.contracts.index_queries import count, dense, embedding, lexical, vectors_of
 
 KEYS = ["a", "b", "a.b", "a'b", 'a"b', "$.a"[1:], "a[0]", "한국어", "0", "a b", "\\", "null"]
 

@@ -366,7 +366,7 @@ class SummaryStoreContract:
         self,
         store: Store,
         key: SessionKey,
-        talk: list[StoredMessage],  # noqa: ARG002 - fixtures can't take marks
+        talk: list[StoredMessage],
     ) -> list[Segment]:
         """Six leaves of four messages in a block, an era and one on its own; a fact of each leaf; a view up to 24."""
         leaves = [a_leaf(start, start + 3) for start in range(1, 25, 4)]

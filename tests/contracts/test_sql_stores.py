@@ -14,9 +14,9 @@ from arc_common.protocols.search_index import IndexStore
 from arc_common.settings import StorageSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import ConversationStoreContract
-from arc_common.testing.records_contract import RecordsContract
-from arc_common.testing.search_index_contract import IndexStoreContract
-from arc_common.testing.summary_store_contract import Clock, SummaryStoreContract
+from tests.contracts.records_contract import RecordsContract
+from tests.contracts.search_index_contract import IndexStoreContract
+from tests.contracts.summary_store_contract import Clock, SummaryStoreContract
 from tests.support.databases import new_database
 from tests.support.servers import PostgresServer
 

@@ -23,10 +23,10 @@ from arc_common.protocols.summaries import Commit
 from arc_common.settings import ArcSettings, StorageSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.summary_store_contract import a_fact, a_leaf
 from arc_common.text import analyze
 from arc_common.text.sentences import clauses_of
 from arc_common.tokens.counters import HeuristicTokenCounter
+from tests.contracts.summary_store_contract import a_fact, a_leaf
 from tests.support.databases import new_database, rows, sqlite_url
 from tests.support.probes import OwnThread, Wire, wire
 from tests.support.servers import PostgresServer

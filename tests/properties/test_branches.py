@@ -15,7 +15,7 @@ from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Segment
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.summary_store_contract import a_fact, a_view
+from tests.contracts.summary_store_contract import a_fact, a_view
 
 LEAF = 4
 NAMES = ("email", "city", "budget")

@@ -14,8 +14,8 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition, Exists, Filter, Not
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.stores import SqlIndexStore, SqlStore
-from arc_common.testing.index_queries import count, dense, embedding, lexical
-from arc_common.testing.search_index_contract import scored
+from tests.contracts.index_queries import count, dense, embedding, lexical
+from tests.contracts.search_index_contract import scored
 
 IDS = ["a", "é", "한"]
 TERMS = {"red": 1.0, "blue": 2.0, "없음": 0.5}

@@ -16,7 +16,7 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Commit, Lease, Segment
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.summary_store_contract import Clock, Store, a_fact, a_leaf, a_view
+from tests.contracts.summary_store_contract import Clock, Store, a_fact, a_leaf, a_view
 
 LEAF = 3
 MOST = 24

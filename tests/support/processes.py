@@ -31,7 +31,7 @@ from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.protocols.summaries import Commit, Segment
 from arc_common.stores.conversations import SqlStore
-from arc_common.testing.index_queries import lexical
+from tests.contracts.index_queries import lexical
 from tests.support.servers import NOBODY, postgres_server
 
 ROOT = Path(__file__).parents[2]

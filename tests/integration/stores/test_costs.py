@@ -27,9 +27,9 @@ from arc_common.stores.conversations import SqlStore
 from arc_common.stores.conversations_statements import statements_for
 from arc_common.stores.summaries_statements import summary_statements_for
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.index_queries import count, dense, embedding, lexical, vectors_of
-from arc_common.testing.search_index_contract import an_entry
-from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
+from tests.contracts.index_queries import count, dense, embedding, lexical, vectors_of
+from tests.contracts.search_index_contract import an_entry
+from tests.contracts.summary_store_contract import a_fact, a_leaf, a_view
 from tests.support.databases import new_database, sqlite_url
 from tests.support.probes import Wire, counted_syncs, wire
 from tests.support.servers import PostgresServer

@@ -14,10 +14,10 @@ from arc_common.protocols.search_index import EntryKind, IndexEntry, Scope
 from arc_common.protocols.summaries import Commit
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.index_queries import count, embedding, lexical, vectors_of
-from arc_common.testing.records_contract import a_memory
-from arc_common.testing.search_index_contract import an_entry
-from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
+from tests.contracts.index_queries import count, embedding, lexical, vectors_of
+from tests.contracts.records_contract import a_memory
+from tests.contracts.search_index_contract import an_entry
+from tests.contracts.summary_store_contract import a_fact, a_leaf, a_view
 
 KEY = SessionKey("session", caller_id="caller", user_id="user")
 OWN, USERS = Scope("caller", "user", "session"), Scope("caller", "user")

@@ -16,10 +16,10 @@ from arc_common.protocols.search_index import Scope
 from arc_common.protocols.summaries import Commit
 from arc_common.stores import SqlIndexStore, SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.index_queries import count, lexical
-from arc_common.testing.records_contract import a_memory
-from arc_common.testing.search_index_contract import an_entry
-from arc_common.testing.summary_store_contract import a_fact, a_leaf
+from tests.contracts.index_queries import count, lexical
+from tests.contracts.records_contract import a_memory
+from tests.contracts.search_index_contract import an_entry
+from tests.contracts.summary_store_contract import a_fact, a_leaf
 
 OLD = SessionKey("old", user_id="ann")
 

@@ -12,8 +12,8 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.stores.conversations import SqlStore
-from arc_common.testing.index_queries import count, dense, embedding, lexical
-from arc_common.testing.search_index_contract import an_entry, matching
+from tests.contracts.index_queries import count, dense, embedding, lexical
+from tests.contracts.search_index_contract import an_entry, matching
 from tests.support.processes import INDEXED, WORDS, Helper, churn
 
 SCOPE = Scope("caller")

@@ -9,7 +9,7 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Commit, Lease
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.summary_store_contract import Clock, a_fact, a_leaf
+from tests.contracts.summary_store_contract import Clock, a_fact, a_leaf
 
 KEY = SessionKey("shared", user_id="user")
 

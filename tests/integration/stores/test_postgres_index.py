@@ -27,8 +27,8 @@ from arc_common.stores.conversations import SqlStore
 from arc_common.stores.drivers import send_vectors
 from arc_common.stores.search_index.postgres import index_ddl, index_name, walk_width
 from arc_common.stores.search_index.store import SqlIndexStore
-from arc_common.testing.index_queries import count, dense, vectors_of
-from arc_common.testing.search_index_contract import an_entry, matching
+from tests.contracts.index_queries import count, dense, vectors_of
+from tests.contracts.search_index_contract import an_entry, matching
 from tests.support.databases import new_database
 from tests.support.servers import PostgresServer
 

@@ -14,7 +14,7 @@ from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.summaries import Commit
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
+from tests.contracts.summary_store_contract import a_fact, a_leaf, a_view
 from tests.support import processes as workers
 from tests.support.databases import new_database
 from tests.support.processes import Helper

@@ -14,7 +14,7 @@ from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.summaries import SessionState
 from arc_common.stores import SqlStore
 from arc_common.testing.conversation_store_contract import START, counted
-from arc_common.testing.summary_store_contract import a_view
+from tests.contracts.summary_store_contract import a_view
 
 KEY = SessionKey("session", user_id="user")
 

@@ -13,9 +13,9 @@ from arc_common.protocols.summaries import Segment
 from arc_common.stores import SqlStore
 from arc_common.testing import CountingObserver
 from arc_common.testing.conversation_store_contract import START, counted
-from arc_common.testing.summary_store_contract import Clock
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter
+from tests.contracts.summary_store_contract import Clock
 from tests.support.services import services
 from tests.support.summaries import settings_with
 
