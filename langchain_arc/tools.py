@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,14 +17,16 @@ from arc_common.prompts.context import render_choices
 from arc_common.sources import speaker_name
 
 try:
-    from langchain_core.tools import BaseTool, StructuredTool, ToolException
+    from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException
 except ImportError as error:
     raise MissingDependencyError("memory_tools", package="langchain-core", extra="langchain") from error
 
 if TYPE_CHECKING:
-    from langgraph.runtime import Runtime
+    from langgraph.prebuilt import ToolRuntime
 
     from arc_common.engine.memories import Memories
+
+    Named = str | Callable[[ToolRuntime[Any, Any]], str | None] | None
 
 _log = logging.getLogger("arc.tools")
 
@@ -76,65 +78,75 @@ class ForgetMemory(BaseModel):
 def memory_tools(
     engine: ContextEngine,
     *,
-    user_id: "str | Callable[[Runtime[Any]], str | None] | None" = None,
-    session_id: "str | Callable[[Runtime[Any]], str | None] | None" = None,
+    user_id: "Named" = None,
+    session_id: "Named" = None,
     caller_id: str = "default",
 ) -> list[BaseTool]:
     """Return the tools `search_memory`, `save_memory` and `forget_memory`, for `create_agent` or any other agent.
 
-        agent = create_agent(model, [*tools, *memory_tools(engine, user_id="ann")])
+        agent = create_agent(model, [*tools, *memory_tools(engine)], context_schema=Context)
+        agent.invoke({"messages": ["Hello"]}, context=Context(user_id="ann"))
 
     - The scope of the memories is fixed here, or by the run; no argument from a model changes it.
     - An error becomes the tool's answer, with the status "error", so that the agent can continue.
     - A memory's text is data: it is shown on one line, after its id.
-    - A saved memory names the user's newest message as its source if the run's conversation (`session_id`, else its
-      thread) is in the engine; it is removed along with that message.
+    - A saved memory names the user's newest message as its source if the run's conversation is in the engine; it is
+      removed along with that message.
     - Sync and async; the async form never blocks the event loop.
 
     Args:
         engine: Stores the memories.
-        user_id: The user to whom the memories belong, or a function of the run's `Runtime` (`lambda runtime:
-            runtime.context.user_id`). If it returns `None`, the tools answer that there is no memory.
+        user_id: The user to whom the memories belong, or a function of the run's `ToolRuntime`. If it returns `None`,
+            the tools answer that there is no memory.
         session_id: The conversation to which the memories belong, or such a function; `None` for memories that outlast
-            it.
+            it. Without both, the run's context (`context_schema`) names them: the memories are those of its `user_id`,
+            or, if it has none, those of its `session_id` or of the run's thread.
         caller_id: The caller. With `settings.memory.scope` "caller", and without a user and a session, all of its users
             share the memories.
 
     Raises:
-        InvalidInputError: An argument is invalid, or neither user nor session is given although sessions don't read
-            memories shared by a caller's users.
+        InvalidInputError: An argument is invalid.
     """
     checked_engine(engine)
     for name, value in (("user_id", user_id), ("session_id", session_id)):
         if value is not None and not isinstance(value, str) and not callable(value):
             raise InvalidInputError(name, value, "text, a function of the runtime, or None")
-    if user_id is None and session_id is None and engine.settings.memory.scope != "caller":
-        raise InvalidInputError("user_id", None, "a user_id or a session_id: no session reads a caller's memories")
+    by_run = user_id is None and session_id is None and engine.settings.memory.scope != "caller"
     fixed_user, fixed_session = (one if isinstance(one, str) else None for one in (user_id, session_id))
     engine.memories(user_id=fixed_user, session_id=fixed_session, caller_id=caller_id)  # checks the ids early
 
-    def memories() -> "Memories":
-        user, session = _of_run("user", user_id), _of_run("session", session_id)
+    def scope(run: "_Run") -> tuple[str | None, str | None]:
+        if by_run:
+            user = run.from_context("user_id")
+            session = None if user else run.conversation
+            if user is None and session is None:
+                raise ToolException("There is no memory here: this run has neither a user nor a conversation.")
+        else:
+            user, session = run.named("user", user_id), run.named("session", session_id)
+        return user, session
+
+    def memories(run: "_Run") -> "Memories":
+        user, session = scope(run)
         return engine.memories(user_id=user, session_id=session, caller_id=caller_id)
 
-    def search(query: str, limit: int = 5) -> str:
-        found = memories().search(query, limit)
+    def search(run: "_Run", query: str, limit: int = 5) -> str:
+        found = memories(run).search(query, limit)
         return "\n".join(_line(one.memory) for one in found) or "No memories about that."
 
     def save(
+        run: "_Run",
         content: str,
         type: str = "fact",  # noqa: A002 - the schema's name
         importance: float = 0.5,
     ) -> str:
-        user, session = _of_run("user", user_id), _of_run("session", session_id) or _thread()
-        source = (
-            None if session is None else _newest_question(engine.session(session, user_id=user, caller_id=caller_id))
-        )
-        sources = [(session, source)] if session is not None and source is not None else []
-        return f"Saved:\n{_line(memories().add(content, type=type, importance=importance, sources=sources))}"
+        user, session = scope(run)
+        session = session or run.conversation
+        source = session and _newest_question(engine.session(session, user_id=user, caller_id=caller_id))
+        sources = [(session, source)] if session and source else []
+        return f"Saved:\n{_line(memories(run).add(content, type=type, importance=importance, sources=sources))}"
 
-    def forget(memory_id: str) -> str:
-        memories().delete(memory_id)
+    def forget(run: "_Run", memory_id: str) -> str:
+        memories(run).delete(memory_id)
         return "Forgotten."
 
     return [
@@ -161,17 +173,18 @@ def memory_tools(
 
 
 def _tool(call: Callable[..., str], name: str, description: str, schema: type[BaseModel]) -> BaseTool:
-    def answer(**arguments: Any) -> str:
+    # `ToolNode` gives a `ToolRuntime` to the argument with this name; the model's schema does not have it.
+    def answer(*, runtime: Annotated[Any, InjectedToolArg] = None, **arguments: Any) -> str:
         try:
-            return call(**arguments)
+            return call(_Run(runtime), **arguments)
         except (InvalidInputError, NotFoundError) as error:
             raise ToolException(f"Not done: {error}.") from error
         except ArcError as error:
             _log.exception("%s failed", name)
             raise ToolException("The memory can't be reached now. Go on without it.") from error
 
-    async def aanswer(**arguments: Any) -> str:
-        return await asyncio.to_thread(answer, **arguments)
+    async def aanswer(*, runtime: Annotated[Any, InjectedToolArg] = None, **arguments: Any) -> str:
+        return await asyncio.to_thread(answer, runtime=runtime, **arguments)
 
     return StructuredTool(
         name=name,
@@ -184,27 +197,48 @@ def _tool(call: Callable[..., str], name: str, description: str, schema: type[Ba
     )
 
 
-def _of_run(name: str, value: "str | Callable[[Runtime[Any]], str | None] | None") -> str | None:
-    """Return an id as given, or as the run determines it."""
-    if not callable(value):
-        return value
-    from langgraph.runtime import get_runtime  # noqa: PLC0415 - optional, as agents are
+class _Run:
+    """The run that calls a tool: that of a `ToolRuntime`, or the one that surrounds the call, if there is any."""
 
-    found = value(get_runtime())
-    if found is None:
-        raise ToolException(f"There is no memory here: this run has no {name}.")
-    return found
+    def __init__(self, runtime: object) -> None:
+        self._runtime: Any = runtime
+        if not hasattr(runtime, "context"):  # `None`, or what a model passed in
+            self._runtime = None
+            with suppress(ImportError, RuntimeError):  # outside of a run
+                from langgraph.runtime import get_runtime  # noqa: PLC0415 - optional, as agents are
 
+                self._runtime = get_runtime()
 
-def _thread() -> str | None:
-    """Return the run's thread id, if there is a run: the conversation's id in `ArcMemoryMiddleware`."""
-    try:
-        from langgraph.config import get_config  # noqa: PLC0415 - optional, as agents are
+    def named(self, name: str, value: "Named") -> str | None:
+        """Return an id as given, or as the run determines it."""
+        if not callable(value):
+            return value
+        found = value(self._runtime)
+        if found is None:
+            raise ToolException(f"There is no memory here: this run has no {name}.")
+        return found
 
-        thread_id = get_config().get("configurable", {}).get("thread_id")
-    except (ImportError, RuntimeError):  # outside of a run
-        return None
-    return str(thread_id) if thread_id and len(str(thread_id)) <= _LONGEST_ID else None
+    def from_context(self, name: str) -> str | None:
+        """Return an id of the run's context."""
+        context = getattr(self._runtime, "context", None)
+        # The engine refuses an id of another type.
+        return context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
+
+    @property
+    def conversation(self) -> str | None:
+        """The context's session id, or the run's thread id: the conversation's id in `ArcMemoryMiddleware`."""
+        thread_id = self.from_context("session_id") or self._configurable.get("thread_id")
+        return str(thread_id) if thread_id and len(str(thread_id)) <= _LONGEST_ID else None
+
+    @property
+    def _configurable(self) -> Mapping[str, Any]:
+        config = getattr(self._runtime, "config", None)
+        if config is None:
+            with suppress(ImportError, RuntimeError):
+                from langgraph.config import get_config  # noqa: PLC0415 - optional, as agents are
+
+                config = get_config()
+        return (config or {}).get("configurable", {})
 
 
 def _newest_question(session: Session) -> str | None:
