@@ -64,14 +64,6 @@ class LRUCache(MutableMapping[K, V]):
         return 1 if self._sizeof is None else self._sizeof(value)
 
 
-def text_key(text: str) -> int:
-    """Return a text's key in a cache: its hash of 64 bits, with a key that only this process knows, and its length.
-
-    Python hashes the characters' bytes, whatever their width: "HÅU±" and "안녕" have the same hash.
-    """
-    return hash(text) + len(text)
-
-
 def drop_session(kept: MutableMapping[Any, Any], key: Any) -> None:
     """Drop all branches of a session from a cache whose keys are `SessionKey`s."""
     for one in [one for one in kept if one.session == key.session]:
@@ -79,14 +71,18 @@ def drop_session(kept: MutableMapping[Any, Any], key: Any) -> None:
 
 
 def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Cache a function's results for up to `most` texts by their hashes: it keeps no text if the results don't."""
+    """Cache a function's results for up to `most` texts by their hashes: it keeps no text if the results don't.
+
+    The hash has 64 bits, with a key that only this process knows. A text's length is added because Python hashes the
+    characters' bytes, whatever their width: "HÅU±" and "안녕" have the same hash.
+    """
 
     def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
         known: dict[int, T] = {}
 
         @wraps(function)
         def find(text: str) -> T:
-            key = text_key(text)
+            key = hash(text) + len(text)
             found = known.get(key)
             if found is None:
                 found = function(text)

@@ -23,6 +23,8 @@ _PART_TYPES = frozenset(get_args(PartType))
 
 def check_identifier(field_name: str, value: object, *, longest: int = MAX_ID_LENGTH) -> str:
     """Return the id unchanged if it is text of 1 to 255 (`longest`) characters that any store can hold; else raise."""
+    if type(value) is str and value.isascii() and value.isprintable() and value.strip() and len(value) <= longest:
+        return value
     if not isinstance(value, str):
         raise InvalidInputError(field_name, value, "text")
     if not value.strip():

@@ -516,5 +516,5 @@ def _question(messages: Sequence[ChatMessage]) -> str:
 
 def _rendered(messages: Sequence[Message], question: str) -> str:
     """Render recalled messages as a block, in the order given."""
-    said = [(one.created_at.date() if one.created_at else None, message_line(one, question)) for one in messages]
+    said = [(one.created_at.date() if one.created_at else None, message_line(one, question).text) for one in messages]
     return render_recalled((), said)

@@ -1,10 +1,9 @@
 """Allocates the budget: tracks the tokens a request has used, those its open sections want, and the rest. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from arc_common.context.receipt import Item, MessageItems, Section, with_parts_of
+from arc_common.context.receipt import Item, Section
 from arc_common.context.request import Costs, Draft, Layers, Request, plain
 from arc_common.memories import Pin
 from arc_common.messages import Exchange, Message
@@ -44,9 +43,7 @@ class Sharing:
 
     def close(self, name: str, *, tokens: int, limit: int, items: Sequence[Item] = (), fixed: int = 0) -> None:
         """Record a section's tokens and items, and allot it no more; the draft began with `fixed` more tokens of it."""
-        whole = tokens + fixed
-        listed = items if isinstance(items, MessageItems) else with_parts_of(whole, items)
-        self.sections[name] = Section(name, whole, limit + fixed, listed)
+        self.sections[name] = Section(name, tokens + fixed, limit + fixed, items)
         self._wanted.pop(name, None)
         self.left -= tokens
 
@@ -62,23 +59,22 @@ class Sharing:
         return added
 
     def filled(
-        self, items: Sequence[T], fill: Callable[[tuple[T, ...]], Draft], *, size: Callable[[T], int], room: int
+        self, items: Sequence[T], fill: Callable[[tuple[T, ...]], Draft], *, sizes: Sequence[int], room: int
     ) -> Draft:
         """Return the draft with the items that fit, chosen best first."""
-        chosen: list[T] = []
+        chosen: list[int] = []
         estimated = 0
-        for item in items:
-            tokens = size(item)
+        for place, tokens in enumerate(sizes):
             if estimated + tokens <= room:
-                chosen.append(item)
+                chosen.append(place)
                 estimated += tokens
         while chosen:
-            filled = fill(tuple(chosen))
+            filled = fill(tuple([items[place] for place in chosen]))
             added = self.added(filled)
             if added <= room:
                 return filled
             while chosen and added > room:  # counting is slow: drop the sure excess before the next count
-                added -= 2 * size(chosen.pop()) + _FRAMING
+                added -= 2 * sizes[chosen.pop()] + _FRAMING
         return self.draft
 
 
@@ -91,40 +87,43 @@ def wishes(
     costs: Costs,
 ) -> dict[str, int]:
     """Estimate the tokens that each section could use."""
-    blocks = (layers.memories, layers.artifacts, (*layers.recalled, *layers.messages))
-    recalled = sum(costs.corrected(line.tokens) + 1 for lines in blocks for line in lines)
-    recalled += costs.text(layers.idle_note) + _BLOCK * sum(map(bool, (layers.idle_note, *blocks)))
-    documents = sum(costs.text(plain(document).text) + _FRAMING for document in request.documents)
+    recalled = costs.text(layers.idle_note) + _BLOCK if layers.idle_note else 0
+    for lines in (layers.memories, layers.artifacts, (*layers.recalled, *layers.messages)):
+        if lines:
+            recalled += _BLOCK + len(lines) + sum(map(costs.corrected, [line.tokens for line in lines]))
+    documents = sum([costs.text(plain(document).text) + _FRAMING for document in request.documents])
     facts = costs.text(by_day(layers.facts))
     recalled += max(facts - request.budget.max_tokens("facts"), 0)
     return {
         "facts": facts,
         "summary": costs.text(by_day(layers.narrative_lines)),
         "recalled": recalled,
-        "current_turn": sum(costs.messages(step.messages) for step in running),
+        "current_turn": sum([costs.messages(step.messages) for step in running]),
         "documents": documents + (_BLOCK if documents else 0),
         "history": costs.messages(before),
     }
 
 
-@dataclass(frozen=True, slots=True)
 class HistoryRoom:
-    """The tokens available for verbatim messages."""
+    """The tokens available for verbatim messages.
 
-    budget: TokenBudget
-    left: int  # what the fixed parts and the documents leave to messages, facts, summary and recalled items
-    costs: Costs
-    threshold: float  # the share of the room, or above 1 the tokens, beyond which finished summaries are adopted
+    `left` is what the fixed parts and the documents leave to messages, facts, summary and recalled items; `threshold`
+    is the share of the room, or above 1 the tokens, beyond which finished summaries are adopted.
+    """
 
-    @property
-    def least(self) -> int:
+    def __init__(self, budget: TokenBudget, left: int, costs: Costs, threshold: float) -> None:
+        self.budget, self._left, self._costs, self._threshold = budget, left, costs, threshold
+        most = sum(map(budget.max_tokens, ("facts", "summary", "recalled")))
+        self._reserved = min(most, max(left, 0) // 2)
+        self.least = max(left - self._reserved, 0)
         """The tokens for messages when every other section reaches its limit."""
-        return max(self.left - self._reserved, 0)
 
     def beside(self, pins: Sequence[Pin]) -> "HistoryRoom":
         """Return the room that pins leave."""
-        tokens = self.costs.text(render_pins([pin.line for pin in pins]))
-        return replace(self, left=self.left - tokens) if tokens else self
+        if not pins:
+            return self
+        tokens = self._costs.text(render_pins([pin.line for pin in pins]))
+        return HistoryRoom(self.budget, self._left - tokens, self._costs, self._threshold)
 
     def more_beside(self, view: View | None) -> int:
         """Return the tokens that a current view's facts and summary leave unused; 0 for a stale view.
@@ -133,22 +132,17 @@ class HistoryRoom:
         """
         if view is not None and view.stale:
             return 0
-        facts, narrative = (view.facts, view.narrative) if view else ((), "")
-        adopted = self.costs.text(by_day(facts))
-        borrowed = min(max(adopted - self.budget.max_tokens("facts"), 0), self.budget.lent_to_facts())
-        told = self.costs.text(by_day(narrative.splitlines()))
-        used = adopted + told + self.budget.max_tokens("recalled") - borrowed + 2 * _BLOCK
+        used = self.budget.max_tokens("recalled") + 2 * _BLOCK
+        if view is not None:
+            adopted = self._costs.text(by_day(view.facts))
+            borrowed = min(max(adopted - self.budget.max_tokens("facts"), 0), self.budget.lent_to_facts())
+            used += adopted - borrowed + self._costs.text(by_day(view.narrative.splitlines()))
         return max(self._reserved - used, 0)
 
     def soft(self, room: int) -> int:
         """Return the tokens of messages in `room` above which finished summaries are adopted."""
-        used = self.budget.input_tokens - room
-        return max(int(self.threshold * room if self.threshold <= 1 else self.threshold - used), 0)
-
-    @property
-    def _reserved(self) -> int:
-        most = sum(map(self.budget.max_tokens, ("facts", "summary", "recalled")))
-        return min(most, max(self.left, 0) // 2)
+        used, threshold = self.budget.input_tokens - room, self._threshold
+        return max(int(threshold * room if threshold <= 1 else threshold - used), 0)
 
 
 def history_room(request: Request, costs: Costs) -> HistoryRoom:
@@ -156,7 +150,7 @@ def history_room(request: Request, costs: Costs) -> HistoryRoom:
     budget = request.budget
     instructions = (request.system_prompt,) if request.system_prompt else ()
     fixed = Draft(request, request.query, Layers(instructions=instructions)).tokens(costs)
-    documents = sum(costs.text(plain(document).text) for document in request.documents)
+    documents = sum([costs.text(plain(document).text) for document in request.documents])
     documents = min(documents, budget.max_tokens("documents"))
     left = budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents
     return HistoryRoom(budget, left, costs, request.compress_from)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -9,15 +10,27 @@ from arc_common.context.allocation import Sharing, wishes
 from arc_common.context.receipt import (
     ContextWindow,
     Item,
+    LazyItems,
     LeftOut,
-    MessageItems,
     Omission,
     Section,
+    message_items,
     receipt_of,
+    shared_out,
     with_parts_of,
 )
 from arc_common.context.repetition import Said, each_once
-from arc_common.context.request import NO_LAYERS, NOTHING, Costs, Draft, Layers, RecalledLine, Request, plain
+from arc_common.context.request import (
+    NO_LAYERS,
+    NOTHING,
+    Costs,
+    Draft,
+    Layers,
+    RecalledLine,
+    Request,
+    fact_items,
+    plain,
+)
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import ARC_MARK, Message, Role
@@ -51,6 +64,7 @@ _KINDS = 4
 _KIND_OF = {"memories": "memory", "artifacts": "artifact", "recalled": "fact", "messages": "recalled"}
 """The recalled items' kinds in the receipt, by their layers."""
 
+_SYSTEM = Role.SYSTEM
 _ORDER = ("system", "tools", "facts", "summary", "history", "user_message", "recalled", "documents", "current_turn")
 """The order of the sections in the receipt."""
 
@@ -101,8 +115,8 @@ class _Builder:
     def _shorten(self, message: Message, room: int) -> Message | None:
         return shortened(message, max_tokens=room, count=self._costs.message)
 
-    def _items(self, messages: Sequence[Message]) -> MessageItems:
-        return MessageItems(messages, self._costs.each(messages))
+    def _items(self, messages: Sequence[Message]) -> LazyItems:
+        return message_items(messages, self._costs.each(messages))
 
     def _note_dropped(self, dropped: Sequence[Dropped]) -> None:
         self._omissions += [
@@ -134,14 +148,15 @@ class _WindowBuilder(_Builder):
     ) -> None:
         super().__init__(costs)
         self._request, self._layers, self._notes = request, layers, list(notes)
-        spoken = with_distinct_call_ids([message for message in history if message.role is not Role.SYSTEM])
+        spoken = with_distinct_call_ids([message for message in history if message.role is not _SYSTEM])
         turn = CurrentTurn(tuple(spoken), request.query, (), ()) if request.query else current_turn(spoken)
         if turn.user is None:
             raise InvalidInputError("query", None, "a user message, here or in the history: a request needs one")
         self._note_dropped(turn.dropped)
         self._before: Sequence[Message] = turn.before
+        self._whole: tuple[Sequence[Message], Selection] | None = None  # what was selected if all of it fits
         self._user, self._running = turn.user, turn.running
-        self._steps = tuple(message for step in turn.running for message in step.messages)
+        self._steps = tuple([message for step in turn.running for message in step.messages])
         self._merged: list[Omission] = []
         self._schemas = costs.schemas(request)
         opened = self._opened(history, turn.user, stored=stored)
@@ -158,13 +173,13 @@ class _WindowBuilder(_Builder):
     def _opened(self, history: Sequence[Message], user: Message, *, stored: bool) -> Draft:
         """Return the draft with the fixed parts, dropping the oldest remembered instructions until it fits."""
         request, costs = self._request, self._costs
-        remarks = [message.text for message in history if message.role is Role.SYSTEM]
+        remarks = [message.text for message in history if message.role is _SYSTEM]
         leading = 0 if stored else len(list(takewhile(lambda message: message.role is Role.SYSTEM, history)))
         fixed = [request.system_prompt or "", *remarks[:leading]]
         optional = [*self._layers.instructions, *remarks[leading:]]
         limit = request.budget.input_tokens
         while True:
-            texts = tuple(text for text in (*fixed, *optional) if text.strip())
+            texts = tuple([text for text in (*fixed, *optional) if text.strip()])
             draft = Draft(request, user, Layers(instructions=texts, pins=self._layers.pins))
             needed = REQUEST_OVERHEAD + self._schemas + draft.tokens(costs)
             if needed <= limit:
@@ -195,23 +210,38 @@ class _WindowBuilder(_Builder):
                 narrative = narrative[1:]
             else:
                 layers = layers.with_fewer_facts()
-        facts = sharing.fill(sharing.draft.showing(facts=layers.facts))
-        summary = sharing.fill(sharing.draft.showing(narrative="\n".join(narrative)))
+        facts = summary = 0
+        if narrative and layers.facts:
+            facts = sharing.added(sharing.draft.showing(facts=layers.facts))
+            summary = sharing.fill(filled) - facts
+        elif narrative:
+            summary = sharing.fill(filled)
+        elif layers.facts:
+            facts = sharing.fill(filled)
         self._borrowed = min(max(facts - room_facts, 0), lent)
-        limit = max(room_facts + lent, facts)
-        sharing.close("facts", tokens=facts, limit=limit, items=layers.fact_items, fixed=self._pinned)
-        lines = [Item("summary", line) for line in narrative]
-        sharing.close("summary", tokens=summary, limit=max(room_narrative, summary), items=lines)
-        missed = layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)]
+        limit, fixed = max(room_facts + lent, facts), self._pinned
+        sharing.close(
+            "facts",
+            tokens=facts,
+            limit=limit,
+            fixed=fixed,
+            items=shared_out(facts + fixed, partial(fact_items, layers.pins, layers.facts, layers.fact_ids)),
+        )
+        items = shared_out(summary, partial(_summary_items, narrative))
+        sharing.close("summary", tokens=summary, limit=max(room_narrative, summary), items=items)
+        self._omissions += [
+            Omission("summary", None, costs.text(line), TOO_LARGE)
+            for line in reversed(layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)])
+        ]
         self._adopted = frozenset(layers.fact_ids)
         self._remembered = replace(layers, narrative="\n".join(narrative))
-        self._omissions += [Omission("summary", None, costs.text(line), TOO_LARGE) for line in reversed(missed)]
-        adopted = zip(self._layers.facts, self._layers.fact_ids, strict=False)
-        self._omissions += [
-            Omission("fact", name, costs.text(line), TOO_LARGE)
-            for line, name in list(adopted)[::-1]
-            if name not in self._adopted
-        ]
+        if layers is not self._layers:
+            adopted = zip(self._layers.facts, self._layers.fact_ids, strict=False)
+            self._omissions += [
+                Omission("fact", name, costs.text(line), TOO_LARGE)
+                for line, name in list(adopted)[::-1]
+                if name not in self._adopted
+            ]
 
     def recall(self) -> None:
         """Fill in the memories, artifacts, facts and messages recalled for the question, and the idle note."""
@@ -222,43 +252,49 @@ class _WindowBuilder(_Builder):
             noted = self._sharing.draft.showing(idle_note=layers.idle_note)
             spent = self._sharing.fill(noted) if self._sharing.added(noted) <= room else 0
         quarter = most // _KINDS
-        self._said = self._said_so_far()
-        remembered = self._recall(layers.memories, "memories", min(room - spent, quarter))
-        spent += remembered
-        spent += self._recall(layers.artifacts, "artifacts", min(room - spent, 2 * quarter - remembered))
-        facts = [fact for fact in layers.recalled if fact.id not in self._adopted]
-        spent += self._recall(facts, "recalled", min(room - spent, quarter if layers.messages else room))
-        spent += self._recall(layers.messages, "messages", room - spent)
-        items = self._sharing.draft.recollections(self._costs)
-        shown = {item.id for item in items}.union(one.id for one in self._merged)
+        if layers.has_recollections:
+            self._said = self._said_so_far()
+            remembered = self._recall(layers.memories, "memories", min(room - spent, quarter))
+            spent += remembered
+            spent += self._recall(layers.artifacts, "artifacts", min(room - spent, 2 * quarter - remembered))
+            facts = [fact for fact in layers.recalled if fact.id not in self._adopted]
+            spent += self._recall(facts, "recalled", min(room - spent, quarter if layers.messages else room))
+            spent += self._recall(layers.messages, "messages", room - spent)
+        shown = self._sharing.draft.shown
+        named = {one.id for one in (*shown.memories, *shown.artifacts)}.union([one.id for one in self._merged])
         self._omissions += [
             Omission(kind, one.id, self._costs.corrected(one.tokens), TOO_LARGE, one.score_parts)
             for kind, lines in (("memory", layers.memories), ("artifact", layers.artifacts))
             for one in lines
-            if one.id not in shown
+            if one.id not in named
         ]
+        trusts = [one.trust for lines in (shown.memories, shown.artifacts, shown.messages) for one in lines]
+        items = shared_out(
+            spent, self._sharing.draft.recollections(self._costs), holds_untrusted=Trust.UNTRUSTED in trusts
+        )
         self._sharing.close("recalled", tokens=spent, limit=room, items=items)
 
     def _recall(self, lines: Sequence[RecalledLine], kind: str, room: int) -> int:
         """Show the best lines that fit, without what is said already, and return their tokens."""
-
-        def size(line: RecalledLine) -> int:
-            return self._costs.corrected(line.tokens)
-
-        lines, merged = each_once(lines, _KIND_OF[kind], self._said, size=size, room=room)
+        if not lines:
+            return 0
+        corrected = self._costs.corrected
+        lines, merged = each_once(lines, _KIND_OF[kind], self._said, corrected=corrected, room=room)
         self._merged += merged
         filled = self._sharing.filled(
-            lines, lambda kept: self._sharing.draft.showing(**{kind: kept}), size=size, room=room
+            lines,
+            lambda kept: self._sharing.draft.showing(**{kind: kept}),
+            sizes=list(map(corrected, [line.tokens for line in lines])),
+            room=room,
         )
         return self._sharing.fill(filled) if filled is not self._sharing.draft else 0
 
     def _said_so_far(self) -> Said:
         """Return what the request says before anything is recalled: verbatim messages, facts and summary."""
         said = Said(self._layers.recalled_lines)
-        if self._layers.has_recollections:
-            room = self._sharing.room("history")  # sections that are filled later can only leave more
-            verbatim = self._window(room).kept if self._compressed(room) is None else ()
-            said.add_fixed((*verbatim, self._user), self._remembered)
+        room = self._sharing.room("history")  # sections that are filled later can only leave more
+        verbatim = self._window(room).kept if self._compressed(room) is None else ()
+        said.add_fixed((*verbatim, self._user), self._remembered)
         return said
 
     def run(self) -> None:
@@ -278,11 +314,13 @@ class _WindowBuilder(_Builder):
         filled = self._sharing.filled(
             documents,
             lambda kept: replace(self._sharing.draft, documents=kept),
-            size=lambda document: self._costs.text(plain(document).text),
+            sizes=[self._costs.text(plain(document).text) for document in documents],
             room=room,
         )
         shown = [_document(document, self._costs) for document in filled.documents]
-        self._sharing.close("documents", tokens=self._sharing.fill(filled), limit=room, items=shown)
+        tokens = self._sharing.fill(filled)
+        items = shared_out(tokens, lambda: shown, holds_untrusted=bool(shown))
+        self._sharing.close("documents", tokens=tokens, limit=room, items=items)
         kept = {id(document) for document in filled.documents}
         missed = [_document(document, self._costs) for document in documents if id(document) not in kept]
         self._missed_documents = [
@@ -302,16 +340,22 @@ class _WindowBuilder(_Builder):
 
     def _window(self, room: int) -> Selection:
         """Return the newest turns before the current one that fit."""
+        if self._whole is not None and self._whole[0] is self._before:
+            return self._whole[1]  # more room makes no difference
         shown = 0 if self._request.query else 1 + len(self._steps)
-        return select_window(
+        selection = select_window(
             self._before,
             max_turns=_less(self._request.max_turns, 1 if shown else 0),
             max_messages=_less(self._request.max_messages, shown),
             max_tokens=room,
             count=self._costs.message,
+            total=self._costs.messages,
             continued=True,
             shorten=self._shorten,
         )
+        if not selection.changed and OLDER not in [left.reason for left in selection.dropped]:
+            self._whole = self._before, selection
+        return selection
 
     def _compress(self, room: int) -> None:
         """Apply the compression strategy to a history above its threshold, before turns are dropped at the limit."""
@@ -337,21 +381,17 @@ class _WindowBuilder(_Builder):
         texts = draft.shown.instructions
         bare = Draft(request, draft.user, Layers(instructions=texts)).system
         instructions = costs.message(bare) if bare else 0
-        tools = [Item("tool", "", _tool_name(tool), costs.tool(tool)) for tool in request.tools or ()]
-        if request.response_format:
-            rest = self._schemas - costs.schemas(replace(request, response_format=None))
-            tools.append(Item("schema", "", tokens=rest))
         asked = REQUEST_OVERHEAD + costs.message(self._user)
-        said = with_parts_of(instructions, [Item("message", text) for text in texts])
-        sections["system"] = Section("system", instructions, limit, said)
-        sections["tools"] = Section("tools", self._schemas, limit, with_parts_of(self._schemas, tools))
-        sections["user_message"] = Section("user_message", asked, limit, MessageItems([self._user], [asked]))
-        messages = tuple(one for one in (draft.system, *self._kept, draft.query, *self._steps) if one)
+        sections["system"] = Section("system", instructions, limit, shared_out(instructions, partial(_texts, texts)))
+        sections["tools"] = Section("tools", self._schemas, limit, self._tool_items())
+        sections["user_message"] = Section("user_message", asked, limit, message_items([self._user], [asked]))
+        said = [one for one in (draft.system, *self._kept, draft.query, *self._steps) if one]
         kept = [
-            *(item.id for item in sections["facts"].items),
-            *(message.id for message in messages),
-            *(fact.id for fact in draft.shown.recalled),
-            *(plain(document).id for document in draft.documents),
+            *[pin.id for pin in self._layers.pins],
+            *self._remembered.fact_ids,
+            *[message.id for message in said],
+            *[fact.id for fact in draft.shown.recalled],
+            *[plain(document).id for document in draft.documents],
         ]
         receipt = receipt_of(
             [name for name in kept if name],
@@ -359,19 +399,29 @@ class _WindowBuilder(_Builder):
             rest={OLDER: unread, NOT_ADOPTED: self._not_shown(), NOT_NARRATED: self._layers.not_narrated},
             notes=self._notes,
             nearest=request.nearest,
-            sections=tuple(sections[name] for name in _ORDER if name in sections),
+            sections=tuple([sections[name] for name in _ORDER if name in sections]),
             total_tokens=limit - self._sharing.left,
             input_tokens=request.budget.input_limit,
             error_reserve=request.budget.input_limit - limit,
         )
-        return ContextWindow(messages, receipt.sections, receipt.total_tokens, receipt)
+        return ContextWindow(tuple(said), receipt.sections, receipt.total_tokens, receipt)
+
+    def _tool_items(self) -> Sequence[Item]:
+        request, costs = self._request, self._costs
+        tools = [Item("tool", "", _tool_name(tool), costs.tool(tool)) for tool in request.tools or ()]
+        if request.response_format:
+            rest = self._schemas - costs.schemas(replace(request, response_format=None))
+            tools.append(Item("schema", "", tokens=rest))
+        return with_parts_of(self._schemas, tools) if tools else ()
 
     def _not_shown(self) -> LeftOut:
         """Return the count and tokens of the facts that are neither adopted nor recalled."""
-        shown = {fact.id for fact in self._sharing.draft.shown.recalled}.union(self._layers.fact_ids)
-        shown = shown.union(one.id for one in self._merged if one.id)
-        missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
         others = self._layers.not_recalled
+        if not self._layers.recalled:
+            return others
+        shown = {fact.id for fact in self._sharing.draft.shown.recalled}.union(self._layers.fact_ids)
+        shown = shown.union([one.id for one in self._merged if one.id])
+        missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
         return LeftOut(others.count + len(missed), others.tokens + sum(map(self._costs.corrected, missed)))
 
 
@@ -497,9 +547,7 @@ class _ViewBuilder(_Builder):
         verbatim = self._window(costs.messages(self._newest) + self._room()).kept
         said.add_fixed((*verbatim, *self._newest), layers)
         for name, kind in _KIND_OF.items():
-            lines, merged = each_once(
-                getattr(layers, name), kind, said, size=lambda line: costs.corrected(line.tokens), room=self._most
-            )
+            lines, merged = each_once(getattr(layers, name), kind, said, corrected=costs.corrected, room=self._most)
             parts: dict[str, Any] = {name: tuple(lines)}
             layers = replace(layers, **parts)
             self._merged += merged
@@ -544,6 +592,7 @@ class _ViewBuilder(_Builder):
         room, costs, layers = self._room(), self._costs, self._layers
         narrative = layers.narrative_lines
         while True:
+            adopted = fact_items(layers.pins, layers.facts, layers.fact_ids)
             draft = Draft(Request(), None, replace(layers, narrative="\n".join(narrative)))
             message = draft.system
             if message is None:
@@ -551,11 +600,11 @@ class _ViewBuilder(_Builder):
             message = replace(message, metadata={ARC_MARK: "memory"})
             if costs.message(message) <= room:
                 lines = [Item("summary", line) for line in narrative]
-                return message, [*layers.fact_items, *lines, *draft.recollections(costs)]
+                return message, [*adopted, *lines, *draft.recollections(costs)()]
             if layers.idle_note:
                 layers = replace(layers, idle_note="")
             elif not (layers.facts or narrative or layers.has_recollections):
-                return message, layers.fact_items
+                return message, adopted
             elif layers.has_recollections:
                 layers = layers.with_fewer_recollections()
             elif narrative:
@@ -598,6 +647,14 @@ class _ViewBuilder(_Builder):
         self._note_dropped([*self._turn.dropped, *self._selection.dropped[::-1], *self._empty])
         self._note_changed([*self._steps.changed, *self._selection.changed])
         return [*self._omissions, *self._merged]
+
+
+def _texts(texts: Sequence[str]) -> list[Item]:
+    return [Item("message", text) for text in texts]
+
+
+def _summary_items(lines: Sequence[str]) -> list[Item]:
+    return [Item("summary", line) for line in lines]
 
 
 def _document(document: Document | ScoredDocument, costs: Costs) -> Item:

@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, overload
 
@@ -45,38 +46,58 @@ class Item:
     source: str = ""
 
 
-class MessageItems(Sequence[Item]):
-    """Messages as items, created on first access: a request may have hundreds, and few are inspected."""
+class LazyItems(Sequence[Item]):
+    """Items that are made when they are first read: a request may have hundreds, and few receipts are inspected."""
 
-    __slots__ = ("_items", "_messages", "_tokens")
+    __slots__ = ("_items", "_make", "holds_untrusted")
 
-    def __init__(self, messages: Sequence[Message], tokens: Sequence[int]) -> None:
-        self._messages, self._tokens = messages, tokens
-        self._items: tuple[Item, ...] | None = None
+    def __init__(self, make: Callable[[], Sequence[Item]], *, holds_untrusted: bool = False) -> None:
+        self._make: Callable[[], Sequence[Item]] | None = make
+        self._items: Sequence[Item] = ()
+        self.holds_untrusted = holds_untrusted
 
-    def _made(self) -> tuple[Item, ...]:
-        if self._items is None:
-            pairs = zip(self._messages, self._tokens, strict=True)
-            self._items = tuple(Item("message", message.text, message.id, tokens) for message, tokens in pairs)
+    def _made(self) -> Sequence[Item]:
+        make = self._make
+        if make is not None:
+            self._items = tuple(make())  # two threads may both make them
+            self._make = None
         return self._items
 
     def __len__(self) -> int:
-        return len(self._messages)
+        return len(self._made())
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
-    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+    def __getitem__(self, index: slice) -> Sequence[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
         return self._made()[index]
 
     def __eq__(self, other: object) -> bool:
-        return self._made() == (other._made() if isinstance(other, MessageItems) else other)
+        return self._made() == (other._made() if isinstance(other, LazyItems) else other)
 
     __hash__ = None  # type: ignore[assignment]  # as items, which hold a mapping
 
     def __repr__(self) -> str:
         return repr(self._made())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._made(),)
+
+
+def message_items(messages: Sequence[Message], tokens: Sequence[int]) -> LazyItems:
+    """Return messages as items."""
+    return LazyItems(partial(_message_items, messages, tokens))
+
+
+def _message_items(messages: Sequence[Message], tokens: Sequence[int]) -> list[Item]:
+    pairs = zip(messages, tokens, strict=True)
+    return [Item("message", message.text, message.id, cost) for message, cost in pairs]
+
+
+def holds_untrusted(items: Sequence[Item]) -> bool:
+    """Return whether any of a section's items is untrusted."""
+    return items.holds_untrusted if isinstance(items, LazyItems) else any(one.trust is Trust.UNTRUSTED for one in items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +117,14 @@ class Section:
 def with_parts_of(tokens: int, items: Sequence[Item]) -> tuple[Item, ...]:
     """Divide a section's tokens among its items, in proportion to their own tokens or their texts' lengths."""
     weights = [max(len(item.text) if item.tokens is None else item.tokens, 1) for item in items]
-    ends = [tokens * sum_ // max(sum(weights), 1) for sum_ in accumulate(weights, initial=0)]
-    return tuple(replace(item, tokens=end - start) for item, (start, end) in zip(items, pairwise(ends), strict=True))
+    whole = max(sum(weights), 1)
+    ends = [tokens * sum_ // whole for sum_ in accumulate(weights, initial=0)]
+    return tuple([replace(item, tokens=end - start) for item, (start, end) in zip(items, pairwise(ends), strict=True)])
+
+
+def shared_out(tokens: int, make: Callable[[], Sequence[Item]], *, holds_untrusted: bool = False) -> LazyItems:
+    """Return items that are made, and share a section's tokens as by `with_parts_of`, once they are read."""
+    return LazyItems(lambda: with_parts_of(tokens, make()), holds_untrusted=holds_untrusted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,19 +43,23 @@ class Said:
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self._wanted = frozenset().union(*(_shingles(body(line)) for line in lines))
+        self._wanted = frozenset().union(*[_shingles(body(line)) for line in lines])
         self._carriers: dict[int, tuple[str, str]] = {}
         self._quoted: dict[int, tuple[str, str]] = {}
 
     def add(self, name: str, text: str, *, trust: Trust | None = None) -> None:
         """Add a part of the request by its name, such as "fact f1"; what earlier parts say stays theirs."""
-        carriers = self._quoted if trust is Trust.UNTRUSTED else self._carriers
-        carriers.update(dict.fromkeys((_shingles(text) & self._wanted).difference(carriers), (name, text)))
+        shingles = _shingles(text)
+        if not shingles.isdisjoint(self._wanted):
+            carriers = self._quoted if trust is Trust.UNTRUSTED else self._carriers
+            carriers.update(dict.fromkeys((shingles & self._wanted).difference(carriers), (name, text)))
 
     def add_fixed(self, messages: Iterable[Message], shown: Layers) -> None:
         """Add what nothing is left out of: verbatim messages, pins, facts and summary."""
         for message in messages:
-            self.add(f"{VERBATIM} {message.id or ''}".rstrip(), message.text, trust=message.trust)
+            text = message.text
+            if not _shingles(text).isdisjoint(self._wanted):
+                self.add(f"{VERBATIM} {message.id or ''}".rstrip(), text, trust=message.trust)
         for pin in shown.pins:
             self.add(f"pin {pin.id}", body(pin.line))
         for line, fact_id in zip_longest(shown.facts, shown.fact_ids):
@@ -120,7 +124,7 @@ def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str, shingles: f
 
 
 def each_once(
-    lines: Sequence[RecalledLine], kind: str, said: Said, *, size: Callable[[RecalledLine], int], room: int
+    lines: Sequence[RecalledLine], kind: str, said: Said, *, corrected: Callable[[int], int], room: int
 ) -> tuple[list[RecalledLine], list[Omission]]:
     """Return the lines, best first, without what was said before them, and what was left out of them.
 
@@ -133,21 +137,26 @@ def each_once(
     speakers = {f"{kind} {line.id}": line.speaker for line in lines}
     for line in lines:
         text, name = said.unsaid(line.line, trust=line.trust)
-        if speakers.get(name, line.speaker) != line.speaker:  # both may say "I'm allergic to nuts"
-            text, name = line.line, ""
-        shorter = line.shortened(text)
-        if name:
-            merged.append(Omission(kind, line.id, size(line) - size(shorter), f"merged into {name}", line.score_parts))
-        if text:
-            left.append(shorter)
-            if (tokens := size(shorter)) <= room:
-                room -= tokens
-                said.add(f"{kind} {line.id}", body(text), trust=line.trust)
-        elif line.order and not name.startswith(VERBATIM):
-            gone[line.order[1:]] = name
-    alone = {line.id: name for line in left if gone and (name := _beside(line, gone)) and not _is_long(body(line.line))}
+        shorter, tokens = line, corrected(line.tokens)
+        if name and speakers.get(name, line.speaker) == line.speaker:  # both may say "I'm allergic to nuts"
+            shorter = line.shortened(text)
+            saved, tokens = tokens, corrected(shorter.tokens)
+            merged.append(Omission(kind, line.id, saved - tokens, f"merged into {name}", line.score_parts))
+            if not text:
+                if line.order and not name.startswith(VERBATIM):
+                    gone[line.order[1:]] = name
+                continue
+        left.append(shorter)
+        if tokens <= room:
+            room -= tokens
+            said.add(f"{kind} {line.id}", body(shorter.line), trust=line.trust)
+    if not gone:
+        return left, merged
+    alone = {line.id: name for line in left if (name := _beside(line, gone)) and not _is_long(body(line.line))}
     merged += [
-        Omission(kind, line.id, size(line), f"merged into {alone[line.id]}") for line in left if line.id in alone
+        Omission(kind, line.id, corrected(line.tokens), f"merged into {alone[line.id]}")
+        for line in left
+        if line.id in alone
     ]
     return [line for line in left if line.id not in alone], merged
 

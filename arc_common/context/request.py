@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
@@ -88,6 +88,8 @@ class Costs:
         self._count = count  # counts a whole message instead of `counter`, without correction
         correction = getattr(counter, "correction", None) if count is None else None
         self._factor = correction.factor if isinstance(correction, Correction) else 1.0
+        self.corrected: Callable[[int], int] = int if self._factor == 1.0 else partial(_corrected, self._factor)
+        """Returns a raw count with the counter's correction applied, rounded up."""
         self._known: dict[int, int] = {}
         self._held: list[Message] = []  # keeps counted messages alive, so that their id()s stay unique
         self.know(stored)
@@ -126,12 +128,14 @@ class Costs:
 
     def schemas(self, request: Request) -> int:
         """Return the tokens of the tools and the response schema."""
+        if not request.tools and not request.response_format:
+            return 0
         tools = tools_tokens(self._counter, request.tools)
         return self.corrected(tools + schema_tokens(self._counter, request.response_format))
 
-    def corrected(self, raw: int) -> int:
-        """Return a raw count with the counter's correction applied, rounded up."""
-        return raw if self._factor == 1.0 else math.ceil(round(raw * self._factor, 3))
+
+def _corrected(factor: float, raw: int) -> int:
+    return math.ceil(round(raw * factor, 3))
 
 
 NOTHING = LeftOut(0, 0)
@@ -183,7 +187,7 @@ class Layers:
     @property
     def has_recollections(self) -> bool:
         """Return whether anything was recalled for the question."""
-        return bool(self.recalled_lines)
+        return bool(self.memories or self.artifacts or self.recalled or self.messages)
 
     @property
     def recalled_lines(self) -> list[str]:
@@ -226,12 +230,6 @@ class Layers:
             importance=tuple(self.importance[place] for place in kept if place < len(self.importance)),
         )
 
-    @property
-    def fact_items(self) -> list[Item]:
-        """The pins and the adopted facts as items of the receipt."""
-        pins = [Item("pin", pin.line, pin.id) for pin in self.pins]
-        return pins + [Item("fact", line, name) for line, name in zip_longest(self.facts, self.fact_ids)]
-
 
 def _fewer(lines: tuple[RecalledLine, ...]) -> tuple[RecalledLine, ...]:
     return lines[: len(lines) - max(len(lines) // 4, 1)]
@@ -256,7 +254,7 @@ class Draft:
     @cached_property
     def system(self) -> Message | None:
         """All system text as one message, because providers merge, hoist, reject or silently drop a second one."""
-        texts = [text for text in self.shown.instructions if text.strip()]
+        texts = [text for text in self.shown.instructions if text and not text.isspace()]
         if self._memory and (self.request.facts_role == "system" or self.user is None):
             texts.append(self._memory)
         if self.request.placement == "system" or self.user is None:
@@ -275,7 +273,7 @@ class Draft:
 
     def showing(self, **parts: Any) -> "Draft":
         """Return the draft with these parts of `shown` replaced."""
-        draft = replace(self, shown=replace(self.shown, **parts))
+        draft = Draft(self.request, self.user, replace(self.shown, **parts), self.documents)
         if parts.keys().isdisjoint(_ADOPTED):  # then the layers stay the same
             vars(draft)["_memory"] = self._memory
             if self.user is not None and self.request.placement == "user":
@@ -284,49 +282,68 @@ class Draft:
 
     def tokens(self, costs: Costs) -> int:
         """Return the tokens of both messages."""
-        return sum(costs.message(message) for message in (self.system, self.query) if message)
+        system, query = self.system, self.query
+        return (costs.message(system) if system else 0) + (costs.message(query) if query else 0)
 
-    def recollections(self, costs: Costs) -> list[Item]:
-        """Return the blocks recalled for the question as items, in the order of the prompt."""
+    def recollections(self, costs: Costs) -> Callable[[], list[Item]]:
+        """Return a function that makes the items recalled for the question, in the order of the prompt."""
         shown = self.shown
+        recalled = (shown.memories, shown.artifacts, shown.recalled, self._told)
         note = [Item("note", shown.idle_note, tokens=costs.text(shown.idle_note))] if shown.idle_note else []
-        return note + [
-            Item(kind, one.line, one.id, costs.corrected(one.tokens), one.score_parts, _day(one), one.trust, one.source)
-            for kind, lines in (
-                ("memory", shown.memories),
-                ("artifact", shown.artifacts),
-                ("fact", shown.recalled),
-                ("recalled", self._told),
-            )
-            for one in lines
-        ]
+        return partial(_recollections, note, recalled, costs.corrected)
 
     @cached_property
     def _told(self) -> list[RecalledLine]:
         """The recalled messages in chronological order."""
-        return sorted(self.shown.messages, key=lambda one: (one.order is None, one.order))
+        dated = sorted([(one.order, place) for place, one in enumerate(self.shown.messages) if one.order is not None])
+        undated = [one for one in self.shown.messages if one.order is None]
+        return [self.shown.messages[place] for _, place in dated] + undated
 
     @cached_property
     def _memory(self) -> str:
-        pins = render_pins([pin.line for pin in self.shown.pins])
-        return "\n\n".join(filter(None, [pins, render_memory(self.shown.facts, self.shown.narrative)]))
+        pins = render_pins([pin.line for pin in self.shown.pins]) if self.shown.pins else ""
+        memory = render_memory(self.shown.facts, self.shown.narrative)
+        return f"{pins}\n\n{memory}" if pins and memory else pins or memory
 
     @property
     def _volatile(self) -> list[str]:
-        shown = self.shown
-        blocks = (
-            shown.idle_note,
-            render_memory_lines([memory.line for memory in shown.memories]),
-            render_artifacts([artifact.line for artifact in shown.artifacts]),
-            render_recalled([fact.line for fact in shown.recalled], [(_day(one), one.line) for one in self._told]),
-            render_documents([plain(document) for document in self.documents]),
-        )
-        return [block for block in blocks if block]
+        shown, blocks = self.shown, []
+        if shown.idle_note:
+            blocks.append(shown.idle_note)
+        if shown.memories:
+            blocks.append(render_memory_lines([memory.line for memory in shown.memories]))
+        if shown.artifacts:
+            blocks.append(render_artifacts([artifact.line for artifact in shown.artifacts]))
+        if shown.recalled or shown.messages:
+            said = [(_day(one.order), one.line) for one in self._told]
+            blocks.append(render_recalled([fact.line for fact in shown.recalled], said))
+        if self.documents:
+            blocks.append(render_documents([plain(document) for document in self.documents]))
+        return blocks
 
 
-def _day(one: RecalledLine) -> date | None:
+_KINDS = ("memory", "artifact", "fact", "recalled")
+
+
+def _recollections(
+    note: list[Item], recalled: Sequence[Sequence[RecalledLine]], corrected: Callable[[int], int]
+) -> list[Item]:
+    return note + [
+        Item(kind, one.line, one.id, corrected(one.tokens), one.score_parts, _day(one.order), one.trust, one.source)
+        for kind, lines in zip(_KINDS, recalled, strict=True)
+        for one in lines
+    ]
+
+
+def fact_items(pins: Sequence[Pin], facts: Sequence[str], fact_ids: Sequence[str]) -> list[Item]:
+    """Return pins and adopted facts as items of the receipt."""
+    items = [Item("pin", pin.line, pin.id) for pin in pins]
+    return items + [Item("fact", line, name) for line, name in zip_longest(facts, fact_ids)]
+
+
+def _day(order: tuple[datetime, str, int] | None) -> date | None:
     """Return the day of a recalled message; `None` if unknown."""
-    return one.order[0].date() if one.order and one.order[0].year > 1 else None
+    return order[0].date() if order and order[0].year > 1 else None
 
 
 def _appended(message: Message, block: str) -> Message:

@@ -2,11 +2,12 @@
 
 import logging
 import time
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from threading import Lock
+from typing import Any
 from uuid import uuid4
 
 from cachetools import TTLCache
@@ -14,6 +15,7 @@ from cachetools import TTLCache
 from arc_common.caches import LRUCache, forget_texts
 from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
+from arc_common.context.receipt import holds_untrusted
 from arc_common.context.repetition import body
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.memory.artifacts import SessionArtifacts
@@ -32,7 +34,7 @@ from arc_common.protocols.search_index import Scope
 from arc_common.rag import RagPipeline
 from arc_common.settings import ArcSettings
 from arc_common.sources import Trust
-from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
+from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget, stated_error
 from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
 from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter, TiktokenCounter, default_token_counter
 
@@ -109,6 +111,7 @@ class Runtime:
         self.retriever = retriever
         self.on_save_error = on_save_error
         self.closed = False
+        self._counted: tuple[float, TokenBudget] | None = None
         self.receipts = LastReceipts()
         self.turn_sources = TurnSources()
         self.has_documents: MutableMapping[Scope, bool] = TTLCache(_WARNED, ttl=_LOOK_AGAIN)
@@ -149,11 +152,12 @@ class Runtime:
     def keep(self, key: SessionKey, receipt: Receipt) -> None:
         """Store a session's newest receipt, and note what the request shows, and whether it is trusted."""
         self.receipts.keep(key, receipt)
-        shown = (section for section in receipt.sections if section.name in _SHOWN)
-        items = [item for section in shown for item in section.items]
+        shown = [section.items for section in receipt.sections if section.name in _SHOWN]
+        if not any(map(holds_untrusted, shown)):
+            return
+        items = [item for section in shown for item in section]
         untrusted = [(item.source, body(item.text)) for item in items if item.trust is Trust.UNTRUSTED]
-        trusted = (item.text for item in items if item.trust is not Trust.UNTRUSTED) if untrusted else ()
-        self.turn_sources.show(key, untrusted, trusted=trusted)
+        self.turn_sources.show(key, untrusted, trusted=[one.text for one in items if one.trust is not Trust.UNTRUSTED])
 
     def with_sources(self, key: SessionKey, messages: Sequence[Message]) -> list[Message]:
         """Return messages to be stored; answers that rest on documents, tools or pasted text name these."""
@@ -237,26 +241,34 @@ class Runtime:
         """The service that summarises conversations; `None` if summaries are off or the engine is closed."""
         return None if self.closed else self._summaries
 
-    def request(self, budget: TokenBudget | None = None) -> Request:
-        """Return a request with the settings' budget, limits and layout, before the caller's input is added."""
+    def request(self, budget: TokenBudget | None = None, **given: Any) -> Request:
+        """Return a request with the settings' budget, limits and layout, and the caller's input."""
         if not isinstance(budget, TokenBudget | None):
             raise InvalidInputError("budget", budget, "a TokenBudget or None")
+        return Request(
+            budget=budget.counted_by(self.token_counter) if budget else self.default_budget(), **self._layout, **given
+        )
+
+    @cached_property
+    def _layout(self) -> Mapping[str, Any]:
         settings = self.settings
         max_turns, max_messages = settings.conversation.window_limits
-        return Request(
-            budget=budget.counted_by(self.token_counter) if budget else self.default_budget(),
-            max_turns=max_turns,
-            max_messages=max_messages,
-            placement=settings.context.placement,
-            facts_role=settings.context.facts_role,
-            nearest=settings.context.receipt_misses,
-            compression=self.compression,
-            compress_from=settings.conversation.compression_threshold,
-        )
+        return {
+            "max_turns": max_turns,
+            "max_messages": max_messages,
+            "placement": settings.context.placement,
+            "facts_role": settings.context.facts_role,
+            "nearest": settings.context.receipt_misses,
+            "compression": self.compression,
+            "compress_from": settings.conversation.compression_threshold,
+        }
 
     def default_budget(self) -> TokenBudget:
         """Return the settings' budget, less the counter's error."""
-        return self._budget.counted_by(self.token_counter)
+        error = stated_error(self.token_counter)
+        if self._counted is None or self._counted[0] != error:
+            self._counted = error, self._budget.counted_by(self.token_counter)
+        return self._counted[1]
 
     @cached_property
     def _budget(self) -> TokenBudget:

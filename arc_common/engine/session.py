@@ -279,8 +279,8 @@ class Session:
             BudgetExceededError: The system prompt, the session's pins and the user message alone don't fit.
             InvalidInputError: An argument is invalid, or there is no user message.
         """
-        request = replace(
-            self._runtime.request(budget),
+        request = self._runtime.request(
+            budget,
             query=None if query is None else as_message("message", query, Role.USER),
             system_prompt=system_prompt,
             documents=as_documents(documents),

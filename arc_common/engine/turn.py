@@ -1,7 +1,7 @@
 """Builds a session's context window for a turn, and the view for adapters with a prompt of their own."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -25,11 +25,11 @@ from arc_common.facts import local
 from arc_common.memories import Pin, ScoredMemory
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.memory.pins import with_local_days
-from arc_common.memory.recall.lines import holds_untrusted, message_line
+from arc_common.memory.recall.lines import message_line
 from arc_common.memory.summaries.trigger import is_summarised
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
-from arc_common.prompts.context import render_idle_note, source_name, user_name
+from arc_common.prompts.context import render_idle_note
 from arc_common.prompts.memory_lines import render_memory_line
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.search_index import Candidates, IndexQuery, Scope
@@ -131,16 +131,25 @@ def with_recollections(
         layers,
         recalled=tuple(facts),
         memories=tuple(
-            RecalledLine(
-                one.memory.id, line, count(line), one.score_parts, trust=one.memory.trust, speaker=one.memory.speaker
-            )
-            for one in memories
-            for line in [render_memory_line(one)]
+            [
+                RecalledLine(
+                    one.memory.id,
+                    line,
+                    count(line),
+                    one.score_parts,
+                    trust=one.memory.trust,
+                    speaker=one.memory.speaker,
+                )
+                for one in memories
+                for line in [render_memory_line(one)]
+            ]
         ),
         artifacts=tuple(
-            RecalledLine(one.id, line, count(line), one.found.score_parts, trust=Trust.UNTRUSTED, source=one.source)
-            for one in snippets
-            for line in [one.line]
+            [
+                RecalledLine(one.id, line, count(line), one.found.score_parts, trust=Trust.UNTRUSTED, source=one.source)
+                for one in snippets
+                for line in [one.line]
+            ]
         ),
         messages=tuple(_lines(found, query, runtime, room=room)),
     )
@@ -159,6 +168,8 @@ def _memories(
         scope = service.scope_of(key)
         if runtime.gathers(key):
             service.catch_up(key)
+        if looked is not None and not looked.ids and runtime.embedder is None:
+            return []
         found = service.keeper.search(scope, query, limit=memory.top_k, tags=tags, looked=looked)
         least = _SHARE_OF_BEST * max((one.score_parts["relevance"] for one in found), default=0.0)
         return [one for one in found if one.score_parts["relevance"] >= least]
@@ -168,22 +179,21 @@ def _memories(
         return []
 
 
-def _lines(
-    found: "Sequence[RecalledMessage]", question: str, runtime: "Runtime", *, room: int
-) -> Iterator[RecalledLine]:
-    """Yield the messages' lines until they exceed `_SPARE` times the room."""
-    left, zone = _SPARE * room, runtime.clock().tzinfo
+def _lines(found: "Sequence[RecalledMessage]", question: str, runtime: "Runtime", *, room: int) -> list[RecalledLine]:
+    """Return the messages' lines until they exceed `_SPARE` times the room."""
+    left, zone, shown = _SPARE * room, runtime.clock().tzinfo, list[RecalledLine]()
     lines = [message_line(one.stored.message, question) for one in found]
-    for one, line, tokens in zip(found, lines, runtime.context_counter.count_batch(lines), strict=True):
+    counts = runtime.context_counter.count_batch([line.text for line in lines])
+    for one, line, tokens in zip(found, lines, counts, strict=True):
         if left <= 0:
             break
-        message = one.stored.message
         left -= tokens
+        message, (session_id, seq) = one.stored.message, one.place
         said_at = local(message.created_at, zone) if message.created_at else _LONG_AGO
-        order = (said_at, one.place.session_id, one.place.seq)
-        trust = Trust.UNTRUSTED if holds_untrusted(message) else message.trust
-        source = "" if trust is not Trust.UNTRUSTED else source_name(message)
-        yield RecalledLine(message.id or "", line, tokens, one.parts, order, trust, source, user_name(message))
+        order = (said_at, session_id, seq)
+        told = line.text, tokens, one.parts, order, line.trust, line.source, line.user
+        shown.append(RecalledLine(message.id or "", *told))
+    return shown
 
 
 class Reader:
@@ -209,7 +219,8 @@ class Reader:
                 runtime, self._key, request.query.text, room=room, documents=scopes, tags=self._memory_tags
             )
         retrieved = self._retrieved(request, history) if retrieve else RagContext.EMPTY
-        request = replace(request, documents=request.documents or retrieved.documents)
+        if retrieved.documents and not request.documents:
+            request = replace(request, documents=retrieved.documents)
         with timed(runtime.observer, "context.load"):
             loaded = self._pinned(self._loaded(request, costs, history))
             loaded = self._recollected(request, loaded, is_whole=history is None)
@@ -392,7 +403,7 @@ class Reader:
         if state is None or not is_summarised(state, self._runtime.settings.summary):
             return None, remembered.notes
         read = self._with_question(state.messages)
-        messages = tuple(stored.message for stored in read)
+        messages = tuple([stored.message for stored in read])
         loaded = LoadedHistory(
             messages=messages,
             tokens=self._log.raw_tokens(read),

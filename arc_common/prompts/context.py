@@ -271,7 +271,7 @@ def by_day(lines: Sequence[str]) -> str:
     if len(days) != len(lines):
         return text
     undated = zip(days, ["", *days], _DATED.sub("- ", text).split("\n"), strict=False)
-    return "\n".join(line if day == before else f"[{day}]\n{line}" for day, before, line in undated)
+    return "\n".join([line if day == before else f"[{day}]\n{line}" for day, before, line in undated])
 
 
 def split_day(line: str) -> tuple[str, str]:

@@ -9,7 +9,6 @@ from importlib.resources import files
 from threading import Lock
 from typing import Protocol, runtime_checkable
 
-from arc_common.caches import text_key
 from arc_common.exceptions import check_whole
 from arc_common.protocols import TokenCounter
 
@@ -308,7 +307,7 @@ _known: dict[int, _Counts] = {}
 def _counts_of(text: str) -> _Counts:
     """Count a text by its lines, which add up to it: besides line ends, nothing that is counted spans two lines."""
     lines = _LINE.findall(text)
-    keys = list(map(text_key, lines))
+    keys = [hash(line) + len(line) for line in lines]  # as in `cached_by_hash`
     found = list(map(_known.get, keys))
     counts = [one for one in found if one is not None]
     if len(counts) < len(lines):

@@ -17,7 +17,6 @@ from time import monotonic
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from arc_common.caches import text_key
 from arc_common.concurrency import started
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message
@@ -55,11 +54,12 @@ class CachedTokenCounter:
 
     def count(self, text: str) -> int:
         """Return the tokens of one text; 0 for `""`."""
-        return self.count_batch((text,))[0]
+        known = self._counts.get(hash(text) + len(text))
+        return self.count_batch((text,))[0] if known is None else known
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text, in order."""
-        keys = list(map(text_key, texts))
+        keys = [hash(text) + len(text) for text in texts]  # as in `cached_by_hash`
         counts = list(map(self._counts.get, keys))
         if None in counts:
             new = {key: text for key, text, count in zip(keys, texts, counts, strict=True) if count is None}
@@ -68,7 +68,8 @@ class CachedTokenCounter:
                 self._counts.clear()
             self._counts.update(islice(counted.items(), self._most))
             counts = [counted[key] if count is None else count for key, count in zip(keys, counts, strict=True)]
-        return [count for count in counts if count is not None]
+            return [count for count in counts if count is not None]
+        return counts  # type: ignore[return-value]  # none is missing
 
 
 _ALPHANUMERIC_ASCII = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

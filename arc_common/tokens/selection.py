@@ -1,7 +1,7 @@
 """Selects the messages of a conversation to show: the newest whole turns within limits. Pure."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,9 @@ _ARGUMENT_KEYS = ("args", "arguments", "input", "tool_kwargs")
 
 def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with a new id for each call that repeats an earlier call's id, and for its result."""
-    given = [call.id for message in messages for call in message.tool_calls if call.id is not None]
+    given = [
+        call.id for message in messages if message.tool_calls for call in message.tool_calls if call.id is not None
+    ]
     taken = set(given)
     if len(given) == len(taken):
         return list(messages)
@@ -309,21 +311,23 @@ class CurrentTurn:
 def check_limits(**limits: int | None) -> None:
     """Raise `InvalidInputError` for a limit that is negative or not a whole number."""
     for name, limit in limits.items():
-        if limit is not None:
+        if limit is not None and (type(limit) is not int or limit < 0):
             check_whole(name, limit, least=0)
 
 
 def current_turn(messages: Sequence[Message], *, live: bool = True) -> CurrentTurn:
     """Find the newest turn."""
-    empty = [Dropped(message, EMPTY) for message in messages if not says_something(message)]
-    exchanges, orphans = exchanges_of([message for message in messages if says_something(message)])
+    spoken = speaking(messages)
+    empty = () if len(spoken) == len(messages) else [one for one in messages if not says_something(one)]
+    exchanges, orphans = exchanges_of(spoken)
     start = max((i for i, exchange in enumerate(exchanges) if exchange.role is Role.USER), default=None)
     before = tuple(message for exchange in exchanges[:start] for message in exchange.messages)
     if start is None:
-        return CurrentTurn((*orphans, *before), None, (), tuple(empty))
+        return CurrentTurn((*orphans, *before), None, (), tuple([Dropped(message, EMPTY) for message in empty]))
     running, unanswered = _answered(exchanges[start + 1 :], live=live)
     dropped = [Dropped(message, UNANSWERED) for exchange in unanswered for message in exchange.messages]
-    return CurrentTurn((*orphans, *before), exchanges[start].messages[0], tuple(running), (*dropped, *empty))
+    dropped += [Dropped(message, EMPTY) for message in empty]
+    return CurrentTurn((*orphans, *before), exchanges[start].messages[0], tuple(running), tuple(dropped))
 
 
 def select_window(
@@ -333,24 +337,27 @@ def select_window(
     max_messages: int | None = None,
     max_tokens: int | None = None,
     count: Callable[[Message], int] | None = None,
+    total: Callable[[Sequence[Message]], int] | None = None,
     live: bool = False,
     keep_opening: bool = False,
     continued: bool = False,
     shorten: Shorten | None = None,
     whole_turns: bool = False,
 ) -> Selection:
-    """Keep the newest turns that fit all limits together."""
+    """Keep the newest turns that fit all limits together; `total` sums up `count`."""
     check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
     if max_tokens is not None and count is None:
         raise InvalidInputError("count", count, "a function that counts a message, when max_tokens is given")
-    spoken = [message for message in messages if says_something(message)]
+    spoken = speaking(messages)
     empty = () if len(spoken) == len(messages) else [one for one in messages if not says_something(one)]
-    first = next((i for i, message in enumerate(spoken) if message.role is not Role.SYSTEM), len(spoken))
+    first = 0
+    while first < len(spoken) and spoken[first].role is Role.SYSTEM:
+        first += 1
     leading = spoken[:first]
-    room = _Room(max_turns, max_messages, max_tokens, count)
+    room = _Room(max_turns, max_messages, max_tokens, count, total)
     room.take(leading, room.cost(leading))
     if _is_plain(spoken, first) and room.takes(spoken[first:], turns=_turns(spoken)):
-        return Selection(tuple(spoken), tuple(Dropped(message, EMPTY) for message in empty))
+        return Selection(tuple(spoken), tuple([Dropped(message, EMPTY) for message in empty]))
     exchanges, orphans = exchanges_of(spoken[first:])
     complete, unanswered = _answered(exchanges, live=live)
     turns = turns_of(complete)
@@ -399,6 +406,7 @@ class _Room:
         messages: int | None,
         tokens: int | None,
         count: Callable[[Message], int] | None,
+        total: Callable[[Sequence[Message]], int] | None,
     ) -> None:
         unlimited = float("inf")
         self._turns = unlimited if turns is None else turns
@@ -406,10 +414,13 @@ class _Room:
         self._tokens = unlimited if tokens is None else tokens
         self._all_tokens = self._tokens
         self._count = count if tokens is not None else None
+        self._total = total
 
     def cost(self, messages: Sequence[Message]) -> int:
         """Return the messages' tokens; 0 if tokens are not limited."""
-        return sum(map(self._count, messages)) if self._count else 0
+        if self._count is None or not messages:
+            return 0
+        return sum(map(self._count, messages)) if self._total is None else self._total(messages)
 
     def takes(self, messages: Sequence[Message], *, turns: int = 0) -> bool:
         """Take the messages if all limits allow it, and return whether they do."""
@@ -467,6 +478,11 @@ def _answered(exchanges: list[Exchange], *, live: bool) -> tuple[list[Exchange],
     accepted = [exchange for i, exchange in enumerate(exchanges) if exchange.complete or (live and i == last)]
     refused = [exchange for i, exchange in enumerate(exchanges) if not exchange.complete and not (live and i == last)]
     return accepted, refused
+
+
+def speaking(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages that say something."""
+    return [one for one in messages if (type(one.content) is str and one.content.strip()) or says_something(one)]
 
 
 def says_something(message: Message) -> bool:

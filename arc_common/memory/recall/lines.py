@@ -1,11 +1,12 @@
 """Renders a message that comes back as one line: its speaker's words, and quotations with their sources."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from arc_common.memory.artifacts import excerpts_of
 from arc_common.memory.own_words import foreign_spans
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import named_parts, quoted_from, speaker_of
+from arc_common.prompts.context import named_parts, quoted_from, source_name, speaker_of, user_name
 from arc_common.sources import Trust, quoted
 
 _LONG = 1_200
@@ -17,7 +18,16 @@ _SHORT = 60
 _QUOTES = '"“”„«»「」『』'
 
 
-def message_line(message: Message, question: str) -> str:
+class MessageLine(NamedTuple):
+    """A recalled message as a line; untrusted, with its source, if it or a part that its speaker pasted is."""
+
+    text: str
+    trust: Trust
+    source: str
+    user: str | None  # the name of the user who said it, if any
+
+
+def message_line(message: Message, question: str) -> MessageLine:
     """Render a recalled message as one line.
 
     - A speaker's own words follow the speaker. Text of anybody else is a quotation behind its source, also within the
@@ -25,27 +35,26 @@ def message_line(message: Message, question: str) -> str:
     - Nothing in the text, in a name or in a source begins a line, ends a quotation, or passes for another speaker.
     - Long text is excerpted for the question; images and files are named.
     """
-    if message.trust is Trust.UNTRUSTED:
-        shown = [f"{quoted_from(message)}:", quoted(_excerpt(message.text, question, _LONG))]
+    text, trust = message.text, message.trust
+    speaker = speaker_of(message) if message.name else message.role
+    is_users = message.role is Role.USER
+    pasted = foreign_spans(text) if is_users else ()
+    if trust is Trust.UNTRUSTED:
+        line = f"{quoted_from(message)}: {quoted(_excerpt(text, question, _LONG))}"
     else:
-        shown = [f"{speaker_of(message)}:", _own_and_pasted(message, question)]
-    return " ".join([*shown, *named_parts(message)])
+        said = _own_and_pasted(text, pasted, question) if pasted else text
+        said = said if pasted or len(said) <= _LONG else _excerpt(said, question, _LONG)
+        line = f"{speaker}: {' '.join(said.split())}"
+    if type(message.content) is not str and (parts := named_parts(message)):
+        line = " ".join([line, *parts])
+    if pasted:
+        trust = Trust.UNTRUSTED
+    source = source_name(message) if trust is Trust.UNTRUSTED else ""
+    return MessageLine(line, trust, source, user_name(message) if is_users and message.name else None)
 
 
-def holds_untrusted(message: Message) -> bool:
-    """Return whether a recalled message is untrusted, or has a part that its speaker only pasted."""
-    return message.trust is Trust.UNTRUSTED or bool(_pasted(message))
-
-
-def _pasted(message: Message) -> Sequence[tuple[int, int]]:
-    return foreign_spans(message.text) if message.role is Role.USER else ()
-
-
-def _own_and_pasted(message: Message, question: str) -> str:
-    text, spans = message.text, _pasted(message)
-    if not spans:
-        return " ".join(_excerpt(text, question, _LONG).split())
-    own = len(text) - sum(end - start for start, end in spans)
+def _own_and_pasted(text: str, spans: Sequence[tuple[int, int]], question: str) -> str:
+    own = len(text) - sum([end - start for start, end in spans])
     room = max(_LONG - own, _LEAST) // len(spans)
     words, rest = [], 0
     for start, end in spans:
@@ -57,7 +66,7 @@ def _own_and_pasted(message: Message, question: str) -> str:
         before, after = (" " * text[place].isspace() for place in (start, end - 1))
         words += [text[rest:start], before, pasted, after]
         rest = end
-    return " ".join("".join([*words, text[rest:]]).split())
+    return "".join([*words, text[rest:]])
 
 
 def _excerpt(text: str, question: str, most: int) -> str:

@@ -237,7 +237,7 @@ def test_every_day_in_a_request_is_the_user_s_local_day(opened: Callable[..., Co
     ],
 )
 def test_nothing_passes_for_another_speaker_or_source(message: Message, line: str) -> None:
-    assert message_line(message, "question") == line
+    assert message_line(message, "question").text == line
 
 
 def test_untrusted_text_does_not_stand_in_for_what_a_speaker_said(opened: Callable[..., ContextEngine]) -> None:
@@ -361,4 +361,4 @@ def test_a_recalled_quotation_stands_as_it_was_written() -> None:
         Role.USER,
         "I got this: “Your parcel 7731 is held at the depot until you pay two euros and ninety-nine”. Is it you?",
     )
-    assert "ninety-nine”). Is it you?" in message_line(message, "parcel")
+    assert "ninety-nine”). Is it you?" in message_line(message, "parcel").text

@@ -39,9 +39,7 @@ def test_a_draft_is_filled_with_what_fits_as_it_stands_there():
     share = sharing(4_000, {"documents": 600})
     documents = [Document(f"Part {n}. {'word ' * 40}", id=f"d{n}") for n in range(9)]
 
-    filled = share.filled(
-        documents, lambda kept: replace(share.draft, documents=kept), size=lambda document: 40, room=250
-    )
+    filled = share.filled(documents, lambda kept: replace(share.draft, documents=kept), sizes=[40] * 9, room=250)
 
     assert 2 <= len(filled.documents) < 7
     assert [document.id for document in filled.documents] == [f"d{n}" for n in range(len(filled.documents))]
@@ -54,7 +52,7 @@ def test_a_draft_is_filled_with_what_fits_as_it_stands_there():
 
 def test_nothing_that_fits_leaves_the_draft_as_it_is():
     share = sharing(4_000, {})
-    assert share.filled([Document("word " * 400)], lambda _: share.draft, size=lambda _: 400, room=100) is share.draft
+    assert share.filled([Document("word " * 400)], lambda _: share.draft, sizes=[400], room=100) is share.draft
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.context import ContextWindow, Item, MessageItems, Omission, Receipt, Section
+from arc_common.context import ContextWindow, Item, Omission, Receipt, Section
 from arc_common.context.display import (
     about,
     counted,
@@ -17,6 +17,7 @@ from arc_common.context.display import (
     shown_items,
     visible,
 )
+from arc_common.context.receipt import message_items
 from arc_common.messages import Message, Role, ToolCall
 from arc_common.prompts.context import longest_share
 from tests.support.context_windows import SCRIPTS, window_of, window_saying
@@ -109,12 +110,12 @@ ITEMS = (Item("message", "hello", "m0", 3), Item("message", "hi", "m1", 2))
 
 
 def test_messages_as_items_are_like_a_tuple_of_items():
-    items = MessageItems(SAID, [3, 2])
+    items = message_items(SAID, [3, 2])
 
     assert (len(items), items[1], items[-2:], tuple(items)) == (2, ITEMS[1], ITEMS, ITEMS)
     assert items == ITEMS
-    assert items == MessageItems(SAID, [3, 2])
-    assert items != MessageItems(SAID, [3, 1])
+    assert items == message_items(SAID, [3, 2])
+    assert items != message_items(SAID, [3, 1])
     assert repr(items) == repr(ITEMS)
     assert deepcopy(items) == items
     assert Section("history", 5, 9, items) == Section("history", 5, 9, ITEMS)
@@ -122,7 +123,7 @@ def test_messages_as_items_are_like_a_tuple_of_items():
 
 
 def test_the_items_of_messages_are_the_same_objects_each_time():
-    items = MessageItems(SAID, [3, 2])
+    items = message_items(SAID, [3, 2])
 
     assert items[0] is items[0] is next(iter(items))
 
