@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Any, Self
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import check_identifier, check_text
+from arc_common.messages import check_identifier
+from arc_common.serialization import json_copy
 from arc_common.sources import Trust
 
 MemorySource = tuple[str, str]
@@ -18,7 +19,6 @@ MemorySource = tuple[str, str]
 MAX_MEMORY_CHARACTERS = 4_000
 """A memory is one or two sentences; longer texts are documents."""
 
-_DEPTH = 100
 _TYPE_NAME = re.compile(r"[^\W\d_][\w -]{0,31}")
 SAID_BY = "said_by"
 """The metadata key that names who speaks in a memory whose text is their own words ("user"), and who said or concluded
@@ -308,21 +308,7 @@ def clamped(importance: object) -> float:
 
 def check_metadata(metadata: object) -> None:
     """Raise `InvalidInputError` for metadata that JSON can't represent."""
-    _check_values("memory.metadata", metadata, 0)
-
-
-def _check_values(name: str, value: object, depth: int) -> None:
-    """Raise `InvalidInputError` for values that JSON can't represent, at any depth."""
-    if isinstance(value, str):
-        check_text(name, value)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise InvalidInputError(name, value, "a finite number")
-    elif isinstance(value, Mapping | list | tuple):
-        if depth > _DEPTH:
-            raise InvalidInputError("memory.metadata", value, f"at most {_DEPTH} levels of nesting")
-        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
-            _check_values(f"{name} key", key, depth + 1)
-            _check_values(f"{name}[{key!r}]", item, depth + 1)
+    json_copy("memory.metadata", metadata)
 
 
 def checked_tags(tags: object, name: str = "memory.tags") -> tuple[str, ...]:

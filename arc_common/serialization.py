@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from arc_common.exceptions import InvalidInputError
+from arc_common.messages import check_text
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -238,3 +239,33 @@ OBJECTS: tuple[Extension, ...] = (
     ("path", lambda value: str(value) if type(value) is type(Path()) else None, Path),
 )
 """Extensions for `dumps` and `loads`: pydantic models, enumerations, paths and addresses."""
+
+
+_JSON_DEPTH = 32
+_INTEGERS = 2**63
+
+
+def json_copy(name: str, value: Any, depth: int = 0) -> Any:
+    """Copy JSON values (tuples become lists, subclasses' instances plain); refuse what JSON or an index can't hold."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        check_text(name, value)
+        return str(value)
+    if isinstance(value, int):
+        if not -_INTEGERS <= value < _INTEGERS:
+            raise InvalidInputError(name, value, "a whole number of 64 bits")
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInputError(name, value, "a finite number")
+        return float(value)
+    if depth > _JSON_DEPTH:
+        raise InvalidInputError(name, value, f"at most {_JSON_DEPTH} levels of nesting")
+    if isinstance(value, list | tuple):
+        return [json_copy(f"{name}[{i}]", item, depth + 1) for i, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        for key in value:
+            check_text(f"{name} key", key)
+        return {str(key): json_copy(f"{name}[{key!r}]", item, depth + 1) for key, item in value.items()}
+    raise InvalidInputError(name, value, "JSON values: text, finite numbers, booleans, None, lists and mappings")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.messages import check_identifier, check_text
+from arc_common.serialization import json_copy
 
 EntryKind = Literal["document", "message", "fact", "memory", "artifact", "item"]
 
@@ -26,9 +27,6 @@ DOCUMENT_ID = "document_id"
 
 MAX_DIMENSION = 16_000
 """The largest dimension of a vector that pgvector stores."""
-
-_DEPTH = 32
-_INTEGERS = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ class IndexEntry:
             self.length  # noqa: B018 - stores ask for it when they have begun to write
         except OverflowError as error:
             raise InvalidInputError("entry.terms", self.terms, "frequencies whose sum is a float") from error
-        object.__setattr__(self, "metadata", _plain("entry.metadata", self.metadata, 0))
+        object.__setattr__(self, "metadata", json_copy("entry.metadata", self.metadata))
         if (self.vector is None) != (self.embedder is None):
             raise InvalidInputError("entry.embedder", self.embedder, "the embedder's name beside a vector, else None")
         if self.vector is not None:
@@ -293,29 +291,3 @@ def unit_vector(name: str, vector: Sequence[float] | NDArray[Any]) -> NDArray[np
     exact = exact / largest  # squares of the largest and the smallest floats are infinite and zero
     unit: NDArray[np.float32] = (exact / np.sqrt(np.dot(exact, exact))).astype(np.float32)
     return unit
-
-
-def _plain(name: str, value: Any, depth: int) -> Any:
-    """Copy JSON values, converting instances of subclasses to the plain values that they equal."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        check_text(name, value)
-        return str(value)
-    if isinstance(value, int):
-        if not -_INTEGERS <= value < _INTEGERS:
-            raise InvalidInputError(name, value, "a whole number of 64 bits")
-        return int(value)
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise InvalidInputError(name, value, "a finite number")
-        return float(value)
-    if depth > _DEPTH:
-        raise InvalidInputError(name, value, f"at most {_DEPTH} levels of nesting")
-    if isinstance(value, list | tuple):
-        return [_plain(f"{name}[{i}]", item, depth + 1) for i, item in enumerate(value)]
-    if isinstance(value, Mapping):
-        for key in value:
-            check_text(f"{name} key", key)
-        return {str(key): _plain(f"{name}[{key!r}]", item, depth + 1) for key, item in value.items()}
-    raise InvalidInputError(name, value, "JSON values: text, finite numbers, booleans, None, lists and mappings")
