@@ -41,7 +41,7 @@ _LONGEST = 240
 
 _SHORT = 5
 """A statement of more words needs two specific ones."""
-_NAMED = 2
+_NAMED = 3
 """The fewest specific words before a pronoun that refers to one of them."""
 
 _FORBIDDING = 3
@@ -108,8 +108,7 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
                     stated = text[start : end + len(said)]
             plain = stated.translate(QUOTES)
             if role is Role.USER:
-                category, end = _of_user(plain, language, is_personal=is_personal)
-                stated = stated[:end]
+                category = _of_user(plain, language, is_personal=is_personal)
                 if category is None and IDENTIFIER.search(plain):
                     category, stated = FactCategory.NUMERIC, said
             else:
@@ -162,15 +161,15 @@ def _cut(sentence: str) -> str:
     return sentence[: ends[-1]] if ends else ""
 
 
-def _of_user(plain: str, language: Language, *, is_personal: bool) -> tuple[FactCategory | None, int]:
-    """Return the kind of a user's statement, and where it ends: at the last joint before which it states something."""
+def _of_user(plain: str, language: Language, *, is_personal: bool) -> FactCategory | None:
+    """Return the kind of a user's sentence: of all of it, or else of what stands before one of its joints."""
     for end in (len(plain), *(joint.start() for joint in reversed([*language.joining.finditer(plain)]))):
         least = 1 + (end < len(plain))
         if (kind := _stated_kind(plain[:end], language, is_personal=is_personal, least=least)) is not None:
-            return kind, end
+            return kind
         if language.condition.search(plain):
             break
-    return None, len(plain)
+    return None
 
 
 def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: int) -> FactCategory | None:
@@ -190,7 +189,7 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
         return FactCategory.CONDITION if is_whole and not _is_vague(plain, language, least=1) else None
     if _is_vague(plain, language, least=_NAMED) or language.wanting.search(plain):
         return None
-    if language.condition.search(plain) and not ((is_told and len(words) > 1) or is_decided):
+    if language.condition.search(plain) and len(clauses_of(plain)) < 2:
         return None
     if language.listener.search(plain):
         return FactCategory.NUMERIC if is_sure and language.asserting.search(plain) else None
