@@ -10,6 +10,9 @@ from typing import Self
 from arc_common.exceptions import InvalidInputError
 from arc_common.sources import Trust
 
+ASKED = " (asked: "
+"""Stands between a value and the question that it answers: `HB-447 (asked: Which number do you have?)`."""
+
 
 class FactCategory(StrEnum):
     """The kind of statement of a fact, with its hint to a model that extracts facts, and its importance from 0 to 1."""

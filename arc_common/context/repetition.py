@@ -12,6 +12,7 @@ from typing import NamedTuple
 from arc_common.caches import cached_by_hash
 from arc_common.context.receipt import Omission
 from arc_common.context.request import Layers, RecalledLine
+from arc_common.facts import ASKED
 from arc_common.messages import Message
 from arc_common.sources import Trust
 from arc_common.text import analyze, analyze_query
@@ -64,6 +65,7 @@ class Said:
             self.add(f"pin {pin.id}", body(pin.line))
         for line, fact_id in zip_longest(shown.facts, shown.fact_ids):
             self.add(f"fact {fact_id}", body(line or ""))
+            self.add(f"fact {fact_id}", body(line or "").partition(ASKED)[0])
         for line in shown.narrative_lines:
             self.add("the summary", body(line))
 

@@ -3,15 +3,16 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from arc_common.caches import cached_text
 from arc_common.concurrency import giving_way
-from arc_common.facts import FactCategory, ProposedFact
+from arc_common.facts import ASKED, FactCategory, ProposedFact
 from arc_common.memory.facts.fidelity import has_values
 from arc_common.memory.long_term.contradictions import slot_of
 from arc_common.memory.own_words import learnable
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import user_name
+from arc_common.prompts.context import speaker_of, user_name
 from arc_common.text.analyzer import content_words
 from arc_common.text.languages.language import Language
 from arc_common.text.languages.registry import CONCRETE, DATES, NAMES, detect
@@ -44,6 +45,9 @@ _SHORT = 5
 _NAMED = 3
 """The fewest specific words before a pronoun that refers to one of them."""
 
+_FEW = 2
+"""The most words in an answer that is only a value."""
+
 _FORBIDDING = 3
 """The fewest words of a prohibition: "Never book" does not say what."""
 
@@ -62,8 +66,8 @@ def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
     """
     facts: dict[tuple[str | None, str], ProposedFact] = {}
     by_user: Sequence[ProposedFact] = ()
-    for message in giving_way(learnable(messages)):
-        found = _facts_of(message)
+    for message, question in with_questions(messages):
+        found = [answering(fact, question) for fact in _facts_of(message)]
         if message.role is Role.USER:
             by_user = found
         else:  # "Noted: …" says nothing new
@@ -75,6 +79,29 @@ def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
                 fact = replace(fact, sources=tuple(dict.fromkeys(known.sources + fact.sources)))  # noqa: PLW2901
             facts[same] = fact
     return list(facts.values())
+
+
+def with_questions(messages: Sequence[Message]) -> Iterator[tuple[Message, Message | None]]:
+    """Yield the messages that may be learned, each with the one right before it if that is somebody else's question."""
+    before = {after.id: one.id for one, after in pairwise(messages) if after.id}
+    last: Message | None = None
+    for message in giving_way(learnable(messages)):
+        is_next = last is not None and last.id is not None and last.id == before.get(message.id or "")
+        is_asked = last is not None and is_next and speaker_of(last) != speaker_of(message)
+        yield message, last if last is not None and is_asked and last.text.rstrip().endswith(("?", "？")) else None
+        last = message
+
+
+def answering(fact: ProposedFact, question: Message | None) -> ProposedFact:
+    """Return a fact with the question that it answers, if it is only a value ("HB-4471902") and no statement."""
+    if question is None or sum(word.strip(".,!").isalpha() for word in fact.value.split()) > _FEW:
+        return fact
+    plain, language = fact.value.translate(QUOTES), detect(fact.value)
+    asked = sentences_of(question.text)[-1]
+    forms = language.asserting, language.oneself, language.forbidding
+    if len(asked) > _LONGEST or any(form.search(plain) for form in forms):
+        return fact
+    return replace(fact, value=f"{fact.value}{ASKED}{asked})", sources=(*fact.sources, question.id or ""))
 
 
 def _facts_of(message: Message) -> list[ProposedFact]:

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from arc_common.concurrency import giving_way
 from arc_common.facts import FactCategory, ProposedFact
-from arc_common.memory.facts.extraction import IDENTIFIER, LONG_REPLY, QUOTES
+from arc_common.memory.facts.extraction import IDENTIFIER, LONG_REPLY, QUOTES, answering, with_questions
 from arc_common.memory.facts.fidelity import has_values, missing_facts
-from arc_common.memory.own_words import learnable
 from arc_common.messages import Message, Role
 from arc_common.text.languages.language import Language
 from arc_common.text.languages.registry import CONCRETE, DATES, NAMES, detect
@@ -35,13 +33,13 @@ def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -
             known.setdefault(source, []).append(fact)
     found = []
     by_user = ""
-    for message in giving_way(learnable(messages)):
+    for message, question in with_questions(messages):
         own = known.get(message.id, []) if message.id else facts
         said = "\n".join(f"{fact.key} {fact.value}" for fact in own)
         before = "" if message.role is Role.USER else by_user  # "Noted: …" says nothing new
         excerpt = _excerpt(message, own, said=f"{said}\n{before}")
         if excerpt is not None:
-            found.append(excerpt)
+            found.append(answering(excerpt, question))
         if message.role is Role.USER:
             by_user = f"{said}\n{excerpt.value if excerpt else ''}"
     return found

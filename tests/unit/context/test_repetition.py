@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from arc_common import ArcSettings, ContextEngine, ContextWindow, HeuristicTokenCounter, Message
 from arc_common.context.repetition import Said, body
+from arc_common.context.request import Layers
 from arc_common.text import analyze
 from arc_common.text.sentences import sentences_of
 
@@ -49,6 +50,12 @@ def test_what_was_said_is_left_out(carrier: str, line: str, left: str) -> None:
 )
 def test_what_says_something_else_stays(carrier: str, line: str) -> None:
     assert unsaid(carrier, line) == (line, "")
+
+
+def test_a_value_that_a_fact_shows_with_its_question_is_left_out_alone() -> None:
+    said = Said([line := "user: HB-4471902"])
+    said.add_fixed([], Layers(facts=("- 2026-11-20, user: HB-4471902 (asked: Which number?)",), fact_ids=("f1",)))
+    assert said.unsaid(line) == ("", "fact f1")
 
 
 _PLACES = ("harbour", "station", "library", "museum", "market", "stadium")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from arc_common.facts import FactCategory
 from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.long_term.contradictions import follows_up
 from arc_common.memory.own_words import own_words, without_forgotten
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from tests.support.planted_facts import FACT_SETS, build_conversation, load_facts
@@ -150,18 +151,49 @@ def test_what_states_nothing_is_no_fact(kind: str) -> None:
         assert values(text) == [], text
 
 
-CUT = {
-    "I'm planning a trip to India and I need some help with the visa": "I'm planning a trip to India",
-    "I adopted a puppy in March, and it was so much fun": "I adopted a puppy in March",
-    "My sister Hana lives in Busan, so I'll definitely check that out": "My sister Hana lives in Busan",
-    "We paid $40 for the lamp - I love it": "We paid $40 for the lamp - I love it",
-    "I'm allergic to nuts and I can't eat shellfish": "I'm allergic to nuts and I can't eat shellfish",
+WHOLE = """
+    I'm planning a trip to India and I need some help with the visa
+    I joined a mentorship program because I want to become a director by the time I'm 40
+    I adopted a puppy in March, and it was so much fun
+    My sister Hana lives in Busan, so I'll definitely check that out
+    I don't have a preference for in-person or online, as long as it's convenient
+    We paid $40 for the lamp - I love it
+    I'm allergic to nuts and I can't eat shellfish
+"""
+
+
+@pytest.mark.parametrize("text", [line.strip() for line in WHOLE.strip().splitlines()])
+def test_a_sentence_that_begins_with_a_statement_is_kept_whole(text: str) -> None:
+    """What follows often gives the reason or a further value."""
+    assert values(f"{text}.") == [text]
+
+
+ANSWERS = {
+    "a value": ("HB-4471902", "HB-4471902 (asked: What is your customer number?)"),
+    "a statement": ("My number is HB-4471902", "My number is HB-4471902"),
 }
 
 
-@pytest.mark.parametrize("text", CUT)
-def test_a_sentence_ends_before_the_first_part_that_states_nothing(text: str) -> None:
-    assert values(f"{text}.") == [CUT[text]]
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_value_comes_with_the_question_that_it_answers(name: str) -> None:
+    """So that it says what it is of; it goes with either message, and ends what the value alone would end."""
+    answer, expected = ANSWERS[name]
+    asked = Message("assistant", "Thanks. What is your customer number?", id="a")
+    (fact,) = extract_facts([asked, Message(Role.USER, f"{answer}.", id="b")])
+    assert fact.value == expected
+    assert fact.sources == (("b", "a") if "asked" in expected else ("b",))
+    assert follows_up("New one: HB-4471903", fact.value)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [Message("assistant", "I'll wait.", id="x"), Message("tool", "Which code?", tool_call_id="c", id="x")],
+    ids=["a later remark", "a tool's question"],
+)
+def test_only_the_question_right_before_is_answered(between: Message) -> None:
+    asked = Message("assistant", "What is your customer number?", id="a")
+    facts = extract_facts([asked, between, Message(Role.USER, "HB-4471902", id="b")])
+    assert [fact.value for fact in facts] == ["HB-4471902"]
 
 
 def test_what_only_the_conversation_names_is_no_fact() -> None:
@@ -172,6 +204,9 @@ def test_what_only_the_conversation_names_is_no_fact() -> None:
         "Never book",
         "Don't quit!",
         "We went there on Friday",
+        "Our neighbourhood deserves it!",
+        "I've already pre-ordered it",
+        "Since I was 17 or so",
     ):
         assert values(text) == [], text
     assert values("Never book a window seat") == ["Never book a window seat"]

@@ -91,3 +91,10 @@ def test_excerpts_of_one_day_share_its_heading() -> None:
     day = f"[{datetime.now(UTC):%Y-%m-%d}]"
     assert shown.count(day) == 1
     assert shown.index(day) < shown.index("- user: Please send parcel 0") < shown.index("pallet 71")
+
+
+def test_an_excerpt_that_is_only_a_value_comes_with_its_question() -> None:
+    asked = Message("assistant", "How long should the limit be?", id="a")
+    (excerpt,) = excerpts_of([asked, Message(Role.USER, "90 minutes", id="b")], facts=())
+    assert excerpt.value == "90 minutes (asked: How long should the limit be?)"
+    assert excerpt.sources == ("b", "a")
