@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from json import dumps
@@ -121,6 +121,9 @@ def _word(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
+Url = Annotated[str | None, typer.Option(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.")]
+
+
 @app.command()
 def inspect(
     session: Annotated[str, typer.Argument(help="The session's id.", show_default=False)],
@@ -128,7 +131,7 @@ def inspect(
     turn: Annotated[
         int | None, typer.Option(help="The number of the user message, from 1; by default the newest.")
     ] = None,
-    url: Annotated[str | None, typer.Option(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.")] = None,
+    url: Url = None,
     caller: Annotated[str, typer.Option(help="The caller that owns the session.")] = "default",
     user: Annotated[str | None, typer.Option(help="The user that the session is bound to.")] = None,
     tokens: Annotated[
@@ -202,6 +205,45 @@ def _connected(url: str | None) -> "Iterator[tuple[Engine, str]]":
         yield engine, hide_password(engine.url.render_as_string(hide_password=False))
     finally:
         engine.dispose()
+
+
+@app.command()
+def export(
+    file: Annotated[Path, typer.Argument(help='The file to write; compressed if its name ends in ".gz".')],
+    *,
+    caller: Annotated[str, typer.Option(help="The caller to export.")] = "default",
+    user: Annotated[str | None, typer.Option(help="One of its users; by default all of the caller's data.")] = None,
+    url: Url = None,
+) -> None:
+    """Write everything of a caller, or of one of its users, to a file."""
+    with _opened(url) as engine, _progress("exported") as advance:
+        lines = engine.admin.export(file, caller_id=caller, user_id=user, progress=advance)
+    typer.echo(f"{file}: {counted(lines, 'line')}")
+
+
+@app.command(name="import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="A file that `arc export` has written.")], *, url: Url = None
+) -> None:
+    """Store what `arc export` wrote; what is there already stays as it is."""
+    from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
+
+    settings = ArcSettings(summary={"llm_model": None})
+    address = _database(url, settings)
+    with ContextEngine.open(address, settings=settings) as engine, _progress("read") as advance:
+        stored = engine.admin.import_(file, progress=advance)
+    typer.echo(f"{file}: {counted(stored, 'line')} stored")
+
+
+@contextmanager
+def _progress(done: str) -> "Iterator[Callable[[int], None]]":
+    """Show the number of lines so far on a terminal."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - the same
+
+    columns = SpinnerColumn(), TextColumn("{task.completed:,} lines " + done), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("")
+        yield lambda count: shown.update(task, completed=count)
 
 
 _NAME_CHARACTERS = 80

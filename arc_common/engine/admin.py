@@ -1,12 +1,14 @@
-"""Administration: lists sessions, shows a session's state, replays stored turns, and erases users."""
+"""Administration: lists sessions, shows a session's state, replays stored turns, erases and exports users."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arc_common.concurrency import async_form
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt, build_context_window
 from arc_common.engine.erasure import ErasureReceipt, erase
+from arc_common.engine.transfer import Progress, export, load
 from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.memory.summaries.trigger import is_long_enough
@@ -260,3 +262,36 @@ class Admin:
         return erase(self._runtime, caller_id, user_id)
 
     aerase = async_form(erase)
+
+    def export(self, path: str | Path, *, caller_id: str, user_id: str | None, progress: Progress | None = None) -> int:
+        """Write everything of a user, or of a whole caller with `user_id=None`, to a file; return its lines.
+
+            engine.admin.export("ann.jsonl.gz", caller_id="shop", user_id="ann")
+            other.admin.import_("ann.jsonl.gz")
+
+        - The file has one JSON object a line; a name that ends in ".gz" compresses it. Branches, summaries, facts,
+          memories with their history, documents and vectors are included.
+        - A conversation is read on one snapshot and held in memory, one at a time. An interrupted export leaves no file
+          of that name.
+
+        Raises:
+            InvalidInputError: An id or the path is invalid.
+        """
+        SessionKey("any", caller_id, user_id)
+        return export(self._runtime, path, caller_id, user_id, progress)
+
+    aexport = async_form(export)
+
+    def import_(self, path: str | Path, *, progress: Progress | None = None) -> int:
+        """Store what `export` wrote, in a database of either kind; return the number of lines that stored something.
+
+        - Each line is one transaction. What is there already stays as it is: an interrupted import can be repeated.
+        - Ids and callers stay those of the export.
+
+        Raises:
+            InvalidInputError: The file is not from `export` of this version, or the database holds another conversation
+                with the id of one; the lines before are stored.
+        """
+        return load(self._runtime, path, progress)
+
+    aimport_ = async_form(import_)

@@ -2,7 +2,7 @@
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -341,6 +341,21 @@ class Store(ConversationStore, Protocol):
 
     def traces(self, caller_id: str, user_id: str | None) -> "Traces":
         """Return the rows of a caller's user; without a user, all rows of the caller."""
+
+    def dump(self, caller_id: str, user_id: str | None) -> Iterator[dict[str, Any]]:
+        """Yield everything of a caller's user, or of the whole caller, as JSON objects: each is one step for `load`.
+
+        A conversation with its branches and all that was derived is one object, read on one snapshot.
+        """
+
+    def load(self, record: Mapping[str, Any]) -> bool:
+        """Store an object that `dump` yielded, in one transaction; return whether anything was stored.
+
+        What is there already stays as it is, so an import that was interrupted can be repeated.
+
+        Raises:
+            InvalidInputError: The object is not from `dump`, or another conversation has its id. Nothing was stored.
+        """
 
 
 class Traces(Protocol):

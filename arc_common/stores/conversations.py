@@ -48,6 +48,7 @@ from arc_common.stores.search_index.entries import session_index_calls
 from arc_common.stores.search_index.store import SqlIndexStore
 from arc_common.stores.summaries import Changed, SqlSummaries, edited
 from arc_common.stores.traces import SqlTraces
+from arc_common.stores.transfer import SqlTransfer
 
 _WIDTH = len(LOCKED_COLUMNS)
 
@@ -243,6 +244,14 @@ class SqlStore:
     def traces(self, caller_id: str, user_id: str | None) -> SqlTraces:
         """See `Store.traces`."""
         return SqlTraces(self._database, caller_id, user_id)
+
+    def dump(self, caller_id: str, user_id: str | None) -> Iterator[dict[str, Any]]:
+        """See `Store.dump`."""
+        return SqlTransfer(self._database, self._index).dump(caller_id, user_id)
+
+    def load(self, record: Mapping[str, Any]) -> bool:
+        """See `Store.load`."""
+        return SqlTransfer(self._database, self._index).load(record)
 
     def append(
         self,

@@ -138,6 +138,7 @@ def records(engine: ContextEngine, party: Party) -> list[Any]:
 
 
 no_reads("Admin.erase", because="removes, and gives back no more than numbers of rows")
+no_reads("Admin.export Admin.import_", because="are an administrator's; test_transfer.py shows whose data a file holds")
 for _name in ("debug", "replay"):
 
     @reads(f"Admin.{_name}", reaches=EVERY, finds=("session",))

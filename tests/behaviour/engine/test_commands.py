@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
-from arc_common import __version__
+from arc_common import ContextEngine, __version__
 from arc_common.cli.commands import main
 from arc_common.settings import describe_settings
 
@@ -87,6 +87,22 @@ def test_db_current_and_check_tell_a_deployment_what_is_there(arc: Arc, tmp_path
     arc("db", "upgrade", "sqlite:///new.db")
     assert arc("db", "current", "sqlite:///new.db")[1].startswith("sqlite:///new.db: revision 0")
     assert arc("db", "check", "sqlite:///new.db") == (0, "sqlite:///new.db: up to date\n", "")
+
+
+def test_export_and_import_move_a_caller(arc: Arc) -> None:
+    """What one command writes the other stores in another database, once; a missing database is an error."""
+    with ContextEngine.open("sqlite:///one.db") as engine:
+        engine.session("s", caller_id="shop", user_id="ann").save_turn("My code is 4711.", "Noted.")
+    exported = arc("export", "out.jsonl.gz", "--caller", "shop", "--url", "sqlite:///one.db")
+    assert exported[0] == 0
+    assert exported[1].startswith("out.jsonl.gz: ")
+    assert arc("import", "out.jsonl.gz", "--url", "sqlite:///two.db")[0] == 0
+    assert arc("import", "out.jsonl.gz", "--url", "sqlite:///two.db")[0] == 0
+    with ContextEngine.open("sqlite:///two.db") as engine:
+        stored = engine.session("s", caller_id="shop", user_id="ann").messages()
+        assert [one.text for one in stored] == ["My code is 4711.", "Noted."]
+    code, _, err = arc("export", "out.jsonl", "--url", "sqlite:///none.db")
+    assert (code, "none.db" in err) == (1, True)
 
 
 def test_db_upgrade_takes_the_address_from_the_settings(arc: Arc, monkeypatch: pytest.MonkeyPatch) -> None:

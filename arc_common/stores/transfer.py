@@ -1,0 +1,141 @@
+"""Everything of a caller or one of its users as JSON values, and back into a database of either kind."""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Table, bindparam, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
+from arc_common.stores.connection import Database
+from arc_common.stores.conversations_statements import Statement, compiler_for
+from arc_common.stores.drivers import Call, Transaction
+from arc_common.stores.schema import HEAD, conversations, index_tables, metadata, scopes
+
+_PAGE = 200
+_BYTES = "base64"
+_UNCLAIMED = {"lease_owner": None, "lease_until": None}
+"""Work that another process has begun does not go on in a copy."""
+
+
+class SqlTransfer:
+    """Reads and stores the records of `Store.dump` and `Store.load`."""
+
+    def __init__(self, database: Database, index: IndexStore) -> None:
+        self._database = database
+        self._index = index
+        self._compiled = compiler_for(database.dialect)
+        self._of_scope = [table for table in metadata.sorted_tables if "scope" in table.c]
+        self._of_conversation = [table for table in metadata.sorted_tables if table not in self._of_scope]
+
+    def dump(self, caller_id: str, user_id: str | None) -> Iterator[dict[str, Any]]:
+        """See `Store.dump`."""
+        whose = {"caller_id": caller_id, **({} if user_id is None else {"user_id": user_id})}
+        yield {"arc": HEAD, **whose}
+        for owner, tables in ((conversations, self._of_conversation), (scopes, self._of_scope)):
+            for key, *_ in self._pages(owner, whose):
+                rows = self._database.snapshot(*((self._of_owner(table, owner), {"owner": key}) for table in tables))
+                record = {table.name: _plain(table, found) for table, found in zip(tables, rows, strict=True) if found}
+                if owner.name in record:  # else it was deleted meanwhile
+                    yield record
+        own = index_tables(self._database.dialect).scopes
+        for _, _, session_id, found_user, kind in self._pages(own, whose, "caller_id", "session_id", "user_id", "kind"):
+            yield from self._entries(Scope(caller_id, found_user or None, session_id or None), kind)
+
+    def load(self, record: Mapping[str, Any]) -> bool:
+        """See `Store.load`."""
+        if "arc" in record:
+            if record["arc"] != HEAD:
+                raise InvalidInputError("arc", record["arc"], f"{HEAD!r}, the revision of this version's tables")
+            return False
+        if "entries" in record:
+            entries = [_entry(one) for one in record["entries"]]
+            return bool(self._index.put(Scope(**record["scope"]), record["kind"], entries))
+        rows = {name: [_values(row) for row in rows] for name, rows in record.items()}
+        known = {table.name: table for table in metadata.sorted_tables}
+        for name, own in rows.items():
+            columns = [column.name for column in known[name].columns] if name in known else []
+            if not all(sorted(row) == sorted(columns) for row in own):
+                raise InvalidInputError(name, sorted(own[0]), f"rows with the columns {', '.join(columns)}")
+        return self._database.transact(lambda transaction: self._store(transaction, rows, known))
+
+    def _store(
+        self, transaction: Transaction, rows: Mapping[str, Sequence[dict[str, Any]]], known: Mapping[str, Table]
+    ) -> bool:
+        """Insert the rows of a conversation or scope, unless the conversation is there."""
+        for row in rows.get(conversations.name, ()):
+            there = select(conversations.c.incarnation).where(conversations.c.conversation == bindparam("key"))
+            (found,) = transaction.run((self._compiled(there), {"key": row["conversation"]}))
+            if found and found[0][0] != row["incarnation"]:
+                expected = "a session that the database does not hold: delete it first, or import elsewhere"
+                raise InvalidInputError("session_id", row["session_id"], expected)
+            if found:
+                return False
+        calls: list[Call] = [(self._insert(known[name]), own) for name, own in rows.items()]
+        newer = scopes.c.version + 1  # so that processes that know the scope read it as a whole
+        anew = self._compiled(
+            update(scopes).where(scopes.c.scope == bindparam("key")).values(version=newer, purged=newer)
+        )
+        calls += [(anew, {"key": row["scope"]}) for row in rows.get(scopes.name, ())]
+        transaction.commit(*calls)
+        return True
+
+    def _insert(self, table: Table) -> Statement:
+        insert = sqlite.insert if self._database.dialect == "sqlite" else postgresql.insert
+        values: dict[str, Any] = {column.name: bindparam(column.name) for column in table.columns}
+        return self._compiled(insert(table).values(values).on_conflict_do_nothing())
+
+    def _of_owner(self, table: Table, owner: Table) -> Statement:
+        key = owner.primary_key.columns[0].name
+        return self._compiled(select(table).where(table.c[key] == bindparam("owner")).order_by(*table.primary_key))
+
+    def _pages(self, owner: Table, whose: Mapping[str, str], *more: str) -> Iterator[Sequence[Any]]:
+        """Yield the key and further columns of each of the owner's rows."""
+        key = owner.primary_key.columns[0]
+        named = [owner.c[name] == bindparam(name) for name in whose]
+        chosen = select(key, *(owner.c[name] for name in more)).where(*named).order_by(key).limit(_PAGE)
+        page = self._database.read((self._compiled(chosen), whose))
+        following = self._compiled(chosen.where(key > bindparam("after")))
+        while page:
+            yield from page
+            page = self._database.read((following, {**whose, "after": page[-1][0]}))
+
+    def _entries(self, scope: Scope, kind: Any) -> Iterator[dict[str, Any]]:
+        place = {"caller_id": scope.caller_id, "user_id": scope.user_id, "session_id": scope.session_id}
+        after = None
+        while page := self._index.scan(scope, kind, after=after, limit=_PAGE):
+            after = page[-1].id
+            yield {"scope": place, "kind": kind, "entries": [_fields(entry) for entry in page]}
+
+
+def _plain(table: Table, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    names = [column.name for column in table.columns]
+    found = [{name: _packed(value) for name, value in zip(names, row, strict=True)} for row in rows]
+    return [{**row, **_UNCLAIMED} for row in found] if table is conversations else found
+
+
+def _packed(value: Any) -> Any:
+    if isinstance(value, bytes | memoryview):
+        return {_BYTES: base64.b64encode(value).decode()}
+    return value
+
+
+def _values(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: base64.b64decode(value[_BYTES]) if isinstance(value, Mapping) else value for name, value in row.items()
+    }
+
+
+def _fields(entry: IndexEntry) -> dict[str, Any]:
+    vector = None if entry.vector is None else _packed(entry.vector.astype("<f4").tobytes())
+    fields = {"id": entry.id, "text": entry.text, "terms": dict(entry.terms), "metadata": dict(entry.metadata)}
+    return {**fields, "source": entry.source, "vector": vector, "embedder": entry.embedder}
+
+
+def _entry(fields: Mapping[str, Any]) -> IndexEntry:
+    packed = fields["vector"]
+    vector = None if packed is None else np.frombuffer(base64.b64decode(packed[_BYTES]), dtype="<f4")
+    return IndexEntry(**{**fields, "vector": vector})
