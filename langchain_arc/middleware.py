@@ -12,7 +12,7 @@ from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
 from arc_common.memories import checked_memory_tags
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, check_identifier
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import corrected
@@ -23,6 +23,7 @@ from langchain_arc.messages import from_arc
 from langchain_arc.prompt_cache import PromptCaches, read_from_cache
 from langchain_arc.stored_messages import behind, names_of, said, split_instructions, stored_form, unsaved
 from langchain_arc.token_limit import arc_tokens, fitted_to
+from langchain_arc.tools import compact_conversation
 
 try:
     from langchain.agents.middleware import (
@@ -88,6 +89,9 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         account_id: As in `ContextEngine.session`.
         budget: The token budget of a request; by default the engine's, or less if the model's profile says so.
         memory_tags: As in `Session.context`.
+        name: The middleware's name among an agent's others: "SummarizationMiddleware" takes the place of the summaries
+            of `create_deep_agent`. By default, the class's.
+        compact_tool: Give the agent a tool `compact_conversation`, which calls `Session.compact`.
         prune_state: At the end of a run, remove earlier turns from the agent's state once all of them are stored, so
             that its checkpoints don't grow. The model is shown them as before; code that reads the state, and the
             agent itself while the store fails, sees the last turn only.
@@ -110,17 +114,25 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         account_id: str | None = None,
         budget: TokenBudget | None = None,
         memory_tags: Sequence[str] | None = None,
+        name: str | None = None,
+        compact_tool: bool = False,
         prune_state: bool = False,
     ) -> None:
         super().__init__()
-        if not isinstance(prune_state, bool):
-            raise InvalidInputError("prune_state", prune_state, "True or False")
+        for field, flag in (("compact_tool", compact_tool), ("prune_state", prune_state)):
+            if not isinstance(flag, bool):
+                raise InvalidInputError(field, flag, "True or False")
+        if name is not None:
+            check_identifier("name", name)
+        self._name = name
         self._prune_state = prune_state
+        session_of = lambda runtime: self._run(runtime, runtime.state).session  # noqa: E731
+        self.tools = [compact_conversation(session_of)] if compact_tool else []
         self._memory_tags = checked_memory_tags(memory_tags) or None
         self._engine = checked_engine(engine)
-        for name, value in (("session_id", session_id), ("user_id", user_id)):
+        for field, value in (("session_id", session_id), ("user_id", user_id)):
             if value is not None and not isinstance(value, str) and not callable(value):
-                raise InvalidInputError(name, value, "text, a function of the runtime, or None")
+                raise InvalidInputError(field, value, "text, a function of the runtime, or None")
         if not isinstance(budget, TokenBudget | None):
             raise InvalidInputError("budget", budget, "a TokenBudget or None")
         self._session_id = session_id
@@ -132,6 +144,11 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         self._caches = PromptCaches()
         fixed = session_id if isinstance(session_id, str) else "any"
         engine.session(fixed, caller_id=caller_id, account_id=account_id)  # checks the ids early
+
+    @property
+    def name(self) -> str:
+        """The middleware's name, unique among an agent's."""
+        return self._name or super().name
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]

@@ -75,6 +75,12 @@ class ForgetMemory(BaseModel):
     )
 
 
+class CompactConversation(BaseModel):
+    """The arguments of `compact_conversation`: none that a model sees."""
+
+    runtime: Annotated[Any, InjectedToolArg] = None  # tools without any field are called without their run
+
+
 def memory_tools(
     engine: ContextEngine,
     *,
@@ -172,6 +178,25 @@ def memory_tools(
     ]
 
 
+def compact_conversation(session_of: Callable[[Any], Session]) -> BaseTool:
+    """Return the tool `compact_conversation`, which compacts a run's session."""
+
+    def compact(run: "_Run") -> str:
+        done = session_of(run.runtime).compact()
+        if not done.messages:
+            return "There is nothing to compact: the conversation is short, or was compacted just now."
+        tokens = f"{done.tokens_before:,} -> {done.tokens_after:,} tokens"
+        return f"Compacted: a summary stands for {done.messages} messages now ({tokens})."
+
+    return _tool(
+        compact,
+        "compact_conversation",
+        "Put a summary in place of this conversation's older messages, to make room. Use it before a long task that "
+        "has little to do with them. The newest messages stay.",
+        CompactConversation,
+    )
+
+
 def _tool(call: Callable[..., str], name: str, description: str, schema: type[BaseModel]) -> BaseTool:
     # `ToolNode` gives a `ToolRuntime` to the argument with this name; the model's schema does not have it.
     def answer(*, runtime: Annotated[Any, InjectedToolArg] = None, **arguments: Any) -> str:
@@ -201,26 +226,26 @@ class _Run:
     """The run that calls a tool: that of a `ToolRuntime`, or the one that surrounds the call, if there is any."""
 
     def __init__(self, runtime: object) -> None:
-        self._runtime: Any = runtime
+        self.runtime: Any = runtime
         if not hasattr(runtime, "context"):  # `None`, or what a model passed in
-            self._runtime = None
+            self.runtime = None
             with suppress(ImportError, RuntimeError):  # outside of a run
                 from langgraph.runtime import get_runtime  # noqa: PLC0415 - optional, as agents are
 
-                self._runtime = get_runtime()
+                self.runtime = get_runtime()
 
     def named(self, name: str, value: "Named") -> str | None:
         """Return an id as given, or as the run determines it."""
         if not callable(value):
             return value
-        found = value(self._runtime)
+        found = value(self.runtime)
         if found is None:
             raise ToolException(f"There is no memory here: this run has no {name}.")
         return found
 
     def from_context(self, name: str) -> str | None:
         """Return an id of the run's context."""
-        context = getattr(self._runtime, "context", None)
+        context = getattr(self.runtime, "context", None)
         # The engine refuses an id of another type.
         return context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
 
@@ -232,7 +257,7 @@ class _Run:
 
     @property
     def _configurable(self) -> Mapping[str, Any]:
-        config = getattr(self._runtime, "config", None)
+        config = getattr(self.runtime, "config", None)
         if config is None:
             with suppress(ImportError, RuntimeError):
                 from langgraph.config import get_config  # noqa: PLC0415 - optional, as agents are
