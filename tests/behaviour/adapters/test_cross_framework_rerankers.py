@@ -17,7 +17,6 @@ from llama_index.postprocessor.flashrank_rerank import FlashRankRerank
 import langchain_arc
 import llamaindex_arc
 from arc_common import Document, ScoredDocument
-from arc_common.protocols import Reranker
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
 from langchain_arc import ArcDocumentCompressor, LangChainReranker
@@ -135,25 +134,3 @@ async def test_llamaindexs_reranker_in_a_langchain_retriever(flashrank: FlashRan
     assert ids == expected
     scores = [document.metadata["relevance_score"] for document in found]
     assert scores == sorted(scores, reverse=True)
-
-
-def test_around_the_world(folder: Path, flashrank: FlashRankRerank) -> None:
-    """Through both frameworks' faces a reranker still ranks as it did."""
-    plain = LangChainReranker(OnnxCrossEncoder(folder))
-    rounds: list[Reranker] = [
-        LlamaIndexReranker(ArcNodePostprocessor(plain)),
-        LangChainReranker(ArcDocumentCompressor(plain)),
-        LangChainReranker(ArcDocumentCompressor(LlamaIndexReranker(ArcNodePostprocessor(plain)))),
-        LlamaIndexReranker(
-            ArcNodePostprocessor(LangChainReranker(ArcDocumentCompressor(LlamaIndexReranker(flashrank))))
-        ),
-    ]
-    for reranker in rounds:
-        ranked = reranker.rerank(QUESTION, candidates())
-        assert ids_of(ranked) == RANKED
-        assert [found.score for found in ranked] == pytest.approx(
-            [found.score for found in plain.rerank(QUESTION, candidates())], abs=1e-6
-        )
-        assert [found.document for found in ranked] == [
-            found.document for found in plain.rerank(QUESTION, candidates())
-        ]

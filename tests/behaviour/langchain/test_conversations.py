@@ -18,9 +18,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from arc_common import ContextEngine, Message
 from arc_common.testing import CountingObserver
-from langchain_arc import ArcChatMessageHistory, ArcChatModel, open_engine, with_arc_memory
+from langchain_arc import ArcChatMessageHistory, open_engine, with_arc_memory
 from tests.support.databases import sqlite_url
-from tests.support.langchain_helpers import WAYS, Echo, ToolModel, echo_model, run, said, with_history
+from tests.support.langchain_helpers import WAYS, ToolModel, echo_model, run, said, with_history
 
 
 def langchains(chain: Any, engine: ContextEngine, *, max_turns: int | None = None, **keys: Any) -> Any:
@@ -84,31 +84,6 @@ async def test_each_turn_is_stored_once(engine: ContextEngine, wrap: Wrap, way: 
         stored = ArcChatMessageHistory(shape, engine=engine).messages
         assert [type(message) for message in stored] == [HumanMessage, AIMessage] * 3, shape
         assert len({message.id for message in stored}) == 6, shape
-
-
-@wrappers
-async def test_the_model_is_shown_what_was_said(engine: ContextEngine, wrap: Wrap) -> None:
-    """The conversation so far stands before the question."""
-    for shape in ("history key, text", "dictionary of text", "text"):
-        echo = Echo()
-        model = ArcChatModel(chat_model=echo)
-        _, keys, value = SHAPES[shape]
-        chain = {"history key, text": with_key | model, "text": model}.get(shape, without_key | model)
-        wrapped = wrap(chain, engine, **keys)
-        for text in ("one", "two"):
-            await run("invoke", wrapped, value(text), shape)
-        assert [text for text in echo.shown[1] if text != "Be brief."] == ["one", "echo of one", "two"], shape
-
-
-@wrappers
-async def test_the_window_does_not_move_what_is_saved(engine: ContextEngine, wrap: Wrap) -> None:
-    """Without a history key LangChain cuts the input by the view's length, also when the view is a window."""
-    chain, keys, value = SHAPES["messages"]
-    wrapped = wrap(chain(), engine, max_turns=1, **keys)
-    texts = [f"question {n}" for n in range(6)]
-    for text in texts:
-        await run("ainvoke", wrapped, value(text))
-    assert said(engine) == turns(*texts)
 
 
 @wrappers

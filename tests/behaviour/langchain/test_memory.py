@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blockbuster import blockbuster_ctx
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import (
@@ -284,17 +283,6 @@ def test_another_users_session(engine: ContextEngine) -> None:
         with pytest.raises(SessionNotFoundError):
             use()
     assert [message.text for message in engine.session("s", user_id="ann").messages()] == ["mine"]
-
-
-async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
-    """Making the history, and all its async methods, the first use of the database included."""
-    async with open_engine(sqlite_url(tmp_path)) as engine:
-        with blockbuster_ctx():
-            history = ArcChatMessageHistory.factory(engine)("s")
-            assert await history.aget_messages() == []
-            await history.aadd_messages([HumanMessage("hello"), AIMessage("hi", id="a1")])
-            assert len(await history.aget_messages()) == 2
-            await history.aclear()
 
 
 def test_reported_usage_teaches_the_counter() -> None:

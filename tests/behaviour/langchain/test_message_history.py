@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableLambda
 
-from arc_common import ContextEngine, InvalidInputError, Message
+from arc_common import ContextEngine, InvalidInputError
 from langchain_arc import with_arc_memory
 from tests.support.langchain_helpers import run, said
 
@@ -108,23 +108,6 @@ async def test_every_form_of_input_and_output(engine: ContextEngine, given: str,
         ], output
 
 
-def test_a_conversation_that_the_assistant_opened(engine: ContextEngine) -> None:
-    """The model is shown what begins with the user: Anthropic and Gemini refuse a greeting there. It stays stored."""
-    roles: list[list[str]] = []
-
-    def answering(messages: list[BaseMessage]) -> AIMessage:
-        roles.append([message.type for message in messages])
-        return AIMessage("noted")
-
-    engine.session("s").append(Message("assistant", "How can I help?"))
-    chain = with_arc_memory(RunnableLambda(answering), engine)
-    chain.invoke("hello", config())
-    chain.invoke("good bye", config())
-
-    assert roles == [["human"], ["human", "ai", "human"]]
-    assert [text for _, text in said(engine)] == ["How can I help?", "hello", "noted", "good bye", "noted"]
-
-
 def spec(name: str) -> ConfigurableFieldSpec:
     return ConfigurableFieldSpec(id=name, annotation=str, name=name, description="", default="", is_shared=True)
 
@@ -186,13 +169,6 @@ def test_a_key_that_nothing_takes(engine: ContextEngine) -> None:
     """Found when the chain is made."""
     with pytest.raises(InvalidInputError, match="conversation_id"):
         with_arc_memory(Saying(), engine, history_factory_config=[spec("conversation_id")])
-
-
-def test_a_configuration_that_was_bound_before(engine: ContextEngine) -> None:
-    """`with_config` names the session as well as a run's own configuration does."""
-    chain = with_arc_memory(Saying(), engine).with_config(config())
-    chain.invoke("hello")
-    assert chain.invoke("bye").text == "you said: hello\nbye"
 
 
 def test_a_session_that_was_named_before(engine: ContextEngine) -> None:

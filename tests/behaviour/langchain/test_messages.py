@@ -76,15 +76,6 @@ def test_the_canonical_form_is_stable(message: BaseMessage) -> None:
     assert again == bare
 
 
-@given(strategies.portable_messages)
-def test_portable_messages_keep_their_text(message: BaseMessage) -> None:
-    """Text, tool calls and ids are in arc's own fields, not only in the origin."""
-    arc = to_arc(message)
-    assert arc.text == message.text
-    assert arc.id == message.id
-    assert [call.id for call in arc.tool_calls] == [call["id"] for call in getattr(message, "tool_calls", [])]
-
-
 def test_the_origin_is_the_form_that_langchain_reads_itself() -> None:
     """An origin of JSON values is what `message_to_dict` writes: LangChain reads it without arc."""
     message = AIMessage("hi", response_metadata={"model_name": "m"}, id="a", remark="kept")
@@ -220,13 +211,6 @@ def test_tool_calls_valid_and_invalid() -> None:
     assert rebuilt.invalid_tool_calls == [{**message.invalid_tool_calls[0], "error": None}]
 
 
-def test_a_tool_message_without_a_call_id() -> None:
-    """An absent call id, which LangChain doesn't have, becomes `""` and is absent again on the way back."""
-    message = Message(Role.TOOL, "result", name="f")
-    assert from_arc(message) == ToolMessage("result", tool_call_id="", name="f")
-    assert to_arc(from_arc(message)) == message
-
-
 @pytest.mark.parametrize(
     "message", [HumanMessage("x"), HumanMessage("x", remark=1), AIMessageChunk(content="x", id="")], ids=repr
 )
@@ -275,16 +259,6 @@ def test_a_mark_given_later_is_handed_out() -> None:
     """Marking a message that keeps its origin marks what is made from it, too."""
     arc = to_arc(HumanMessage("x", additional_kwargs={"kept": 1}))
     assert from_arc(replace(arc, metadata={"arc": True})).additional_kwargs == {"kept": 1, "arc": True}
-
-
-def test_retrieved_documents_survive_as_an_artifact() -> None:
-    """The documents that a retriever tool returns are documents again, with what JSON can't hold inside them."""
-    documents = [Document("text", metadata={"page": (1, 2), "raw": b"\x00", "part": Document("inner")}, id="d")]
-    message = ToolMessage("found", tool_call_id="c", artifact={"documents": documents, "asked": [HumanMessage("x")]})
-    back = from_arc(to_arc(message))
-    assert isinstance(back, ToolMessage)
-    assert back == message
-    assert back.artifact["documents"][0].metadata["part"] == Document("inner")
 
 
 def test_text_that_looks_like_a_wrapped_object_stays_text() -> None:
@@ -384,12 +358,6 @@ class Annotated(HumanMessage):
 def test_an_own_message_class_comes_back_as_the_one_it_extends() -> None:
     """Its fields are all kept; only LangChain's classes can be made again."""
     assert from_arc(to_arc(Annotated(content="x", remark="y", id="i"))) == HumanMessage("x", remark="y", id="i")
-
-
-def test_a_message_born_elsewhere_is_built_from_its_fields() -> None:
-    """Another framework's origin is not read."""
-    message = Message(Role.USER, "hello", id="1", origin=Origin("llamaindex", '{"role": "user"}'))
-    assert from_arc(message) == HumanMessage("hello", id="1")
 
 
 @given(st.floats())

@@ -161,6 +161,7 @@ def test_scores_are_in_the_metadata_as_copies() -> None:
     again = retriever.invoke(QUESTION)
     assert set(again[0].metadata["score_parts"]) == {"bm25", "vector"}
     assert again[0].metadata["lang"] == "en"
+    assert scored_from_arc(ScoredDocument(Document("x"))).metadata == {}
 
 
 def test_few_are_chosen_among_more_by_a_pipelines_reranker() -> None:
@@ -263,21 +264,6 @@ def test_the_source_is_what_the_metadata_name() -> None:
 def test_a_source_beside_the_metadata_is_shown_in_them() -> None:
     """LangChain has no other place for it."""
     assert document_from_arc(Document("x", source="guide.md")).metadata == {"source": "guide.md"}
-
-
-def test_what_comes_out_is_nobody_elses() -> None:
-    """Changing it, deep down too, changes nothing of arc's."""
-    document = Document("x", metadata={"tags": ["a"]})
-    made = document_from_arc(document)
-    made.metadata["tags"].append("b")
-    assert document.metadata == {"tags": ["a"]}
-
-
-def test_scores_stand_in_the_metadata() -> None:
-    """As a copy; what has no score says none."""
-    found = ScoredDocument(Document("x"), 0.5, {"bm25": 1.5})
-    assert scored_from_arc(found).metadata == {"relevance_score": 0.5, "score_parts": {"bm25": 1.5}}
-    assert scored_from_arc(ScoredDocument(Document("x"))).metadata == {}
 
 
 def test_what_is_no_number_is_no_score() -> None:

@@ -13,11 +13,9 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from arc_common import HeuristicTokenCounter
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, matches
 from arc_common.protocols import Retriever
-from arc_common.rag import ContextBuilder, RagPipeline
 from langchain_arc import ArcRetriever, ArcVectorStore, LangChainRetriever
 from langchain_arc.documents import document_from_arc
 from langchain_arc.filters import translator_of
@@ -251,15 +249,6 @@ def test_nothing_can_match_nothing() -> None:
     assert store.asked == []
     assert len(source.retrieve(QUESTION, top_k=1, filters={})) == 1
     assert store.asked == [None]
-
-
-def test_sources_of_both_kinds_are_fused() -> None:
-    """In one pipeline: a LangChain store, a LangChain retriever and arc's own."""
-    sources = {"store": LangChainRetriever(in_memory()), "fixed": LangChainRetriever(Fixed())}
-    context = RagPipeline(sources, ContextBuilder(HeuristicTokenCounter())).retrieve(QUESTION)
-    assert context.documents[0].document.id == "solar"
-    assert len(context.documents) == 4
-    assert not context.notes
 
 
 # --- what filters mean ----------------------------------------------------------------------------------------------

@@ -185,18 +185,6 @@ def test_langchains_indexing_works() -> None:
 # --- searching ------------------------------------------------------------------------------------------------------
 
 
-def test_words_count_beside_vectors() -> None:
-    """Random vectors know no language; the words find it. Vectors alone are asked for by name."""
-    store = ArcVectorStore.from_texts(["alpha beta", "gamma delta", "epsilon"], EMBEDDING, ids=["a", "b", "c"])
-    assert ids(store.similarity_search("delta", k=1)) == ["b"]
-    dense = store.similarity_search_with_score("gamma delta", k=3, mode="dense")
-    assert dense[0][0].id == "b"
-    assert dense[0][1] == pytest.approx(1)
-    assert len(dense) == 3
-    lexical = ArcVectorStore(index=store.index, mode="lexical")
-    assert ids(lexical.similarity_search("delta")) == ["b"]
-
-
 def test_without_an_embedding_words_are_enough() -> None:
     """Every search type works."""
     store = ArcVectorStore.from_documents([Document("alpha beta"), Document("gamma")], None)

@@ -254,15 +254,6 @@ def test_bad_input_does_not_break_the_reply(
     assert stored(engine) == []
 
 
-def test_a_closed_engine_does_not_break_the_reply(caplog: pytest.LogCaptureFixture) -> None:
-    """The messages are reported."""
-    engine = open_engine()
-    block = ArcFactsBlock(engine)
-    engine.close()
-    asyncio.run(block.aput(told(1), session_id="s"))
-    assert "was not saved" in caplog.text
-
-
 @pytest.mark.parametrize("block", BLOCKS)
 def test_another_engine_is_refused(block: Any) -> None:
     """Only a `ContextEngine` will do."""

@@ -18,7 +18,7 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from arc_common.messages import Message
 from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, open_engine
 from tests.support.databases import sqlite_url
-from tests.support.llamaindex_helpers import Numbered, OneNode, assistant, break_writes, said, user
+from tests.support.llamaindex_helpers import Numbered, OneNode, break_writes, said, user
 
 Ask = Callable[[BaseChatEngine, str], Awaitable[str]]
 
@@ -93,21 +93,6 @@ async def test_a_conversation_survives_a_restart_and_goes_on(
     shown = "\n".join(message.text for message in model.seen[-1] + model.seen[-2])
     assert "question 0" in shown
     assert expected[1] in shown
-
-
-@engines
-async def test_no_request_has_more_history_than_the_limit(
-    tmp_path: Path, make: Callable[[ArcLLM, ArcChatMemoryBuffer], BaseChatEngine], ask: Ask
-) -> None:
-    """However long the conversation has become, the model is shown its newest turns."""
-    model = Numbered()
-    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
-        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", token_limit=150)
-        memory.put_messages([m for n in range(300) for m in (user(f"old question {n}"), assistant(f"old answer {n}"))])
-        await ask(make(ArcLLM(model), memory), "and now?")
-    shown = "\n".join(message.text for request in model.seen for message in request)
-    assert "old answer 299" in shown
-    assert "old answer 200" not in shown
 
 
 @engines

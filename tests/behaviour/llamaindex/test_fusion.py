@@ -11,7 +11,6 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
@@ -47,43 +46,12 @@ def engine_parts() -> list[BaseRetriever]:
     return [theirs, ArcRetriever(index_of(collection()), mode="lexical", similarity_top_k=3)]
 
 
-def test_reciprocal_ranks() -> None:
-    """1 / (60 + place), from 1 on (Cormack 2009)."""
-    found = fused(scored(("a", 2.0), ("b", 1.0)), scored(("b", 0.9)), mode="reciprocal_rerank")
-    assert [(item.node.node_id, item.score) for item in found] == [
-        ("b", pytest.approx(1 / 61 + 1 / 62)),
-        ("a", pytest.approx(1 / 61)),
-    ]
-
-
 @pytest.mark.parametrize("mode", [*MODES, FUSION_MODES.RECIPROCAL_RANK])
 def test_weights(mode: Any) -> None:
     """A retriever of weight 0 has no say about the order."""
     rankings = scored(("a", 2.0), ("b", 1.0)), scored(("b", 2.0), ("a", 1.0))
     assert ids_of(fused(*rankings, mode=mode, retriever_weights=[1, 0])) == ["a", "b"]
     assert ids_of(fused(*rankings, mode=mode, retriever_weights=[1, 2])) == ["b", "a"]
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_missing_scores(mode: Any) -> None:
-    """Beside scores the worst; without any, places count; NaN is none."""
-    nan = float("nan")
-    assert (
-        ids_of(fused(scored(("a", None), ("b", -3.0), ("c", -1.0)), mode=mode)) == ["c", "b", "a"] or mode == MODES[0]
-    )
-    assert ids_of(fused(scored(("c", None), ("a", nan), ("b", None)), mode=mode)) == ["c", "a", "b"]
-    assert fused([], [], mode=mode) == []
-
-
-def test_the_same_node_comes_once() -> None:
-    """By its id, or by its content under another id; the one with the smallest id stands for all."""
-    one, two = TextNode(id_="1", text="same"), TextNode(id_="2", text="same")
-    stripped = TextNode(id_="2", text="same, without its metadata")
-    found = fused(
-        [NodeWithScore(node=two, score=0.3), NodeWithScore(node=stripped, score=0.2)],
-        [NodeWithScore(node=one, score=0.9)],
-    )
-    assert [item.node for item in found] == [one]
 
 
 @given(st.lists(node_lists, min_size=1, max_size=3), st.sampled_from(MODES), st.integers(1, 4), st.randoms())
@@ -148,15 +116,6 @@ async def test_further_queries_of_a_model(way: str) -> None:
     assert ids_of(await fusion.aretrieve("q") if way == "async" else fusion.retrieve("q")) == ["a"]
     assert [asked.query_str for asked in retriever.asked] == ["q", "parcels to Busan", "delivery time"]
     assert "Generate 2 search queries" in model.seen[0][0].text
-
-
-def test_without_further_queries_the_query_is_asked() -> None:
-    """Nothing that a model does keeps it from being searched for."""
-    for answer in (TimeoutError("slow"), "", "x" * 1_000, "I'm sorry, I can't help with that."):
-        retriever = Fixed(scored(("a", 1.0)))
-        fusion = ArcFusionRetriever([retriever], llm=Scripted(answer), num_queries=4, settings=ONE_ATTEMPT)
-        assert ids_of(fusion.retrieve("q")) == ["a"]
-        assert [asked.query_str for asked in retriever.asked] == ["q"]
 
 
 def test_a_transformer_makes_the_queries() -> None:
@@ -262,16 +221,3 @@ async def test_in_a_query_engine() -> None:
             text = "".join(response.response_gen) if way == "stream" else str(response)
             assert ids_of(response.source_nodes) == ["busan"]
             assert "Parcels to Busan take two days." in text
-
-
-def test_within_llama_index_s_own_fusion() -> None:
-    """It is a retriever like others."""
-    outer = QueryFusionRetriever(
-        [ArcFusionRetriever(engine_parts()), Fixed(scored(("other", 0.5)))],
-        llm=MockLLM(),
-        num_queries=1,
-        mode=FUSION_MODES.RECIPROCAL_RANK,
-        use_async=False,
-        similarity_top_k=3,
-    )
-    assert {"busan", "other"} <= set(ids_of(outer.retrieve(ASKED)))

@@ -159,16 +159,6 @@ def test_what_leaves_the_queue_is_remembered(engine: ContextEngine, memory_of: M
     assert "peanuts" not in shown(memory_of("two", ArcLongTermBlock(engine, user_id="eve")), "Am I allergic?")
 
 
-def test_without_a_user_a_session_remembers_for_itself(engine: ContextEngine) -> None:
-    """What nobody in particular said is not everybody's."""
-    block = ArcLongTermBlock(engine)
-    engine.memories(session_id="one").add("The locker code is 7731.")
-    question = [user("What is the locker code?")]
-    assert "7731" in asyncio.run(block.aget(question, session_id="one"))
-    assert asyncio.run(block.aget(question, session_id="two")) == ""
-    assert asyncio.run(block.aget(question)) == ""
-
-
 def test_without_a_user_what_leaves_the_queue_is_remembered_too(engine: ContextEngine, memory_of: MakeMemory) -> None:
     """Who puts the block into a `Memory` asked for memories; those of one session stay in it."""
     block = ArcLongTermBlock(engine)

@@ -1,6 +1,5 @@
 """Arc's rerankers as node postprocessors, and LlamaIndex's postprocessors as arc rerankers."""
 
-import asyncio
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -98,14 +97,6 @@ def test_events_are_reported() -> None:
     ((before, after),) = debug.get_event_pairs(CBEventType.RERANKING)
     assert (before.payload[EventPayload.QUERY_STR], before.payload[EventPayload.TOP_K]) == ("cat", 2)
     assert after.payload[EventPayload.NODES] == left
-
-
-async def test_async_ranks_the_same_beside_the_loop() -> None:
-    """On another thread, several at once."""
-    made = ArcNodePostprocessor(BM25Reranker())
-    expected = made.postprocess_nodes(scored(*NODES), query_str="cat")
-    many = await asyncio.gather(*(made.apostprocess_nodes(scored(*NODES), query_str="cat") for _ in range(5)))
-    assert [ids_of(left) for left in many] == [ids_of(expected)] * 5
 
 
 def test_class() -> None:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core import VectorStoreIndex
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.llms import MockLLM
@@ -312,26 +311,6 @@ def test_what_is_no_source_is_refused() -> None:
     for wrong in [None, "index", Words(), TextNode()]:
         with pytest.raises(InvalidInputError, match="source"):
             LlamaIndexRetriever(wrong)
-
-
-class Odd(BaseRetriever):
-    """Finds whatever it was made with."""
-
-    def __init__(self, found: Any) -> None:
-        self.found = found
-        super().__init__()
-
-    def _retrieve(self, query_bundle: QueryBundle) -> Any:
-        return self.found
-
-
-@pytest.mark.parametrize("found", [[1], [TextNode(text="a")], "text"], ids=["numbers", "nodes", "text"])
-def test_a_source_that_finds_something_else_costs_no_reply(found: Any) -> None:
-    """LlamaIndex may raise on its own; either way the context says what happened."""
-    pipeline = RagPipeline(LlamaIndexRetriever(Odd(found)), ContextBuilder(HeuristicTokenCounter()))
-    context = pipeline.retrieve("q")
-    assert not context.has_documents
-    assert context.notes[0].startswith("retrieve failed")
 
 
 @pytest.mark.parametrize("found", [None, "text", [None], {}], ids=repr)
