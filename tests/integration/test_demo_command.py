@@ -4,21 +4,18 @@ import json
 import os
 import pty
 import subprocess
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from arc_common.cli.demo import RECORDS, SESSION, find_halves
+from arc_common.cli.demo import RECORDS, SESSION
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
 from tests.support.demo_runs import (
     ARC,
     PROVIDER,
-    SECOND,
     demo,
     environment,
     here,
@@ -136,15 +133,6 @@ def test_no_colour_and_a_dumb_terminal_are_respected(tmp_path: Path) -> None:
     assert "/208" not in dumb
 
 
-def test_registering_emits_no_warning() -> None:
-    """What LangChain says about its own class stays out of the demo."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        halves, missing = find_halves()
-    assert [half.name for half in halves] == ["LangChain", "LlamaIndex"]
-    assert not missing
-
-
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/demo.db"
@@ -153,12 +141,6 @@ def url(tmp_path: Path) -> str:
 def texts(url: str) -> list[str]:
     with ContextEngine.open(url) as engine:
         return [message.text for message in engine.session(SESSION).messages()]
-
-
-def test_a_single_half_plays_all(url: str) -> None:
-    early = replace(script, handover=1)
-    assert {record.framework for record in played(url, 2, halves=[SECOND], script=early)} == {"Second"}
-    assert len(texts(url)) == 4
 
 
 @pytest.mark.parametrize("left", [1, 2], ids=["question only", "turn without record"])

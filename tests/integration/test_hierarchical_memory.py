@@ -189,14 +189,3 @@ def test_most_facts_come_back_when_asked_in_other_words(by_rules, name):
     planted = load_facts(name)
     lost = lost_to_recall(planted, by_rules(name))
     assert len(planted) - len(lost) >= ASKED, lost
-
-
-def test_a_restart_finds_all_of_it_again(by_rules, tmp_path):
-    """Facts, narrative, boundary and messages are in the file."""
-    session = by_rules("facts_unforeseen").session("s")
-    before = session.context("And now?", budget=BUDGET)
-    with ContextEngine.open(f"sqlite:///{tmp_path / 'facts_unforeseen.db'}") as engine:
-        again = engine.session("s")
-        assert again.context("And now?", budget=BUDGET).messages == before.messages
-        assert again.facts() == session.facts()
-        assert again.summary() == session.summary()

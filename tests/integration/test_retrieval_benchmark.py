@@ -89,13 +89,6 @@ def test_recall_counts_what_is_relevant() -> None:
     assert quality.recall(["a", "a", "b"], grades, depth=2) == 1
 
 
-@pytest.mark.parametrize("measure", [quality.ndcg, quality.recall])
-def test_where_nothing_is_relevant_nothing_is_measured(measure: object) -> None:
-    """No number would be true."""
-    with pytest.raises(ValueError, match="no document"):
-        measure(["a"], {"a": 0, "b": -1})  # type: ignore[operator]
-
-
 @given(ranking=st.lists(names), grades=judged, place=st.integers(0, 5))
 def test_measures_lie_between_0_and_1_and_better_is_not_worse(
     ranking: list[str], grades: dict[str, int], place: int
@@ -124,18 +117,3 @@ def test_all_contestants_answer_all_queries(comparing: ModuleType, path: Path, t
     comparing.show(collection, rows, Console(file=written, width=200))
     assert all(name.strip() in written.getvalue() for name in rows)
     assert "arc hybrid less" in written.getvalue()
-
-
-def test_vectors_are_made_once(comparing: ModuleType, path: Path, tmp_path: Path) -> None:
-    """A second run reads what the first one kept."""
-    collection = comparing.Collection.read(path)
-    first = comparing.Remembered(SpellingEmbedder(), tmp_path)
-    first.learn(list(collection.queries.values()))
-
-    class Forgetful(SpellingEmbedder):
-        def embed(self, texts: Sequence[str]) -> list[list[float]]:
-            raise AssertionError("asked again")
-
-    second = comparing.Remembered(Forgetful(), tmp_path)
-    second.learn(list(collection.queries.values()))
-    assert second.vectors == first.vectors
