@@ -6,17 +6,15 @@ import pytest
 from hypothesis import strategies as st
 
 from arc_common import (
-    BudgetExceededError,
     Document,
     HeuristicTokenCounter,
     InvalidInputError,
     Message,
-    Role,
     ScoredDocument,
     TokenBudget,
     ToolCall,
 )
-from arc_common.context import Costs, Layers, RecalledLine, Request, as_documents, build_context_window
+from arc_common.context import Costs, Layers, RecalledLine, Request, build_context_window
 from arc_common.tokens.counters import message_tokens
 
 
@@ -86,41 +84,6 @@ def test_a_request_needs_a_user_message():
             build(Request(system_prompt="Be kind."), history, HeuristicTokenCounter())
 
 
-def test_a_running_turn_too_large_keeps_its_question_and_its_newest_steps():
-    """Turns leave first, then documents, then older results; the newest result is whole."""
-    history = [Message("user", "before " * 50), Message("assistant", "yes"), Message("user", "find it")]
-    for n in range(8):
-        history.append(Message("assistant", None, tool_calls=(ToolCall("look_up", {"n": n}, id=f"c{n}"),)))
-        history.append(Message("tool", f"result {n} " * 40, tool_call_id=f"c{n}"))
-    request = Request(documents=(Document("a document " * 30),), budget=TokenBudget(700, 0))
-    window = build(request, history, HeuristicTokenCounter())
-    assert window.messages[0].text == "find it"
-    assert window.messages[-1] is history[-1]
-    results = [message.text for message in window.messages if message.role is Role.TOOL]
-    assert any(text.startswith("[cleared: ") for text in results)
-    assert window.total_tokens > 0.9 * 700
-    reasons = {miss.reason for miss in window.receipt.nearest}
-    assert reasons >= {"tool result cleared", "older than the window", "no room for it"}
-
-
-def test_a_giant_message_of_the_history_is_shown_in_part():
-    history = [Message("user", "word " * 5_000, id="giant"), Message("assistant", "fine", id="a")]
-    request = Request(query=Message("user", "and now?"), budget=TokenBudget(1_000, 0))
-    window = build(request, history, HeuristicTokenCounter())
-    assert window.total_tokens >= 900
-    assert window.messages[0].text.endswith("... [truncated]")
-    assert window.messages[1] is history[1]
-    (miss,) = window.receipt.nearest
-    assert (miss.id, miss.reason) == ("giant", "shortened")
-    assert miss.tokens > 5_000
-
-
-def test_given_system_messages_at_the_start_are_as_fixed_as_the_prompt():
-    history = [Message("system", "rule " * 100), Message("user", "hi")]
-    with pytest.raises(BudgetExceededError, match="system prompt and user message"):
-        build(Request(budget=TokenBudget(100, 0)), history, HeuristicTokenCounter())
-
-
 def test_the_receipt_accounts_for_all_that_was_left_out():
     history = [Message("user", f"message {n}", id=f"m{n}") for n in range(100)]
     request = Request(query=Message("user", "q", id="q"), max_turns=10)
@@ -134,12 +97,6 @@ def test_the_default_reserve_is_4096_or_a_quarter():
     assert TokenBudget().input_tokens == 128_000 - 4_096
     assert TokenBudget(8_000).input_tokens == 6_000
     assert TokenBudget(8_000, 0).input_tokens == 8_000
-
-
-def test_wrong_documents_are_refused():
-    for wrong in ["text", Document("d"), [7], [None]]:
-        with pytest.raises(InvalidInputError, match="documents"):
-            as_documents(wrong)
 
 
 def pinned(count):

@@ -1,6 +1,5 @@
 """Whatever is given for an argument is taken, or refused by an error of arc's tree, and then nothing is written."""
 
-import copy
 import dataclasses
 import inspect
 import math
@@ -27,7 +26,6 @@ from arc_common import (
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not
 from arc_common.tokens.budget import SectionBudget, TokenBudget
 from langchain_arc import ArcChatMessageHistory
-from llamaindex_arc import ArcTokenBudgetPostprocessor
 from tests.support.databases import sqlite_url
 
 SECRET = "SEC@RETPW"
@@ -108,10 +106,6 @@ def test_adapters_refuse_what_is_no_engine():
     for make in (lambda: ArcChatMessageHistory("a", engine=None), lambda: ArcChatMessageHistory.factory(5)):
         with pytest.raises(InvalidInputError, match="engine"):
             make()
-
-
-def test_a_postprocessor_can_be_copied():
-    assert copy.deepcopy(ArcTokenBudgetPostprocessor(max_tokens=5)).max_tokens == 5
 
 
 def nested(depth: int) -> list[Any]:

@@ -63,16 +63,6 @@ def test_extracting_by_a_model():
         assert own.sources == (("s", "m1"),)
 
 
-def test_a_review_can_hold_memories_back(memories):
-    """What waits is neither found nor listed with the others, and takes nobody's place."""
-    memories.add("User lives in Seoul")
-    waiting = memories.add("User lives in Busan", status="PENDING")
-    assert [one.memory.text for one in memories.search("User lives")] == ["User lives in Seoul"]
-    assert [memory.text for memory in memories.list()] == ["User lives in Seoul"]
-    assert memories.list(status="pending") == [waiting]
-    assert len(memories.list(status=None)) == 2
-
-
 @pytest.mark.parametrize(
     "call",
     [

@@ -166,20 +166,6 @@ def test_what_arc_made_is_not_saved_again(engine):
     assert session.messages() == []
 
 
-def test_settings_choose_the_window(tmp_path):
-    for conversation, kept in (
-        ({"max_turns": 2}, 4),
-        ({"rolling_window_size": 5}, 4),
-        ({"window": "messages", "rolling_window_size": 6}, 6),
-        ({"window": "tokens"}, 60),
-    ):
-        with ContextEngine.open(settings=ArcSettings(conversation=conversation, summary={"enabled": False})) as engine:
-            session = engine.session("s")
-            for n in range(30):
-                session.save_turn(f"q{n}", f"a{n}")
-            assert len(session.context("now").messages) - 1 == kept, conversation
-
-
 def test_a_prompt_that_can_not_fit_raises_before_any_model_is_called(engine):
     with pytest.raises(BudgetExceededError, match="system prompt and user message") as caught:
         engine.session("s").context("word " * 50, system_prompt="word " * 50, budget=TokenBudget(60, output_reserve=10))

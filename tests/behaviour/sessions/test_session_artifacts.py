@@ -1,7 +1,6 @@
 """Artifacts of a session: kept, found in its turns, gone with it, never another's."""
 
 import json
-import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -105,18 +104,6 @@ def test_they_go_with_the_session(engine, how, said):
     getattr(session, how)()
     assert of_turn(session, "degrees in Seoul") == []
     assert len(of_turn(other, "degrees in Seoul")) == 1
-
-
-def test_nothing_of_it_is_left_in_the_file(tmp_path):
-    path = tmp_path / "arc.db"
-    with ContextEngine.open(f"sqlite:///{path}", settings=ArcSettings()) as engine:
-        session = engine.session("s")
-        session.add_artifact("The codeword is xylophoneplum.", source="quincecorner")
-        session.delete()
-    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)").connection.close()
-    content = path.read_bytes()
-    assert b"xylophoneplum" not in content
-    assert b"quincecorner" not in content
 
 
 def test_settings_switch_them_off_and_bound_them(clock):

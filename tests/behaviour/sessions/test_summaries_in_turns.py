@@ -179,20 +179,6 @@ def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:
 # Facts and summary as they are given out
 
 
-def test_facts_point_at_their_messages(opened: Any) -> None:
-    """Each source is found, and says the fact's value; what no longer holds is kept apart."""
-    model = Model(facts=[{"key": "order", "value": "ORD-1001", "category": "NUMERIC"}])
-    session = opened(model=model).session("s")
-    talk(session, 30)
-    session.summarize()
-    facts = session.facts()
-    assert {f"ORD-{1000 + n}" for n in range(1, 26)} <= {word for fact in facts for word in words(fact.value)}
-    for fact in facts:
-        found = session.find(fact.sources)
-        assert [message.id for message in found] == list(fact.sources) != []
-        assert any(fact.value in message.text for message in found)
-
-
 def test_the_summary_says_how_far_it_goes(opened: Any) -> None:
     """Counted in messages from the beginning; with what it does not stand for it makes the whole."""
     session = opened().session("s")
@@ -208,7 +194,3 @@ def test_the_summary_says_how_far_it_goes(opened: Any) -> None:
         assert summary.pending <= 17
         assert summary.created_at <= summary.updated_at
         assert summary.facts == tuple(session.facts())
-
-
-def words(text: str) -> list[str]:
-    return [word.strip(".,") for word in text.split()]

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from arc_common.context import ContextWindow, Item, Omission, Receipt, Section
 from arc_common.context.display import (
     about,
-    counted,
     excerpt,
     messages_by_item,
     said,
@@ -98,11 +97,6 @@ def test_a_window_made_by_others_has_items_alone():
 def test_a_calls_arguments_may_hold_anything():
     call = Message("assistant", None, tool_calls=(ToolCall("f", {"n": {1}}),))
     assert said(Item("message", ""), call) == '→ f({"n": "{1}"})'
-
-
-@pytest.mark.parametrize(("number", "words"), [(0, "0 items"), (1, "1 item"), (1_200, "1,200 items")])
-def test_numbers_are_said_in_words(number, words):
-    assert counted(number, "item") == words
 
 
 SAID = (Message(Role.USER, "hello", id="m0"), Message(Role.ASSISTANT, "hi", id="m1"))

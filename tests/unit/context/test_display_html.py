@@ -137,12 +137,6 @@ def test_an_empty_window_is_shown():
     assert ("class", "arc-of-other") in page.attributes
 
 
-@pytest.mark.parametrize("used", [1, 900], ids=["nearly empty", "nearly full"])
-def test_a_budget_that_is_mostly_free_is_shown_enlarged_too(used):
-    html = render_html(window_of(["a"] * (used // 5), input_tokens=1_000))
-    assert html.count('role="img"') == (1 if used > 500 else 2)
-
-
 def test_of_ten_thousand_messages_the_newest_are_shown():
     window = window_of([f"message {n} says <b> & more " * 40 for n in range(10_000)], input_tokens=100_000)
     began = time.process_time()
@@ -160,12 +154,6 @@ def test_enormous_texts_are_cut(text):
     html = render_html(window_saying(text))
     assert len(html) < 400_000
     assert shape(html) == PLAIN
-
-
-def test_short_texts_leave_their_share_to_long_ones():
-    html = render_html(window_of(["short"] * 100 + ["long " * 1_000], input_tokens=10_000))
-    assert html.count("<pre") == 102
-    assert max(map(len, Page(html).texts)) == 4_000
 
 
 def test_the_same_window_gives_the_same_page():

@@ -206,12 +206,3 @@ def test_excerpts_are_parts_of_the_text_in_its_order(text, question):
     for excerpt in excerpts:
         starts = [n for n in range(place, len(sentences)) if excerpt.startswith(sentences[n])]
         place = next(n for n in starts if any(" ".join(sentences[n:end]) == excerpt for end in range(n + 1, n + 4))) + 1
-
-
-def test_facts_compete_for_the_places():
-    """Those that the turn brings come before a tool's snippet that matches no better."""
-    facts = [fact(f"Seoul trip: day {n}", key=f"f{n}") for n in range(5)]
-    weather = snippet("Seoul is sunny. The high in Seoul is 21 degrees.")
-    settings = ArtifactSettings()
-    assert ids(choose("Seoul trip sunny", [weather], facts[:3], settings)) == ["f0", "f1", "f2"]
-    assert ids(choose("Seoul degrees", [weather], facts[:1], settings)) == ["t", "f0"]

@@ -95,6 +95,7 @@ NOTHING = {
     "questions": """
         Do you like tea?
         If I live in Busan, what taxes do I pay?
+        If I prefer tea, what should I order?
         If it rains on Friday, could you cancel the picnic?
         부산에 살면 세금이 얼마예요?
         내일 날씨가 어떨까요?
@@ -114,6 +115,19 @@ NOTHING = {
         Thanks, that sounds great!
         Don't worry about it
         Never mind
+        Nevermind, I found it
+        Never say never
+        Well, I never!
+        Don't mention it
+        Don't bother
+        Only kidding
+        I like it
+        Sounds good, I'd prefer that
+        I'd love to, thanks
+        Let's go with that
+        I'd hate to bother you
+        절대 아니에요
+        절대 그럴 리 없어요
         Vielen Dank, das klingt gut!
         오늘 정말 재미있었어요!
         신경 쓰지 마세요

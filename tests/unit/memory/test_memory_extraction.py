@@ -79,16 +79,6 @@ def test_what_is_concluded_from_nothing_is_left_out():
     assert observer.counts["memory.extraction.ungrounded"] == 4
 
 
-def test_a_model_that_makes_everything_up_leaves_it_to_the_rules():
-    observer = CountingObserver()
-    answer = '[{"content": "The user lives in Tokyo."}]'
-    found = extractor(ReplyingChatModel([answer]), observer).extract([user("I love hiking in the mountains.")])
-    assert [memory.text for memory in found.memories] == ["I love hiking in the mountains"]
-    assert found.failed
-    assert observer.counts["memory.extraction.errors"] == 1
-    assert observer.counts["memory.extraction.success"] == 0
-
-
 def test_what_is_not_important_enough_is_left_out():
     answer = '[{"content": "likes tea", "importance": 0.29}, {"content": "likes jam", "importance": 0.3}]'
     said = [user("I like tea. I like jam.")]
@@ -105,7 +95,15 @@ def test_what_only_the_assistant_says_makes_nothing_more_important():
     assert memory.sources == (("s", "a1"),)
 
 
-@pytest.mark.parametrize("model", [FailingChatModel(ConnectionError("down")), ReplyingChatModel(["I refuse."])])
+@pytest.mark.parametrize(
+    "model",
+    [
+        FailingChatModel(ConnectionError("down")),
+        ReplyingChatModel(["I refuse."]),
+        ReplyingChatModel(['[{"content": "The user lives in Tokyo."}]']),
+    ],
+    ids=["fails", "refuses", "makes everything up"],
+)
 def test_a_model_that_fails_leaves_it_to_the_rules(model):
     observer = CountingObserver()
     found = extractor(model, observer).extract([user("I love hiking in the mountains.")])
@@ -177,43 +175,6 @@ def test_preferences_by_rules():
         assert memory.type is MemoryType.PREFERENCE
         assert memory.text.rstrip(".") == text.rstrip(".")
         assert memory.metadata == {"said_by": "user"}
-
-
-def test_nothing_by_rules():
-    """Questions and courtesies, what is supposed, what is to be forgotten, what others say, and what names nothing."""
-    cases = [
-        "Do you like tea?",
-        "Hello, how are you?",
-        "Thanks a lot!",
-        "커피 좋아하세요?",
-        "",
-        "If I live in Busan, what taxes do I pay?",
-        "If I prefer tea, what should I order?",
-        "If it rains on Friday, could you cancel the picnic?",
-        "부산에 살면 세금이 얼마예요?",
-        "Please forget that I live in Seoul.",
-        "잊어줘: 나는 서울에 산다",
-        'Translate: "I live in Seoul."',
-        'My friend says "I hate mushrooms".',
-        "번역해줘: 나는 매운 음식을 좋아해",
-        "Never mind.",
-        "Nevermind, I found it.",
-        "Never say never.",
-        "Well, I never!",
-        "Don't mention it.",
-        "Don't bother.",
-        "Only kidding.",
-        "I like it.",
-        "Sounds good, I'd prefer that.",
-        "I'd love to, thanks.",
-        "Let's go with that.",
-        "I'd hate to bother you.",
-        "신경 쓰지 마세요.",
-        "절대 아니에요.",
-        "절대 그럴 리 없어요.",
-    ]
-    for text in cases:
-        assert memories_by_rules([user(text)]) == []
 
 
 def test_names_made_of_common_words():

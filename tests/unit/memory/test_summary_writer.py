@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
+from itertools import count, islice
 
 import pytest
 
@@ -302,31 +302,22 @@ def test_what_a_model_left_out_matters_less_than_by_rules_alone() -> None:
     assert all(0 < after[line] < before[line] for line in before)
 
 
-def test_known_facts_take_an_eighth_of_what_a_leaf_takes_at_most() -> None:
+@pytest.mark.parametrize(
+    ("tokens", "messages", "limits", "most"),
+    [(100, 100, {}, 16 * 100 // 8), (600, 40, {"related_tokens": 60}, 60)],
+    ids=["an eighth of what a leaf takes", "their ceiling in a leaf of long messages"],
+)
+def test_known_facts_are_shown_within_limits(tokens: int, messages: int, limits: dict[str, int], most: int) -> None:
     """They were a third of all that summaries cost; each is one that the leaf's messages may change."""
     model = Scripted()
-    bench = Bench(model)
+    bench = Bench(model, **limits)
     text = "My order is ORD-7, it goes to Berlin, and the box must not be opened before May."
-    said = [bench.message(n, f"{text} I saw parcel {n}." if n % 2 else "", tokens=100) for n in range(1, 101)]
-    bench.store.append(KEY, said)
+    said = (bench.message(n, f"{text} I saw parcel {n}." if n % 2 else "", tokens=tokens) for n in count(1))
+    bench.store.append(KEY, list(islice(said, messages)))
     bench.work()
-
     counter = HeuristicTokenCounter()
     sizes = [sum(counter.count(fact.line) for fact in facts) for facts in model.related]
-    assert 0 < max(sizes) <= 16 * 100 // 8
-
-
-def test_known_facts_keep_their_ceiling_in_a_leaf_of_long_messages() -> None:
-    model = Scripted()
-    bench = Bench(model, related_tokens=60)
-    text = "My order is ORD-7, it goes to Berlin, and the box must not be opened before May."
-    said = [bench.message(n, f"{text} It is number {n}." if n % 2 else "", tokens=600) for n in range(1, 41)]
-    bench.store.append(KEY, said)
-    bench.work()
-
-    counter = HeuristicTokenCounter()
-    sizes = [sum(counter.count(fact.line + "\n") for fact in facts) for facts in model.related]
-    assert 0 < max(sizes) <= 60
+    assert 0 < max(sizes) <= most
 
 
 def test_what_a_model_names_as_removed_is_history() -> None:

@@ -11,7 +11,6 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.protocols import Reranker
 from arc_common.rerankers import (
-    RERANKERS,
     BM25Reranker,
     DiversityReranker,
     KeywordWeightedReranker,
@@ -229,11 +228,6 @@ def test_a_chain_has_links():
 
 def test_a_query_has_each_term_once():
     assert query_terms("where is the harbour, the harbour lantern?") == list(analyze("harbour lantern"))
-
-
-def test_each_reranker_of_the_settings_can_be_made():
-    for name in RERANKERS:
-        assert isinstance(RERANKERS[name](ArcSettings(rag={"reranker": name}), None), Reranker)
 
 
 def test_an_unknown_reranker_is_refused_when_the_engine_opens():

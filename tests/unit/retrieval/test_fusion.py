@@ -20,7 +20,6 @@ from arc_common.retrieval.fusion import (
     fused_scores,
     lifted,
     reciprocal_rank_fusion,
-    reciprocal_ranks,
     score_fusion,
 )
 
@@ -148,13 +147,6 @@ def test_relative_scores_lie_between_0_and_1(
     assert all(0 <= value <= 1 for value in relative.values())
     ordered = sorted(given_scores, key=given_scores.__getitem__)
     assert all(relative[a] <= relative[b] for a, b in pairwise(ordered))
-
-
-@given(st.lists(st.builds(Ranking, st.dictionaries(st.sampled_from("abc"), scores)), max_size=4), st.randoms())
-def test_rankings_may_come_in_any_order(given_rankings: list[Ranking], chance: random.Random) -> None:
-    shuffled = chance.sample(given_rankings, len(given_rankings))
-    assert fused_scores(shuffled) == fused_scores(given_rankings)
-    assert reciprocal_ranks(shuffled) == reciprocal_ranks(given_rankings)
 
 
 def test_nothing_fuses_to_nothing() -> None:

@@ -79,24 +79,6 @@ def test_nothing_that_fits_is_left_out(messages, max_turns):
         assert kept[-len(everything[users[-max_turns] :]) :] == everything[users[-max_turns] :]
 
 
-@pytest.mark.parametrize(
-    ("messages", "kept"),
-    [
-        pytest.param(chat("user", "assistant", "user", "assistant"), ["2", "3"], id="the newest turn"),
-        pytest.param(chat("system", "user", "assistant", "user"), ["0", "3"], id="a leading system message stays"),
-        pytest.param(chat("assistant", "user"), ["1"], id="a greeting can't come first"),
-        pytest.param([], [], id="nothing"),
-    ],
-)
-def test_last_turns(messages, kept):
-    assert [message.id for message in kept_of(messages, max_turns=1)] == kept
-
-
-def test_a_window_of_messages_drops_the_turn_that_does_not_fit_whole():
-    messages = chat(*["user", "assistant"] * 30)
-    assert kept_of(messages, max_messages=19) == messages[-18:]
-
-
 def test_a_turn_too_large_for_the_window_keeps_its_user_message_and_newest_exchanges():
     turn = [Message("user", "go", id="u")]
     for n in range(4):
@@ -106,18 +88,6 @@ def test_a_turn_too_large_for_the_window_keeps_its_user_message_and_newest_excha
         ]
     assert [message.id for message in kept_of(turn, max_messages=5)] == ["u", "a2", "r2", "a3", "r3"]
     assert [message.id for message in kept_of(turn, max_tokens=6, count=lambda _: 1)] == ["u", "a2", "r2", "a3", "r3"]
-
-
-def test_a_result_that_came_late_stands_at_its_call():
-    messages = [
-        Message("user", "a", id="u1"),
-        Message("assistant", tool_calls=(ToolCall("t", {}, id="c"),), id="call"),
-        Message("user", "b", id="u2"),
-        Message("tool", "r", tool_call_id="c", id="result"),
-        Message("assistant", "done", id="end"),
-    ]
-    assert [message.id for message in kept_of(messages, max_turns=10)] == ["u1", "call", "result", "u2", "end"]
-    assert [message.id for message in kept_of(messages, max_turns=1)] == ["u2", "end"]
 
 
 def test_open_calls_stay_only_while_the_turn_runs():
