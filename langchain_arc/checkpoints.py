@@ -83,10 +83,13 @@ class Run:
         If the state is no longer the newest one, the run moves to a fork: with something to store, or as it asks.
         """
         try:
-            known = self._known(messages, answer)
+            return self._saved(messages, answer, asks=asks)
         except BranchNotFoundError:  # it was deleted
             self.session, self.point = self._opened(), None
-            known = self._known(messages, answer)
+            return self._saved(messages, answer, asks=asks)
+
+    def _saved(self, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage], *, asks: bool) -> str | None:
+        known = self._known(messages, answer)
         gone, pruned_to = self._gone(messages, known)
         batch = [*known.edits, *known.new, *known.answers]
         if not batch:

@@ -3,23 +3,25 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents import AgentState, create_agent
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.types import Command
 
-from arc_common import ArcSettings
-from langchain_arc import ArcMemoryMiddleware, open_engine
+from arc_common import ArcSettings, ContextEngine, InvalidInputError, SessionNotFoundError
+from langchain_arc import ArcMemoryMiddleware, adelete_thread, delete_thread, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.langchain_agents import ScriptedToolModel, call
-from tests.support.langchain_helpers import said
+from tests.support.langchain_helpers import said, settle
+from tests.support.llamaindex_helpers import break_writes, mend_writes
 
 CONFIG: Any = {"configurable": {"thread_id": "s"}}
 SAVERS = ["memory invoke", "sqlite invoke", "memory ainvoke", "sqlite ainvoke"]
@@ -218,3 +220,249 @@ async def test_the_model_sees_what_langgraph_would_show(
 
 
 ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
+
+
+def agent_over(
+    engine: ContextEngine, saver: Any, *, prune: bool = False, **options: Any
+) -> tuple[Any, ScriptedToolModel]:
+    model = ScriptedToolModel()
+    memory = ArcMemoryMiddleware(engine, prune_state=prune)
+    return create_agent(model, [multiply], middleware=[memory], checkpointer=saver, **options), model
+
+
+def texts(request: list[Any]) -> list[str]:
+    return [message.text for message in request]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
+async def test_parallel_runs_of_one_thread(engine: ContextEngine, way: str, prune: bool) -> None:
+    """Each run sees the line of its own state only; what follows continues the state that LangGraph kept."""
+    states: dict[str, list[str]] = {}
+
+    class Noting(AgentMiddleware[Any, Any, Any]):
+        def before_model(self, state: Any, runtime: Any) -> None:
+            states[state["messages"][-1].text] = texts(state["messages"])
+
+    model = ScriptedToolModel()
+    middleware: list[Any] = [Noting(), ArcMemoryMiddleware(engine, prune_state=prune)]
+    agent = create_agent(model, middleware=middleware, checkpointer=InMemorySaver())
+    thread = Thread(agent, model, is_async=way == "ainvoke")
+    await thread.ask("one")
+    await asyncio.gather(*(thread.ask(f"question {n}") for n in range(6)))
+    for request in model.requests:
+        assert texts(request) == states[request[-1].text]
+    assert len(states) == 7
+    if way == "ainvoke":  # threads may run one after the other
+        assert len(engine.session("s").branches()) > 1
+    kept = texts(await thread.messages())
+    await thread.ask("two")
+    assert texts(model.requests[-1])[-len(kept) - 1 :] == [*kept, "two"]
+    assert texts(engine.session("s").messages())[:-1] == texts(model.requests[-1])
+
+
+async def test_a_run_that_is_tried_again_makes_one_fork(engine: ContextEngine) -> None:
+    """And none if nothing follows the place that it starts from."""
+    agent, model = agent_over(engine, InMemorySaver())
+    thread = Thread(agent, model, is_async=True)
+    model.script = ["answer 0", OSError("overloaded"), "answer 1", OSError("overloaded"), OSError("overloaded")]
+    first = await thread.ask("one")
+    with pytest.raises(OSError, match="overloaded"):
+        await thread.ask("two")
+    await thread.ask(None)
+    assert len(engine.session("s").branches()) == 1
+    with pytest.raises(OSError, match="overloaded"):
+        await thread.ask("two instead", first)
+    with pytest.raises(OSError, match="overloaded"):
+        await thread.ask(None)
+    await thread.ask(None)
+    assert texts(model.requests[-1]) == ["one", "answer 0", "two instead"]
+    assert len(engine.session("s").branches()) == 2
+    await thread.ask(None, await thread.before("model", "two instead"))
+    assert len(engine.session("s").branches()) == 3
+
+
+async def test_what_others_write_between_two_runs(engine: ContextEngine) -> None:
+    """It is shown on the line on which it was written, and not on an earlier one."""
+    agent, model = agent_over(engine, InMemorySaver())
+    thread = Thread(agent, model, is_async=True)
+    first = await thread.ask("one")
+    engine.session("s").save_turn("from the web", "noted")
+    await thread.ask("two")
+    assert texts(model.requests[-1]) == ["one", "answer 0", "from the web", "noted", "two"]
+    await thread.ask("two instead", first)
+    assert texts(model.requests[-1]) == ["one", "answer 0", "two instead"]
+    other, their_model = agent_over(engine, InMemorySaver())
+    session = ArcMemoryMiddleware(engine, session_id="s")
+    other = create_agent(their_model, [], middleware=[session], checkpointer=InMemorySaver())
+    await other.ainvoke({"messages": ["from another thread"]}, {"configurable": {"thread_id": "t"}})
+    await thread.ask("three")
+    assert texts(model.requests[-1])[2:] == ["two instead", "answer 2", "from another thread", "answer 0", "three"]
+    assert len(engine.session("s").branches()) == 2
+
+
+async def test_checkpoints_that_are_lost(engine: ContextEngine) -> None:
+    """A new process with a saver in memory continues the conversation that is stored."""
+    for text in ("one", "two"):
+        agent, model = agent_over(engine, InMemorySaver())
+        await Thread(agent, model, is_async=True).ask(text)
+    assert texts(model.requests[-1]) == ["one", "answer 0", "two"]
+    assert len(engine.session("s").branches()) == 1
+
+
+@pytest.mark.parametrize("fault", ["branch deleted", "session deleted", "message removed", "nonsense", "no point"])
+async def test_a_point_that_is_no_longer_there(engine: ContextEngine, fault: str) -> None:
+    """The state's newest stored message takes its place; without any, the state is stored anew."""
+    agent, model = agent_over(engine, InMemorySaver())
+    thread = Thread(agent, model, is_async=True)
+    first = await thread.ask("one")
+    await thread.ask("two")
+    await thread.ask("two instead", first)
+    session = engine.session("s")
+    if fault == "branch deleted":
+        session.switch(0)
+        session.delete_branch(1)
+    elif fault == "session deleted":
+        session.delete()
+    elif fault == "message removed":
+        session.remove([session.messages()[-1].id or ""])
+    else:
+        value = None if fault == "no point" else {"branch": "x", "seq": -1, "id": 7, "held": 0, "more": 1}
+        await agent.aupdate_state(CONFIG, {"arc_point": value})
+    await thread.ask("three")
+    before = ["one", "answer 0", "two instead", "answer 2"]
+    if fault == "branch deleted":
+        before = ["one", "answer 0"]  # and the state's answer and question, which nobody stores twice
+    elif fault == "message removed":
+        before.pop()
+    assert texts(model.requests[-1])[: len(before)] == before
+    assert texts(model.requests[-1])[-1] == "three"
+    await thread.ask("four")
+    assert texts(model.requests[-1])[-3:] == ["three", "answer 3", "four"]
+
+
+async def test_a_session_that_was_deleted_and_begun_again(engine: ContextEngine) -> None:
+    """Places in the deleted one say nothing about the new one."""
+    agent, model = agent_over(engine, InMemorySaver())
+    thread = Thread(agent, model, is_async=True)
+    engine.session("s").save_turn("from the web", "noted")
+    first = await thread.ask("one")
+    engine.session("s").delete()
+    await thread.ask("two")
+    await thread.ask("two instead", first)
+    assert texts(model.requests[-1]) == ["one", "answer 0", "two instead"]
+
+
+async def test_the_point_is_private(engine: ContextEngine) -> None:
+    """Neither what goes in nor what comes out has it; checkpoints do."""
+    agent, _ = agent_over(engine, InMemorySaver())
+    result = await agent.ainvoke({"messages": ["one"], "arc_point": {"branch": 9}}, CONFIG)
+    assert set(result) == {"messages"}
+    assert "arc_point" not in str(agent.get_input_jsonschema()) + str(agent.get_output_jsonschema())
+    point = (await agent.aget_state(CONFIG)).values["arc_point"]
+    assert (point["branch"], point["held"], point["pruned_to"]) == (0, 2, 0)
+
+
+async def test_what_was_left_is_neither_recalled_nor_remembered(tmp_path: Path) -> None:
+    """With turns that no longer fit, memories and summaries, nothing of the turns that were left comes back."""
+    settings = ArcSettings(conversation={"max_context_tokens": 700}, summary={"high_water_tokens": 0})
+    with open_engine(sqlite_url(tmp_path), settings=settings) as engine:
+        model = ScriptedToolModel()
+        memory = ArcMemoryMiddleware(engine, user_id="ann")
+        thread = Thread(create_agent(model, middleware=[memory], checkpointer=InMemorySaver()), model, is_async=True)
+        places = [await thread.ask(f"My dog number {n} is called Rex{n} and weighs {n + 3} kg.") for n in range(30)]
+        settle(engine)
+        await thread.ask("My cat is called Mia and weighs 4 kg.", places[9])
+        settle(engine)
+        await thread.ask("What are my dogs called, and how much do they weigh?")
+    for request in model.requests[-2:]:
+        for n in range(10, 30):
+            assert f"Rex{n}" not in str(request)
+    assert "Rex2" in str(request)
+    assert "Mia" in str(request)
+
+
+def reduced(state: list[Any], writes: list[Any]) -> list[Any]:
+    for write in writes:
+        state = add_messages(state, write)
+    return state
+
+
+class DeltaState(AgentState[Any]):
+    """A state whose checkpoints hold only the changes of its messages."""
+
+    messages: Annotated[list[Any], DeltaChannel(reduced, snapshot_frequency=3)]
+
+
+@pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
+async def test_a_delta_channel_stays_intact(engine: ContextEngine, tmp_path: Path, prune: bool) -> None:
+    """The state is read again from its changes after each run, also from the past."""
+    with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
+        agent, model = agent_over(engine, saver, prune=prune, state_schema=DeltaState)
+        thread = Thread(agent, model, is_async=False)
+        places = [await thread.ask(f"question {n}") for n in range(8)]
+        asked = [text for n in range(8) for text in (f"question {n}", f"answer {n}")]
+        assert texts(await thread.messages()) == (asked[-2:] if prune else asked)
+        await thread.ask("instead", places[4])
+        assert texts(model.requests[-1]) == [*asked[:10], "instead"]
+        assert texts(await thread.messages()) == [*([] if prune else asked[:10]), "instead", "answer 8"]
+
+
+async def test_summaries_of_langchain_are_no_removals(engine: ContextEngine) -> None:
+    """SummarizationMiddleware rewrites the state; the model is still shown the originals, on one branch."""
+    summarizing = SummarizationMiddleware(
+        ScriptedToolModel(script=["a summary"] * 9), trigger=("messages", 4), keep=("messages", 1)
+    )
+    model = ScriptedToolModel()
+    middleware: list[Any] = [ArcMemoryMiddleware(engine), summarizing]
+    thread = Thread(create_agent(model, middleware=middleware, checkpointer=InMemorySaver()), model, is_async=True)
+    places = [await thread.ask(f"question {n}") for n in range(6)]
+    assert len(model.requests[-1]) == 11
+    assert len(engine.session("s").branches()) == 1
+    await thread.ask("instead", places[3])
+    assert texts(model.requests[-1])[-3:] == ["question 3", "answer 3", "instead"]
+    assert len(model.requests[-1]) == 9
+
+
+async def test_a_store_that_fails_while_a_run_goes_back(tmp_path: Path) -> None:
+    """The agent goes on with its own state; nothing is pruned, and the next run stores what is missing."""
+    with open_engine(sqlite_url(tmp_path)) as engine:
+        agent, model = agent_over(engine, InMemorySaver(), prune=True)
+        thread = Thread(agent, model, is_async=True)
+        first = await thread.ask("one")
+        await thread.ask("two")
+        break_writes(tmp_path / "arc.db")
+        await thread.ask("two instead", first)
+        assert texts(model.requests[-1]) == ["one", "answer 0", "two instead"]
+        assert texts(await thread.messages()) == ["one", "answer 0", "two instead", "answer 2"]
+        mend_writes(tmp_path / "arc.db")
+        await thread.ask("three")
+        assert texts(model.requests[-1]) == ["one", "answer 0", "two instead", "answer 2", "three"]
+        assert texts(await thread.messages()) == ["three", "answer 3"]
+        assert texts(engine.session("s").messages())[:4] == ["one", "answer 0", "two instead", "answer 2"]
+        assert texts(engine.session("s", branch=0).messages()) == ["one", "answer 0", "two", "answer 1"]
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_deleting_a_thread_deletes_its_session(tmp_path: Path, way: str) -> None:
+    """Of its user only; a second call finds nothing."""
+    with open_engine(sqlite_url(tmp_path)) as engine:
+        saver, model = InMemorySaver(), ScriptedToolModel()
+        memory = ArcMemoryMiddleware(engine, user_id="ann")
+        thread = Thread(create_agent(model, middleware=[memory], checkpointer=saver), model, is_async=way == "async")
+        await thread.ask("one")
+
+        async def delete(**scope: Any) -> bool:
+            if way == "sync":
+                return delete_thread(engine, saver, "s", **scope)
+            return await adelete_thread(engine, saver, "s", **scope)
+
+        with pytest.raises(SessionNotFoundError):
+            await delete(user_id="bob")
+        assert saver.get(CONFIG) is not None
+        assert await delete(user_id="ann")
+        assert saver.get(CONFIG) is None
+        assert not engine.session("s", user_id="ann").exists()
+        assert not await delete(user_id="ann")
+        with pytest.raises(InvalidInputError, match="checkpointer"):
+            delete_thread(engine, None, "s")  # type: ignore[arg-type]
