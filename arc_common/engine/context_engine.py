@@ -261,19 +261,10 @@ class ContextEngine:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
         """
         from arc_common.protocols.search_index import Scope  # noqa: PLC0415 - the index takes a while to import
-        from arc_common.retrieval import HybridIndex  # noqa: PLC0415 - the same
 
-        runtime = self._runtime
-        runtime.check_caller(caller_id)
-        scope, size = Scope(caller_id, user_id), runtime.settings.embeddings.batch_size
-        return HybridIndex(
-            runtime.store.index,
-            scope=scope,
-            kind="item",
-            embedder=embedder or runtime.embedder,
-            batch_size=size,
-            observer=runtime.observer,
-        )
+        self._runtime.check_open()
+        self._runtime.check_caller(caller_id)
+        return self._runtime.services.index(Scope(caller_id, user_id), "item", embedder=embedder)
 
     def memories(
         self, *, user_id: str | None = None, session_id: str | None = None, caller_id: str = "default"

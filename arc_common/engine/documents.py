@@ -62,15 +62,8 @@ class DocumentIndex:
     @property
     def index(self) -> HybridIndex:
         """The underlying hybrid index."""
-        return HybridIndex(
-            self._runtime.store.index,
-            scope=self._scope,
-            others=self._others,
-            embedder=self._runtime.embedder,
-            drop_stop_words=self._runtime.settings.rag.drop_stop_words,
-            batch_size=self._runtime.settings.embeddings.batch_size,
-            observer=self._runtime.observer,
-        )
+        self._runtime.check_open()
+        return self._runtime.services.index(self._scope, "document", others=self._others)
 
     def add(self, documents: Document | str | Sequence[Document | str], *, chunk: bool = False) -> list[str]:
         """Store documents, whole or in chunks, replacing stored documents with the same ids.
@@ -206,9 +199,9 @@ def rag_pipeline(
 
 def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
     """Return the settings' reranker; BM25 takes its term statistics from the engine's own documents."""
-    scopes = [scope for source in sources if isinstance(source, DocumentIndex) for scope in source.scopes]
-    is_own = all(isinstance(source, DocumentIndex) for source in sources)
-    statistics = DocumentIndex(runtime, *scopes).index if is_own else None
+    own = [source for source in sources if isinstance(source, DocumentIndex)]
+    scopes = [scope for source in own for scope in source.scopes]
+    statistics = DocumentIndex(runtime, *scopes).index if scopes and len(own) == len(sources) else None
     return RERANKERS[runtime.settings.rag.reranker](runtime.settings, statistics)
 
 

@@ -237,15 +237,7 @@ class SessionArtifacts:
         self._know(key, None)
 
     def _index(self, key: SessionKey) -> HybridIndex:
-        services = self._services
-        return HybridIndex(
-            services.store.index,
-            scope=_scope(key),
-            kind="artifact",
-            embedder=services.embedder,
-            batch_size=services.settings.embeddings.batch_size,
-            observer=services.observer,
-        )
+        return self._services.index(_scope(key), "artifact")
 
     def _found(self, key: SessionKey, query: str) -> list[ScoredDocument]:
         """Return the session's artifacts that match the question."""

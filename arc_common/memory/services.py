@@ -1,6 +1,6 @@
 """Services: the parts of an engine that everything about its memory uses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -9,6 +9,8 @@ from arc_common.facts import local
 from arc_common.model_calls import ModelHealth
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, Embedder, Reranker, TokenCounter
+from arc_common.protocols.search_index import EntryKind, Scope
+from arc_common.retrieval import HybridIndex
 
 if TYPE_CHECKING:
     from arc_common.memory.long_term.contradictions import Contradictions
@@ -31,6 +33,21 @@ class Services:
     embedder: Embedder | None = None
     reranker: Reranker | None = None
     models: ModelHealth = field(default_factory=ModelHealth)
+
+    def index(
+        self, scope: Scope, kind: EntryKind, *, others: Sequence[Scope] = (), embedder: Embedder | None = None
+    ) -> HybridIndex:
+        """Return the hybrid index of a scope and kind, with the engine's embedder unless another is given."""
+        return HybridIndex(
+            self.store.index,
+            scope=scope,
+            others=others,
+            kind=kind,
+            embedder=embedder or self.embedder,
+            drop_stop_words=kind != "document" or self.settings.rag.drop_stop_words,
+            batch_size=self.settings.embeddings.batch_size,
+            observer=self.observer,
+        )
 
     def local(self, moment: datetime) -> datetime:
         """Return a time in the clock's zone, whose days prompts show."""

@@ -88,14 +88,7 @@ class MemoryIndex:
             self._report(error)
 
     def _index(self, scope: Scope) -> HybridIndex:
-        return HybridIndex(
-            self._services.store.index,
-            scope=scope,
-            kind="memory",
-            embedder=self._services.embedder,
-            batch_size=self._services.settings.embeddings.batch_size,
-            observer=self._services.observer,
-        )
+        return self._services.index(scope, "memory")
 
     def _report(self, error: Exception) -> None:
         _log.warning("memories are compared and found by their words alone: %s", error, exc_info=error)
