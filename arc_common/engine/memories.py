@@ -339,6 +339,7 @@ class Memories:
             type=None if type is None else _member(MemoryType, "memory.type", type),
             include_superseded=bool(include_superseded),
             limit=limit,
+            on="live",
         )
 
     alist = async_form(list)  # noqa: A003 - the method above

@@ -170,7 +170,7 @@ def _memories(
             service.catch_up(key)
         if looked is not None and not looked.ids and runtime.embedder is None:
             return []
-        found = service.keeper.search(scope, query, limit=memory.top_k, tags=tags, looked=looked)
+        found = service.keeper.search(scope, query, limit=memory.top_k, tags=tags, looked=looked, on=key)
         least = _SHARE_OF_BEST * max((one.score_parts["relevance"] for one in found), default=0.0)
         return [one for one in found if one.score_parts["relevance"] >= least]
     except Exception as error:  # noqa: BLE001 - the turn goes on without memories; the counter says so

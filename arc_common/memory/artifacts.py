@@ -17,6 +17,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.memory.services import Services
 from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
+from arc_common.protocols.records import RecordChange
 from arc_common.protocols.search_index import Scope
 from arc_common.rag import Chunker
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker
@@ -204,6 +205,7 @@ class SessionArtifacts:
         origin = " ".join(origin.split())
         artifact_id = sha256(f"{origin}\x00{text}".encode()).hexdigest()[:32]
         chunks = Chunker(services.token_counter, size=services.settings.rag.chunk_size, overlap=0).split(text)
+        services.store.records.commit(_scope(key), RecordChange(points={artifact_id: key}), version=None)
         now = services.clock().isoformat()
         own = {"session_id": key.session_id, "memory_type": kind, "artifact_id": artifact_id, "created_at": now}
         self._index(key).add(
@@ -250,7 +252,15 @@ class SessionArtifacts:
             self._know(key, known)
         if not known:
             return []
-        return self._index(key).search(query, top_k=self._settings.rerank_top_n)
+        most = top_k = self._settings.rerank_top_n
+        while True:
+            found = self._index(key).search(query, top_k=top_k)
+            ids = {str(one.document.metadata["artifact_id"]) for one in found}
+            shown = set(self._services.store.records.shown(_scope(key), sorted(ids), key)) if found else ()
+            here = [one for one in found if one.document.metadata["artifact_id"] in shown]
+            if len(here) == len(found) or len(here) >= most or len(found) < top_k:
+                return here[:most]
+            top_k *= 2  # those of other branches have taken their places
 
     def _know(self, key: SessionKey, has_artifacts: bool | None) -> None:
         """Cache whether a session has artifacts; `None` clears the entry. Cachetools' caches require a lock."""

@@ -46,7 +46,8 @@ class SessionPins:
         known = next((one for one in pinned if one.id == pin.id), None)
         if known is not None:
             return known
-        self._store.records.commit(_own(key), RecordChange(pins=(pin,)), version=None)
+        points = {} if said is not None else {pin.id: key}  # the pin of a message is where the message is
+        self._store.records.commit(_own(key), RecordChange(pins=(pin,), points=points), version=None)
         return pin
 
     def pins(self, key: SessionKey) -> list[Pin]:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
-from arc_common.memories import Memory, MemoryStatus, MemoryType, Pin
+from arc_common.memories import Memory, MemoryStatus, MemoryType, Pin, ProposedMemory
 from arc_common.protocols.conversations import SessionKey
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.text import analyze
@@ -50,21 +50,26 @@ class RecordChange:
         put: Memories to store; each replaces the one with its id, which stays as history if its revision was an earlier
             one. The time of its last access does not move back.
         removed: The ids of memories and pins to remove.
+        stated: By a memory's id, what was proposed: the memory counts on the branches that show its sources.
         pins: Pins to store; each replaces the one with its id.
+        points: By the id of a pin or an artifact, the session whose newest message precedes it: only branches that show
+            this message show it.
         accessed: The times of the last access to memories, by id; none moves back.
         progress: How far a conversation was read for memories.
     """
 
     put: tuple[Memory, ...] = ()
     removed: tuple[str, ...] = ()
+    stated: Mapping[str, ProposedMemory] = field(default_factory=dict)
     pins: tuple[Pin, ...] = ()
+    points: Mapping[str, SessionKey] = field(default_factory=dict)
     accessed: Mapping[str, datetime] = field(default_factory=dict)
     progress: Progress | None = None
 
     @property
     def is_content(self) -> bool:
-        """True if it changes memories or pins, and so the scope's version."""
-        return bool(self.put or self.removed or self.pins)
+        """True if it changes memories, pins or artifacts, and so the scope's version."""
+        return bool(self.put or self.removed or self.pins or self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +85,20 @@ class IndexChange:
     removed: tuple[str, ...] = ()
 
 
+Onlooker = SessionKey | Literal["live"]
+"""Who looks at records: a session, which sees what its path and the live branches of other sessions show; or nobody in
+particular, who sees what any live branch shows."""
+
+
 class Records(Protocol):
     """Stores memories and pins beside the conversations. Thread-safe; every method is atomic and accesses one scope.
 
     - Scopes are separate (see `Scope`); only `erase` and `forget` work across scopes.
     - An edit or removal of a message also removes, atomically, what is derived from that message alone: a memory, or
       the wording of one that has other sources too (`Memory.without`).
-    - Removing a message removes its pin, and editing it changes the pin's text. Pins of a session are removed with it.
-      `SessionState` holds the pins of a session and the pinned memories of its scopes.
+    - The pin of a message shows the message as the session's path does, and is removed with it. Pins of a session are
+      removed with it. `SessionState` holds the pins of a session and the pinned memories of its scopes.
+    - Deleting a branch removes the records that only it shows.
     - A memory that loses a source also loses its earlier revisions.
     - A forgotten memory leaves the index of the same database at once; the memory valid in its place is then
       searchable by its words.
@@ -127,13 +138,19 @@ class Records(Protocol):
         include_superseded: bool = False,
         limit: int | None = None,
         history: bool = False,
+        on: Onlooker | None = None,
     ) -> list[Memory]:
         """Return the stored memories with these ids, in their order and each once, whatever the other arguments are.
+
+        With `on`, returns the memories and wordings that are seen from there, superseded only by a memory that is.
 
         Without ids, returns memories newest first (by `valid_from`, then by id); `None` matches any status or type.
         Superseded memories, and those that are no longer valid, are included on request. With `history`, returns every
         revision, by id and then by revision, of these memories or of all, whatever the other arguments are.
         """
+
+    def shown(self, scope: Scope, ids: Sequence[str], key: SessionKey) -> list[str]:
+        """Return the ids of the artifacts that the session's path shows."""
 
     def erase(self, scope: Scope) -> int:
         """Remove all records of the scope and the scopes within it (`Scope.contains`); return the number of memories.

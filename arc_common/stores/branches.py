@@ -13,6 +13,7 @@ from arc_common.stores.connection import Database
 from arc_common.stores.conversations_statements import SUMS, statements_along, statements_for
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.paths import Locked, parts_of, place_on
+from arc_common.stores.records_statements import record_statements_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class SqlBranches:
         self._database = database
         self._sql = statements_for(database.dialect)
         self._along = statements_along(database.dialect)
+        self._records = record_statements_for(database.dialect)
 
     def all(self, transaction: Transaction, place: Mapping[str, Any]) -> list[BranchRow]:
         """Read the conversation's branches."""
@@ -182,12 +184,24 @@ class SqlBranches:
         moves = after is not None or key.branch in (None, locked.current_branch)
         current = forked.branch if moves else locked.current_branch
         head = (locked.head if edge is None else edge) + len(inserted)
+        lost = self._database.many([*(stored.seq for stored in revised), *without])
+        # what rests on copied messages rests on the copies, too
+        copies = {**place, **parts_of(path.parts, self._database.dialect), **between, "seqs": lost}
         return told, [
+            (self._records.copy_sources, {**copies, "forked": forked.branch}),
             self.inserting(place, row, head=head, summarized=min(locked.summarized, first - 1)),
             self.conversation(place, locked, next_branch=forked.branch + 1, current=current, now=now, edits=1),
             *self.leaving(place, locked),
             *(self.abandoning(place, locked, rows) if after else ()),
         ]
+
+    def refreshing(self, transaction: Transaction, place: Mapping[str, Any]) -> list[Call]:
+        """Return the call that notes which sources of records live branches show."""
+        shown: dict[int, int] = {}
+        for row in self.all(transaction, place):
+            for branch, last in row.path.parts if row.live else ():
+                shown[branch] = max(last, shown.get(branch, 0))
+        return [(self._records.refresh_live, {**place, **parts_of(shown.items(), self._database.dialect)})]
 
     def edge(self, transaction: Transaction, key: SessionKey, locked: Locked, after: After | None) -> int | None:
         """Return the place after which a run can't see what its thread stored; `None` if there is nothing."""
@@ -301,21 +315,22 @@ class SqlBranches:
         now: int,
         *,
         derived: Callable[[Mapping[str, Any]], list[Call]],
-    ) -> list[Call]:
-        """Return the calls that delete the locked branch with what no other one shows."""
+    ) -> tuple[list[Call], list[Call]]:
+        """Return the calls that delete the locked branch with what no other one shows, and those for its sources."""
         branch = locked.path.branch
         if branch == locked.current_branch:
             raise InvalidInputError("branch", branch, "a branch that is not current: switch to another one first")
         calls: list[Call] = [(self._sql.delete_branch, {**place, "which": branch})]
+        lost: list[Call] = []
         for line, kept in orphaned(locked.path, [row.path for row in rows if row.id != branch]).items():
             after = {**place, "which": line, "kept": kept}
             calls += [(self._sql.drop_after, after), *derived(after)]
-        return [
-            *calls,
-            self.conversation(
-                place, locked, next_branch=locked.next_branch, current=locked.current_branch, now=now, edits=1
-            ),
-        ]
+            lost.append((self._records.drop_sources_after, after))
+        current = locked.current_branch
+        calls.append(
+            self.conversation(place, locked, next_branch=locked.next_branch, current=current, now=now, edits=1)
+        )
+        return calls, lost
 
     def recounting(self, place: Mapping[str, Any], rows: Sequence[BranchRow], removed: Sequence[Row]) -> list[Call]:
         """Return the calls that subtract removed messages (branch, seq, tokens, tool calls) from branches' sums."""

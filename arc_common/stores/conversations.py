@@ -316,10 +316,7 @@ class SqlStore:
                     edge=edge,
                 )
                 if fork is not None:
-                    told, calls = fork
-                    written = [_placed_row(one, place) for one in told]
-                    transaction.commit(*([(self._sql.insert_message, written)] if written else []), *calls)
-                    new = {one.seq: one for one in told}
+                    new = self._write_fork(transaction, place, *fork)
                     results = [new.get(one.seq, one) for one in plan.results]
                     return results if after is None else [replace(one, branch=locked.next_branch) for one in results]
             moving = [] if after is None else self._branches.resuming(transaction, key, locked, now)
@@ -331,6 +328,9 @@ class SqlStore:
                     locked.is_forked and len(self._branches.all(transaction, place)) > 1
                 )
                 writes = self._writes(plan, place, now, locked, max_messages if is_capped else None, written=rows)
+                if moving:
+                    transaction.run(*moving)
+                    moving = self._branches.refreshing(transaction, place)
                 transaction.commit(*writes, *moving, *undo)
             return plan.results if after is None else [replace(one, branch=locked.path.branch) for one in plan.results]
 
@@ -388,7 +388,7 @@ class SqlStore:
             if removed:
                 changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
                 undo = self._summaries.undoing(transaction, place, changed, summarized=locked.summarized)
-                undo += self._records.forgetting(transaction, key, ids)[1]
+                undo += self._records.forgetting(transaction, key, self._records.lost(key, locked.path, ids))[1]
                 undo += self._records.unpinning(key, ids)
             transaction.commit(*self._without(removed, place, edits=int(bool(removed))), *undo)
             return len(removed)
@@ -408,7 +408,7 @@ class SqlStore:
         calls = [*self._branches.recounting(place, rows, removed), *self._without([], place, edits=1)]
         points = [(row[0], row[1]) for row in removed]
         calls += self._undo_on_lines(transaction, key, lines.values(), points, Changed((), tuple(ids), removed=True))
-        calls += self._records.forgetting(transaction, key, ids)[1]
+        calls += self._records.forgetting(transaction, key, self._records.lost(key, MAIN, ids))[1]
         transaction.commit(*calls, *self._records.unpinning(key, ids))
         return len({row[4] for row in removed})
 
@@ -485,18 +485,22 @@ class SqlStore:
                 made, calls = self._branches.forking(
                     transaction, key, locked, at=at, name=name, is_rewind=is_rewind, now=now
                 )
-                transaction.commit(*calls)
+                place = self._database.place(key, locked.path)
+                transaction.run(*calls)
+                transaction.commit(*(self._branches.refreshing(transaction, place) if is_rewind else ()))
                 return [made]
             place = self._database.place(key, locked.path)
             rows = self._branches.all(transaction, place)
             points = self._branches.points(transaction, place, rows)
             current, chosen = locked.current_branch, next(row for row in rows if row.id == locked.path.branch)
             if action == "delete":
-                calls = self._branches.deleting(place, locked, rows, now, derived=self._summaries.dropping_after)
+                calls, lost = self._branches.deleting(place, locked, rows, now, derived=self._summaries.dropping_after)
+                calls += self._records.forgetting(transaction, key, lost)[1]
             else:
                 current, chosen = chosen.id, replace(chosen, live=True)
                 calls = self._branches.switching(place, locked, now)
-            transaction.commit(*calls)
+            transaction.run(*calls)
+            transaction.commit(*self._branches.refreshing(transaction, place))
             return [chosen.public(current, points)]
 
         return self._database.transact(work)
@@ -582,7 +586,7 @@ class SqlStore:
 
     def _derived(self, transaction: Transaction, key: SessionKey) -> list[Call]:
         """Return the calls that remove a session's memories and index entries."""
-        calls = self._records.forgetting(transaction, key, None)[1]
+        calls = self._records.forgetting(transaction, key, self._records.lost(key, MAIN, None), whole=True)[1]
         return [
             *calls,
             *session_index_calls(self._database.dialect, caller_id=key.caller_id, session_id=key.session_id),
@@ -623,6 +627,15 @@ class SqlStore:
         first = min(row[0] for row in places)
         return plan_append(messages, existing=existing, next_seq=first).results
 
+    def _write_fork(
+        self, transaction: Transaction, place: Mapping[str, Any], told: Sequence[StoredMessage], calls: Sequence[Call]
+    ) -> dict[int, StoredMessage]:
+        """Store a fork with the messages that it copies; return these by place."""
+        written = [_placed_row(one, place) for one in told]
+        transaction.run(*([(self._sql.insert_message, written)] if written else []), *calls)
+        transaction.commit(*self._branches.refreshing(transaction, place))
+        return {one.seq: one for one in told}
+
     def _lock(self, transaction: Transaction, key: SessionKey, wanted: Mapping[str, Any], now: int) -> Look:
         """Lock the session, creating it if it does not exist; return it with the given messages that it holds."""
         look = None
@@ -650,8 +663,8 @@ class SqlStore:
         else:
             points = [(stored.branch, stored.seq) for stored in plan.revised]
             undo = self._undo_on_lines(transaction, key, lines_of([locked.path]).values(), points, changed)
-        pins = self._records.repinning(key, [stored.message for stored in plan.revised])
-        return [*undo, *self._records.forgetting(transaction, key, changed.message_ids)[1], *pins]
+        lost = self._records.lost(key, locked.path, changed.message_ids)
+        return [*undo, *self._records.forgetting(transaction, key, lost)[1]]
 
     def _writes(
         self,

@@ -136,17 +136,18 @@ class Along:
     def inside(self, table: Any) -> tuple[ColumnElement[bool], ...]:
         """Return the conditions for rows that the path shows, whose owner was checked under the lock."""
         conditions = (table.c.conversation == bindparam("conversation"), table.c.caller_id == bindparam("caller_id"))
-        return *conditions, *self._on_path(table)
+        return *conditions, *self.on_path(table)
 
     def in_session(self, table: Any) -> tuple[ColumnElement[bool], ...]:
         """Return the conditions for rows that the path shows if the conversation belongs to this user."""
         return (
             table.c.conversation == self.session_row(),
             table.c.caller_id == bindparam("caller_id"),
-            *self._on_path(table),
+            *self.on_path(table),
         )
 
-    def _on_path(self, table: Any) -> tuple[ColumnElement[bool], ...]:
+    def on_path(self, table: Any) -> tuple[ColumnElement[bool], ...]:
+        """Return the conditions for rows whose points lie on the path."""
         place = next(table.c[name] for name in ("seq", "point_seq", "at_seq") if name in table.c)
         part, branch, _ = self.parts()
         other, its_branch, its_last = self.parts()

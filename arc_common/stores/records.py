@@ -1,6 +1,8 @@
 """Long-term memories in SQLite or PostgreSQL."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -8,15 +10,21 @@ from typing import Any
 
 from arc_common.exceptions import NotFoundError
 from arc_common.memories import Memory, MemoryStatus, MemoryType
-from arc_common.messages import Message
-from arc_common.prompts.context import pin_words
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import MAIN, Path
-from arc_common.protocols.records import IndexChange, Progress, RecordChange, RecordUpdates, memory_entry
+from arc_common.protocols.records import (
+    IndexChange,
+    Onlooker,
+    Progress,
+    RecordChange,
+    RecordUpdates,
+    memory_entry,
+)
 from arc_common.protocols.search_index import EntryKind, Scope
-from arc_common.stores.codec import checked_ids, checked_limit, conversation_key, to_microseconds
+from arc_common.stores.codec import checked_ids, checked_limit, conversation_key, row_key, to_microseconds
 from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Transaction
+from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.paths import parts_of
 from arc_common.stores.records_statements import (
     ERASED,
     PIN,
@@ -26,7 +34,6 @@ from arc_common.stores.records_statements import (
     memory_from_row,
     memory_row,
     memory_scope,
-    pin_body,
     pin_row,
     record_statements_for,
     source_rows,
@@ -86,6 +93,7 @@ class SqlRecords:
             if opening and version is not None and current != (version + 1 if version else first):
                 return None
             calls = self._writes(place, current, list(zip(change.put, bodies, strict=True)))
+            calls += self._sources(transaction, place, change)
             if change.removed:
                 calls += self._removals(place, change.removed)
             if change.pins:
@@ -116,6 +124,29 @@ class SqlRecords:
             return None
         return version
 
+    def _sources(self, transaction: Transaction, place: dict[str, Any], change: RecordChange) -> list[Call]:
+        """Return the calls that note the sources of memories, and the points of pins and artifacts."""
+        known, calls = [], list[Call]()
+        for memory in change.put:
+            stated = change.stated[memory.id].sources if memory.id in change.stated else ()
+            rows = source_rows(memory, place["caller_id"])
+            known += [{**row, **place} for source, row in rows.items() if source not in stated]
+        if known:
+            calls.append((self._sql.write_source, known))
+        for memory_id, proposed in change.stated.items():
+            for session_id, message_id in proposed.sources:
+                of = SessionKey(session_id, place["caller_id"], branch=proposed.branch)
+                reader = self._database.place(of, MAIN)
+                (found,) = transaction.run((self._sql.reader, reader))
+                branch, path, is_live = found[0] if found else (0, None, 1)
+                parts = parts_of(Path.from_text(branch, path).parts, self._database.dialect)
+                at = {**place, **reader, **parts, "record_id": memory_id, "message_id": message_id}
+                calls.append((self._sql.state_source, {**at, "is_live": is_live}))
+        for record_id, key in change.points.items():
+            at = {**place, **self._database.place(key, MAIN), "record_id": record_id, "message_id": ""}
+            calls.append((self._sql.write_point, at))
+        return calls
+
     def _progress(self, read: Progress, path: Path) -> Call:
         place = self._database.place(read.key, path)
         statement = self._sql.progress_along if "path" in place else self._sql.progress
@@ -131,6 +162,7 @@ class SqlRecords:
         include_superseded: bool = False,
         limit: int | None = None,
         history: bool = False,
+        on: Onlooker | None = None,
     ) -> list[Memory]:
         """See `Records.find`."""
         if history:
@@ -138,7 +170,7 @@ class SqlRecords:
             asked = {**memory_scope(scope), "ids": named, "every": int(ids is None)}
             return list(map(memory_from_row, self._database.read((self._sql.revisions, asked))))
         if ids is not None:
-            return self._of_ids(scope, checked_ids(ids, "ids"))
+            return self._of_ids(scope, checked_ids(ids, "ids"), on)
         checked_limit("limit", limit)
         asked = {
             "status": "" if status is None else status.value,
@@ -147,15 +179,70 @@ class SqlRecords:
             "row_limit": _EVERY_ROW if limit is None else limit,
             "now": to_microseconds(self._clock()),
         }
-        rows = self._database.read((self._sql.newest, {**memory_scope(scope), **asked}))
-        return list(map(memory_from_row, rows))
+        if on is None:
+            rows = self._database.read((self._sql.newest, {**memory_scope(scope), **asked}))
+            return list(map(memory_from_row, rows))
+        place = {**memory_scope(scope), **self._seen_from(on)}
+        return self._as_seen(place, self._database.read((self._sql.newest_seen, {**place, **asked})))
 
-    def _of_ids(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
+    def _of_ids(self, scope: Scope, ids: Sequence[str], on: Onlooker | None) -> list[Memory]:
         if not ids:
             return []
-        rows = self._database.read((self._sql.of_ids, {**memory_scope(scope), "ids": self._database.many(ids)}))
-        found = {row[0]: row for row in rows}
-        return [memory_from_row(found[name]) for name in ids if name in found]
+        place = {**memory_scope(scope), "ids": self._database.many(ids)}
+        if on is None:
+            found = {row[0]: memory_from_row(row) for row in self._database.read((self._sql.of_ids, place))}
+        else:
+            place |= self._seen_from(on)
+            found = {one.id: one for one in self._as_seen(place, self._database.read((self._sql.seen, place)))}
+        return [found[name] for name in ids if name in found]
+
+    def _seen_from(self, on: Onlooker) -> dict[str, Any]:
+        """Return the parameters of who looks."""
+        if on == "live":
+            return {"conversation": b"", **parts_of((), self._database.dialect)}
+        path = self._database.last_path(on)
+        return {"conversation": conversation_key(on), **parts_of(path.parts, self._database.dialect)}
+
+    def _as_seen(self, place: Mapping[str, Any], rows: Sequence[Row]) -> list[Memory]:
+        """Return memories as they are seen; one whose heirs are all hidden holds."""
+        found = [self._seen(row, place["caller_id"]) for row in rows]
+        heirs: dict[str, tuple[str | None, bool]] = {}  # the heir of each heir, and whether it is seen
+        asked = {one.superseded_by for one in found if one is not None and one.superseded_by is not None}
+        while asked:
+            named = {**place, "ids": self._database.many(sorted(asked))}
+            further = self._database.read((self._sql.seen, named))
+            heirs |= dict.fromkeys(asked, (None, True))  # one that was deleted ends the memory, too
+            for row in further:
+                seen = self._seen(row, place["caller_id"])
+                heirs[row[0]] = memory_from_row(row[:-1]).superseded_by, seen is not None
+            asked = {of for of, is_seen in heirs.values() if of is not None and not is_seen} - heirs.keys()
+        memories = []
+        for memory in (one for one in found if one is not None):
+            of = memory.superseded_by
+            while of is not None and not heirs[of][1]:
+                of = heirs[of][0]
+            memories.append(memory if of == memory.superseded_by else replace(memory, superseded_by=of))
+        return memories
+
+    def _seen(self, row: Row, caller_id: str) -> Memory | None:
+        """Read a row of a memory and its sources; `None` if none of them is seen."""
+        *columns, listed = row
+        memory = memory_from_row(columns)
+        if listed is None:
+            return memory
+        seen: dict[tuple[str, str], bool] = {}
+        for conversation, message_id, is_seen in json.loads(listed):
+            source = conversation.lower(), message_id
+            seen[source] = seen.get(source, False) or bool(is_seen)
+        return memory.without(lambda one: not seen.get((row_key(caller_id, one[0]).hex(), one[1]), True))
+
+    def shown(self, scope: Scope, ids: Sequence[str], key: SessionKey) -> list[str]:
+        """See `Records.shown`."""
+        place = {**memory_scope(scope), "ids": self._database.many(list(ids)), **self._seen_from(key)}
+        seen: dict[str, bool] = {}
+        for record_id, is_seen in self._database.read((self._sql.points, place)):
+            seen[record_id] = seen.get(record_id, False) or bool(is_seen)
+        return [name for name in ids if seen.get(name, True)]
 
     def erase(self, scope: Scope) -> int:
         """See `Records.erase`."""
@@ -175,52 +262,67 @@ class SqlRecords:
         """See `Records.forget`."""
 
         def work(transaction: Transaction) -> int:
-            count, calls = self.forgetting(transaction, key, None if message_ids is None else checked_ids(message_ids))
-            if message_ids is None:
+            ids = None if message_ids is None else checked_ids(message_ids)
+            count, calls = self.forgetting(transaction, key, self.lost(key, path, ids), whole=ids is None)
+            if ids is None:
                 calls += self._unindexing(transaction, _own_scope(key), "artifact")
             transaction.commit(*calls)
             return count
 
+        path = MAIN
+        with suppress(NotFoundError):
+            path = self._database.path_of(key)
         return self._database.transact(work)
 
+    def lost(self, key: SessionKey, path: Path, ids: Sequence[str] | None) -> list[Call]:
+        """Return the calls that drop a session's sources, or those in messages that are gone or that the path shows."""
+        place = self._database.place(key, MAIN)
+        if ids is None:
+            return [(self._sql.drop_sources_of, place)]
+        parts = parts_of(path.parts, self._database.dialect)
+        return [(self._sql.forget_sources, {**place, **parts, "ids": self._database.many(ids)})]
+
     def forgetting(
-        self, transaction: Transaction, key: SessionKey, ids: Sequence[str] | None
+        self, transaction: Transaction, key: SessionKey, dropping: Sequence[Call], *, whole: bool = False
     ) -> tuple[int, list[Call]]:
-        """Return how many memories forgetting a session or its messages removes, and the calls that remove them."""
+        """Drop sources in a session, or in the whole session; return how many memories that removes, and the calls."""
         count, calls = 0, list[Call]()
         reach = {"caller_id": key.caller_id, "session_id": key.session_id, "user_id": key.user_id or ""}
         (scopes,) = transaction.run((self._sql.lock_within_reach, reach))
-        for scope_id, session_id, user_id in scopes:
-            own = {"scope": scope_id, "caller_id": key.caller_id}
-            if session_id and ids is None:
-                calls += [(self._sql.drop_pins, own), (self._sql.drop_empty, own)]
-            gone, anew, more = self._forget_in(transaction, key, scope_id, ids, is_own=bool(session_id))
+        places = [
+            {"scope": row[0], "caller_id": key.caller_id, "conversation": conversation_key(key)} for row in scopes
+        ]
+        before = transaction.run(*((self._sql.sources_of, place) for place in places)) if places else []
+        after = transaction.run(*dropping, *((self._sql.sources_of, place) for place in places))[len(dropping) :]
+        for place, (_, session_id, user_id), had, left in zip(places, scopes, before, after, strict=True):
+            scope = Scope(key.caller_id, user_id or None, session_id or None)
+            is_whole = whole and bool(session_id)
+            unseen = sorted({row[0] for row in had} - {row[0] for row in left}) if session_id else []
+            if is_whole:
+                calls += [(self._sql.drop_pins, place), (self._sql.drop_empty, place)]
+            elif unseen:
+                calls.append((self._sql.drop_pins_named, {**place, "ids": self._database.many(unseen)}))
+            concerned = sorted({row[0] for row in had})
+            still = None if is_whole else set(map(tuple, left))
+            gone, anew, more = self._forget_in(transaction, key, place, concerned, still)
             count += len(gone)
             calls += more
-            if gone or anew:
-                place = Scope(key.caller_id, user_id or None, session_id or None)
-                calls += self._index.beside(
-                    place,
-                    "memory",
-                    list(map(memory_entry, anew)),
-                    removed=gone,
-                    make=lambda entries: entries.writing(transaction.run(*entries.reading)),
-                )
+            changes: tuple[tuple[EntryKind, list[Memory], list[str]], ...]
+            changes = ("memory", anew, gone), ("artifact", [], unseen)
+            for kind, put, names in changes:
+                if put or names:
+                    calls += self._index.beside(
+                        scope,
+                        kind,
+                        list(map(memory_entry, put)),
+                        removed=names,
+                        make=lambda entries: entries.writing(transaction.run(*entries.reading)),
+                    )
         return count, calls
 
     def unpinning(self, key: SessionKey, ids: Sequence[str]) -> list[Call]:
         """Return the calls that remove the pins of a session's messages."""
         return [(self._sql.drop_pin_of, {**_own(key), "message_id": message_id}) for message_id in ids]
-
-    def repinning(self, key: SessionKey, revised: Sequence[Message]) -> list[Call]:
-        """Return the calls that change the pins of a session's edited messages."""
-        return [
-            (
-                self._sql.revise_pin,
-                {**_own(key), "message_id": message.id, "body": _pinned_body(message)},
-            )
-            for message in revised
-        ]
 
     def _unindexing(
         self, transaction: Transaction, scope: Scope, *kinds: EntryKind, within: bool = False
@@ -235,14 +337,12 @@ class SqlRecords:
         return [(statement, these) for statement in erasing]
 
     def _forget_in(
-        self, transaction: Transaction, key: SessionKey, scope_id: bytes, ids: Sequence[str] | None, *, is_own: bool
+        self, transaction: Transaction, key: SessionKey, place: dict[str, Any], had: Sequence[str], left: Any
     ) -> tuple[list[str], list[Memory], list[Call]]:
         """Return the removed ids of one scope, the memories new to the index, and the calls that make the change."""
-        place = {"scope": scope_id, "caller_id": key.caller_id}
-        whole = is_own and ids is None
-        of_session = {**place, "conversation": conversation_key(key)}
-        (rows,) = transaction.run((self._sql.of_scope, place) if whole else (self._sql.of_session, of_session))
-        lost = loss(map(memory_from_row, rows), key, ids, is_own=is_own)
+        named = {**place, "ids": self._database.many(list(had))}
+        (rows,) = transaction.run((self._sql.of_scope, place) if left is None else (self._sql.concerned, named))
+        lost = loss(map(memory_from_row, rows), key, left)
         if not lost.removed and not lost.changed:
             return [], [], []
         gone = list(lost.removed)
@@ -264,18 +364,16 @@ class SqlRecords:
             calls.append((self._sql.drop_history, {**place, "ids": ids_changed}))
         if gone:
             calls += self._removals(place, gone)
-        return gone, [memory for memory in changed.values() if memory.id in anew and memory.holds], calls
+        active = MemoryStatus.ACTIVE
+        return gone, [memory for memory in changed.values() if memory.id in anew and memory.status is active], calls
 
     def _writes(self, place: dict[str, Any], version: int, stored: Sequence[tuple[Memory, str]]) -> list[Call]:
         if not stored:
             return []
         rows = [{**memory_row(memory, body), **place, "version": version} for memory, body in stored]
-        sources = [{**row, **place} for memory, _ in stored for row in source_rows(memory, place["caller_id"])]
-        ids = self._database.many([memory.id for memory, _ in stored])
         edited = [{**place, "record_id": one.id, "revision": one.revision} for one, _ in stored if one.revision > 1]
         calls: list[Call] = [(self._sql.archive, edited)] if edited else []
-        calls += [(self._sql.write, rows), (self._sql.drop_sources, {**place, "ids": ids})]
-        return [*calls, (self._sql.write_source, sources)] if sources else calls
+        return [*calls, (self._sql.write, rows)]
 
     def _removals(self, place: dict[str, Any], ids: Sequence[str]) -> list[Call]:
         named = {**place, "ids": self._database.many(list(ids))}
@@ -298,9 +396,3 @@ def _own(key: SessionKey) -> dict[str, Any]:
 
 def _own_scope(key: SessionKey) -> Scope:
     return Scope(key.caller_id, key.user_id, key.session_id)
-
-
-def _pinned_body(message: Message) -> str:
-    said_at = None if message.created_at is None else to_microseconds(message.created_at)
-    text, who = pin_words(message)
-    return pin_body(text, said_by=who, said_at=said_at)

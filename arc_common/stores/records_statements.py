@@ -1,6 +1,6 @@
 """The SQL statements for long-term memories, compiled once per database."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -19,28 +19,32 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    insert,
     literal_column,
     or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.memories import Memory, MemorySource, MemoryStatus, MemoryType, Pin, Wording
+from arc_common.prompts.context import pin_words
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.codec import (
-    MAIN_BRANCH,
+    MESSAGE_COLUMNS,
     from_body,
     from_microseconds,
     row_key,
     scope_key,
+    stored_from_row,
     to_body,
     to_microseconds,
 )
-from arc_common.stores.conversations_statements import Statements, in_session, inside, one_of
-from arc_common.stores.paths import Along
-from arc_common.stores.schema import IS_PINNED, branches, messages, record_sources, records, scopes
+from arc_common.stores.conversations_statements import Statements, in_session, one_of, same_session
+from arc_common.stores.paths import Along, of_conversation
+from arc_common.stores.schema import IS_PINNED, branches, conversations, messages, record_sources, records, scopes
 
 MEMORY = "memory"
 """The kind of scopes and records that memories are."""
@@ -64,24 +68,26 @@ class Loss:
     reworded: frozenset[str] = frozenset()
 
 
-def loss(
-    memories: Iterable[Memory], key: SessionKey, message_ids: Collection[str] | None, *, is_own: bool = False
-) -> Loss:
-    """Return what a scope loses when a session, or some of its messages, are removed."""
+def loss(memories: Iterable[Memory], key: SessionKey, left: Collection[tuple[str, str]] | None) -> Loss:
+    """Return what a scope loses if of a session's sources only those are left (memory and message ids).
+
+    With `None`, the scope loses all of its memories.
+    """
     removed: dict[str, str | None] = {}
     changed = []
     reworded = set()
 
-    def is_gone(source: MemorySource) -> bool:
-        return source[0] == key.session_id and (message_ids is None or source[1] in message_ids)
-
     for memory in memories:
-        left = None if is_own and message_ids is None else memory.without(is_gone)
-        if left is None:
+
+        def is_gone(source: MemorySource, memory_id: str = memory.id) -> bool:
+            return source[0] == key.session_id and (memory_id, source[1]) not in (left or ())
+
+        kept = None if left is None else memory.without(is_gone)
+        if kept is None:
             removed[memory.id] = memory.superseded_by
-        elif left is not memory:
-            changed.append(left)
-            reworded |= {left.id} if left.text != memory.text else set()
+        elif kept is not memory:
+            changed.append(kept)
+            reworded |= {kept.id} if kept.text != memory.text else set()
     return Loss(removed, tuple(changed), frozenset(reworded))
 
 
@@ -140,24 +146,21 @@ def memory_row(memory: Memory, body: str) -> dict[str, Any]:
     }
 
 
-def source_rows(memory: Memory, caller_id: str) -> list[dict[str, Any]]:
-    """Return the rows of the messages that state a memory, without its scope."""
-    return [
-        {
+def source_rows(memory: Memory, caller_id: str) -> dict[MemorySource, dict[str, Any]]:
+    """Return the rows of the messages that state a memory, without its scope and their places."""
+    return {
+        (session_id, message_id): {
             "record_id": memory.id,
-            "revision": memory.revision,
             "conversation": row_key(caller_id, session_id),
-            "branch": MAIN_BRANCH,
             "message_id": message_id,
         }
-        for session_id, message_id in dict.fromkeys(memory.sources)
-    ]
+        for session_id, message_id in memory.sources
+    }
 
 
 def pin_row(pin: Pin) -> dict[str, Any]:
     """Return the columns of a session's own pin, without scope and version."""
     created = to_microseconds(pin.created_at)
-    said_at = None if pin.said_at is None else to_microseconds(pin.said_at)
     return {
         "record_id": pin.id,
         "revision": 1,
@@ -172,28 +175,24 @@ def pin_row(pin: Pin) -> dict[str, Any]:
         "valid_until": None,
         "last_accessed_at": None,
         "pinned": 1,
-        "body": pin_body(pin.text, said_by=pin.said_by, said_at=said_at),
+        "body": to_body({"text": "" if pin.message_id else pin.text}, field="pin"),
     }
-
-
-def pin_body(text: str, *, said_by: str | None, said_at: int | None) -> str:
-    """Return the parts of a pin that no statement compares."""
-    return to_body({"text": text, "said_by": said_by, "said_at": said_at}, field="pin")
 
 
 def pins_from_text(text: str | None, now: datetime) -> tuple[Pin, ...]:
     """Read the column that `pins_of` selects; the oldest come first, and what is no longer valid is left out."""
     rows = from_body(text) if text else []
     valid = [row for *row, until in rows if until is None or until > to_microseconds(now)]
-    return tuple(_pin_from(*row) for row in sorted(valid, key=lambda row: (row[2], row[0])))
+    return tuple(_pin_from(*row) for row in sorted(valid, key=lambda row: (row[1], row[0])))
 
 
-def _pin_from(record_id: str, kind: str, created: int, message_id: str | None, body: str) -> Pin:
-    said = from_body(body)
-    if kind == MEMORY:
+def _pin_from(record_id: str, created: int, message_id: str | None, body: str, message: list[Any] | None) -> Pin:
+    if message is None:
+        said = from_body(body)
         return Pin(record_id, said["text"], from_microseconds(created), said_by=said.get("speaker"))
-    said_at = None if said["said_at"] is None else from_microseconds(said["said_at"])
-    return Pin(record_id, said["text"], from_microseconds(created), message_id, said["said_by"], said_at)
+    pinned = stored_from_row(message).message
+    text, who = pin_words(pinned)
+    return Pin(record_id, text, from_microseconds(created), message_id, who, pinned.created_at)
 
 
 def pin_scopes(key: SessionKey) -> dict[str, Any]:
@@ -206,18 +205,48 @@ def pin_scopes(key: SessionKey) -> dict[str, Any]:
     return {"caller_id": key.caller_id, **{f"{name}_scope": scope_key(scope, MEMORY) for name, scope in every}}
 
 
-def pins_of(dialect_name: str) -> Any:
+Conditions = Callable[[Any], tuple[ColumnElement[bool], ...]]
+"""Returns the conditions for the rows of a table that belong to the session and lie on its path."""
+
+
+def is_seen(source: Any, on_path: Conditions) -> ColumnElement[bool]:
+    """Return the condition that a source is on the session's path, or on a live branch of another session."""
+    other = and_(source.c.conversation != bindparam("conversation"), source.c.live == 1)
+    return or_(and_(*on_path(source)), other)
+
+
+def is_shown(record: Any, on_path: Conditions) -> ColumnElement[bool]:
+    """Return the condition that one of a record's sources is seen, or that it has none."""
+    source = record_sources.alias("source")
+    own = source.c.scope == record.c.scope, source.c.record_id == record.c.record_id
+    return or_(~exists().where(*own), exists().where(*own, is_seen(source, on_path)))
+
+
+def _listed(dialect_name: str, *columns: Any) -> Any:
+    return (func.json_array if dialect_name == "sqlite" else func.json_build_array)(*columns)
+
+
+def _as_text(dialect_name: str, row: Any) -> Any:
+    return func.json_group_array(row) if dialect_name == "sqlite" else cast(func.json_agg(row), Text)
+
+
+def pins_of(dialect_name: str, on_path: Conditions) -> Any:
     """Select what a session pins as one text, so that the statement for its state can have it as a column."""
-    columns = [records.c[name] for name in ("record_id", "kind", "created_at", "name", "body", "valid_until")]
-    row = (func.json_array if dialect_name == "sqlite" else func.json_build_array)(*columns)
-    every = func.json_group_array(row) if dialect_name == "sqlite" else cast(func.json_agg(row), Text)
+    pinned = messages.alias("pinned")
+    message = select(_listed(dialect_name, *(pinned.c[name] for name in MESSAGE_COLUMNS)))
+    said: Any = message.where(*on_path(pinned), pinned.c.message_id == records.c.name).limit(1).scalar_subquery()
+    said = func.json(said) if dialect_name == "sqlite" else said  # a subquery's result is text there
+    columns = [records.c[name] for name in ("record_id", "created_at", "name", "body")]
+    row = _listed(dialect_name, *columns, said, records.c.valid_until)
     return (
-        select(every)
+        select(_as_text(dialect_name, row))
         .where(
             records.c.scope.in_([bindparam(f"{name}_scope") for name in ("own", "user", "caller")]),
             records.c.caller_id == bindparam("caller_id"),
             records.c.status == MemoryStatus.ACTIVE.value,
             IS_PINNED,
+            or_(records.c.name.is_(None), said.is_not(None)),
+            is_shown(records, on_path),
         )
         .scalar_subquery()
     )
@@ -300,7 +329,34 @@ def record_statements_for(dialect_name: str) -> Statements:
 def _reading(dialect_name: str) -> Mapping[str, Executable]:
     status, kind = (bindparam(name, type_=Text) for name in ("status", "type"))
     superseded = bindparam("superseded", type_=BigInteger)
+    along = Along(dialect_name)
+    source, heir = record_sources.alias("source"), records.alias("heir")
+    own = source.c.scope == records.c.scope, source.c.record_id == records.c.record_id
+    key = func.hex(source.c.conversation) if dialect_name == "sqlite" else func.encode(source.c.conversation, "hex")
+    seen = is_seen(source, along.inside)
+    sources = _as_text(dialect_name, _listed(dialect_name, key, source.c.message_id, seen))
+    # most memories have no source that is hidden
+    hidden = case((exists().where(*own, ~seen), select(sources).where(*own).scalar_subquery()), else_=None)
+    named = one_of(records.c.record_id, "ids", Text, dialect_name)
+    inherits = heir.c.scope == records.c.scope, heir.c.record_id == records.c.superseded_by, heir.c.kind == MEMORY
+    is_held = or_(records.c.superseded_by.is_(None), exists().where(*inherits, ~is_shown(heir, along.inside)))
+    shown = record_sources.alias("shown")
+    at = shown.c.scope == bindparam("scope"), shown.c.caller_id == bindparam("caller_id")
     return {
+        "seen": _of_scope(*MEMORY_COLUMNS).add_columns(hidden).where(named),
+        "newest_seen": _of_scope(*MEMORY_COLUMNS)
+        .add_columns(hidden)
+        .where(
+            is_shown(records, along.inside),
+            or_(status == "", records.c.status == status),
+            or_(kind == "", records.c.type == kind),
+            or_(superseded == 1, and_(is_held, _is_valid())),
+        )
+        .order_by(records.c.valid_from.desc(), records.c.record_id)
+        .limit(bindparam("row_limit", type_=BigInteger)),
+        "points": select(shown.c.record_id, is_seen(shown, along.inside)).where(
+            *at, one_of(shown.c.record_id, "ids", Text, dialect_name)
+        ),
         "version": select(scopes.c.version, scopes.c.purged).where(*_same_scope()),
         "changed": _of_scope(*MEMORY_COLUMNS).where(
             or_(
@@ -340,7 +396,7 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
     known, new_access = records.c.last_accessed_at, row.excluded.last_accessed_at
     at = bindparam("at", type_=BigInteger)
     before = func.coalesce(records.c.last_accessed_at, at)
-    empty = ~exists(select(records.c.record_id).where(records.c.scope == scopes.c.scope))
+    empty = and_(*(~exists().where(table.c.scope == scopes.c.scope) for table in (records, record_sources)))
     this = (scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id"))
     return {
         "open_scope": new.on_conflict_do_update(
@@ -368,13 +424,22 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
             record_sources.c.caller_id == bindparam("caller_id"),
             one_of(record_sources.c.record_id, "ids", Text, dialect_name),
         ),
-        "write_source": upsert(record_sources)
-        .values(
-            **{name: bindparam(name) for name in ("scope", "record_id", "revision", "conversation", "branch")},
-            caller_id=bindparam("caller_id"),
-            seq=func.coalesce(_place_of_message(), literal_column("0")),
-        )
-        .on_conflict_do_nothing(),
+        # a source that is not known yet, wherever its message is; one read on a path; and a point on it
+        "write_source": _noted(
+            upsert, _places("1"), ~exists().where(*(record_sources.c[name] == _SOURCE[name] for name in _SOURCE))
+        ),
+        "state_source": _noted(
+            upsert, _places(bindparam("is_live", type_=BigInteger), *Along(dialect_name).on_path(messages))
+        ),
+        "write_point": _noted(
+            upsert,
+            select(branches.c.branch, branches.c.head_seq.label("seq"), branches.c.live)
+            .select_from(conversations.join(branches, of_conversation()))
+            .where(*same_session()),
+        ),
+        "reader": select(branches.c.branch, branches.c.path, branches.c.live)
+        .select_from(conversations.join(branches, of_conversation()))
+        .where(*same_session()),
         "purge": update(scopes).where(*this).values(purged=scopes.c.version),
         "drop_empty": delete(scopes).where(*this, empty),
         "touch": update(records)
@@ -403,19 +468,62 @@ def _progress(*mine: ColumnElement[bool]) -> Executable:
 def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
     columns = [records.c[name] for name in MEMORY_COLUMNS]
     these = (records.c.scope == bindparam("scope"), records.c.caller_id == bindparam("caller_id"))
-    concerned = select(record_sources.c.record_id).where(
-        record_sources.c.scope == bindparam("scope"),
-        record_sources.c.caller_id == bindparam("caller_id"),
-        record_sources.c.conversation == bindparam("conversation"),
+    there = exists().where(
+        messages.c.conversation == record_sources.c.conversation,
+        messages.c.branch == record_sources.c.branch,
+        messages.c.seq == record_sources.c.seq,
     )
-    pin_of_message = (*these, records.c.kind == PIN, records.c.name == bindparam("message_id", type_=Text))
+    mine = (
+        record_sources.c.conversation == bindparam("conversation"),
+        record_sources.c.caller_id == bindparam("caller_id"),
+    )
+    along = Along(dialect_name)
+    part, branch, last = along.parts()
+    is_live = exists(
+        select(branch).select_from(part).where(branch == record_sources.c.branch, record_sources.c.seq <= last)
+    )
+    live = case((is_live, literal_column("1")), else_=literal_column("0"))
+    copied = record_sources.alias("copied")
+    kept = [copied.c[name] for name in ("scope", "record_id", "conversation", "seq", "message_id", "caller_id")]
     return {
         "drop_pins": delete(records).where(*these, records.c.kind == PIN),
-        "drop_pin_of": delete(records).where(*pin_of_message),
-        "revise_pin": update(records).where(*pin_of_message).values(body=bindparam("body")),
+        "drop_pin_of": delete(records).where(
+            *these, records.c.kind == PIN, records.c.name == bindparam("message_id", type_=Text)
+        ),
+        # those of removed messages, and of edited ones as the path shows them
+        "forget_sources": delete(record_sources).where(
+            *mine,
+            one_of(record_sources.c.message_id, "ids", Text, dialect_name),
+            or_(~there, and_(*along.on_path(record_sources))),
+        ),
+        "drop_sources_of": delete(record_sources).where(*mine),
+        "drop_sources_after": delete(record_sources).where(
+            *mine,
+            record_sources.c.branch == bindparam("which", type_=BigInteger),
+            record_sources.c.seq > bindparam("kept", type_=BigInteger),
+        ),
+        "sources_of": select(record_sources.c.record_id, record_sources.c.message_id).where(
+            *mine, record_sources.c.scope == bindparam("scope")
+        ),
+        "copy_sources": insert(record_sources).from_select(
+            [*(one.name for one in kept), "branch", "live"],
+            select(*kept, bindparam("forked", type_=BigInteger), literal_column("1")).where(
+                copied.c.conversation == bindparam("conversation"),
+                *along.on_path(copied),
+                copied.c.seq > bindparam("after", type_=BigInteger),
+                copied.c.seq <= bindparam("before", type_=BigInteger),
+                ~one_of(copied.c.seq, "seqs", BigInteger, dialect_name),
+            ),
+        ),
+        "refresh_live": update(record_sources).where(*mine, record_sources.c.live != live).values(live=live),
         "lock_within_reach": _within_reach(),
         "lock_within": select(scopes.c.scope).where(*_within()).order_by(scopes.c.scope).with_for_update(),
-        "of_session": select(*columns).where(*these, records.c.record_id.in_(concerned)),
+        "concerned": select(*columns).where(
+            *these, records.c.kind == MEMORY, one_of(records.c.record_id, "ids", Text, dialect_name)
+        ),
+        "drop_pins_named": delete(records).where(
+            *these, records.c.kind == PIN, one_of(records.c.record_id, "ids", Text, dialect_name)
+        ),
         "of_scope": select(*columns).where(*these, records.c.kind == MEMORY),
         "superseded_by": select(*columns).where(*these, one_of(records.c.superseded_by, "ids", Text, dialect_name)),
     }
@@ -450,12 +558,39 @@ def _within_reach() -> Select[Any]:
     )
 
 
-def _place_of_message() -> Any:
+_SOURCE: Mapping[str, Any] = {
+    name: bindparam(name, type_=record_sources.c[name].type)
+    for name in ("scope", "record_id", "conversation", "message_id")
+}
+
+
+def _this_message() -> tuple[ColumnElement[bool], ...]:
     return (
-        select(messages.c.seq)
-        .where(*inside(messages), messages.c.message_id == bindparam("message_id", type_=Text))
-        .scalar_subquery()
+        messages.c.conversation == bindparam("conversation"),
+        messages.c.caller_id == bindparam("caller_id"),
+        messages.c.message_id == bindparam("message_id", type_=Text),
     )
+
+
+def _places(live: Any, *on_path: ColumnElement[bool]) -> Any:
+    """Select the places of a message and whether they are live; one place for a message that is not stored."""
+    live = literal_column(live) if isinstance(live, str) else live
+    these, zero = (*_this_message(), *on_path), literal_column("0", BigInteger)
+    stored = select(messages.c.branch, messages.c.seq, live.label("live")).where(*these)
+    return stored.union_all(select(zero, zero, live).where(~exists().where(*these)))
+
+
+def _noted(upsert: Any, points: Any, *conditions: ColumnElement[bool]) -> Executable:
+    """Store a record's source at each point: rows of branch, seq and live."""
+    point = points.subquery("point")
+    given = {**_SOURCE, "caller_id": bindparam("caller_id")}
+    rows = select(*given.values(), *point.c).where(true(), *conditions)
+    row = upsert(record_sources).from_select([*given, "branch", "seq", "live"], rows)
+    keys = ("scope", "record_id", "conversation", "branch", "seq", "message_id")
+    every: Executable = row.on_conflict_do_update(
+        index_elements=[record_sources.c[name] for name in keys], set_={"live": row.excluded.live}
+    )
+    return every
 
 
 def _of_scope(*names: str, kinds: Sequence[str] = (MEMORY,)) -> Select[Any]:

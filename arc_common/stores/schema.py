@@ -421,14 +421,14 @@ record_sources = Table(
     metadata,
     Column("scope", _Key, nullable=False),
     Column("record_id", _RecordId, nullable=False),
-    Column("revision", Integer, nullable=False),
     Column("conversation", _Key, nullable=False),
     Column("branch", BigInteger, nullable=False),
     Column("seq", BigInteger, nullable=False),  # 0 for a message that is not stored
+    Column("message_id", _Identifier, nullable=False),  # "" for what was said after the message, but not by it
     Column("caller_id", _Identifier, nullable=False),
-    Column("live", SmallInteger, nullable=False, server_default="1"),
+    Column("live", SmallInteger, nullable=False),  # 1 if a branch in use shows the point
     PrimaryKeyConstraint(
-        "scope", "record_id", "revision", "conversation", "branch", "seq", name="arc_record_sources_pk"
+        "scope", "record_id", "conversation", "branch", "seq", "message_id", name="arc_record_sources_pk"
     ),
 )
 Index("arc_record_sources_by_message", *(record_sources.c[name] for name in ("conversation", "branch", "seq")))

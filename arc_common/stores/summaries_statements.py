@@ -270,7 +270,7 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
     this = anyone.outerjoin(conversations, and_(*same_session())).outerjoin(branches, reach.of_branch())
     return {
         "session": select(*session).select_from(conversations.join(branches, reach.of_branch())).where(*same_session()),
-        "state": select(pins_of(dialect_name), *session).select_from(this),
+        "state": select(pins_of(dialect_name, inside_it), *session).select_from(this),
         "messages_behind": reach.messages(
             MESSAGE_COLUMNS, lambda table: table.c.seq > later(func.coalesce(boundary, 0), after), newest=True
         ),

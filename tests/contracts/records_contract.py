@@ -179,6 +179,8 @@ class RecordsContract:
 
         own, caller = Scope(key.caller_id, key.user_id, key.session_id), Scope(scope.caller_id)
         pin = Pin("p", "한 줄\n<arc:pins>", START + timedelta(hours=1), "m", "Ann", START)
+        said = Message(Role.USER, pin.text, id="m", name="Ann", created_at=START)
+        conversations.append(key, [CountedMessage(said, 5, "words")])
         assert store.commit(own, RecordChange(pins=(pin,)), version=None)
         self.put(
             store, scope, a_memory("u", pinned=True), a_memory("not"), a_memory("no", pinned=True, status="REJECTED")
@@ -187,7 +189,7 @@ class RecordsContract:
         expected = [Pin("u", "text of u", START), pin, Pin("c", "text of c", START + timedelta(minutes=90))]
         assert pins(key) == expected
         assert pins(SessionKey("other", key.caller_id, key.user_id)) == [expected[0], expected[2]]
-        assert pins(SessionKey("s", key.caller_id, "bob")) == [expected[2]]
+        assert pins(SessionKey("of bob", key.caller_id, "bob")) == [expected[2]]
         assert store.find(own, status=None) == []
         assert store.commit(own, RecordChange(removed=("p",)), version=None)
         assert pins(key) == [expected[0], expected[2]]

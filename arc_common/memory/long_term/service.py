@@ -23,7 +23,7 @@ from arc_common.memory.summaries.writer import content_hash
 from arc_common.messages import Message, Role
 from arc_common.prompts.memories import InteractionMode
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
-from arc_common.protocols.records import Progress, RecordChange, Records
+from arc_common.protocols.records import Onlooker, Progress, RecordChange, Records
 from arc_common.protocols.search_index import Candidates, IndexQuery, Scope
 from arc_common.rerankers import BM25Reranker
 from arc_common.settings import ArcSettings
@@ -133,7 +133,9 @@ class MemoryKeeper:
 
     def as_of(self, scope: Scope, moment: datetime) -> list[Memory]:
         """Return the memories that held at a moment, as they were then."""
-        return held_at(self._store.find(scope, history=True), moment)
+        held = held_at(self._store.find(scope, history=True), moment)
+        live = {one.id for one in self._store.find(scope, [one.id for one in held], on="live")}
+        return [one for one in held if one.id in live]
 
     def _search_as_of(
         self, scope: Scope, query: str, moment: datetime, tags: Sequence[str], limit: int
@@ -159,6 +161,7 @@ class MemoryKeeper:
         tags: Sequence[str] = (),
         as_of: datetime | None = None,
         looked: Candidates | None = None,
+        on: Onlooker = "live",
     ) -> list[ScoredMemory]:
         """Return the memories that match a question, ranked by relevance, importance and recency.
 
@@ -171,12 +174,14 @@ class MemoryKeeper:
         if as_of is not None:
             return self._search_as_of(scope, query, as_of, tags, limit)
         top_k = max(_LEAST_CANDIDATES, _CANDIDATES * limit)
-        found = self._index.search(scope, query, top_k=top_k, tags=tags, looked=looked)
-        if not found:
-            return []
-        relevance = {str(one.document.id): one.score or 0.0 for one in found}
-        now = self._clock()
-        best = ranked(self._store.find(scope, list(relevance)), relevance, now=now, limit=limit)
+        now, best = self._clock(), list[ScoredMemory]()
+        while found := self._index.search(scope, query, top_k=top_k, tags=tags, looked=looked):
+            relevance = {str(one.document.id): one.score or 0.0 for one in found}
+            seen = self._store.find(scope, list(relevance), on=on)
+            best = ranked(seen, relevance, now=now, limit=limit)
+            if len(best) >= limit or len(found) < top_k or len(seen) == len(found):
+                break
+            top_k, looked = 2 * top_k, None  # those of other branches have taken their places
         if best:
             self._observer.count("memory.retrieved.count", len(best))
             self._access_times.note(scope, [one.memory.id for one in best], at=now)
@@ -186,16 +191,16 @@ class MemoryKeeper:
         """Return a memory with its time in the clock's zone, whose day its line shows."""
         return replace(memory, valid_from=local(memory.valid_from, self._clock().tzinfo))
 
-    def related(self, scope: Scope, text: str, *, limit: int) -> list[Memory]:
+    def related(self, scope: Scope, text: str, *, limit: int, on: Onlooker = "live") -> list[Memory]:
         """Return the memories that hold and match a text, best first, without recording access times."""
         ids = [str(one.document.id) for one in self._index.search(scope, text, top_k=limit)]
-        found, now = self._store.find(scope, ids) if ids else [], self._clock()
+        found, now = self._store.find(scope, ids, on=on) if ids else [], self._clock()
         return [memory for memory in found if memory.holds and not memory.has_ended(now)]
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
         """Return the memories that exist, in the order of the ids."""
         self._access_times.flush(scope)
-        return self._store.find(scope, ids)
+        return self._store.find(scope, ids, on="live")
 
     @property
     def store(self) -> Records:
@@ -225,7 +230,7 @@ class MemoryKeeper:
 
     def count(self, scope: Scope) -> int:
         """Return how many memories hold."""
-        return len(self._store.find(scope))
+        return len(self._store.find(scope, on="live"))
 
     def close(self) -> None:
         """Write the noted access times and stop."""
@@ -463,15 +468,15 @@ class LongTermMemory:
         with self._lock:
             with_documents = self._with_documents.get(key, False)
         mode = _mode_of(messages, with_documents=with_documents)
-        known = self._known(self.scope_of(key), messages)
+        known = self._known(self.scope_of(key), messages, on=key)
         return self.extractor.extract(messages, mode=mode, session_id=key.session_id, known=known).memories
 
-    def _known(self, scope: Scope, messages: Sequence[Message]) -> Sequence[Memory]:
+    def _known(self, scope: Scope, messages: Sequence[Message], *, on: Onlooker = "live") -> Sequence[Memory]:
         """Return the memories related to the user's messages, so that a model can say which no longer hold."""
         if not self.extractor.has_model:
             return ()
         said = "\n".join(message.text for message in learnable(messages) if message.role is Role.USER)
-        return self.keeper.related(scope, said[-_CHARACTERS_ASKED:], limit=_MOST_KNOWN) if said else ()
+        return self.keeper.related(scope, said[-_CHARACTERS_ASKED:], limit=_MOST_KNOWN, on=on) if said else ()
 
     def _keep(
         self, key: SessionKey, batch: Sequence[StoredMessage], proposed: Sequence[ProposedMemory], *, goes_on: bool
@@ -491,7 +496,11 @@ class LongTermMemory:
             together = in_order[first : first + _TOGETHER]
             ids = list(dict.fromkeys(name for memory in together for _, name in memory.sources))
             gone = set(self._changed(key, ids, read))
-            kept = [memory for memory in together if gone.isdisjoint(name for _, name in memory.sources)]
+            kept = [
+                replace(memory, branch=key.branch)
+                for memory in together
+                if gone.isdisjoint(name for _, name in memory.sources)
+            ]
             for added in self.keeper.add_all(scope, kept, follows=follows) if kept else ():
                 if isinstance(added, InvalidInputError):  # one invalid memory must not block the others
                     _log.warning("a memory can't be stored: %s", added)

@@ -126,11 +126,12 @@ class MemoryWriter:
         names = [memory.id for _, memory, _ in together]
         gone = set(self._leaving(holdings, [memory for _, memory, _ in together], keep=set()))
         put = tuple(memory for _, memory, _ in together if memory.id not in gone)
-        entries = tuple(entry for _, memory, entry in together if memory.holds and memory.id not in gone)
+        entries = tuple(entry for _, memory, entry in together if _is_searched(memory) and memory.id not in gone)
+        stated = {memory.id: one for one, memory, _ in together if memory.id not in gone}
         removed = tuple(sorted(gone.difference(names)))
         try:
             is_stored = not put or self._commit(
-                scope, holdings, RecordChange(put, removed), IndexChange(entries, removed)
+                scope, holdings, RecordChange(put, removed, stated), IndexChange(entries, removed)
             )
         except InvalidInputError:  # storing them one by one shows which of them can't be stored
             is_stored = False
@@ -180,7 +181,7 @@ class MemoryWriter:
             )
             if decision.twin is None:
                 memory = replace(new, valid_from=said, superseded_by=decision.superseded_by)
-                done = self._insert(scope, holdings, decision, memory, entry, by_hand=by_hand)
+                done = self._insert(scope, holdings, decision, memory, entry, proposed=proposed, by_hand=by_hand)
             else:
                 done = self._join(scope, holdings, decision, decision.twin, proposed)
             if done is not None and holdings.version != known:
@@ -250,8 +251,7 @@ class MemoryWriter:
 
         def change(holdings: Holdings) -> bool | None:
             ended = _given_way(holdings)
-            index = IndexChange(removed=tuple(one.id for one in ended))
-            return not ended or self._commit(scope, holdings, RecordChange(tuple(ended)), index) or None
+            return not ended or self._commit(scope, holdings, RecordChange(tuple(ended))) or None
 
         self._retried(scope, change)
 
@@ -279,16 +279,20 @@ class MemoryWriter:
             return WriteResult(decision.outcome, found)  # pending content never enters an active memory
         if decision.outcome is Outcome.APPROVED:
             entered = approved(found, proposed, now=self._clock())
-            changed = self._change(scope, holdings, entered, is_own=proposed.valid_from is None)
+            own = proposed.valid_from is None
+            changed = self._change(scope, holdings, entered, is_own=own, proposed=proposed)
             return None if changed is None else WriteResult(decision.outcome, changed)
         memory = merged(found, proposed, now=self._clock(), known=decision.outcome is Outcome.KNOWN)
         put = [replace(holdings[name], superseded_by=memory.id) for name in decision.superseded]
         put += [memory] if memory is not found else []
+        stated = {memory.id: proposed}
         if put:
-            is_found = (memory.text, memory.tags) != (found.text, found.tags) and memory.holds
-            index = IndexChange((self._index.entry(memory),) if is_found else (), decision.superseded)
-            if not self._commit(scope, holdings, RecordChange(tuple(put)), index):
+            is_found = (memory.text, memory.tags) != (found.text, found.tags) and _is_searched(memory)
+            index = IndexChange((self._index.entry(memory),) if is_found else ())
+            if not self._commit(scope, holdings, RecordChange(tuple(put), stated=stated), index):
                 return None
+        elif proposed.sources:  # another branch may say it
+            self._store.commit(scope, RecordChange(stated=stated), version=None)
         return WriteResult(decision.outcome, memory)
 
     def _opposed(self, holdings: Holdings, proposed: ProposedMemory, *, said: datetime) -> list[Memory]:
@@ -297,7 +301,15 @@ class MemoryWriter:
         opposed = [one for name in names if (one := holdings.get(name)) is not None and one.holds]
         return [one for one in opposed if one.valid_from > said] if proposed.supersedes else opposed
 
-    def _change(self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool) -> Memory | None:
+    def _change(
+        self,
+        scope: Scope,
+        holdings: Holdings,
+        memory: Memory,
+        *,
+        is_own: bool,
+        proposed: ProposedMemory | None = None,
+    ) -> Memory | None:
         """Store a changed memory and its consequences; `None` after a conflict with another writer."""
         superseded: tuple[str, ...] = ()
         if memory.holds:
@@ -307,17 +319,26 @@ class MemoryWriter:
             decision = placed(memory, holdings, said=said, overruled=(memory.id,))
             memory = replace(memory, valid_from=said, superseded_by=decision.superseded_by)
             superseded = tuple(name for name in decision.superseded if name != memory.id)
-        index = IndexChange((self._index.entry(memory),)) if memory.holds else IndexChange(removed=(memory.id,))
-        done = self._write(scope, holdings, memory, superseded, index, keeps=True)
+        is_searched = _is_searched(memory)
+        index = IndexChange((self._index.entry(memory),)) if is_searched else IndexChange(removed=(memory.id,))
+        done = self._write(scope, holdings, memory, superseded, index, proposed=proposed, keeps=True)
         return None if done is None else memory
 
     def _insert(
-        self, scope: Scope, holdings: Holdings, decision: Decision, new: Memory, entry: IndexEntry, *, by_hand: bool
+        self,
+        scope: Scope,
+        holdings: Holdings,
+        decision: Decision,
+        new: Memory,
+        entry: IndexEntry,
+        *,
+        proposed: ProposedMemory,
+        by_hand: bool,
     ) -> WriteResult | None:
         """Store a new memory and its consequences; `None` after a conflict with another writer."""
-        index = IndexChange((entry,) if new.holds else ())
+        index = IndexChange((entry,) if _is_searched(new) else ())
         keeps = by_hand or bool(decision.superseded)
-        gone = self._write(scope, holdings, new, decision.superseded, index, keeps=keeps)
+        gone = self._write(scope, holdings, new, decision.superseded, index, proposed=proposed, keeps=keeps)
         if gone is None:
             return None
         if new.id in gone:
@@ -333,6 +354,7 @@ class MemoryWriter:
         superseded: Sequence[str],
         index: IndexChange,
         *,
+        proposed: ProposedMemory | None,
         keeps: bool,
     ) -> list[str] | None:
         """Store a memory that supersedes others; return the evicted ids, or `None` if another writer was first."""
@@ -340,8 +362,9 @@ class MemoryWriter:
         gone = self._leaving(holdings, put, keep={memory.id} if keeps else set())
         if memory.id in gone:
             return gone
-        change = RecordChange(tuple(one for one in put if one.id not in gone), tuple(gone))
-        index = replace(index, removed=tuple(dict.fromkeys((*index.removed, *superseded, *gone))))
+        stated = {} if proposed is None else {memory.id: proposed}
+        change = RecordChange(tuple(one for one in put if one.id not in gone), tuple(gone), stated)
+        index = replace(index, removed=tuple(dict.fromkeys((*index.removed, *gone))))
         return gone if self._commit(scope, holdings, change, index) else None
 
     def _leaving(self, holdings: Holdings, put: Sequence[Memory], *, keep: set[str]) -> list[str]:
@@ -383,6 +406,11 @@ class MemoryWriter:
             except BaseException:
                 known.holdings = Holdings(self._contradictions)
                 raise
+
+
+def _is_searched(memory: Memory) -> bool:
+    """Return whether a memory is in the index: also a superseded one, which may hold on another branch."""
+    return memory.status is MemoryStatus.ACTIVE
 
 
 def _said_after(

@@ -66,7 +66,7 @@ class EntriesChange:
         self._given = put
         self._put = {entry.id: entry for entry in put}
         self._removed = checked_ids(removed)
-        self._documents = self._removed if kind in ("document", "item") else []
+        self._documents = self._removed if kind in ("document", "item", "artifact") else []
         self.removed = 0
         """The number of stored entries that are removed, known once they are read."""
         self.after: Held | None = None
@@ -102,7 +102,10 @@ class EntriesChange:
         embedding = checked_vectors(held.embedding, self._given)
         there = [*rows[1]]
         for document_id, alike in zip(self._documents, rows[3:], strict=True):
-            there += [row for *row, metadata in alike if json.loads(metadata).get(DOCUMENT_ID) == document_id]
+            is_artifact = self._key["kind"] == "artifact"  # no other id begins like an artifact's
+            there += [
+                row for *row, metadata in alike if is_artifact or json.loads(metadata).get(DOCUMENT_ID) == document_id
+            ]
         known = {row[0]: self._finder.known(row[1:]) for row in there}
         if not self._put and not known:
             return []
