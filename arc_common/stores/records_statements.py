@@ -512,7 +512,7 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
                 *along.on_path(copied),
                 copied.c.seq > bindparam("after", type_=BigInteger),
                 copied.c.seq <= bindparam("before", type_=BigInteger),
-                ~one_of(copied.c.seq, "seqs", BigInteger, dialect_name),
+                or_(copied.c.message_id == "", ~one_of(copied.c.seq, "seqs", BigInteger, dialect_name)),
             ),
         ),
         "refresh_live": update(record_sources).where(*mine, record_sources.c.live != live).values(live=live),

@@ -249,3 +249,138 @@ def _said(session: Session, word: str) -> list[str]:
 def _entries(database: str) -> list[str]:
     with closing(SqlStore(database)) as store:
         return [one.id for one in store.index.scan(Scope("default", "ann", "s"), "message", limit=1_000)]
+
+
+class TestPinsAndArtifacts:
+    def test_what_was_pinned_later_is_not_on_an_earlier_path(self, session: Session) -> None:
+        """A text is pinned after the newest message; the pin of a message is where the message is, as it is there."""
+        session.pin("Answer in verse")
+        session.pin("m3")
+        early, late = session.fork(at="m2"), session.fork()
+        late.append([Message("user", "No, in July", id="m3")])
+        late.pin("Be brief")
+        assert _pinned(session) == ["Answer in verse", "No, in June"]
+        assert _pinned(late) == ["Answer in verse", "No, in July", "Be brief"]
+        assert _pinned(early) == []
+        assert "Be brief" not in _shown(session)
+        late.remove(["m3"])
+        assert (_pinned(session), _pinned(late)) == (["Answer in verse"], ["Answer in verse", "Be brief"])
+
+    def test_a_deleted_branch_takes_its_pins_and_artifacts(self, session: Session, database: str) -> None:
+        """What it shares with another one stays."""
+        session.add_artifact("The tour of Rome starts at 9 am. It is guided.", source="web")
+        idea = session.fork(name="idea")
+        idea.append([Message("user", "By train")])
+        idea.pin("Be brief")
+        idea.add_artifact("The train to Rome leaves at 7 am. It is slow.", source="web")
+        session.delete_branch("idea")
+        assert _rows(database) == {"arc_record_sources": 1, "arc_records": 0, "artifacts": 1}
+        assert "tour of Rome" in _shown(session, "When does the tour of Rome start?")
+
+    def test_a_tools_output_is_shown_on_its_branch(self, session: Session) -> None:
+        """The same output of two branches is one artifact, and an edit keeps what was added on its path."""
+        for n in range(12):
+            session.add_artifact(f"Tour {n} of Rome is nice, Rome is nice.", source="web")
+        idea = session.fork(at="m2")
+        assert "Tour" not in _shown(idea, "Which tour of Rome is nice?")
+        idea.append([Message("user", "I like Rome", id="i1")])
+        idea.add_artifact("Tour 5 of Rome is nice, Rome is nice.", source="web")
+        question = "Which tour of Rome is nice?"
+        assert "Tour 5" in _shown(idea, question)
+        assert "Tour" in _shown(session, question)
+        other = idea.fork()
+        other.append([Message("user", "I love Rome", id="i1")])
+        assert "Tour 5" in _shown(other, question)
+        idea.rewind(to="m2")
+        assert "Tour" not in _shown(idea, question)
+
+
+def _pinned(session: Session) -> list[str]:
+    return [pin.text for pin in session.pins()]
+
+
+def _shown(session: Session, question: str = "What now?") -> str:
+    return "\n".join(message.text for message in session.context(question).messages)
+
+
+def _rows(database: str) -> dict[str, int]:
+    with closing(SqlStore(database)) as store, store.engine.connect() as connection:
+        tables = ("arc_record_sources", "arc_records")
+        rows = {name: connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one() for name in tables}
+        found = store.index.scan(Scope("default", "ann", "s"), "artifact", limit=100)
+    return {**rows, "artifacts": len(found)}
+
+
+class TestMemories:
+    @pytest.fixture
+    def engine(self, database: str) -> Iterator[ContextEngine]:
+        with ContextEngine.open(database, settings=ArcSettings(memory={"enabled": True})) as engine:
+            yield engine
+
+    @staticmethod
+    def say(session: Session, text: str, name: str | None = None) -> None:
+        session.append([Message("user", text, id=name), Message("assistant", "I see.")])
+
+    def test_count_where_their_source_is_seen(self, engine: ContextEngine) -> None:
+        """On the path of the session, or on a live branch of another one."""
+        session, other = engine.session("s", user_id="ann"), engine.session("t", user_id="ann")
+        self.say(session, "I love hiking in the mountains.", "m1")
+        engine.flush()
+        idea = session.fork(at="m1")
+        self.say(idea, "I love sailing on the sea.", "m2")
+        engine.flush()
+        self.say(other, "Hello.")
+        assert _memories(engine) == ["I love hiking in the mountains", "I love sailing on the sea"]
+        assert _about(engine, session) == {"hiking"}
+        assert _about(engine, idea) == _about(engine, other) == {"hiking", "sailing"}
+        idea.rewind(to="m1")
+        assert _about(engine, idea) == _about(engine, other) == {"hiking"}
+        assert _memories(engine) == ["I love hiking in the mountains"]
+        session.switch(to=1)
+        assert _about(engine, session) == _about(engine, other) == {"hiking", "sailing"}
+        session.switch(to=0)
+        session.delete_branch(2)
+        session.delete_branch(1)
+        assert _memories(engine) == ["I love hiking in the mountains"]
+
+    def test_hold_where_nothing_seen_supersedes_them(self, engine: ContextEngine) -> None:
+        """A contradiction on one branch leaves the other as it was; so does one in a conversation that was rewound."""
+        session = engine.session("s", user_id="ann")
+        self.say(session, "I live in Busan.", "m1")
+        engine.flush()
+        idea = session.fork(at="m1")
+        self.say(idea, "I live in Seoul.", "m2")
+        engine.flush()
+        assert (_about(engine, session), _about(engine, idea)) == ({"Busan"}, {"Seoul"})
+        self.say(session, "I live in Jeju.", "m3")
+        engine.flush()
+        assert (_about(engine, session), _about(engine, idea)) == ({"Jeju"}, {"Seoul"})
+        session.rewind(to="m1")
+        assert (_about(engine, session), _about(engine, idea)) == ({"Busan"}, {"Seoul"})
+
+    def test_an_edit_that_forks_keeps_what_it_does_not_change(self, engine: ContextEngine) -> None:
+        """The old branch keeps what it said, and the new one what follows the edited message."""
+        session = engine.session("s", user_id="ann")
+        self.say(session, "I love hiking in the mountains.", "m1")
+        self.say(session, "I love sailing on the sea.", "m2")
+        engine.flush()
+        idea = session.fork()
+        idea.append([Message("user", "I love skiing in the mountains.", id="m1")])
+        engine.flush()
+        assert (_about(engine, session), _about(engine, idea)) == ({"hiking", "sailing"}, {"skiing", "sailing"})
+        idea.append([Message("user", "Never mind.", id="m2")])
+        engine.flush()
+        assert (_about(engine, session), _about(engine, idea)) == ({"hiking", "sailing"}, {"skiing"})
+
+
+_WORDS = ("hiking", "sailing", "skiing", "Busan", "Seoul", "Jeju")
+
+
+def _memories(engine: ContextEngine) -> list[str]:
+    return sorted(memory.text for memory in engine.memories(user_id="ann").list())
+
+
+def _about(engine: ContextEngine, session: Session) -> set[str]:
+    """Return what the memories in a request are about; messages in sight would say the same."""
+    window = session.context("Where do I live, what do I love?", history=[])
+    return {word for word in _WORDS if any(word in message.text for message in window.messages)}
