@@ -188,14 +188,24 @@ class Admin:
 
     asessions = async_form(sessions)
 
-    def debug(self, session_id: str, *, caller_id: str = "default", user_id: str | None = None) -> SessionDebug:
+    def debug(
+        self,
+        session_id: str,
+        *,
+        caller_id: str = "default",
+        user_id: str | None = None,
+        branch: int | None = None,
+    ) -> SessionDebug:
         """Return a session's record, its summary, and the receipt of its newest context window.
 
+        They are those of its current branch, or of the branch with this number.
+
         Raises:
+            BranchNotFoundError: The session has no such branch.
             SessionNotFoundError: The caller and user have no such session.
         """
         runtime = self._runtime
-        key = SessionKey(session_id, caller_id, user_id)
+        key = SessionKey(session_id, caller_id, user_id, branch=branch)
         record = runtime.store.get(key)
         if record is None:
             raise SessionNotFoundError(session_id)
@@ -203,7 +213,7 @@ class Admin:
         return SessionDebug(
             conversation=record,
             summary=memory.summary(key) if memory else None,
-            receipt=runtime.receipts.newest(key),
+            receipt=runtime.receipts.newest(replace(key, branch=runtime.store.path(key).branch)),
         )
 
     adebug = async_form(debug)
@@ -216,6 +226,7 @@ class Admin:
         budget: TokenBudget | None = None,
         caller_id: str = "default",
         user_id: str | None = None,
+        branch: int | None = None,
     ) -> ReplayedTurn:
         """Rebuild the context window of a stored turn as it would be built today.
 
@@ -232,13 +243,15 @@ class Admin:
             budget: The request's token budget; by default the settings' budget.
             caller_id: The caller that owns the session.
             user_id: The user that the session is bound to.
+            branch: The number of the branch on which the turn is; by default the current one.
 
         Raises:
+            BranchNotFoundError: The session has no such branch.
             BudgetExceededError: The user message alone doesn't fit.
             InvalidInputError: The session has no such turn.
             SessionNotFoundError: The caller and user have no such session.
         """
-        key = SessionKey(session_id, caller_id, user_id)
+        key = SessionKey(session_id, caller_id, user_id, branch=branch)
         return replay(self._runtime, key, turn=turn, budget=budget or self._runtime.default_budget())
 
     areplay = async_form(replay)

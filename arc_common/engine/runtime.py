@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from cachetools import TTLCache
 
-from arc_common.caches import LRUCache, forget_texts
+from arc_common.caches import LRUCache, drop_session, forget_texts
 from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
 from arc_common.context.receipt import holds_untrusted
@@ -55,27 +55,27 @@ _LOOK_AGAIN = 60.0
 
 
 class LastReceipts:
-    """Caches the newest receipt of each recently used session. Thread-safe."""
+    """Caches the newest receipt of each recently used branch. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._receipts: LRUCache[tuple[str, str], Receipt] = LRUCache(_RECEIPTS)
+        self._receipts: LRUCache[SessionKey, Receipt] = LRUCache(_RECEIPTS)
         self._warned: LRUCache[tuple[str, str], bool] = LRUCache(_WARNED)
 
     def keep(self, key: SessionKey, receipt: Receipt) -> None:
-        """Store a session's newest receipt."""
+        """Store a branch's newest receipt."""
         with self._lock:
-            self._receipts[key.caller_id, key.session_id] = receipt
+            self._receipts[key] = receipt
 
     def newest(self, key: SessionKey) -> Receipt | None:
-        """Return a session's newest receipt, or `None` if it is no longer cached."""
+        """Return a branch's newest receipt, or `None` if it is no longer cached."""
         with self._lock:
-            return self._receipts.get((key.caller_id, key.session_id))
+            return self._receipts.get(key)
 
     def forget(self, key: SessionKey) -> None:
         """Drop a session's entries, because deleted text must not remain in a receipt."""
         with self._lock:
-            self._receipts.pop((key.caller_id, key.session_id), None)
+            drop_session(self._receipts, key)
             self._warned.pop((key.caller_id, key.session_id), None)
 
     def is_first_warning(self, key: SessionKey) -> bool:
@@ -149,8 +149,13 @@ class Runtime:
         self.check_open()
         return self._long_term
 
+    def on_branch(self, key: SessionKey) -> SessionKey:
+        """Return the key with the number of the branch that the session was last read on."""
+        return replace(key, account_id=None, branch=self.store.path(key, known=True).branch)
+
     def keep(self, key: SessionKey, receipt: Receipt) -> None:
         """Store a session's newest receipt, and note what the request shows, and whether it is trusted."""
+        key = self.on_branch(key)
         self.receipts.keep(key, receipt)
         shown = [section.items for section in receipt.sections if section.name in _SHOWN]
         if not any(map(holds_untrusted, shown)):
@@ -162,7 +167,7 @@ class Runtime:
     def with_sources(self, key: SessionKey, messages: Sequence[Message]) -> list[Message]:
         """Return messages to be stored; answers that rest on documents, tools or pasted text name these."""
         return self.turn_sources.named(
-            key, messages, stored=lambda: [one.message for one in self.store.read(key, limit=_TURN)]
+            self.on_branch(key), messages, stored=lambda: [one.message for one in self.store.read(key, limit=_TURN)]
         )
 
     def saved(self, key: SessionKey, messages: Sequence[Message], *, edited: Sequence[str] = ()) -> None:
@@ -174,7 +179,7 @@ class Runtime:
         if edited:
             self.long_term.edited(key, edited)
         if self.gathers(key):
-            newest = self.receipts.newest(key)
+            newest = self.receipts.newest(self.on_branch(key))
             with_documents = newest is not None and any(
                 section.name == "documents" and section.tokens for section in newest.sections
             )

@@ -165,8 +165,9 @@ class Session:
         """Add a note to the session's newest receipt, for adapters that see the model's answer. Does no I/O."""
         if not isinstance(text, str):
             raise InvalidInputError("text", text, "text")
-        if self._key is not None and (receipt := self._runtime.receipts.newest(self._key)) is not None:
-            self._runtime.receipts.keep(self._key, replace(receipt, notes=(*receipt.notes, text)))
+        key = None if self._key is None else self._runtime.on_branch(self._key)
+        if key is not None and (receipt := self._runtime.receipts.newest(key)) is not None:
+            self._runtime.receipts.keep(key, replace(receipt, notes=(*receipt.notes, text)))
 
     anote = async_form(note)
 
@@ -455,7 +456,7 @@ class Session:
         """
         self._runtime.check_open()
         added = self._runtime.artifacts.add(self._key, content, source=source, kind=kind, metadata=metadata)
-        self._runtime.turn_sources.show(self._needed(), [(source, content)])
+        self._runtime.turn_sources.show(self._runtime.on_branch(self._needed()), [(source, content)])
         return added
 
     aadd_artifact = async_form(add_artifact)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from arc_common.caches import LRUCache
+from arc_common.caches import LRUCache, drop_session
 from arc_common.memory.facts.fidelity import rests_on
 from arc_common.memory.own_words import foreign_spans, own_words
 from arc_common.messages import Message, Role
@@ -21,17 +21,17 @@ _MOST_KEPT = 64_000_000
 
 
 class TurnSources:
-    """Keeps what each session's running turn shows, so that answers are stored with their sources. Thread-safe."""
+    """Keeps what the running turn of each branch shows, so that answers are stored with their sources. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._running: LRUCache[tuple[str, str], _Turn] = LRUCache(_MOST_KEPT, getsizeof=_size)
-        self._shown: LRUCache[tuple[str, str], _Turn] = LRUCache(_MOST_KEPT, getsizeof=_size)
+        self._running: LRUCache[SessionKey, _Turn] = LRUCache(_MOST_KEPT, getsizeof=_size)
+        self._shown: LRUCache[SessionKey, _Turn] = LRUCache(_MOST_KEPT, getsizeof=_size)
 
     def show(self, key: SessionKey, untrusted: Iterable[tuple[str, str]], *, trusted: Iterable[str] = ()) -> None:
         """Note what a request shows: untrusted texts with their sources, and texts of users and assistants."""
         with self._lock:
-            before = self._shown.get(_place(key), _Turn())
+            before = self._shown.get(key, _Turn())
             _keep(self._shown, key, before.showing(untrusted, trusted))
 
     def named(
@@ -49,8 +49,8 @@ class TurnSources:
             stored: Returns the session's newest messages, oldest first; only called if the running turn is not known.
         """
         with self._lock:
-            turn = self._running.get(_place(key))
-            shown = self._shown.pop(_place(key), _Turn())
+            turn = self._running.get(key)
+            shown = self._shown.pop(key, _Turn())
         if turn is None:
             turn = _Turn()
             opens = bool(messages) and messages[0].role is Role.USER
@@ -72,14 +72,10 @@ class TurnSources:
         return named
 
     def forget(self, key: SessionKey) -> None:
-        """Drop what is kept of a session."""
+        """Drop what is kept of a session's branches."""
         with self._lock:
-            self._running.pop(_place(key), None)
-            self._shown.pop(_place(key), None)
-
-
-def _place(key: SessionKey) -> tuple[str, str]:
-    return key.caller_id, key.session_id
+            drop_session(self._running, key)
+            drop_session(self._shown, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +136,7 @@ def _size(turn: _Turn) -> int:
     return 100 + sum(map(len, turn.trusted)) + sum(len(text) for _, text in turn.untrusted)
 
 
-def _keep(turns: LRUCache[tuple[str, str], _Turn], key: SessionKey, turn: _Turn) -> None:
-    turns.pop(_place(key), None)
+def _keep(turns: LRUCache[SessionKey, _Turn], key: SessionKey, turn: _Turn) -> None:
+    turns.pop(key, None)
     if _size(turn) <= _MOST_KEPT:
-        turns[_place(key)] = turn
+        turns[key] = turn

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
-from arc_common.caches import LRUCache
+from arc_common.caches import LRUCache, drop_session
 from arc_common.concurrency import giving_way
 from arc_common.context import RecalledLine
 from arc_common.facts import Fact, with_local_days
@@ -151,7 +151,7 @@ class FactIndexes:
     def forget(self, key: SessionKey) -> None:
         """Drop this session from the cache."""
         with self._lock:
-            self._sessions.pop(key, None)
+            drop_session(self._sessions, key)
 
     def _get(self, key: SessionKey) -> _Known | None:
         with self._lock:

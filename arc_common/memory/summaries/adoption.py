@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import accumulate, takewhile
 from threading import Lock
 
-from arc_common.caches import LRUCache
+from arc_common.caches import LRUCache, drop_session
 from arc_common.context.repetition import Said, body, without_lead_in
 from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndex
@@ -284,4 +284,4 @@ class AdoptedViews:
     def forget(self, key: SessionKey) -> None:
         """Drop this session from the cache."""
         with self._lock:
-            self._sessions.pop(key, None)
+            drop_session(self._sessions, key)

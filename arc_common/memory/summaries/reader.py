@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from threading import Lock
 
-from arc_common.caches import LRUCache
+from arc_common.caches import LRUCache, drop_session
 from arc_common.concurrency import give_way, replying, waiting_for_background
 from arc_common.context import NO_LAYERS, HistoryRoom, Layers, LeftOut
 from arc_common.exceptions import SessionNotFoundError
@@ -102,7 +102,7 @@ class TailReader:
     def forget(self, key: SessionKey) -> None:
         """Drop this session from the cache."""
         with self._lock:
-            self._sessions.pop(key, None)
+            drop_session(self._sessions, key)
 
     def _continued(self, key: SessionKey, kept: _Kept, *, room: int, most: int) -> Tail | None:
         """Return the cached tail with the new messages; `None` if that is no longer complete."""
@@ -284,7 +284,7 @@ class HierarchicalMemory:
         for kept in (self._tails, self._views, self._indexes, self._writer):
             kept.forget(key)
         with self._lock:
-            self._materials.pop(key, None)
+            drop_session(self._materials, key)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until no summary is being written; return whether that happened within `timeout` seconds."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import takewhile
 from threading import Lock
 
-from arc_common.caches import LRUCache
+from arc_common.caches import LRUCache, drop_session
 from arc_common.concurrency import give_way, giving_way
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
@@ -140,7 +140,7 @@ class SummaryWriter:
     def forget(self, key: SessionKey) -> None:
         """Drop the segments kept of this session."""
         with self._lock:
-            self._covers.pop(key, None)
+            drop_session(self._covers, key)
 
     def _cover(self, key: SessionKey, *, epoch: int) -> list[Segment]:
         """Return the segments that stand for the session, as read at this epoch and changed by this process since."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -384,3 +385,42 @@ def _about(engine: ContextEngine, session: Session) -> set[str]:
     """Return what the memories in a request are about; messages in sight would say the same."""
     window = session.context("Where do I live, what do I love?", history=[])
     return {word for word in _WORDS if any(word in message.text for message in window.messages)}
+
+
+class TestAdministration:
+    def test_a_receipt_is_of_its_branch(self, engine: ContextEngine, session: Session) -> None:
+        """A request of the abandoned branch is not shown for the one that took its place, nor noted on."""
+        idea = session.fork(at="m2")
+        session.context("A question")
+        assert _receipt(engine, None) == _receipt(engine, 0) is not None
+        assert _receipt(engine, idea.branch) is None
+        idea.note("seen")
+        idea.context("Another question")
+        idea.note("seen")
+        assert ("seen" in _receipt(engine, idea.branch).notes, "seen" in _receipt(engine, 0).notes) == (True, False)
+        engine.session("s", user_id="ann").switch(to=idea.branch)
+        session.context("A third question")
+        assert engine.admin.debug("s", user_id="ann").conversation.message_count == 2
+        with pytest.raises(BranchNotFoundError):
+            _receipt(engine, 7)
+
+    def test_a_replay_is_of_its_branch(self, engine: ContextEngine, session: Session) -> None:
+        """By default of the current one."""
+        session.rewind(to="m2")
+        session.append([Message("user", "Yes, in May"), Message("assistant", "May it is")])
+        for branch, word in ((None, "May it is"), (0, "June"), (1, "May")):
+            window = engine.admin.replay("s", user_id="ann", branch=branch).window
+            assert ("No, in June" in str(window.messages)) == (branch == 0), word
+
+    def test_an_answer_names_the_sources_of_its_branch(self, session: Session) -> None:
+        """What another branch's turn showed is no source of an answer."""
+        idea = session.fork(at="m3")
+        session.add_artifact("The tour of Rome costs 45 EUR.", source="prices.example")
+        idea.append([Message("assistant", "The tour of Rome costs 45 EUR.", id="a1")])
+        session.append([Message("assistant", "The tour of Rome costs 45 EUR.", id="a2")])
+        assert "prices.example" in str(session.find(["a2"])[0].metadata)
+        assert "prices.example" not in str(idea.find(["a1"])[0].metadata)
+
+
+def _receipt(engine: ContextEngine, branch: int | None) -> Any:
+    return engine.admin.debug("s", user_id="ann", branch=branch).receipt
