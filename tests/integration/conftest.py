@@ -11,11 +11,13 @@ from tests.support.demo_runs import module
 
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
-    """Installs a provider's package, for as long as the test lasts."""
+    """Installs a provider's package in place of the real one, for as long as the test lasts."""
 
     def install(text: str) -> None:
         module(tmp_path, "langchain_openai", text)
         monkeypatch.syspath_prepend(str(tmp_path))
 
+    real = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "langchain_openai"}
     yield install
     sys.modules.pop("langchain_openai", None)
+    sys.modules.update(real)

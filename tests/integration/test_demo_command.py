@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,8 +97,9 @@ def test_local_wins_over_a_key(tmp_path: Path) -> None:
     assert "openai" not in ran.out
 
 
-def test_a_key_without_the_package_is_said(tmp_path: Path) -> None:
+def test_a_key_without_the_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The local model answers, and the missing package is named."""
+    monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
     ran = here(tmp_path, "--turns", "1", ANTHROPIC_API_KEY="sk-hunter2")
     assert ran.code == 0, ran.err
     assert "pip install langchain-anthropic" in " ".join(ran.out.split())
