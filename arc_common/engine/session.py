@@ -651,7 +651,7 @@ def on_branch(key: SessionKey, branch: int | str | None) -> tuple[SessionKey, st
     """Return the key and the name of a branch given by number or name."""
     if isinstance(branch, str):
         return key, check_identifier("branch", branch)
-    if branch is not None and (isinstance(branch, bool) or not isinstance(branch, int) or branch < 0):
+    if branch is not None and (isinstance(branch, bool) or not isinstance(branch, int) or not 0 <= branch < 2**31):
         raise InvalidInputError("branch", branch, "the number or the name of a branch, or None for the current one")
     return replace(key, branch=branch), None
 

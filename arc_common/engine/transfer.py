@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ Progress = Callable[[int], None]
 
 def export(runtime: "Runtime", path: str | Path, caller_id: str, user_id: str | None, progress: Progress | None) -> int:
     """Write a file: see `Admin.export`."""
-    target = _checked(path)
+    target = _checked(path, progress)
     part = target.with_name(f"{target.name}.part")
     count = 0
     with _opened(part, "wt", packed=target.suffix == ".gz") as file:
@@ -32,7 +33,7 @@ def export(runtime: "Runtime", path: str | Path, caller_id: str, user_id: str | 
 
 def load(runtime: "Runtime", path: str | Path, progress: Progress | None) -> int:
     """Read a file: see `Admin.import_`."""
-    source = _checked(path)
+    source = _checked(path, progress)
     if not source.is_file():
         raise InvalidInputError("path", str(path), "a file that `export` has written")
     stored = 0
@@ -53,9 +54,15 @@ def load(runtime: "Runtime", path: str | Path, progress: Progress | None) -> int
     return stored
 
 
-def _checked(path: object) -> Path:
-    if not isinstance(path, str | Path) or not str(path):
+def _checked(path: object, progress: object) -> Path:
+    if progress is not None and not callable(progress):
+        raise InvalidInputError("progress", progress, "a function that takes the number of lines, or None")
+    if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
         raise InvalidInputError("path", path, "the path of a file")
+    try:
+        os.fsencode(path)
+    except UnicodeError:
+        raise InvalidInputError("path", path, "the path of a file") from None
     return Path(path)
 
 

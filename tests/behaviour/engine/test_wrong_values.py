@@ -155,7 +155,9 @@ STORED = "stored"
 SESSION: dict[str, dict[str, Any]] = {
     "add_artifact": {"content": "It rains.", "source": "weather", "kind": "tools", "metadata": {}},
     "append": {"messages": [Message("user", "more")]},
+    "branches": {},
     "clear": {},
+    "compact": {},
     "context": {
         "query": "hi",
         "system_prompt": "Be kind.",
@@ -167,9 +169,11 @@ SESSION: dict[str, dict[str, Any]] = {
         "memory_tags": ["drinks"],
     },
     "delete": {},
+    "delete_branch": {"branch": "idea"},
     "exists": {},
     "facts": {"include_superseded": False, "include_ungrounded": False, "include_excerpts": False, "as_of": DAY},
     "find": {"message_ids": ["m1"]},
+    "fork": {"at": "m1", "name": "idea"},
     "messages": {"limit": 1, "before": "m1"},
     "pin": {"text": "Never call before noon."},
     "note": {"text": "a note"},
@@ -177,10 +181,13 @@ SESSION: dict[str, dict[str, Any]] = {
     "recall": {"query": "cat", "top_k": 1, "scope": "session"},
     "remember": {},
     "remove": {"message_ids": ["m1"]},
+    "rewind": {"to": "m1"},
     "save_turn": {"user": "hi", "assistant": "hello", "success": True},
+    "stored": {"message_ids": ["m1"], "after": None, "limit": 1},
     "stream_turn": {"user": "hi"},
     "summarize": {},
     "summary": {},
+    "switch": {"to": "main"},
     "unpin": {"pin_id": "x"},
     "window": {
         "max_tokens": 100,
@@ -252,10 +259,13 @@ ENGINE: dict[str, dict[str, Any]] = {
     "memories": {"user_id": "u", "session_id": "s", "caller_id": "c"},
     "open": dict.fromkeys(inspect.signature(ContextEngine.open).parameters),
     "rag": {"sources": None, "transformers": None, "reranker": None, "citations": False},
-    "session": {"session_id": "s", "user_id": "u", "caller_id": "c", "account_id": "a"},
+    "session": {"session_id": "s", "user_id": "u", "caller_id": "c", "account_id": "a", "branch": "main"},
 }
 ADMIN: dict[str, dict[str, Any]] = {
     "debug": {"session_id": "s", "caller_id": "default", "user_id": None},
+    "erase": {"caller_id": "other", "user_id": None},
+    "export": {"path": "copy.jsonl", "caller_id": "default", "user_id": None, "progress": None},
+    "import_": {"path": "copy.jsonl", "progress": None},
     "replay": {"session_id": "s", "turn": 1, "budget": None, "caller_id": "default", "user_id": None},
     "sessions": {"caller_id": "default", "user_id": None, "limit": 1, "cursor": None},
 }
@@ -266,14 +276,14 @@ FACES: dict[str, tuple[Callable[[ContextEngine], Any], dict[str, dict[str, Any]]
     "memories": (lambda engine: engine.memories(), MEMORIES),
     "admin": (lambda engine: engine.admin, ADMIN),
 }
-FAILED_SAVES = {"report_save_error"}
-"""Reports on what its caller could not save, whatever that is."""
+FOR_ADAPTERS = {"report_save_error", "resume"}
+"""Take what adapters have made or could not save, whatever that is."""
 
 
 def methods(face: object) -> set[str]:
     """The public methods; an async form has its twin's implementation."""
     named = {name for name in dir(type(face)) if not name.startswith("_") and callable(getattr(type(face), name))}
-    return {name for name in named if not (name[0] == "a" and name[1:] in named)} - FAILED_SAVES
+    return {name for name in named if not (name[0] == "a" and name[1:] in named)} - FOR_ADAPTERS
 
 
 def held(engine: ContextEngine) -> tuple[Any, ...]:
@@ -287,8 +297,9 @@ def held(engine: ContextEngine) -> tuple[Any, ...]:
 
 
 @pytest.fixture
-def engine(tmp_path) -> Iterator[ContextEngine]:
-    """An engine with a message, a document and a memory."""
+def engine(tmp_path, monkeypatch) -> Iterator[ContextEngine]:
+    """An engine with a message, a document and a memory; exports are written beside its file."""
+    monkeypatch.chdir(tmp_path)
     settings = ArcSettings(summary={"enabled": False}, memory={"enabled": False}, recall={"enabled": False})
     with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as opened:
         opened.session("s").append([Message("user", "I have a cat.", id="m1"), Message("assistant", "Nice.")])
