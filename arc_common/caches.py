@@ -35,10 +35,11 @@ class LRUCache(MutableMapping[K, V]):
         size = self._size_of(value)
         if size > self.maxsize:
             raise ValueError("value too large")
+        before = self._items.get(key)
         self._items[key] = value
         self._items.move_to_end(key)
-        self._size += size
-        if self._size > self.maxsize:  # replaced and deleted items are still counted
+        self._size += size if before is None else size - self._size_of(before)
+        if self._size > self.maxsize:  # deleted items are still counted
             self._size = sum(map(self._size_of, self._items.values()))
         while self._size > self.maxsize:
             self._size -= self._size_of(self._items.popitem(last=False)[1])
@@ -54,6 +55,11 @@ class LRUCache(MutableMapping[K, V]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    @property
+    def size(self) -> float:
+        """The sum of the items' sizes, and of those that were deleted since it last reached the limit."""
+        return self._size
 
     def clear(self) -> None:
         """Drop all items."""

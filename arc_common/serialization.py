@@ -31,6 +31,7 @@ _INT_BITS = 2_000  # far below the limit of int-to-text conversion, which a proc
 _STORABLE = "a value that can be stored: JSON values, bytes, tuples, sets, dates, Decimal, UUID"
 
 # `json.dumps` makes an encoder for each call with other than its usual options.
+_DECODER = json.JSONDecoder()
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 Extension: TypeAlias = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
@@ -52,7 +53,7 @@ def dumps(value: Any, *, field: str, extensions: tuple[Extension, ...] = ()) -> 
 
 def loads(text: str, *, extensions: tuple[Extension, ...] = ()) -> Any:
     """Restore a value from the text that `dumps` wrote."""
-    plain = json.loads(text)
+    plain = _DECODER.raw_decode(text)[0]
     if _TAG not in text:
         return plain
     return _decode(plain, {tag: decode for tag, _, decode in extensions})

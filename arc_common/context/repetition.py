@@ -4,7 +4,6 @@ Two sentences are compared by their shingles: every four of the analyser's terms
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -44,30 +43,37 @@ class Said:
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self._wanted = frozenset().union(*[_shingles(body(line)) for line in lines])
+        texts = [(line, body(line)) for line in lines]
+        self._bodies = {line: (text, _shingles(text)) for line, text in texts}
+        self._wanted = frozenset().union(*[shingles for _, shingles in self._bodies.values()])
         self._carriers: dict[int, tuple[str, str]] = {}
         self._quoted: dict[int, tuple[str, str]] = {}
 
     def add(self, name: str, text: str, *, trust: Trust | None = None) -> None:
         """Add a part of the request by its name, such as "fact f1"; what earlier parts say stays theirs."""
-        shingles = _shingles(text)
-        if not shingles.isdisjoint(self._wanted):
+        if shingles := _shingles(text) & self._wanted:
             carriers = self._quoted if trust is Trust.UNTRUSTED else self._carriers
-            carriers.update(dict.fromkeys((shingles & self._wanted).difference(carriers), (name, text)))
+            for one in shingles:
+                carriers.setdefault(one, (name, text))
+
+    def show(self, name: str, line: str, *, trust: Trust | None = None) -> None:
+        """Add a line of the prompt."""
+        known = self._bodies.get(line)
+        self.add(name, known[0] if known else body(line), trust=trust)
 
     def add_fixed(self, messages: Iterable[Message], shown: Layers) -> None:
         """Add what nothing is left out of: verbatim messages, pins, facts and summary."""
         for message in messages:
-            text = message.text
-            if not _shingles(text).isdisjoint(self._wanted):
-                self.add(f"{VERBATIM} {message.id or ''}".rstrip(), text, trust=message.trust)
+            if not self._wanted.isdisjoint(_shingles(message.text)):
+                self.add(f"{VERBATIM} {message.id or ''}".rstrip(), message.text, trust=message.trust)
         for pin in shown.pins:
-            self.add(f"pin {pin.id}", body(pin.line))
+            self.show(f"pin {pin.id}", pin.line)
         for line, fact_id in zip_longest(shown.facts, shown.fact_ids):
-            self.add(f"fact {fact_id}", body(line or ""))
-            self.add(f"fact {fact_id}", body(line or "").partition(ASKED)[0])
+            self.show(f"fact {fact_id}", line or "")
+            if ASKED in (line or ""):
+                self.add(f"fact {fact_id}", body(line or "").partition(ASKED)[0])
         for line in shown.narrative_lines:
-            self.add("the summary", body(line))
+            self.show("the summary", line)
 
     def unsaid(self, line: str, *, trust: Trust | None = None) -> tuple[str, str]:
         """Return the line without what was said, `""` if that is all of it, and the name of what says it, if any.
@@ -76,23 +82,23 @@ class Said:
         stand alone. A line that holds untrusted text is left out as a whole or not at all: what is left of it must stay
         a quotation.
         """
-        text = body(line)
         if trust is not Trust.UNTRUSTED:
-            return self._unsaid(line, text, self._carriers)
-        left, name = self._unsaid(line, text, {**self._carriers, **self._quoted})
+            return self._unsaid(line, self._carriers)
+        left, name = self._unsaid(line, {**self._carriers, **self._quoted})
         return (line, "") if left else ("", name)
 
     def says(self, sentence: str) -> str:
         """Return the name of what says this sentence already; `""` if nothing does."""
         return _carrier(self._carriers, sentence, _shingles(sentence))
 
-    def _unsaid(self, line: str, text: str, carriers: Mapping[int, tuple[str, str]]) -> tuple[str, str]:
-        if carriers.keys().isdisjoint(_shingles(text)):
+    def _unsaid(self, line: str, carriers: Mapping[int, tuple[str, str]]) -> tuple[str, str]:
+        text, shingles = self._bodies.get(line) or (body(line), _shingles(body(line)))
+        if carriers.keys().isdisjoint(shingles):
             return line, ""
         head = line[: len(line) - len(text)]
         sentences = _sentences(text)
         if len(sentences) < 2:
-            name = _carrier(carriers, text, _shingles(text))
+            name = _carrier(carriers, text, shingles)
             return ("", name) if name else (line, "")
         names = [
             _carrier(carriers, text[one.start : one.end], one.shingles) if one.is_long else "" for one in sentences
@@ -117,8 +123,9 @@ def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str, shingles: f
     shared = shingles & carriers.keys()
     if not shared or len(shared) < _SHARE * len(shingles):
         return ""
-    said = Counter(map(carriers.__getitem__, shared))
-    name, text = min(said, key=lambda carrier: (-said[carrier], carrier))  # hashes of text differ between processes
+    found = list(map(carriers.__getitem__, shared))
+    said = set(found)  # the texts' hashes differ between processes, so they decide nothing
+    name, text = found[0] if len(said) == 1 else min([(-found.count(one), one) for one in said])[1]
     at = max(_sentences(text), key=lambda other: len(other.shingles & shingles))
     nearest = text[at.start : at.end]
     is_copy = len(shared) == len(shingles) or _content_words(sentence) <= _words(nearest)
@@ -151,7 +158,7 @@ def each_once(
         left.append(shorter)
         if tokens <= room:
             room -= tokens
-            said.add(f"{kind} {line.id}", body(shorter.line), trust=line.trust)
+            said.show(f"{kind} {line.id}", shorter.line, trust=line.trust)
     if not gone:
         return left, merged
     alone = {line.id: name for line in left if (name := _beside(line, gone)) and not _is_long(body(line.line))}

@@ -34,7 +34,6 @@ from arc_common.prompts.memory_lines import render_memory_line
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.search_index import Candidates, IndexQuery, Scope
 from arc_common.rag import RagContext
-from arc_common.retrieval.bm25 import QueryTerms
 from arc_common.sources import Trust
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import message_tokens_batch
@@ -42,6 +41,7 @@ from arc_common.tokens.selection import current_turn
 
 if TYPE_CHECKING:
     from arc_common.engine.runtime import Runtime
+    from arc_common.memory.recall.index import LookedUp
     from arc_common.memory.recall.service import RecalledMessage
 
 
@@ -60,7 +60,7 @@ class Looked:
 
     without_documents: frozenset[Scope] = frozenset()
     memories: Candidates | None = None
-    messages: tuple[QueryTerms, Candidates] | None = None
+    messages: "LookedUp | None" = None
 
 
 def look(
@@ -76,26 +76,25 @@ def look(
     asked = {scope: IndexQuery(scope, "document") for scope in documents}
     queries = list(asked.values())
     settings = runtime.settings
-    terms = None
+    asking = None
     try:
         if settings.memory.enabled:
             service = runtime.long_term
             scope, most = service.scope_of(key), settings.memory.top_k
             queries.append(service.keeper.asking(scope, query, limit=most, tags=tags))
         if settings.recall.enabled and room:
-            terms, of_messages = runtime.recall.asking(key, query, room=room)
-            queries.append(of_messages)
+            asking = runtime.recall.asking(key, query, room=room)
+            queries.append(asking[1])
         if not queries:
             return Looked()
         found = runtime.store.index.candidates(*queries)
     except Exception:  # noqa: BLE001 - each part then asks on its own, and reports its failure
         _log.debug("a turn could not look into all scopes at once", exc_info=True)
         return Looked()
-    empty = (scope for scope, one in zip(asked, found, strict=False) if not one.count)
     return Looked(
-        frozenset(empty),
+        frozenset([scope for scope, one in zip(asked, found, strict=False) if not one.count]),
         found[len(asked)] if settings.memory.enabled else None,
-        None if terms is None else (terms, found[-1]),
+        None if asking is None else (*asking, found[-1]),
     )
 
 

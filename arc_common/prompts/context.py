@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
+from arc_common.caches import cached_text
 from arc_common.documents import Document
 from arc_common.facts import FactCategory
 from arc_common.memories import MemoryType
@@ -258,17 +259,26 @@ def render_documents(documents: Sequence[Document]) -> str:
 
 def render_memory(facts: Sequence[str], narrative: str) -> str:
     """Render facts (their lines) and summary as a fenced block; `""` for neither."""
+    return _rendered_memory(tuple(facts), narrative) if facts or narrative else ""
+
+
+@cached_text(64)
+def _rendered_memory(facts: Sequence[str], narrative: str) -> str:
     parts = [f"Facts:\n{by_day(facts)}"] if facts else []
     told = by_day(narrative.splitlines())
     parts += [f"Summary:\n{_EXCERPTS if is_excerpts(narrative) else ''}{told}"] if narrative else []
-    return render_fence("memory", "\n\n".join([MEMORY_HEADING, *parts])) if parts else ""
+    return render_fence("memory", "\n\n".join([MEMORY_HEADING, *parts]))
 
 
 def by_day(lines: Sequence[str]) -> str:
     """Join lines with a heading for each day (`[2026-11-23]`) in place of the day in each; not if one has no day."""
-    text = "\n".join(lines)
+    return _by_day("\n".join(lines), len(lines)) if lines else ""
+
+
+@cached_text(64)  # facts and summary stay the same between adoptions
+def _by_day(text: str, count: int) -> str:
     days = _DATED.findall(text)
-    if len(days) != len(lines):
+    if len(days) != count:
         return text
     undated = zip(days, ["", *days], _DATED.sub("- ", text).split("\n"), strict=False)
     return "\n".join([line if day == before else f"[{day}]\n{line}" for day, before, line in undated])

@@ -104,7 +104,7 @@ def best_places(ids: Sequence[str], scores: NDArray[Any], limit: int) -> list[in
     else:
         better, tied = list(range(len(scores))), []
     values = scores.tolist() if limit >= len(scores) else {place: float(scores[place]) for place in better}
-    return sorted(better, key=lambda place: (-values[place], ids[place])) + tied
+    return [place for *_, place in sorted([(-values[place], ids[place], place) for place in better])] + tied
 
 
 _BM25 = BM25(k1=1.5, b=0.75, smoothing=0)
@@ -146,9 +146,12 @@ class QueryTerms:
         weights = dict.fromkeys(every, _STOP_WORD_WEIGHT) | dict.fromkeys(terms, 1.0)
         return cls(weights, tuple(terms), alternatives(about))
 
-    def mistyped(self, known: Collection[str]) -> Likely:
-        """Return, for each term that is not known, the known terms of which it may be a misspelling."""
-        return [_similar(term, known) for term in self.terms]
+    def mistyped(self, known: Mapping[str, Collection[str]]) -> Likely:
+        """Return, for each term that is not known, the known terms of which it may be a misspelling.
+
+        Terms are given by their first characters.
+        """
+        return [_similar(term, known.get(term[0], ())) for term in self.terms]
 
     def sought(self) -> dict[str, float]:
         """Return the weighted terms to search for, without stop words unless there are no other terms."""
@@ -178,9 +181,11 @@ class QueryTerms:
                     matches |= own > 0
         for words in likely:
             if alike := [word.weight * by_terms[word.terms] for word in words if word.terms in by_terms]:
-                best = np.sort(alike, axis=0)[-_MOST_ALTERNATIVES:]
-                scores += best.sum(axis=0)
-                matches |= best[-1] > 0
+                if len(alike) > 1:
+                    best = np.sort(alike, axis=0)[-_MOST_ALTERNATIVES:]
+                    alike = [best.sum(axis=0), best[-1]]
+                scores += alike[0]
+                matches |= alike[-1] > 0
         return scores, matches
 
     def ideal(self, found: Candidates, columns: Sequence[str]) -> float:
@@ -198,25 +203,24 @@ def _scores_by_terms(
     """Score the candidates by each term that any text has, and by each alternative of several such terms."""
     held = found.document_frequencies
     place = {term: i for i, term in enumerate(columns) if held[i]}
-    phrases = dict.fromkeys(word.terms for words in likely for word in words if len(word.terms) > 1)
+    phrases = dict.fromkeys([word.terms for words in likely for word in words if len(word.terms) > 1])
     known = {terms: [place[term] for term in terms] for terms in phrases if place.keys() >= set(terms)}
     single = list(place.values())
     frequencies = [found.frequencies[:, places].min(axis=1) for places in known.values()]
     found = replace(
         found,
         frequencies=np.column_stack([found.frequencies[:, single], *frequencies]),
-        document_frequencies=np.array([*held[single], *(held[places].min() for places in known.values())]),
+        document_frequencies=np.array([*held[single], *[held[places].min() for places in known.values()]]),
     )
-    return dict(zip([*((term,) for term in place), *known], _BM25.term_scores(found), strict=True))
+    return dict(zip([*zip(place, strict=True), *known], _BM25.term_scores(found), strict=True))
 
 
 def _similar(term: str, known: Collection[str]) -> tuple[Alternative, ...]:
     """Return the known terms of which an unknown term may be a misspelling."""
     if term in known or len(term) < _SHORTEST_SIMILAR or not term.isalpha():
         return ()
-    alike = [other for other in known if other[0] == term[0]]
-    found = process.extract(term, alike, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=_MOST_SIMILAR)
-    return tuple(Alternative((other,), _MISTYPED_WEIGHT) for other, _, _ in found)
+    found = process.extract(term, known, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=_MOST_SIMILAR)
+    return tuple([Alternative((other,), _MISTYPED_WEIGHT) for other, _, _ in found])
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +245,8 @@ class TextIndex:
         self._ids: list[str] = []
         self._lengths = array("d")
         self._postings: dict[str, tuple[array[int], array[float]]] = {}
+        self._terms: dict[str, dict[str, None]] = {}  # by their first characters
+        self._read: tuple[tuple[str, ...], NDArray[np.float64], float] | None = None
         self.extend(items)
 
     @property
@@ -254,26 +260,32 @@ class TextIndex:
         with self._lock:
             for item_id, frequencies in analysed:
                 for term, frequency in frequencies.items():
+                    if term not in self._postings:
+                        self._terms.setdefault(term[0], {})[term] = None
                     texts, counts = self._postings.setdefault(term, (array("q"), array("d")))
                     texts.append(len(self._ids))
                     counts.append(frequency)
                 self._ids.append(item_id)
                 self._lengths.append(frequencies.total())
+            self._read = None
 
     def ranked(self, query: str, *, top_k: int | None = None) -> RankedTexts:
         """Return the places of the texts that match; all of them without `top_k`."""
         asked = QueryTerms.of(query)
         with self._lock:
-            likely = [*asked.alternatives, *asked.mistyped(self._postings)]
-            near = (term for words in likely for word in words for term in word.terms)
+            likely = [*asked.alternatives, *asked.mistyped(self._terms)]
+            near = [term for words in likely for word in words for term in word.terms]
             terms = [term for term in {*asked.weights, *near} if term in self._postings]
             frequencies = np.zeros((len(terms), len(self._ids)))
             for frequency, term in zip(frequencies, terms, strict=True):
                 texts, counts = self._postings[term]
                 frequency[texts] = counts
-            held, lengths = [len(self._postings[term][0]) for term in terms], np.array(self._lengths)
-            ids = tuple(self._ids)
-        found = Candidates(ids, frequencies.T, lengths, np.array(held, dtype=np.int64), len(ids), float(lengths.sum()))
+            held = np.array([len(self._postings[term][0]) for term in terms], dtype=np.int64)
+            if self._read is None:
+                lengths = np.array(self._lengths)
+                self._read = tuple(self._ids), lengths, float(lengths.sum())
+            ids, lengths, total = self._read
+        found = Candidates(ids, frequencies.T, lengths, held, len(ids), total)
         scores, matches = asked.scores(found, terms, likely)
         candidates = np.flatnonzero(matches)
         order = candidates[np.lexsort((-candidates, -scores[candidates]))[:top_k]]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from secrets import randbits
 from typing import Any
 
+from arc_common.caches import cached_text
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, Origin, Role, check_identifier, fields_from_plain, is_storable, plain_fields
 from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
@@ -19,10 +20,11 @@ MAIN_BRANCH = 0
 """The initial branch of every conversation."""
 
 
+@cached_text(4_096)  # each statement of a session names the same keys
 def row_key(*parts: str) -> bytes:
     """Return a row's key: 16 bytes of sha256 over its length-prefixed parts."""
     encoded = [part.encode() for part in parts]
-    return hashlib.sha256(b"".join(len(part).to_bytes(4) + part for part in encoded)).digest()[:16]
+    return hashlib.sha256(b"".join([len(part).to_bytes(4) + part for part in encoded])).digest()[:16]
 
 
 def conversation_key(key: SessionKey) -> bytes:
@@ -116,6 +118,21 @@ def _check_origin(origin: Origin) -> None:
         raise InvalidInputError("message.origin.json", origin.json, "text without NUL and lone surrogates")
 
 
+_SHORT = 2_000
+
+
+def recalled_from_row(row: Sequence[Any]) -> StoredMessage:
+    """Read a row of `MESSAGE_COLUMNS` that is often read: a short message of text alone is read once."""
+    return (len(row[2]) <= _SHORT and _text_from_row(tuple(row))) or stored_from_row(row)
+
+
+@cached_text(4_096)
+def _text_from_row(row: tuple[Any, ...]) -> StoredMessage | None:
+    stored = stored_from_row(row)
+    message = stored.message
+    return None if message.metadata or message.tool_calls or type(message.content) is tuple else stored
+
+
 def stored_from_row(row: Sequence[Any]) -> StoredMessage:
     """Read a row of `MESSAGE_COLUMNS`."""
     message_id, role, body, created_at, seq, tokens, counter, revision, branch, channel = row
@@ -173,7 +190,7 @@ def checked_ids(ids: Sequence[str], field: str = "message_ids") -> list[str]:
 
 def checked_seqs(seqs: Sequence[int]) -> list[int]:
     """Return the distinct places as a list if each is a valid `seq`."""
-    for seq in seqs:
+    for seq in [one for one in seqs if type(one) is not int or abs(one) > _END]:
         if seq is None:
             raise InvalidInputError("seqs", seq, "messages' seqs")
         checked_place("seqs", seq)

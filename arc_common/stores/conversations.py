@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Engine
@@ -36,6 +37,7 @@ from arc_common.stores.codec import (
     new_incarnation,
     page_position,
     page_token,
+    recalled_from_row,
     stored_from_row,
     to_microseconds,
 )
@@ -369,7 +371,8 @@ class SqlStore:
             return self._database.read((statements.by_name[name], {**place, **parameters}))
 
         rows = self._database.along(key, rows_on)
-        return sorted(map(stored_from_row, rows), key=lambda stored: stored.seq)
+        stored = map(stored_from_row, rows) if seqs is None else map(recalled_from_row, rows)
+        return sorted(stored, key=attrgetter("seq"))
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""

@@ -231,7 +231,7 @@ class SqlSummaries:
             return SessionState(pins=pins)
         return SessionState(
             view=session.view if view else None,
-            messages=tuple(stored_from_row(row) for row in reversed(newest_first)),
+            messages=tuple([stored_from_row(row) for row in reversed(newest_first)]),
             message_count=session.message_count,
             total_tokens=session.total_tokens,
             epoch=session.epoch,

@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from arc_common.caches import cached_text
 from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, View
 from arc_common.sources import Trust
@@ -191,6 +192,7 @@ def view_text(view: View) -> str:
     return to_body({field.name: getattr(view, field.name) for field in fields(view)}, field="view")
 
 
+@cached_text(256)  # each turn reads the view that it adopted turns ago
 def view_from_text(text: str) -> View:
     """Read what `view_text` wrote."""
     return View(**from_body(text))

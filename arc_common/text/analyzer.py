@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
 from importlib import import_module
 from threading import local
@@ -114,15 +114,18 @@ def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
     Only languages with a file have stop words; in other languages nothing is dropped. A query of stop words alone keeps
     them all, so that it still has terms.
     """
-    if not drop_stop_words:
-        return analyze(text)
+    return list(_query_terms(text)) if drop_stop_words else analyze(text)
+
+
+@cached_text(64)  # a turn looks for one question in messages, memories and facts
+def _query_terms(text: str) -> Sequence[str]:
     language = detect(text)
     stop_words = language.stop_words or ENGLISH.stop_words
-    words = (word for word in _words(_fold(text)) if word not in stop_words)
+    words = [word for word in _words(_fold(text)) if word not in stop_words]
     if _VIETNAMESE.search(text):
-        terms = _with_pairs(_toned_terms(word, stop_words) for word in words)
+        terms = _with_pairs([_toned_terms(word, stop_words) for word in words])
     else:
-        terms = _with_pairs(_stemmed_terms(word, language, stop_words) for word in words)
+        terms = _with_pairs([_stemmed_terms(word, language, stop_words) for word in words])
     return terms or analyze(text)
 
 
@@ -208,11 +211,9 @@ def _fold(text: str) -> str:
     return _NOT_TEN_DIGITS.sub(lambda match: str(unicodedata.decimal(match[0], match[0])), text)
 
 
-def _words(folded: str) -> Iterator[str]:
-    """Yield the whitespace-separated words, without surrounding punctuation."""
-    for chunk in folded.split():
-        if word := chunk.strip(_EDGES):
-            yield word
+def _words(folded: str) -> list[str]:
+    """Return the whitespace-separated words, without surrounding punctuation."""
+    return [word for chunk in folded.split() if (word := chunk.strip(_EDGES))]
 
 
 _MOST_KNOWN = 1 << 17
@@ -234,7 +235,7 @@ class _Alone(tuple[str, ...]):
 def _terms_of_chunk(chunk: str) -> Sequence[str]:
     if (known := _known.get(chunk)) is not None:
         return known
-    words = list(_words(_fold(chunk)))
+    words = _words(_fold(chunk))
     if len(words) == 1:
         terms = _terms_of_word(words[0])
     else:  # only punctuation, or one sign for a whole phrase

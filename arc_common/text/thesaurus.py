@@ -46,7 +46,7 @@ def alternatives(query: str) -> list[tuple[Alternative, ...]]:
 
     Deterministic. Korean words are looked up without their particles, and by their beginning, whatever their ending.
     """
-    found = (_of_word(word) for word in dict.fromkeys(query_words(query)) if len(word) <= _MAX_WORD)
+    found = [_of_word(word) for word in dict.fromkeys(query_words(query)) if len(word) <= _MAX_WORD]
     return [words for words in found if words]
 
 
@@ -107,9 +107,9 @@ def _of_word(word: str) -> tuple[Alternative, ...]:
     for forms in _forms(word):
         named = [thesaurus.concepts[i] for form in forms for i in thesaurus.named.get(form, ())]
         belonging = [thesaurus.concepts[i] for form in forms for i in thesaurus.belonging.get(form, ())]
-        weights = dict.fromkeys((key for _, others in named for key in others), _BELONGS)
-        weights |= dict.fromkeys((key for names, _ in belonging for key in names), _BELONGS)
-        weights |= dict.fromkeys((key for names, _ in named for key in names), _SAME)
+        weights = dict.fromkeys([key for _, others in named for key in others], _BELONGS)
+        weights |= dict.fromkeys([key for names, _ in belonging for key in names], _BELONGS)
+        weights |= dict.fromkeys([key for names, _ in named for key in names], _SAME)
         words = {
             _terms(key): weight if bool(_HANGUL.fullmatch(key)) == korean else weight * _TRANSLATED
             for key, weight in weights.items()
@@ -117,7 +117,7 @@ def _of_word(word: str) -> tuple[Alternative, ...]:
         }
         words.pop((), None)
         if words:
-            return tuple(Alternative(terms, weight) for terms, weight in words.items())
+            return tuple([Alternative(terms, weight) for terms, weight in words.items()])
     return ()
 
 
@@ -126,4 +126,4 @@ def _terms(key: str) -> tuple[str, ...]:
     """Return the terms that show a key's word in a text: the stem in English, syllable pairs in Korean."""
     if not _HANGUL.fullmatch(key):
         return (key,)
-    return tuple(term for term in dict.fromkeys(analyze(key)) if len(term) > 1)
+    return tuple([term for term in dict.fromkeys(analyze(key)) if len(term) > 1])

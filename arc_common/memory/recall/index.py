@@ -19,7 +19,7 @@ from arc_common.filters import parse_filter
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.protocols import SessionKey, StoredMessage
-from arc_common.protocols.conversations import Path
+from arc_common.protocols.conversations import MAIN, Path
 from arc_common.protocols.search_index import (
     Candidates,
     IndexEntry,
@@ -68,6 +68,8 @@ _TERMS = 256
 _SESSIONS = 4_096
 _DIGITS = 19
 """Digits of the largest `seq`; ids are zero-padded to them so that they sort by place."""
+_LENGTH = 32 + 1 + _DIGITS
+"""Characters of an entry's id on the main branch."""
 
 
 class MessagePlace(NamedTuple):
@@ -94,6 +96,10 @@ class FoundMessages:
     """How often messages have each word, themselves or beside them; of shape (n, words)."""
     count: int = 0
     """The number of messages searched by words."""
+
+
+LookedUp = tuple[QueryTerms, IndexQuery, Candidates]
+"""A question, what the index was asked for it, and what it found."""
 
 
 class MessageIndex:
@@ -129,6 +135,9 @@ class MessageIndex:
         """
         path = self._conversations.path(key, known=True)
         if not self.is_user_wide(key):
+            if path is MAIN:  # most sessions have no other branch
+                own = [one for one in entry_ids if len(one) == _LENGTH]
+                return {one: MessagePlace(key.session_id, int(one[-_DIGITS:])) for one in own}
             return {one: MessagePlace(key.session_id, _seq(one)) for one in entry_ids if _is_on(path, one)}
         found = self.store.fetch(self.scope(key), "message", entry_ids) if entry_ids else ()
         sessions = {one.id: one.metadata.get("session", key.session_id) for one in found}
@@ -161,12 +170,12 @@ class MessageIndex:
         limit: int,
         sessions: Sequence[str] = (),
         only: bool = False,
-        looked: "tuple[QueryTerms, Candidates] | None" = None,
+        looked: LookedUp | None = None,
     ) -> FoundMessages:
         """Find the indexed messages that match: the best `limit` by words and by vectors each.
 
         `sessions` are searched too, as if they were one; `only` this session even if the user's are indexed together.
-        `looked` is the question and its candidates if they have been read already.
+        `looked` holds what was asked and found if the index has been read already.
         """
         others = [one for one in sessions if one != key.session_id] if not self.is_user_wide(key) else ()
         keys = [key, *(of_user(key, one) for one in others)]
@@ -174,10 +183,12 @@ class MessageIndex:
         if others:
             embedder = None if self.embedder is None else self.embedder.name
             reader = MultiScopeReader(self.store, [self.scope(one) for one in keys], embedder)
-        asked, found = looked or (QueryTerms.of(question), None)
-        query = self.asking(key, asked, limit=limit, only=only)
-        if found is None:
+        if looked is None:
+            asked = QueryTerms.of(question)
+            query = self.asking(key, asked, limit=limit, only=only)
             (found,) = reader.candidates(query)
+        else:
+            asked, query, found = looked
         said = _lexical_shares(asked, found, list(query.terms), limit)
         near: dict[str, float] = {}
         notes: tuple[str, ...] = ()

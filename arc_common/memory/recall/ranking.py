@@ -3,7 +3,8 @@
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,13 +30,12 @@ _ENOUGH = 0.5
 """The share of a question's words, by their rarity, that is no chance, however common they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(NamedTuple):
     """A message relevant to a question, with a score that is comparable only within one result."""
 
     place: MessagePlace
     score: float
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def rank_found(found: FoundMessages, *, stated: Sequence[Stated] = (), key: Sess
         for place, score in part.items():
             parts[place][name] = score
     own = key.session_id if key else None
-    order = sorted((-total[at], at.session_id != own, at.session_id, -at.seq, at) for at in total)
+    order = sorted([(-score, at.session_id != own, at.session_id, -at.seq, at) for at, score in total.items()])
     return [Recalled(place, total[place], parts[place]) for *_, place in order]
 
 

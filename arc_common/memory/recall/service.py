@@ -4,9 +4,8 @@ import logging
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from arc_common.caches import drop_session
 from arc_common.concurrency import BackgroundQueue, replying
@@ -14,13 +13,13 @@ from arc_common.context import Layers
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import SessionNotFoundError, StoreError
 from arc_common.facts import Fact
-from arc_common.memory.recall.index import FoundMessages, MessageIndex, MessagePlace, of_user
+from arc_common.memory.recall.index import FoundMessages, LookedUp, MessageIndex, MessagePlace, of_user
 from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found, relevant, stated_anew
 from arc_common.memory.services import Services
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.conversations import Path
-from arc_common.protocols.search_index import Candidates, IndexQuery
+from arc_common.protocols.search_index import IndexQuery
 from arc_common.protocols.summaries import ScoredMessage
 from arc_common.rerankers.base import reranked_if_possible
 from arc_common.retrieval.bm25 import QueryTerms
@@ -48,8 +47,7 @@ FactSearch = Callable[[SessionKey, str], Sequence[tuple[Fact, float]]]
 """Returns the facts of a session that hold, each with its share of a perfect match for a question (0 for none)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecalledMessage:
+class RecalledMessage(NamedTuple):
     """A message recalled for a question; its score is `None` if it is only the neighbour of one that was found."""
 
     place: MessagePlace
@@ -124,7 +122,7 @@ class SessionRecall:
         layers: Layers,
         shown: Collection[str],
         room: int,
-        looked: tuple[QueryTerms, Candidates] | None = None,
+        looked: LookedUp | None = None,
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         """Return the messages that fill `room` tokens, best first, then their neighbours; and notes on failures."""
         try:
@@ -274,7 +272,7 @@ class SessionRecall:
         ]
         found = reranked_if_possible(self._reranker, question, documents, top_k=len(documents))
         scores = {int(one.document.id or 0): one.score or 0.0 for one in found}
-        first = [replace(best[at], parts={**best[at].parts, "reranker": score}) for at, score in scores.items()]
+        first = [best[at]._replace(parts={**best[at].parts, "reranker": score}) for at, score in scores.items()]
         return [*first, *(one for at, one in enumerate(best) if at not in scores), *rest]
 
     def _add_neighbours(
@@ -317,7 +315,7 @@ class SessionRecall:
                 stored = self._conversations.read(of, seqs=sorted(seqs), beside=beside)
             except SessionNotFoundError:
                 continue  # deleted, then created again by another user
-            found.update((MessagePlace(session_id, one.seq), one) for one in stored)
+            found.update({MessagePlace(session_id, one.seq): one for one in stored})
         return found
 
 

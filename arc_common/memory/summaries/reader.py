@@ -594,4 +594,4 @@ def _current_turn(state: SessionState, query: str) -> int:
     said = next((stored for stored in reversed(state.messages) if stored.message.role is Role.USER), None)
     if said is not None and said.message.text == query:
         return said.seq
-    return max((stored.seq for stored in state.messages), default=0) + 1
+    return (state.messages[-1].seq if state.messages else 0) + 1

@@ -7,14 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from threading import Lock
 from typing import TypeVar
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 from sqlalchemy import text
 
+from arc_common.caches import LRUCache
 from arc_common.concurrency import begin_in_each_process
 from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf
 from arc_common.protocols.search_index import IndexEntry
@@ -244,7 +245,7 @@ class ScopeCopy:
     def size(self) -> int:
         """The approximate size in bytes."""
         vectors = 0 if self.vectors is None else len(self.rows) * self.vectors.dimension * 4
-        return max(_SMALL, len(self.rows) * (150 + len(self._masks)) + vectors + int(self._postings.currsize))
+        return max(_SMALL, len(self.rows) * (150 + len(self._masks)) + vectors + int(self._postings.size))
 
     def take(
         self,
@@ -273,7 +274,7 @@ class ScopeCopy:
         elif self._postings or self._knows_all:
             places = self.places(rows).tolist()
             self._changed += [(at, json.loads(terms[i] or "{}")) for at, i in zip(places, order.tolist(), strict=True)]
-        if self._postings.currsize > _POSTINGS_BYTES // 2:
+        if self._postings.size > _POSTINGS_BYTES // 2:
             self._knows_all = False  # from here on, a posting may be dropped
         for posting in self._postings.values():
             posting.saturation = None  # the mean length has changed
@@ -304,7 +305,10 @@ class ScopeCopy:
 
     def posting(self, term: str) -> Posting:
         """Return a term's cached posting, with all changes."""
-        posting: Posting = self._postings.get(term, _NO_ENTRIES)
+        try:
+            posting = self._postings[term]
+        except KeyError:
+            posting = _NO_ENTRIES
         if posting.seen < len(self._changed):
             changed = dict(self._changed[posting.seen :])
             kept = ~np.isin(posting.places, list(changed))
@@ -329,7 +333,7 @@ class ScopeCopy:
 
     def _forget_postings(self) -> None:
         self._knows_all = False
-        self._postings: LRUCache[str, Posting] = LRUCache(_POSTINGS_BYTES, getsizeof=lambda one: one.size)
+        self._postings: LRUCache[str, Posting] = LRUCache(_POSTINGS_BYTES, getsizeof=attrgetter("size"))
         self._changed: list[tuple[int, dict[str, float]]] = []
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -2,6 +2,7 @@
 
 import re
 
+from arc_common.caches import cached_by_hash
 from arc_common.text.languages.chinese_japanese import CHINESE_JAPANESE
 from arc_common.text.languages.english import ENGLISH
 from arc_common.text.languages.german import GERMAN
@@ -20,6 +21,7 @@ _HAN_OR_KANA = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
+@cached_by_hash(4_096)
 def detect(text: str) -> Language:
     """Return the language that a text is most likely in."""
     hangul, han = _HANGUL.findall(text), _HAN_OR_KANA.findall(text)
