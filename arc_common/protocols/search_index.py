@@ -5,7 +5,7 @@ backend gives the same ranking.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
@@ -291,3 +291,22 @@ def unit_vector(name: str, vector: Sequence[float] | NDArray[Any]) -> NDArray[np
     exact = exact / largest  # squares of the largest and the smallest floats are infinite and zero
     unit: NDArray[np.float32] = (exact / np.sqrt(np.dot(exact, exact))).astype(np.float32)
     return unit
+
+
+def one_embedding(embedding: tuple[str, int] | None, entries: Iterable[IndexEntry]) -> tuple[str, int] | None:
+    """Return the embedder and dimension of stored vectors and of these entries'; refuse different ones."""
+    for entry in entries:
+        if entry.vector is not None and entry.embedder is not None:
+            embedding = embedding or (entry.embedder, len(entry.vector))
+            check_comparable(embedding, entry.embedder, len(entry.vector))
+    return embedding
+
+
+def check_comparable(embedding: tuple[str, int], embedder: str, dimension: int) -> None:
+    """Refuse a vector of another embedder or another dimension than the stored ones."""
+    name, size = embedding
+    if embedder != name:
+        expected = f"{name!r}, which made the other vectors (`re_embed` replaces those that are stored)"
+        raise InvalidInputError("embedder", embedder, expected)
+    if dimension != size:
+        raise InvalidInputError("vector", f"{dimension} numbers", f"{size}, as in the others of {name!r}")

@@ -26,6 +26,7 @@ from arc_common.protocols.search_index import (
     IndexReader,
     IndexStore,
     Scope,
+    one_embedding,
     unit_vector,
 )
 from arc_common.retrieval.bm25 import BM25, best_places
@@ -80,21 +81,6 @@ class _PackedTerms(Mapping[str, float]):
     def _terms(self) -> dict[str, float]:
         terms: dict[str, float] = json.loads(self._packed)
         return terms
-
-
-def one_embedding(entries: Sequence[IndexEntry], embedding: tuple[str, int] | None) -> tuple[str, int] | None:
-    """Return the one embedder and dimension of the entries' vectors and the stored ones; refuse different ones."""
-    for entry in entries:
-        if entry.vector is None or entry.embedder is None:
-            continue
-        own = entry.embedder, len(entry.vector)
-        embedding = embedding or own
-        if own[0] != embedding[0]:
-            expected = f"{embedding[0]!r}, which made the other vectors (`re_embed` replaces those that are stored)"
-            raise InvalidInputError("embedder", own[0], expected)
-        if own != embedding:
-            raise InvalidInputError("vector", f"{own[1]} numbers", f"{embedding[1]}, as in the others of {own[0]!r}")
-    return embedding
 
 
 def document_of(entry: IndexEntry) -> Document:
@@ -250,7 +236,7 @@ class HybridIndex:
         embedder = self._embedder
         brings_vectors = any(entry.vector is not None for entry in entries)
         stored = self._embedding() if embedder or brings_vectors else None
-        embedding = one_embedding(entries, stored)
+        embedding = one_embedding(stored, entries)
         if embedder is not None and not embedder.accepts(embedding):
             embedder = None
         unembedded = 0
@@ -260,7 +246,7 @@ class HybridIndex:
                 batch = whole[start : start + self._batch_size]
                 if embedder is not None:
                     made, works = embedder.of_entries(batch, embedding)
-                    embedding = embedding or one_embedding(made, None)
+                    embedding = embedding or one_embedding(None, made)
                     embedder = (
                         embedder if works else None
                     )  # an embedder that hangs should not be called a thousand times

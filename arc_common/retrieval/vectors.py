@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from arc_common.exceptions import InvalidInputError
 from arc_common.observability import Observer
 from arc_common.protocols import Embedder, QueryEmbedder
-from arc_common.protocols.search_index import IndexEntry, unit_vector
+from arc_common.protocols.search_index import IndexEntry, check_comparable, unit_vector
 
 _log = logging.getLogger("arc.retrieval")
 
@@ -41,9 +41,8 @@ class GuardedEmbedder:
 
     def check(self, stored: tuple[str, int] | None) -> None:
         """Raise `InvalidInputError` if the stored vectors are from another embedder."""
-        if stored is not None and stored[0] != self.name:
-            expected = f"{stored[0]!r}, which made the stored vectors (`re_embed` replaces them)"
-            raise InvalidInputError("embedder", self.name, expected)
+        if stored is not None:
+            check_comparable(stored, self.name, stored[1])
 
     def of_query(self, text: str, dimension: int | None = None) -> NDArray[np.float32] | None:
         """Embed a query; return `None` if that fails or gives another dimension."""

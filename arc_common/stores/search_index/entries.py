@@ -96,16 +96,6 @@ def checked_ids(ids: Collection[str]) -> list[str]:
     return [entry_id for entry_id in dict.fromkeys(ids) if is_storable(entry_id)]
 
 
-def checked_vectors(embedding: tuple[str, int] | None, entries: Iterable[IndexEntry]) -> tuple[str, int] | None:
-    """Return the embedder and dimension of stored and given vectors; refuse different ones."""
-    for entry in entries:
-        if entry.vector is not None and entry.embedder is not None:
-            if embedding is None:
-                embedding = entry.embedder, len(entry.vector)
-            check_comparable(embedding, entry.embedder, len(entry.vector))
-    return embedding
-
-
 def changed(
     held: Held,
     *,
@@ -205,16 +195,6 @@ def _has_order(value: object) -> bool:
 
 def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def check_comparable(embedding: tuple[str, int], embedder: str, dimension: int) -> None:
-    """Refuse a vector of another embedder or another dimension than the stored ones."""
-    name, size = embedding
-    if embedder != name:
-        expected = f"{name!r}, which made the stored vectors (`detach` them to change the embedder)"
-        raise InvalidInputError("embedder", embedder, expected)
-    if dimension != size:
-        raise InvalidInputError("vector", f"{dimension} numbers", f"{size}, as in the stored vectors of {name!r}")
 
 
 SCOPE_COLUMNS = tuple(field.name for field in fields(Held))

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreError
 from arc_common.filters import Filter
-from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery
+from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, check_comparable
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations_statements import Statement, compiler_for
@@ -30,7 +30,6 @@ from arc_common.stores.search_index.entries import (
     Held,
     Known,
     candidates,
-    check_comparable,
     index_statements_for,
     scope_key,
     whole_entries,

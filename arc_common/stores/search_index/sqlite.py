@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arc_common.filters import Filter, matcher
-from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery
+from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, check_comparable
 from arc_common.retrieval.bm25 import BM25, best_places
 from arc_common.retrieval.vectors import cosines
 from arc_common.stores.connection import Database
@@ -19,7 +19,6 @@ from arc_common.stores.search_index.entries import (
     Held,
     Known,
     candidates,
-    check_comparable,
     index_statements_for,
     scope_key,
 )

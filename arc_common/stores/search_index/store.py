@@ -17,6 +17,7 @@ from arc_common.protocols.search_index import (
     IndexQuery,
     Scope,
     chunk_prefix,
+    one_embedding,
 )
 from arc_common.settings import StorageSettings
 from arc_common.stores.codec import checked_limit
@@ -27,7 +28,6 @@ from arc_common.stores.search_index.entries import (
     Known,
     changed,
     checked_ids,
-    checked_vectors,
     entry_row,
     erasing_statements,
     index_statements_for,
@@ -99,7 +99,7 @@ class EntriesChange:
         if not rows or not rows[0]:
             return []
         held = Held(*rows[0][0])
-        embedding = checked_vectors(held.embedding, self._given)
+        embedding = one_embedding(held.embedding, self._given)
         there = [*rows[1]]
         for document_id, alike in zip(self._documents, rows[3:], strict=True):
             is_artifact = self._key["kind"] == "artifact"  # no other id begins like an artifact's
@@ -270,7 +270,7 @@ class SqlIndexStore:
                 (self._sql.lock_scope, key), (self._sql.known, named), (self._sql.texts, named)
             )
             held = Held(*scopes[0]) if scopes else None
-            embedding = checked_vectors(held.embedding if held else None, given)
+            embedding = one_embedding(held.embedding if held else None, given)
             if held is None:
                 return 0, None
             place = {"scope": held.id, "caller_id": scope.caller_id}
