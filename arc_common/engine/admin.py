@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from arc_common.concurrency import async_form
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt, build_context_window
-from arc_common.engine.erasure import ErasureReceipt, erase
-from arc_common.engine.transfer import Progress, export, load
 from arc_common.engine.turn import idle_note, with_recollections
+from arc_common.engine.user_data import ErasureReceipt, Progress, erase, export, load
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.memory.summaries.trigger import is_long_enough
 from arc_common.messages import Role
