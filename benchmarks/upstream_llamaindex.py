@@ -1,0 +1,100 @@
+"""Runs LlamaIndex's own tests of memory, chat engines, agents and chat stores with arc's classes in their place.
+
+    git clone --depth 1 https://github.com/run-llama/llama_index
+    python -m benchmarks.upstream_llamaindex llama_index
+    python -m benchmarks.upstream_llamaindex llama_index --theirs    # the same tests with LlamaIndex's own classes
+
+`ArcChatMemoryBuffer` takes the place of `ChatMemoryBuffer` (also where agents make one), `ArcMemory` that of the
+`Memory` which a chat engine makes for itself, and `ArcChatStore` that of `SimpleChatStore`. Left out are tests of what
+arc means to do differently: see `DIFFERENT`.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CONFTEST = '''
+import os
+import pytest
+from llama_index.core.llms import MockLLM
+
+os.environ["IS_TESTING"] = "1"  # LlamaIndex's default LLM is then its mock
+
+
+@pytest.fixture()
+def patch_llm_predictor(monkeypatch):
+    """As LlamaIndex's fixture of this name does for the prompts of these tests."""
+    monkeypatch.setattr(MockLLM, "predict", lambda self, prompt, **given: str(given))
+'''
+SHIM = """
+from llama_index.core.agent.workflow import base_agent, multi_agent_workflow
+from llama_index.core.chat_engine import condense_plus_context, condense_question, context, simple
+from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, ArcMemory
+
+for module in (condense_plus_context, condense_question, context, simple):
+    module.Memory = ArcMemory
+for module in (base_agent, multi_agent_workflow):
+    module.ChatMemoryBuffer = ArcChatMemoryBuffer
+make = condense_question.CondenseQuestionChatEngine.from_defaults.__func__
+make.__defaults__ = tuple(ArcMemory if getattr(one, "__name__", "") == "Memory" else one for one in make.__defaults__)
+"""
+BUFFER = "import ChatMemoryBuffer"
+FILES = {
+    "memory/test_chat_memory_buffer.py": (BUFFER,),
+    "chat_engine/test_simple.py": (BUFFER,),
+    "chat_engine/test_context.py": (),
+    "chat_engine/test_condense_plus_context.py": (BUFFER,),
+    "chat_engine/test_condense_question.py": (BUFFER,),
+    "chat_engine/test_streaming_history.py": (BUFFER,),
+    "agent/workflow/test_single_agent_workflow.py": (BUFFER,),
+    "agent/workflow/test_multi_agent_workflow.py": (BUFFER,),
+    "storage/chat_store/test_simple_chat_store.py": ("import SimpleChatStore",),
+}
+OURS = {
+    BUFFER: "import ChatMemoryBuffer\nfrom llamaindex_arc import ArcChatMemoryBuffer as ChatMemoryBuffer",
+    "import SimpleChatStore": "import SimpleChatStore\nfrom llamaindex_arc import ArcChatStore as SimpleChatStore",
+}
+_FRAMING = "limits of 5 and 10 tokens: arc counts the framing of a request and of each message, too"
+DIFFERENT = {
+    "get_when_initial_tokens_exceed": "arc raises no error between a question and its answer",
+    "get_when_initial_tokens_same": _FRAMING,
+    "get_when_space_for": _FRAMING,
+    "max_tokens": _FRAMING,
+    "save_load": _FRAMING,
+    "workflow_with_state": "wants an edit of a returned message to change what is stored",
+    "add_messages": "wants keys oldest first, and a message put in between; arc's conversations grow at their end",
+    "persist_non_ascii": "arc's store is a database, not a JSON file",
+}
+
+
+def main() -> int:
+    """Copy the tests, put arc's classes in, and run them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=Path, help="a checkout of run-llama/llama_index")
+    parser.add_argument("--theirs", action="store_true", help="run the tests with LlamaIndex's own classes")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        into = Path(folder)
+        (into / "conftest.py").write_text(CONFTEST + ("" if given.theirs else SHIM), "utf-8")
+        for path, changes in FILES.items():
+            place = given.checkout / "llama-index-core/tests" / path
+            if not place.exists():  # a later or an earlier version's
+                print(f"not there: {path}")
+                continue
+            text = place.read_text("utf-8")
+            for before in () if given.theirs else changes:
+                text = text.replace(before, OURS[before])
+            (into / place.name).write_text(text, "utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", folder]
+        command += ["--rootdir", folder]
+        if not given.theirs:
+            command += ["-k", " and ".join(f"not {name}" for name in DIFFERENT)]
+        root = Path(__file__).parents[1]
+        environment = {"PYTHONPATH": f"{folder}:{root}", "PATH": "/usr/bin:/bin"}
+        return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
