@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from arc_common.engine.context_engine import ContextEngine, checked_engine
@@ -23,14 +23,21 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcMemoryMiddleware", package="langchain", extra="agents") from error
 
+T = TypeVar("T")
+
 _REPLAYED = "__pregel_replay_state"
 """LangGraph's key for a run from a given checkpoint; without it, a thread's first message can't be said again."""
 
 
 class ArcState(AgentState[Any]):
-    """An agent's state, with the place of its newest stored message; no input or output has it."""
+    """An agent's state, with what arc keeps in it; no input or output has that.
+
+    `arc_point` is the place of the newest stored message, `arc_temporary` the ids of the user's messages that open
+    temporary turns.
+    """
 
     arc_point: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    arc_temporary: NotRequired[Annotated[list[str], PrivateStateAttr]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +68,14 @@ class Point:
 class Run:
     """A run of an agent: its session and, if its state is kept in checkpoints, its thread and newest point.
 
-    The session of a run with a thread is on the branch that the run is on.
+    The session of a run with a thread is on the branch that the run is on. A run that does not remember stores nothing.
     """
 
-    def __init__(self, opened: Callable[..., Session], thread_id: str | None, point: Point | None) -> None:
+    def __init__(
+        self, opened: Callable[..., Session], thread_id: str | None, point: Point | None, *, remembers: bool = True
+    ) -> None:
         self._opened = opened
+        self.remembers = remembers
         self.thread = None if thread_id is None else uuid5(NAMESPACE_OID, thread_id).hex
         self.point = None if thread_id is None else point
         self.session: Session = opened(branch=self.point.branch) if self.point else opened()
@@ -82,11 +92,7 @@ class Run:
 
         If the state is no longer the newest one, the run moves to a fork: with something to store, or as it asks.
         """
-        try:
-            return self._saved(messages, answer, asks=asks)
-        except BranchNotFoundError:  # it was deleted
-            self.session, self.point = self._opened(), None
-            return self._saved(messages, answer, asks=asks)
+        return self._there(lambda: self._saved(messages, answer, asks=asks))
 
     def _saved(self, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage], *, asks: bool) -> str | None:
         known = self._known(messages, answer)
@@ -103,6 +109,12 @@ class Run:
         self.point = Point(kept[-1].branch, newest.seq, id_, known.held, pruned_to)
         return id_
 
+    def unsaved(self, messages: Sequence[BaseMessage]) -> tuple[list[Message], StoredMessage | None]:
+        """Return the state's messages that are not stored, and the one before them if the state is not the newest."""
+        known = self._there(lambda: self._known(messages, ()))
+        later = () if known.seq is None else self.session.stored(after=known.seq)
+        return known.new, known.newest if any(one.thread == self.thread for one in later) else None
+
     def prune(self, messages: Sequence[BaseMessage]) -> list[str]:
         """Return the ids of the messages before the state's last turn if all are stored, and move the point."""
         last = max((place for place, it in enumerate(messages) if isinstance(it, HumanMessage)), default=0)
@@ -115,6 +127,14 @@ class Run:
             held = self.point.held - len(said(messages[:last]))
             self.point = replace(self.point, held=held, pruned_to=max(one.seq for one in stored.values()))
         return ids
+
+    def _there(self, work: Callable[[], T]) -> T:
+        """Work on the run's branch, or on the current one if that was deleted."""
+        try:
+            return work()
+        except BranchNotFoundError:
+            self.session, self.point = self._opened(), None
+            return work()
 
     def _known(self, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage]) -> "_Known":
         """Compare the state with what is stored on the run's branch."""

@@ -34,7 +34,7 @@ try:
     )
     from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, SystemMessage, ToolMessage
+    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
     from langchain_core.tools import BaseTool
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
@@ -91,6 +91,9 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         memory_tags: As in `Session.context`.
         name: The middleware's name among an agent's others: "SummarizationMiddleware" takes the place of the summaries
             of `create_deep_agent`. By default, the class's.
+        remember: False for temporary chats, or a function of the run's `Runtime` that returns True or False. Nothing of
+            a temporary turn is stored, learned or indexed, by a later run of its thread neither; what was stored before
+            is shown, and so is the agent's state. LangGraph's checkpoints keep the state as always.
         compact_tool: Give the agent a tool `compact_conversation`, which calls `Session.compact`.
         prune_state: At the end of a run, remove earlier turns from the agent's state once all of them are stored, so
             that its checkpoints don't grow. The model is shown them as before; code that reads the state, and the
@@ -115,13 +118,19 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         budget: TokenBudget | None = None,
         memory_tags: Sequence[str] | None = None,
         name: str | None = None,
+        remember: bool | Callable[[Runtime[Any]], bool] = True,
         compact_tool: bool = False,
         prune_state: bool = False,
     ) -> None:
         super().__init__()
+        if remember is not True and type(self) is ArcMemoryMiddleware:
+            self.__class__ = _WithTemporaryRuns  # its hook before each run costs a checkpoint
         for field, flag in (("compact_tool", compact_tool), ("prune_state", prune_state)):
             if not isinstance(flag, bool):
                 raise InvalidInputError(field, flag, "True or False")
+        if not isinstance(remember, bool) and not callable(remember):
+            raise InvalidInputError("remember", remember, "True, False or a function of the runtime")
+        self._remember = remember
         if name is not None:
             check_identifier("name", name)
         self._name = name
@@ -148,7 +157,7 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
     @property
     def name(self) -> str:
         """The middleware's name, unique among an agent's."""
-        return self._name or super().name
+        return self._name or ("ArcMemoryMiddleware" if isinstance(self, _WithTemporaryRuns) else super().name)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -190,7 +199,9 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         except Exception:  # noqa: BLE001 - the answer is there; a function of the user's must not take it away
             _log.exception("the end of a run could not be saved: its session is unknown")
             return None
-        messages = split_instructions(state["messages"])[1]
+        if not run.remembers:
+            return None
+        messages = _remembered(split_instructions(state["messages"])[1], state)
         before = run.point
         removed: list[str] = []
         if self._save(run, messages) is not None and self._prune_state:
@@ -206,6 +217,12 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
     async def aafter_agent(self, state: ArcState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Async form of `after_agent`."""
         return await asyncio.to_thread(self.after_agent, state, runtime)
+
+    def _remembers(self, runtime: Runtime[Any] | None) -> bool:
+        given: object = self._remember(runtime) if callable(self._remember) else self._remember  # type: ignore[arg-type]
+        if not isinstance(given, bool):
+            raise InvalidInputError("remember", given, "True or False")
+        return given
 
     def _run(self, runtime: Runtime[Any] | None, state: Mapping[str, Any]) -> Run:
         """Return the run, with its session; one without an id if nothing is to be stored."""
@@ -230,32 +247,33 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
             account_id=self._account_id,
         )
         follows = session_id is not None and not nested and has_checkpoints()
-        return Run(opened, thread_id if follows else None, Point.from_state(state.get("arc_point")))
+        thread_id, point = thread_id if follows else None, Point.from_state(state.get("arc_point"))
+        return Run(opened, thread_id, point, remembers=self._remembers(runtime))
 
     def _shown(self, run: Run, request: ModelRequest[Any]) -> "Shown":
         """Return the request with the session's window in place of its messages, or with its own fitted."""
         parts = parts_of(request)
         budget = self._budget or budget_of(request.model, self._engine.budget)
         budget = self._limits.limited(budget, name_of(request.model))
-        newest = self._save(run, _own_messages(run, request), asks=True)
-        session = run.session
-        if newest is not None:
-            try:
-                window = window_until(
-                    newest,
-                    session,
-                    system_prompt=parts.instructions.text if parts.instructions else None,
-                    tools=parts.tools,
-                    response_format=parts.response_format,
-                    budget=budget,
-                    memory_tags=self._memory_tags,
-                )
-            except StoreError as error:
-                _log.error("session %r could not be read: %s", session.id, error, exc_info=error)
-                self._engine.observer.count("context.errors")
-            else:
-                if window is not None:
-                    return Shown(self._marked(session, shown(request, parts, window.messages)), window.total_tokens)
+        built = partial(
+            Session.context,
+            system_prompt=parts.instructions.text if parts.instructions else None,
+            tools=parts.tools,
+            response_format=parts.response_format,
+            budget=budget,
+            memory_tags=self._memory_tags,
+        )
+        window = None
+        try:
+            if not run.remembers:
+                window = window_with(run, _own_messages(run, request, whole=True), built)
+            elif (newest := self._save(run, _own_messages(run, request), asks=True)) is not None:
+                window = window_until(newest, run.session, built)
+        except StoreError as error:
+            _log.error("session %r could not be read: %s", run.session.id, error, exc_info=error)
+            self._engine.observer.count("context.errors")
+        if window is not None:
+            return Shown(self._marked(run.session, shown(request, parts, window.messages)), window.total_tokens)
         return fitted(request, parts, budget=budget, counter=self._engine.token_counter)
 
     def _marked(self, session: Session, request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -281,7 +299,8 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         answer = [response] if isinstance(response, BaseMessage) else getattr(response, "result", [])
         if note := read_from_cache(answer):
             run.session.note(note)
-        if any(message.id for message in answer):  # the others get their ids in the state
+        named = any(message.id for message in answer)  # the others get their ids in the state
+        if named and run.remembers:
             self._save(run, _own_messages(run, request), answer)
 
     def _save(
@@ -330,10 +349,26 @@ def _with_change(
     return ExtendedModelResponse(model_response=whole, command=Command(update=dict(change)))
 
 
-def _own_messages(run: Run, request: ModelRequest[Any]) -> list[BaseMessage]:
-    """Return the conversation's messages in a request; with checkpoints, also those that middleware left out of it."""
+def _own_messages(run: Run, request: ModelRequest[Any], *, whole: bool = False) -> list[BaseMessage]:
+    """Return the conversation's messages in a request; with checkpoints, also those that middleware left out of it.
+
+    Temporary turns are left out unless `whole` is set.
+    """
     own = _of_state(split_instructions(request.messages)[1], request.state)
-    return own if run.thread is None else merged(split_instructions(request.state["messages"])[1], own)
+    own = own if run.thread is None else merged(split_instructions(request.state["messages"])[1], own)
+    return own if whole else _remembered(own, request.state)
+
+
+def _remembered(messages: Sequence[BaseMessage], state: Mapping[str, Any]) -> list[BaseMessage]:
+    """Return the messages that are not in a temporary turn."""
+    temporary = set(state.get("arc_temporary") or ())
+    kept: list[BaseMessage] = []
+    is_kept = True
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            is_kept = message.id not in temporary
+        kept += [message] if is_kept else []
+    return kept
 
 
 def _of_state(messages: Sequence[BaseMessage], state: Mapping[str, Any]) -> list[BaseMessage]:
@@ -464,6 +499,17 @@ _LOOK_BACK = 256
 
 def save_state(session: Session, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage] = ()) -> str | None:
     """Store the state's new messages and the model's answer; return the newest message's stored id."""
+    new, newest, stored = _unsaved(session, messages, answer)
+    answers = [stored_form(message) for message in answer]
+    new += [replace(message, id=None) if message.id in stored else message for message in answers]
+    kept = session.append(new) if new else []
+    return kept[-1].id if kept and (newest is None or answer) else newest
+
+
+def _unsaved(
+    session: Session, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage]
+) -> tuple[list[Message], str | None, Mapping[str, Message]]:
+    """Return the state's messages that are not stored, the id of its newest if that is, and the stored ones by id."""
     own = said(messages)
     state, names, stored = _looked_up(session, own, [message.id for message in answer if message.id])
     converted = [stored_form(message) for message in state]
@@ -472,33 +518,13 @@ def save_state(session: Session, messages: Sequence[BaseMessage], answer: Sequen
     if new is None:
         tail = session.messages(limit=len(converted)) if converted else []
         new, newest = behind(tail, converted, names)
-    answers = [stored_form(message) for message in answer]
-    new += [replace(message, id=None) if message.id in stored else message for message in answers]
-    kept = session.append(new) if new else []
-    return kept[-1].id if kept and (newest is None or answer) else newest
+    return new, newest, stored
 
 
-def window_until(
-    newest: str,
-    session: Session,
-    *,
-    system_prompt: str | None,
-    tools: Sequence[Mapping[str, Any]],
-    response_format: Mapping[str, Any] | None,
-    budget: TokenBudget,
-    memory_tags: Sequence[str] | None,
-) -> ContextWindow | None:
+def window_until(newest: str, session: Session, built: Callable[..., ContextWindow]) -> ContextWindow | None:
     """Return the request's window, ending with the state's newest message; `None` without a user message."""
-    context = partial(
-        session.context,
-        system_prompt=system_prompt,
-        tools=tools,
-        response_format=response_format,
-        budget=budget,
-        memory_tags=memory_tags,
-    )
     try:
-        window = context()
+        window = built(session)
     except InvalidInputError as error:
         if error.field != "query":  # the messages read of a very long turn don't reach back to its question
             raise
@@ -508,7 +534,26 @@ def window_until(
     history = [*session.messages(limit=_LOOK_BACK, before=newest), *session.find([newest])]
     if not any(message.role is Role.USER for message in history):
         return None
-    return context(history=history)
+    return built(session, history=history)
+
+
+def window_with(run: Run, messages: Sequence[BaseMessage], built: Callable[..., ContextWindow]) -> ContextWindow | None:
+    """Return a window of what is stored and the state's other messages; `None` without a session or user message."""
+    if run.session.id is None:
+        return None
+    if run.thread is None:
+        following, place = _unsaved(run.session, messages, ())[0], None
+    else:
+        following, place = run.unsaved(messages)
+    history = None
+    if place is not None:  # the run starts from an earlier checkpoint
+        history = [*run.session.messages(limit=_LOOK_BACK, before=place.message.id), place.message]
+    try:
+        return built(run.session, history=history, following=following)
+    except InvalidInputError as error:
+        if error.field != "query":
+            raise
+        return None
 
 
 def _looked_up(
@@ -524,3 +569,26 @@ def _looked_up(
         if size >= len(messages) or any(name in stored for own in names for name in own):
             return state, names, stored
         size *= 4
+
+
+class _WithTemporaryRuns(ArcMemoryMiddleware):
+    """Names the user's messages of temporary runs in the agent's state before anything can fail."""
+
+    def before_agent(self, state: ArcState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Name the user's messages that are not stored, so that no later run stores their turns."""
+        run = self._run(runtime, state)
+        if run.remembers:
+            return None
+        messages = split_instructions(state["messages"])[1]
+        asked = [message.id for message in messages if isinstance(message, HumanMessage)]
+        try:
+            new = run.unsaved(messages)[0] if run.thread else _unsaved(run.session, messages, ())[0]
+            ids = {message.id for message in new}.intersection(asked)
+        except StoreError as error:
+            _log.error("session %r could not be read: %s", run.session.id, error, exc_info=error)
+            ids = set(asked[-1:])
+        return {"arc_temporary": sorted({*state.get("arc_temporary", ()), *filter(None, ids)})}
+
+    async def abefore_agent(self, state: ArcState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Async form of `before_agent`."""
+        return await asyncio.to_thread(self.before_agent, state, runtime)

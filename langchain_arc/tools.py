@@ -97,7 +97,7 @@ def memory_tools(
     - An error becomes the tool's answer, with the status "error", so that the agent can continue.
     - A memory's text is data: it is shown on one line, after its id.
     - A saved memory names the user's newest message as its source if the run's conversation is in the engine; it is
-      removed along with that message.
+      removed along with that message. In a temporary turn (`ArcMemoryMiddleware(remember=…)`) nothing is saved.
     - Sync and async; the async form never blocks the event loop.
 
     Args:
@@ -145,6 +145,8 @@ def memory_tools(
         type: str = "fact",  # noqa: A002 - the schema's name
         importance: float = 0.5,
     ) -> str:
+        if run.is_temporary:
+            raise ToolException("Not saved: this conversation is temporary.")
         user, session = scope(run)
         session = session or run.conversation
         source = session and _newest_question(engine.session(session, user_id=user, caller_id=caller_id))
@@ -254,6 +256,15 @@ class _Run:
         """The context's session id, or the run's thread id: the conversation's id in `ArcMemoryMiddleware`."""
         thread_id = self.from_context("session_id") or self._configurable.get("thread_id")
         return str(thread_id) if thread_id and len(str(thread_id)) <= _LONGEST_ID else None
+
+    @property
+    def is_temporary(self) -> bool:
+        """True in a turn that `ArcMemoryMiddleware` does not remember."""
+        state = getattr(self.runtime, "state", None)
+        if not isinstance(state, Mapping):
+            return False
+        asked = (message.id for message in reversed(state.get("messages", ())) if message.type == "human")
+        return next(asked, None) in (state.get("arc_temporary") or ())
 
     @property
     def _configurable(self) -> Mapping[str, Any]:

@@ -260,6 +260,7 @@ class Session:
         response_format: Mapping[str, Any] | None = None,
         budget: TokenBudget | None = None,
         history: Sequence[Message] | None = None,
+        following: Sequence[Message] = (),
         memory_tags: Sequence[str] | None = None,
     ) -> ContextWindow:
         """Build the context window of this turn: see `ContextWindow` for its guarantees.
@@ -273,6 +274,7 @@ class Session:
             response_format: The answer's schema; it costs tokens.
             budget: The request's token budget; by default the settings' budget.
             history: Messages to use instead of the stored history, oldest first.
+            following: Messages that follow the history but aren't stored themselves.
             memory_tags: Show only pinned memories and those with one of these tags; by default, long-term memories with
                 any tags or none.
 
@@ -288,7 +290,7 @@ class Session:
             tools=tools,
             response_format=response_format,
         )
-        reader = self._reader(memory_tags)
+        reader = self._reader(memory_tags, as_messages(following, "following"))
         with replying():
             return reader.context(request, history, retrieve=documents is None)
 
@@ -642,9 +644,9 @@ class Session:
         self._runtime.check_open()
         return ConversationLog(self._runtime.services, key)
 
-    def _reader(self, memory_tags: Sequence[str] | None) -> Reader:
-        tags = checked_memory_tags(memory_tags)
-        return Reader(self._runtime, self._key, self._log() if self._key else None, memory_tags=tags)
+    def _reader(self, memory_tags: Sequence[str] | None, following: Sequence[Message] = ()) -> Reader:
+        tags, log = checked_memory_tags(memory_tags), self._log() if self._key else None
+        return Reader(self._runtime, self._key, log, memory_tags=tags, following=following)
 
 
 def on_branch(key: SessionKey, branch: int | str | None) -> tuple[SessionKey, str | None]:

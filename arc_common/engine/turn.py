@@ -199,9 +199,16 @@ class Reader:
     """Reads one conversation for one turn."""
 
     def __init__(
-        self, runtime: "Runtime", key: SessionKey | None, log: ConversationLog | None, *, memory_tags: Sequence[str]
+        self,
+        runtime: "Runtime",
+        key: SessionKey | None,
+        log: ConversationLog | None,
+        *,
+        memory_tags: Sequence[str],
+        following: Sequence[Message],
     ) -> None:
         self._memory_tags = memory_tags  # any if empty
+        self._following = following
         self._runtime = runtime
         self._key = key
         self._log = log
@@ -221,7 +228,7 @@ class Reader:
         if retrieved.documents and not request.documents:
             request = replace(request, documents=retrieved.documents)
         with timed(runtime.observer, "context.load"):
-            loaded = self._pinned(self._loaded(request, costs, history))
+            loaded = self._pinned(self._followed(self._loaded(request, costs, history)))
             loaded = self._recollected(request, loaded, is_whole=history is None)
         costs.know(loaded.tokens)
         if loaded.summarised and not runtime.settings.conversation.window_is_set:
@@ -351,6 +358,7 @@ class Reader:
             said: Sequence[Message] = as_messages(history or ())
             if history is None and self._log is not None and (turns or request.query is None):
                 said = self._log.load(max_turns=max(turns, 1), max_messages=None, max_tokens=None).messages
+            said = [*said, *self._following]
             if request.query is not None:
                 return request.query.text, said
             turn = current_turn(said)  # the question is in the history
@@ -367,7 +375,7 @@ class Reader:
             return LoadedHistory(tuple(given), dict(zip(map(id, given), counts, strict=True)), LeftOut(0, 0))
 
         def question(read: Sequence[Message]) -> str:
-            asked = request.query or current_turn(read).user
+            asked = request.query or current_turn([*read, *self._following]).user
             return asked.text if asked else ""
 
         summarised, notes = self._summarised(history_room(request, costs), question)
@@ -379,6 +387,14 @@ class Reader:
             max_tokens=request.budget.input_tokens,
         )
         return replace(plain, notes=notes)
+
+    def _followed(self, loaded: LoadedHistory) -> LoadedHistory:
+        """Add the messages that follow the history and are not stored."""
+        if not self._following:
+            return loaded
+        counts = message_tokens_batch(self._runtime.context_counter, self._following)
+        tokens = loaded.tokens | dict(zip(map(id, self._following), counts, strict=True))
+        return replace(loaded, messages=(*loaded.messages, *self._following), tokens=tokens)
 
     def _recollected(self, request: Request, loaded: LoadedHistory, *, is_whole: bool) -> LoadedHistory:
         """Add the items recalled for the question to the loaded history."""

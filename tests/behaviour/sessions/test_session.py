@@ -225,6 +225,24 @@ def test_old_messages_are_read_by_chunks_and_the_rest_is_on_the_receipt(engine):
     assert len(window.receipt.nearest) <= 20
 
 
+def test_messages_that_follow_are_shown_and_not_stored():
+    """The question is among them, for documents, recalled messages and facts too; each costs tokens."""
+    with ContextEngine.open("sqlite://") as engine:
+        engine.documents.add("Returns of kettles are free.")
+        session = engine.session("s")
+        session.append([Message("user", "Hello there.", id="q"), Message("assistant", "Welcome!", id="a")])
+        following = [Message("user", "Can I return the kettle?"), Message("assistant", "One moment.")]
+        window = session.context(following=[*following, Message("user", "And is it free to return the kettle?")])
+        assert [message.id for message in window.messages] == ["q", "a", None, None, None]
+        assert "Returns of kettles are free." in window.messages[-1].text
+        assert window.total_tokens > session.context(following=following).total_tokens
+        assert len(session.messages()) == 2
+        with pytest.raises(BudgetExceededError):
+            session.context(following=[Message("user", "word " * 500)], budget=TokenBudget(300, 0))
+        with pytest.raises(InvalidInputError, match="following"):
+            session.context("And?", following="And?")
+
+
 def test_timers_are_reported(engine, observer):
     engine.session("s").save_turn("a", "b")
     engine.session("s").context("c")
