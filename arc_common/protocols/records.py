@@ -153,7 +153,7 @@ class Records(Protocol):
         """Return the ids of the artifacts that the session's path shows."""
 
     def erase(self, scope: Scope) -> int:
-        """Remove all records of the scope and the scopes within it (`Scope.contains`); return the number of memories.
+        """Remove all records of the scope and the scopes within it; return the number of memories.
 
         Their entries in the index of the same database, and those of artifacts, are removed with them.
         """

@@ -53,14 +53,6 @@ class Scope:
             if value is not None:
                 check_identifier(name, value)
 
-    def contains(self, other: "Scope") -> bool:
-        """Return whether `other` equals this scope or lies within it, as a user's conversations lie within its own."""
-        return (
-            self.caller_id == other.caller_id
-            and self.user_id in (None, other.user_id)
-            and self.session_id in (None, other.session_id)
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
@@ -231,8 +223,8 @@ class IndexStore(IndexReader, Protocol):
         """Remove entries and return the number removed.
 
         - A document's chunks are removed with it: the entries `<id>#…` whose `document_id` is its id.
-        - Without `ids`, remove all entries of the scope and of every scope within it (see `Scope.contains`); without a
-          kind, of every kind.
+        - Without `ids`, remove all entries of the scope and of every scope within it, as a user's conversations lie
+          within the user's; without a kind, of every kind.
         - With `only_vectors`, remove all vectors of the scope and kind but no entry, so that another embedder can make
           new ones; `ids` is `None`.
         """

@@ -8,27 +8,6 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import IndexEntry, Scope, unit_vector
 
-parts = st.sampled_from([None, "u", "v"])
-
-
-def test_a_scope_contains_what_lies_within_it() -> None:
-    """A caller its users and conversations, a user the user's conversations, nobody another's."""
-    caller, user, session = Scope("c"), Scope("c", "u"), Scope("c", "u", "s")
-    assert caller.contains(caller)
-    assert caller.contains(user)
-    assert user.contains(session)
-    assert Scope("c", None, "s").contains(session)
-    assert not user.contains(caller)
-    assert not user.contains(Scope("c", "v", "s"))
-    assert not Scope("d").contains(session)
-
-
-@given(st.tuples(parts, parts), st.tuples(parts, parts), st.tuples(parts, parts))
-def test_containing_is_an_order(one: tuple[str, str], two: tuple[str, str], three: tuple[str, str]) -> None:
-    a, b, c = (Scope("c", *part) for part in (one, two, three))
-    assert not (a.contains(b) and b.contains(c)) or a.contains(c)
-    assert (a.contains(b) and b.contains(a)) is (a == b)
-
 
 @pytest.mark.parametrize("wrong", ["", " ", "x" * 256, "a\x00b", "\ud800", 7])
 def test_ids_that_no_store_can_hold_are_refused(wrong: object) -> None:
