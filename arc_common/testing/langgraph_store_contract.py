@@ -1,6 +1,7 @@
 """The contract of LangGraph's stores, as tests that any `BaseStore` inherits; it imports no LangGraph."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -123,6 +124,15 @@ class LangGraphStoreContract:
         assert sorted(listed(prefix=("a", "*", "c"))) == [("a", "b", "c"), ("a", "x", "c")]
         assert sorted(listed(max_depth=1)) == [("a",), ("e",)]
         assert sorted(listed(limit=2) + listed(limit=2, offset=2)) == sorted(listed())
+
+    def test_a_batch_answers_in_order(self, store: Any) -> None:
+        """A batch returns one result for each operation, in their order; the last of several puts to a key counts."""
+        ops: Any = next(sys.modules[kind.__module__] for kind in type(store).__mro__ if kind.__name__ == "BaseStore")
+        store.put(("n",), "k", {"a": 1})
+        puts = [ops.PutOp(("n",), "new", {"a": number}) for number in (2, 3)]
+        found = store.batch([ops.GetOp(("n",), "none"), *puts, ops.GetOp(("n",), "k"), ops.SearchOp(("other",))])
+        assert [found[0], found[1], found[2], found[3].value, found[4]] == [None, None, None, {"a": 1}, []]
+        assert store.get(("n",), "new").value == {"a": 3}
 
     def test_an_item_is_the_callers_own(self, store: Any) -> None:
         """Changing a value that was given or returned changes nothing in the store."""

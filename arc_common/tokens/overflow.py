@@ -30,8 +30,8 @@ _WORDS = re.compile(
 _STATUSES = (400, 413)
 _SHARE = 0.75
 """The share of a request that is sent again if the refusal has no figures."""
-_MOST = 0.98
-"""The largest share that is sent again, whatever the figures are."""
+_MOST = 0.95
+"""The share of what fits by the figures that is sent again: a counter is off by more in one text than in another."""
 
 _log = logging.getLogger("arc.context")
 
@@ -73,7 +73,7 @@ class LearnedLimits:
             raise error
         most = int(counted * _SHARE)
         if overflow.tokens and overflow.limit:
-            most = int(counted * min(overflow.limit / overflow.tokens, _MOST))
+            most = int(counted * min(overflow.limit / overflow.tokens, 1.0) * _MOST)
             if not whole:
                 most = max(min(counted - overflow.tokens + overflow.limit, most), most // 2)
         self._most[model] = max(most, 1)
