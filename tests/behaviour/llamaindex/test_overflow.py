@@ -315,9 +315,9 @@ async def test_a_restored_workflow_recovers_too(engine: ContextEngine) -> None:
     assert first > llm.limit >= second
 
 
-def test_older_results_of_a_running_turn_are_cleared(engine: ContextEngine) -> None:
+def test_older_results_of_a_running_turn_are_cut(engine: ContextEngine) -> None:
     """An agent's steps are not in its memory until the answer: they follow it in the request."""
-    llm = Narrow(limit=2_500)
+    llm = Narrow(limit=3_000)
     memory = memory_of(engine)
     memory.put(ChatMessage("And mine?"))
     steps = [step for n in range(4) for step in (calling(f"c{n}"), result(f"c{n}", f"Found item {n}. " * 120))]
@@ -327,7 +327,7 @@ def test_older_results_of_a_running_turn_are_cleared(engine: ContextEngine) -> N
     shown = [message for message in llm.requests[1] if message.role in ("tool", "assistant")][-8:]
     assert [message.additional_kwargs.get("tool_call_id") for message in shown[1::2]] == ["c0", "c1", "c2", "c3"]
     texts = [message.content or "" for message in shown[1::2]]
-    assert texts[0].startswith("[cleared: ")
+    assert texts[0].startswith("[cleared: ") or texts[0].endswith("[truncated]")
     assert texts[-1] == steps[-1].content
     assert list(map(len, texts)) == sorted(map(len, texts))
 
