@@ -35,7 +35,7 @@ from arc_common.memory.recall.lines import message_line
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer
 from arc_common.messages import Message
 from arc_common.prompts.context import render_fence, render_memory, render_pins, render_recalled, speaker_of
-from arc_common.prompts.memory_lines import render_memories
+from arc_common.prompts.memories import render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import ConversationSummary
 from arc_common.sources import Trust

@@ -22,8 +22,7 @@ from arc_common.memories import (
     checked_tags,
 )
 from arc_common.messages import Message, Role, as_message
-from arc_common.prompts.memories import InteractionMode
-from arc_common.prompts.memory_lines import render_memories
+from arc_common.prompts.memories import InteractionMode, render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
 

@@ -30,7 +30,7 @@ from arc_common.memory.summaries.trigger import is_summarised
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
 from arc_common.prompts.context import render_idle_note
-from arc_common.prompts.memory_lines import render_memory_line
+from arc_common.prompts.memories import render_memory_line
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.search_index import Candidates, IndexQuery, Scope
 from arc_common.rag import RagContext

@@ -8,7 +8,7 @@ from arc_common.caches import cached_by_hash
 from arc_common.concurrency import give_way
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import without_fences, without_insertions
-from arc_common.prompts.memory_lines import without_memories
+from arc_common.prompts.memories import without_memories
 from arc_common.sources import Trust
 from arc_common.text.languages.registry import LANGUAGES
 from arc_common.text.sentences import sentence_spans

@@ -15,7 +15,7 @@ from arc_common.memory.long_term.deduplication import folded, may_be_the_same
 from arc_common.memory.own_words import own_words
 from arc_common.messages import Message
 from arc_common.prompts.context import parse_fences, render_passage
-from arc_common.prompts.memory_lines import without_memories
+from arc_common.prompts.memories import without_memories
 from arc_common.prompts.summary import SummaryFormatError, parse_summary
 from arc_common.rag.chunking import Chunker
 from arc_common.retrieval.query_transformers import is_standalone, topic_words

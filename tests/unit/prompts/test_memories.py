@@ -13,8 +13,9 @@ from arc_common.prompts.memories import (
     MemoryFormatError,
     parse_extraction,
     render_extraction_request,
+    render_memories,
+    without_memories,
 )
-from arc_common.prompts.memory_lines import render_memories, without_memories
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
