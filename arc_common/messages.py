@@ -288,16 +288,16 @@ def exchanges_of(messages: Sequence[Message]) -> tuple[list[Exchange], list[Mess
     orphans: list[Message] = []
     for message in messages:
         if message.role is Role.TOOL:
-            waiting = open_calls.get(message.tool_call_id)
+            waiting = open_calls.get(message.tool_call_id or None)
             if not waiting:
                 orphans.append(message)
                 continue
-            index = waiting.popleft() if message.tool_call_id is None else waiting.pop()
+            index = waiting.pop() if message.tool_call_id else waiting.popleft()
             groups[index].append(message)
             missing[index] -= 1
             continue
         for call in message.tool_calls:
-            open_calls.setdefault(call.id, deque()).append(len(groups))
+            open_calls.setdefault(call.id or None, deque()).append(len(groups))
         if message.tool_calls:
             missing[len(groups)] = len(message.tool_calls)
         groups.append([message])

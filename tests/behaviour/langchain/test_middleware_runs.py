@@ -243,6 +243,15 @@ async def test_a_call_that_could_not_be_read_at_the_end(engine: ContextEngine) -
     assert [role for role, _ in said(engine)] == ["user", "assistant", "tool", "assistant"]
 
 
+async def test_a_call_whose_id_is_empty(engine: ContextEngine) -> None:
+    """Some models leave it out; the result belongs to it all the same."""
+    unreadable = AIMessage("", invalid_tool_calls=[{"name": "multiply", "args": "{a:", "id": "", "error": "?"}])
+    model = ScriptedToolModel(checked=False)
+    agent = create_agent(model, [multiply], middleware=[ArcMemoryMiddleware(engine)])
+    agent.invoke({"messages": [HumanMessage("2 x 3?"), unreadable]}, config())
+    assert [kind for kind, _ in shown(model)] == ["human", "ai", "tool"]
+
+
 class Answer(BaseModel):
     """What was asked for."""
 
