@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +17,19 @@ from arc_common.engine.memories import Memories
 from arc_common.rag import RagPipeline
 from arc_common.retrieval import HybridIndex
 from tests.support.leak_cases import EVERY, NO_READS, READS
-from tests.support.leak_world import PARTIES, SETTINGS, Ids, Letters, Party, fill, intruders, marker, markers_in
+from tests.support.leak_world import (
+    ABANDONED,
+    FORKED,
+    PARTIES,
+    SETTINGS,
+    Ids,
+    Letters,
+    Party,
+    fill,
+    intruders,
+    marker,
+    markers_in,
+)
 
 FACES = (ContextEngine, Session, Admin, DocumentIndex, HybridIndex, RagPipeline, Memories)
 ASKING = [PARTIES[n] for n in (0, 1, 3, 7)]
@@ -72,6 +85,22 @@ def test_who_only_knows_a_sessions_name_reads_nothing_of_it(engines: list[Contex
                 except ArcError as error:
                     found = markers_in([str(error), error.__dict__])
                 assert found <= allowed, f"{name}: {intruder} sees what is not theirs"
+
+
+def test_a_branch_reads_its_own_and_what_came_before(engines: list[ContextEngine]) -> None:
+    """The abandoned branch of a conversation, which nobody else reads: the other tests would see its marks."""
+    for name in CASES:
+        if not name.startswith(("Session.", "Admin.debug", "Admin.replay")):
+            continue  # these read the current branch, or no session
+        read = READS[name]
+        for engine, party in zip(engines, FORKED, strict=True):
+            abandoned = replace(party, branch=ABANDONED)
+            found = markers_in(read.run(engine, abandoned))
+            allowed = {marker(abandoned, level) for level in read.reaches}
+            if {"user", "caller"} & set(read.reaches):
+                allowed.add(marker(party, "session"))  # a memory entered by hand belongs to all branches
+            assert found <= allowed, f"{name}: {abandoned} sees what is not on its branch"
+            assert {marker(abandoned, level) for level in read.finds} <= found, f"{name}: {abandoned} lacks its own"
 
 
 def test_an_unknown_caller_reads_nothing(engines: list[ContextEngine]) -> None:

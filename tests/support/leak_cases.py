@@ -81,7 +81,7 @@ def no_reads(names: str, *, because: str) -> None:
 
 
 def session_of(engine: ContextEngine, party: Party) -> Session:
-    return engine.session(party.session, user_id=party.user, caller_id=party.caller)
+    return engine.session(party.session, user_id=party.user, caller_id=party.caller, branch=party.branch)
 
 
 SESSION_READS: dict[str, Face] = {
@@ -143,7 +143,7 @@ for _name in ("debug", "replay"):
 
     @reads(f"Admin.{_name}", reaches=EVERY, finds=("session",))
     def asked(engine: ContextEngine, party: Party, name: str = _name) -> Any:
-        given = {"caller_id": party.caller, "user_id": party.user}
+        given = {"caller_id": party.caller, "user_id": party.user, "branch": party.branch}
         session_of(engine, party).context(QUESTION)  # whose receipt `debug` shows
         return calls(lambda engine, party: engine.admin, name, party.session, **given)(engine, party)
 

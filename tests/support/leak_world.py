@@ -2,18 +2,20 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import product
 from typing import Any, Literal
 from uuid import uuid4
 
 from pydantic import BaseModel
 
-from arc_common import ArcSettings, ContextEngine, Document, Message
+from arc_common import ArcSettings, ContextEngine, Document, Message, Session
 from arc_common.engine.memories import Memories
 from langchain_arc import ArcStore
 
 __all__ = [
+    "ABANDONED",
+    "FORKED",
     "PARTIES",
     "QUESTION",
     "SETTINGS",
@@ -54,11 +56,12 @@ _THINGS = ("order", "locker", "flight", "badge", "parcel")
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Who asks, and in which conversation."""
+    """Who asks, in which conversation, and on which of its branches; `None` for the current one."""
 
     caller: str
     user: str | None
     session: str
+    branch: int | None = None
 
     def __str__(self) -> str:
         return f"{self.caller}/{self.user}/{self.session}"
@@ -66,6 +69,11 @@ class Party:
 
 PARTIES = [Party(caller, user, f"{user}-{n}") for caller, user, n in product(("acme", "bolt"), ("ann", "eve"), (1, 2))]
 """Session ids are the same with both callers; message, document and memory ids are the same everywhere."""
+
+
+ABANDONED = 0
+"""The branch on which the sessions of `FORKED` began, and which they left."""
+FORKED = (PARTIES[0], PARTIES[-1])
 
 
 def intruders(party: Party) -> list[Party]:
@@ -91,8 +99,12 @@ _NUMBERS = {
 
 
 def marker(party: Party, level: Level) -> str | None:
-    """What marks the texts of a party's at a level; `None` for who has none there."""
-    return _NUMBERS.get(_place(party, level))
+    """What marks the texts of a party's at a level; `None` for who has none there.
+
+    The texts of a session that only its abandoned branch has are marked apart.
+    """
+    found = _NUMBERS.get(_place(party, level))
+    return f"ZQ-9{found[4:]}" if found and level == "session" and party.branch == ABANDONED else found
 
 
 class Letters:
@@ -118,16 +130,12 @@ def fill(engine: ContextEngine, ids: Ids) -> None:
     """Store something of every kind for every party, under equal ids; the engine makes ids by `ids`."""
     for party in PARTIES:
         session = engine.session(party.session, user_id=party.user, caller_id=party.caller)
-        own = marker(party, "session")
-        for n in range(_TURNS):
-            thing = _THINGS[n] if n < len(_THINGS) else None
-            text = f"Question {n} about the weather, the codeword {own}, the depot and the harbour?"
-            if thing or n == _TURNS - 1:
-                text = f"My {thing or 'order'} number is {own}, it is the secret codeword. It must not leave the depot."
-            session.append([Message("user", text, id=f"m{2 * n}"), Message("assistant", "Noted.", id=f"m{2 * n + 1}")])
-        session.summarize()
-        session.pin("m0")
-        session.add_artifact(f"The secret codeword is {own}. The depot is in Busan.", source="web")
+        if party in FORKED:
+            session.append(Message("system", "Be brief.", id="first"))
+            _talk(session, replace(party, branch=ABANDONED))
+            session.context(QUESTION)
+            session.rewind(to="first")
+        _talk(session, party)
         handbook = f"Handbook: the secret codeword is {marker(party, 'caller')}, the depot is far."
         engine.documents_of(party.caller).add(Document(handbook, id="h", source="s"))
         notes = f"Private notes. Codeword, secret: {marker(party, 'user')}; my depot!"
@@ -140,6 +148,20 @@ def fill(engine: ContextEngine, ids: Ids) -> None:
                 f"The secret codeword of the depot: {marker(party, level)}.", importance=1
             )
         ids.fixed = None
+
+
+def _talk(session: Session, party: Party) -> None:
+    own = marker(party, "session")
+    for n in range(_TURNS):
+        thing = _THINGS[n] if n < len(_THINGS) else None
+        text = f"Question {n} about the weather, the codeword {own}, the depot and the harbour?"
+        if thing or n == _TURNS - 1:
+            text = f"My {thing or 'order'} number is {own}, it is the secret codeword. It must not leave the depot."
+        session.append([Message("user", text, id=f"m{2 * n}"), Message("assistant", "Noted.", id=f"m{2 * n + 1}")])
+    session.summarize()
+    session.pin("m0")
+    session.pin(f"Pinned: the codeword {own}.")
+    session.add_artifact(f"The secret codeword is {own}. The depot is in Busan.", source="web")
 
 
 def memories_of(engine: ContextEngine, party: Party, level: Level) -> Memories:
