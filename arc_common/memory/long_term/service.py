@@ -10,7 +10,7 @@ from typing import Any
 from arc_common.caches import LRUCache
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.documents import Document, ScoredDocument
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError
+from arc_common.exceptions import InvalidInputError, NotFoundError, SessionNotFoundError, StoreError
 from arc_common.facts import local
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.long_term.extraction import Extractor
@@ -405,7 +405,7 @@ class LongTermMemory:
             self._read_edited(key)
             while not self.queue.stopping and self._read_on(key):
                 pass
-        except SessionNotFoundError:  # deleted, then created again by another user
+        except NotFoundError:  # the branch was deleted, or the session, and created again by another user
             return
         scope = self.scope_of(key)
         with self._lock:

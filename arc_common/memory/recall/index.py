@@ -138,7 +138,7 @@ class MessageIndex:
             if path is MAIN:  # most sessions have no other branch
                 own = [one for one in entry_ids if len(one) == _LENGTH]
                 return {one: MessagePlace(key.session_id, int(one[-_DIGITS:])) for one in own}
-            return {one: MessagePlace(key.session_id, _seq(one)) for one in entry_ids if _is_on(path, one)}
+            return {one: MessagePlace(key.session_id, _seq(one)) for one in entry_ids if is_on_path(path, one)}
         found = self.store.fetch(self.scope(key), "message", entry_ids) if entry_ids else ()
         sessions = {one.id: one.metadata.get("session", key.session_id) for one in found}
         others = {name: of_user(key, name) for name in sessions.values() if name != key.session_id}
@@ -146,7 +146,7 @@ class MessageIndex:
         return {
             one: MessagePlace(name, _seq(one))
             for one, name in sessions.items()
-            if (shown := paths[name]) is not None and _is_on(shown, one)
+            if (shown := paths[name]) is not None and is_on_path(shown, one)
         }
 
     def _path_of(self, key: SessionKey) -> Path | None:
@@ -206,7 +206,7 @@ class MessageIndex:
             places = {
                 one: MessagePlace(keys[at].session_id, _seq(entry))
                 for one, (at, entry) in apart.items()
-                if _is_on(paths[at], entry)
+                if is_on_path(paths[at], entry)
             }
         else:
             places = self.places(key, ids)
@@ -283,7 +283,7 @@ class MessageIndex:
                 around = tuple(path.branch_at(seq + distance) for distance in range(2 * NEIGHBOURS + 1))
                 if (seq, around) not in done:  # branches share the entries before their forks
                     done.add((seq, around))
-                    self._write(own, seq, seq)
+                    self._write(own, seq, seq, written_to=0)  # what is not indexed yet is indexed in order
 
     def remove_branch(self, key: SessionKey, path: Path, others: Iterable[Path], *, end: int) -> None:
         """Remove the entries of a branch up to a place that none of the other paths shows."""
@@ -325,15 +325,18 @@ class MessageIndex:
             last, step = last - step, step * 2
         return 0
 
-    def _write(self, key: SessionKey, first: int, last: int) -> int:
-        """Write the entries of the messages at these places, and of those whose windows reach into them."""
+    def _write(self, key: SessionKey, first: int, last: int, *, written_to: int | None = None) -> int:
+        """Write the entries of the messages at these places, and of those whose windows reach into them.
+
+        After `written_to` (by default `last`), only existing entries are written.
+        """
         places = range(max(first - 2 * NEIGHBOURS, 1), last + 2 * NEIGHBOURS + 1)
         done = 0
         around = self._conversations.read(key, seqs=places)
         path = self._conversations.path(key, known=True)
         within = range(first - NEIGHBOURS, last + NEIGHBOURS + 1)
         while True:
-            done += self._put(key, self._entries(key, path, around, within), last)
+            done += self._put(key, self._entries(key, path, around, within), last if written_to is None else written_to)
             give_way()
             before, around = around, self._still_there(key, places)
             if _versions(around) == _versions(before):
@@ -409,7 +412,7 @@ class MessageIndex:
         while after is not None:
             page = self.store.scan(self.scope(key), "message", unembedded=unembedded, after=after, limit=_PAGE)
             own = [entry for entry in page if entry.id.startswith(prefix)]
-            if shown := [entry for entry in own if not unembedded or _is_on(path, entry.id)]:
+            if shown := [entry for entry in own if not unembedded or is_on_path(path, entry.id)]:
                 yield shown
             after = page[-1].id if len(own) == _PAGE else None
 
@@ -491,7 +494,7 @@ def _entry_prefix(key: SessionKey) -> str:
     return f"{blake2b(key.session_id.encode(), digest_size=16).hexdigest()}-"
 
 
-def _is_on(path: Path, entry_id: str) -> bool:
+def is_on_path(path: Path, entry_id: str) -> bool:
     """Return whether a path shows an entry."""
     _, seq, *branch = entry_id.split("-")
     return path.branch_at(int(seq) + NEIGHBOURS) == (int(branch[0]) if branch else 0)

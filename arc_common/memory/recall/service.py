@@ -4,6 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Literal, NamedTuple
 
@@ -11,7 +12,7 @@ from arc_common.caches import drop_session
 from arc_common.concurrency import BackgroundQueue, replying
 from arc_common.context import Layers
 from arc_common.documents import Document, ScoredDocument
-from arc_common.exceptions import SessionNotFoundError, StoreError
+from arc_common.exceptions import BranchNotFoundError, SessionNotFoundError, StoreError
 from arc_common.facts import Fact
 from arc_common.memory.recall.index import FoundMessages, LookedUp, MessageIndex, MessagePlace, of_user
 from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found, relevant, stated_anew
@@ -135,9 +136,7 @@ class SessionRecall:
             return [], (f"messages were not recalled: {type(error).__name__}",)
 
     def forget(self, key: SessionKey) -> None:
-        """Drop a session from this process's caches."""
-        with self._lock:
-            drop_session(self._new, key)
+        """Drop a session from this process's caches; what was edited is still to be indexed."""
         self._index.forget(key)
 
     def forget_messages(self, key: SessionKey, removed: Mapping[int, Collection[int]]) -> None:
@@ -150,7 +149,8 @@ class SessionRecall:
 
     def forget_session(self, key: SessionKey) -> None:
         """Remove a session that was cleared or deleted from the index."""
-        self.forget(key)
+        with self._lock:
+            drop_session(self._new, key)
         self._index.remove_session(key)
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -165,8 +165,9 @@ class SessionRecall:
         self._observer.count("recall.errors", error=type(error).__name__)
 
     def _work(self, key: SessionKey) -> None:
-        self._catch_up(key)
-        self._index.embed(key, stop=lambda: self.queue.stopping)
+        with suppress(BranchNotFoundError):  # it was deleted meanwhile
+            self._catch_up(key)
+            self._index.embed(key, stop=lambda: self.queue.stopping)
 
     def _catch_up(self, key: SessionKey, *, stop: Callable[[], bool] = bool) -> None:
         with self._lock:

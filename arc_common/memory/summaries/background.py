@@ -3,12 +3,13 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from threading import Condition, Lock, Thread
 from uuid import uuid4
 
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process, give_way
+from arc_common.exceptions import BranchNotFoundError
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.protocols import SessionKey
@@ -193,6 +194,10 @@ class SummaryQueues:
         self._leases.close()
 
     def _work(self, key: SessionKey) -> None:
+        with suppress(BranchNotFoundError):  # it was deleted meanwhile
+            self._write(key)
+
+    def _write(self, key: SessionKey) -> None:
         self._save(key)
         if not self._writer.is_due(key):  # as after most messages; a lease would cost two commits
             self._refused.discard(key)
@@ -221,12 +226,13 @@ class SummaryQueues:
 
     def _work_quickly(self, key: SessionKey) -> None:
         """Store adopted views, and write leaves by rules while a model is at work."""
-        self._save(key)
-        if self.queue.is_busy(key) and self._writer.has_model:
-            epoch, changed = self._store.state(key, limit=0).epoch, False
-            while not self._quick.stopping and self._writer.leaf_by_rules(key, epoch=epoch):
-                changed = True
-            self._prepare(key, changed)
+        with suppress(BranchNotFoundError):
+            self._save(key)
+            if self.queue.is_busy(key) and self._writer.has_model:
+                epoch, changed = self._store.state(key, limit=0).epoch, False
+                while not self._quick.stopping and self._writer.leaf_by_rules(key, epoch=epoch):
+                    changed = True
+                self._prepare(key, changed)
 
     def _count_error(self, error: Exception) -> None:
         self._observer.count("background.errors", error=type(error).__name__)

@@ -1,0 +1,258 @@
+"""Random histories through the public API: each branch is like a conversation that never had another one."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from arc_common import ArcSettings, ContextEngine, Message, Role
+from arc_common.engine.session import Session
+from arc_common.memory.recall.index import is_on_path
+from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import Scope
+from arc_common.stores.conversations import SqlStore
+
+STEPS = 14
+SETTINGS = ArcSettings(
+    summary={
+        "leaf_messages": 4,
+        "leaf_tokens": 60,
+        "recent_message_count": 2,
+        "trigger_message_count": 4,
+        "high_water_mark": 4,
+        "high_water_tokens": 0,
+        "max_tokens": 2_000,
+    },
+    budget={"facts": 2_000, "facts_share": 0.5},
+)
+SAID = ("I live in {}ville.", "My email is {}@example.com.", "The {} budget is 40{} EUR.", "Tell me about {}.")
+
+
+@dataclass
+class Told:
+    """What a branch should have: its messages, some removed, and its pins, each after so many messages."""
+
+    messages: list[list[Any]] = field(default_factory=list)  # id, text, is it there?
+    pins: list[tuple[str, int]] = field(default_factory=list)
+
+    def cut(self, length: int) -> "Told":
+        """Return what is left after so many messages."""
+        return Told([list(one) for one in self.messages[:length]], [one for one in self.pins if one[1] <= length])
+
+    @property
+    def there(self) -> list[int]:
+        """The places of the messages that were not removed."""
+        return [place for place, one in enumerate(self.messages) if one[2]]
+
+
+class Lives:
+    """Does the same to a conversation and to plain lists."""
+
+    def __init__(self, store: SqlStore, engine: ContextEngine, seed: int) -> None:
+        self.store, self.engine = store, engine
+        self.random = random.Random(seed)
+        self.id = f"session-{uuid4()}"
+        self.lines = {0: Told()}
+        self.current, self.made, self.said = 0, 0, 0
+        self.has_removed = False
+        self.append()
+
+    def on(self, branch: int) -> Session:
+        if branch == self.current and self.random.random() < 0.5:
+            return self.engine.session(self.id, user_id="ann")
+        return self.engine.session(self.id, user_id="ann", branch=branch)
+
+    def any(self) -> int:
+        return self.random.choice(list(self.lines))
+
+    def step(self) -> None:
+        chances = {self.append: 6, self.fork: 2, self.rewind: 2, self.edit: 2, self.pin: 1, self.work: 3}
+        chances |= {self.switch: 1, self.delete: 1, self.remove: 0.3}
+        self.random.choices(list(chances), list(chances.values()))[0]()
+
+    def append(self) -> None:
+        branch = self.any()
+        new = []
+        for _ in range(self.random.randint(1, 3)):
+            self.said += 2
+            text = self.random.choice(SAID).format(f"w{self.said}x", self.said)
+            new += [[f"m{self.said}", text, True], [f"m{self.said + 1}", f"Noted w{self.said + 1}x.", True]]
+        roles = (Role.USER, Role.ASSISTANT)
+        self.on(branch).append([Message(roles[n % 2], text, id=name) for n, (name, text, _) in enumerate(new)])
+        self.lines[branch].messages += new
+
+    def fork(self) -> None:
+        branch = self.any()
+        line = self.lines[branch]
+        if line.there:
+            at = self.random.choice(line.there)
+            made = self.on(branch).fork(at=line.messages[at][0])
+            self.made += 1
+            assert made.branch == self.made
+            self.lines[self.made] = line.cut(at + 1)
+
+    def rewind(self) -> None:
+        branch = self.any()
+        line = self.lines[branch]
+        if line.there:
+            at = self.random.choice(line.there)
+            self.on(branch).rewind(to=line.messages[at][0])
+            self.made += 1
+            self.current = self.made
+            self.lines[self.made] = line.cut(at + 1)
+
+    def edit(self) -> None:
+        branch = self.any()
+        line = self.lines[branch]
+        if not line.there:
+            return
+        at = self.random.choice(line.there)
+        name = line.messages[at][0]
+        self.said += 2
+        text = self.random.choice(SAID).format(f"w{self.said}x", self.said)
+        role = self.on(branch).find([name])[0].role
+        session = self.engine.session(self.id, user_id="ann", branch=branch)
+        session.append([Message(role, text, id=name)])
+        if session.branch != branch:
+            self.made += 1
+            assert session.branch == self.made
+            line = self.lines[self.made] = line.cut(len(line.messages))
+            self.current = self.made if branch == self.current else self.current
+        line.messages[at][1] = text
+
+    def pin(self) -> None:
+        branch = self.any()
+        line = self.lines[branch]
+        self.said += 1
+        self.on(branch).pin(f"pinned {self.said}")
+        length = max((place + 1 for place in range(len(line.messages))), default=0)
+        line.pins.append((f"pinned {self.said}", length))
+
+    def remove(self) -> None:
+        line = self.lines[self.any()]
+        if len(line.there) < 3:
+            return
+        name = line.messages[self.random.choice(line.there)][0]
+        assert self.on(self.any()).remove([name]) == 1
+        self.has_removed = True
+        for other in self.lines.values():
+            for one in other.messages:
+                one[2] = one[2] and one[0] != name
+
+    def switch(self) -> None:
+        self.current = self.any()
+        self.engine.session(self.id, user_id="ann").switch(to=self.current)
+
+    def delete(self) -> None:
+        branch = self.any()
+        if branch != self.current:
+            self.engine.session(self.id, user_id="ann").delete_branch(branch)
+            del self.lines[branch]
+
+    def work(self) -> None:
+        self.on(self.any()).summarize()
+
+    def check(self) -> None:
+        """Compare each branch with a conversation of its own."""
+        self.engine.flush()
+        for branch, line in self.lines.items():
+            session = self.engine.session(self.id, user_id="ann", branch=branch)
+            if not self.has_removed:  # a fork may share a leaf that would not be due yet
+                self.said += 1_000
+                more = [Message(Role.USER, f"And w{self.said + n}x?", id=f"m{self.said + n}") for n in range(16)]
+                session.append(more)
+                line.messages += [[one.id, one.text, True] for one in more]
+            session.summarize()
+            messages = session.messages()
+            assert [(one.id, one.text) for one in messages] == [tuple(one[:2]) for one in line.messages if one[2]]
+            assert [pin.text for pin in session.pins()] == [text for text, _ in line.pins]
+            linear = self.engine.session(f"{self.id} {branch}", user_id="ann")
+            known = {one.id: one for one in messages}
+            times = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=n) for n in count())
+            for name, text, _ in line.messages:  # a removed one leaves a gap
+                linear.append(known.get(name) or Message(Role.USER, text, id=name, created_at=next(times)))
+            linear.remove([name for name, _, is_there in line.messages if not is_there])
+            for text, _ in line.pins:
+                linear.pin(text)
+            linear.summarize()
+            self.engine.flush()
+            assert self.entries(session) == self.entries(linear)
+            if not self.has_removed:
+                self.compare(session, linear)
+            linear.delete()
+
+    def compare(self, session: Session, linear: Session) -> None:
+        assert _summary(session) == _summary(linear)
+        assert _facts(session) == _facts(linear)
+        assert _window(session) == _window(linear)
+
+    def entries(self, session: Session) -> list[str]:
+        """Return what is indexed of the messages on the session's branch: digests of them and their neighbours."""
+        branch = session.branch if isinstance(session.branch, int) else None
+        path = self.store.path(SessionKey(session.id or "", user_id="ann", branch=branch))
+        found = self.store.index.scan(Scope("default", "ann", session.id), "message", limit=1_000)
+        return sorted(one.text for one in found if is_on_path(path, one.id))
+
+
+def _summary(session: Session) -> Any:
+    found = session.summary()
+    return found and (found.narrative, found.summarized_up_to, found.pending)
+
+
+def _facts(session: Session) -> Any:
+    return sorted((one.text, one.sources, one.holds) for one in session.facts(include_superseded=True))
+
+
+def _window(session: Session) -> Any:
+    window = session.context("Hello?")
+    recalled = {item.id for section in window.sections if section.name == "recalled" for item in section.items}
+    assert not recalled
+    return [(message.role, message.text) for message in window.messages]
+
+
+@contextmanager
+def opened(url: str) -> Iterator[tuple[SqlStore, ContextEngine]]:
+    """Open an engine whose clock ticks, and the store beside it."""
+    store = SqlStore(url)
+    seconds = count()
+    begin = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def clock() -> datetime:
+        return begin + timedelta(seconds=next(seconds))
+
+    try:
+        with ContextEngine.open(store.engine, settings=SETTINGS, clock=clock) as engine:
+            yield store, engine
+    finally:
+        store.close()
+
+
+def live(url: str, seeds: range) -> None:
+    with opened(url) as (store, engine):
+        for seed in seeds:
+            lives = Lives(store, engine, seed)
+            try:
+                for _ in range(STEPS):
+                    lives.step()
+                lives.check()
+            except Exception as error:
+                raise AssertionError(f"history {seed}") from error
+            assert engine.session(lives.id, user_id="ann").delete()
+
+
+@pytest.mark.parametrize("histories", [20, pytest.param(10_000, marks=pytest.mark.torture)])
+def test_each_branch_is_like_a_conversation_of_its_own(histories: int) -> None:
+    """Whatever is appended, forked, rewound, edited, removed and deleted, in whatever order the background works."""
+    live("sqlite://", range(histories))
+
+
+@pytest.mark.parametrize("histories", [4, pytest.param(1_000, marks=pytest.mark.torture)])
+def test_it_is_so_on_postgres(postgres_database: Callable[[], str], histories: int) -> None:
+    """The same on PostgreSQL."""
+    live(postgres_database(), range(histories))
