@@ -156,6 +156,12 @@ class Path:
         """The branches along the path in order, each with the last `seq` that the path shows of it."""
         return (*self.before, (self.branch, _END))
 
+    @property
+    def forks(self) -> tuple[tuple[int, int, int], ...]:
+        """The parts, each with the branch that was forked from it."""
+        forked = (*(branch for branch, _ in self.parts[1:]), _END)
+        return tuple((branch, last, fork) for (branch, last), fork in zip(self.parts, forked, strict=True))
+
     def branch_at(self, seq: int) -> int:
         """Return the branch that holds this place."""
         part = bisect_left(self.before, seq, key=lambda part: part[1])

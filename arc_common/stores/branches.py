@@ -73,12 +73,13 @@ def lines_of(paths: Iterable[Path]) -> dict[int, Path]:
     return lines
 
 
-def orphaned(path: Path, others: Sequence[Path]) -> dict[int, int]:
-    """Return, for each branch on a path, the last place that one of the other paths shows; 0 if none does."""
-    return {
-        branch: max((last for other in others for one, last in other.parts if one == branch), default=0)
-        for branch, _ in path.parts
-    }
+def kept_of(paths: Iterable[Path]) -> dict[int, tuple[int, int]]:
+    """Return, for each branch that paths show, the last place that they show and the last fork from there."""
+    kept: dict[int, tuple[int, int]] = {}
+    for path in paths:
+        for branch, last, fork in path.forks:
+            kept[branch] = max((last, fork), kept.get(branch, (0, 0)))
+    return kept
 
 
 class SqlBranches:
@@ -98,7 +99,7 @@ class SqlBranches:
         self, transaction: Transaction, place: Mapping[str, Any], rows: Iterable[BranchRow]
     ) -> dict[tuple[int, int], str]:
         """Read the ids of the messages at which branches were forked."""
-        points = parts_of({row.fork_point for row in rows}, self._database.dialect)
+        points = parts_of({(*row.fork_point, 0) for row in rows}, self._database.dialect)
         (found,) = transaction.run((self._along.ids_at, {**place, **points}))
         return {(branch, seq): message_id for branch, seq, message_id in found}
 
@@ -186,7 +187,7 @@ class SqlBranches:
         head = (locked.head if edge is None else edge) + len(inserted)
         lost = self._database.many([*(stored.seq for stored in revised), *without])
         # what rests on copied messages rests on the copies, too
-        copies = {**place, **parts_of(path.parts, self._database.dialect), **between, "seqs": lost}
+        copies = {**place, **parts_of(path.forks, self._database.dialect), **between, "seqs": lost}
         return told, [
             (self._records.copy_sources, {**copies, "forked": forked.branch}),
             self.inserting(place, row, head=head, summarized=min(locked.summarized, first - 1)),
@@ -197,11 +198,9 @@ class SqlBranches:
 
     def refreshing(self, transaction: Transaction, place: Mapping[str, Any]) -> list[Call]:
         """Return the call that notes which sources of records live branches show."""
-        shown: dict[int, int] = {}
-        for row in self.all(transaction, place):
-            for branch, last in row.path.parts if row.live else ():
-                shown[branch] = max(last, shown.get(branch, 0))
-        return [(self._records.refresh_live, {**place, **parts_of(shown.items(), self._database.dialect)})]
+        kept = kept_of(row.path for row in self.all(transaction, place) if row.live)
+        forks = ((branch, last, fork) for branch, (last, fork) in kept.items())
+        return [(self._records.refresh_live, {**place, **parts_of(forks, self._database.dialect)})]
 
     def edge(self, transaction: Transaction, key: SessionKey, locked: Locked, after: After | None) -> int | None:
         """Return the place after which a run can't see what its thread stored; `None` if there is nothing."""
@@ -322,8 +321,10 @@ class SqlBranches:
             raise InvalidInputError("branch", branch, "a branch that is not current: switch to another one first")
         calls: list[Call] = [(self._sql.delete_branch, {**place, "which": branch})]
         lost: list[Call] = []
-        for line, kept in orphaned(locked.path, [row.path for row in rows if row.id != branch]).items():
-            after = {**place, "which": line, "kept": kept}
+        others = kept_of(row.path for row in rows if row.id != branch)
+        for line, _ in locked.path.parts:
+            kept, fork = others.get(line, (0, 0))
+            after = {**place, "which": line, "kept": kept, "fork": fork}
             calls += [(self._sql.drop_after, after), *derived(after)]
             lost.append((self._records.drop_sources_after, after))
         current = locked.current_branch

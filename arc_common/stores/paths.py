@@ -87,15 +87,18 @@ def place_on(key: SessionKey, path: Path, dialect_name: str) -> dict[str, Any]:
     }
     if is_main(key, path):
         return place
-    return {**place, "path": path.text, **parts_of(path.parts, dialect_name)}
+    return {**place, "path": path.text, **parts_of(path.forks, dialect_name)}
 
 
-def parts_of(parts: Iterable[tuple[int, int]], dialect_name: str) -> dict[str, Any]:
-    """Return the parameters for a path's parts."""
-    parts = list(parts)
+_PARTS = ("part_branches", "part_ends", "part_forks")
+
+
+def parts_of(forks: Iterable[tuple[int, int, int]], dialect_name: str) -> dict[str, Any]:
+    """Return the parameters for a path's parts (`Path.forks`)."""
+    parts = list(forks)
     if dialect_name == "sqlite":
         return {"parts": json.dumps(parts)}
-    return {"part_branches": [one for one, _ in parts], "part_ends": [last for _, last in parts]}
+    return {name: [part[place] for part in parts] for place, name in enumerate(_PARTS)}
 
 
 def is_main(key: SessionKey, path: Path) -> bool:
@@ -124,14 +127,15 @@ class Along:
     def __init__(self, dialect_name: str) -> None:
         self._dialect = dialect_name
 
-    def parts(self) -> tuple[Any, Any, Any]:
-        """Return the path's parts as a table, and its columns for branch and last place."""
+    def parts(self) -> tuple[Any, Any, Any, Any]:
+        """Return the path's parts as a table, and its columns for branch, last place and fork."""
         if self._dialect == "sqlite":
             part = func.json_each(bindparam("parts")).table_valued("value", name="part")
-            return part, func.json_extract(part.c.value, "$[0]"), func.json_extract(part.c.value, "$[1]")
-        given = (bindparam(name, type_=ARRAY(BigInteger)) for name in ("part_branches", "part_ends"))
-        part = func.unnest(*given).table_valued("branch", "last").render_derived(name="part")
-        return part, part.c.branch, part.c.last
+            branch, last, fork = (func.json_extract(part.c.value, f"$[{place}]") for place in range(3))
+            return part, branch, last, fork
+        given = (bindparam(name, type_=ARRAY(BigInteger)) for name in _PARTS)
+        part = func.unnest(*given).table_valued("branch", "last", "fork").render_derived(name="part")
+        return part, part.c.branch, part.c.last, part.c.fork
 
     def inside(self, table: Any) -> tuple[ColumnElement[bool], ...]:
         """Return the conditions for rows that the path shows, whose owner was checked under the lock."""
@@ -149,10 +153,13 @@ class Along:
     def on_path(self, table: Any) -> tuple[ColumnElement[bool], ...]:
         """Return the conditions for rows whose points lie on the path."""
         place = next(table.c[name] for name in ("seq", "point_seq", "at_seq") if name in table.c)
-        part, branch, _ = self.parts()
-        other, its_branch, its_last = self.parts()
+        part, branch, _, _ = self.parts()
+        other, its_branch, its_last, fork = self.parts()
+        reached = place <= its_last
+        if "since" in table.c:  # what followed the last message of a part only after the fork is not on the path
+            reached = or_(place < its_last, and_(place == its_last, table.c.since <= fork))
         # The list lets SQLite look each branch up; the EXISTS alone would read the whole conversation.
-        within = exists(select(its_branch).select_from(other).where(its_branch == table.c.branch, place <= its_last))
+        within = exists(select(its_branch).select_from(other).where(its_branch == table.c.branch, reached))
         return table.c.branch.in_(select(branch).select_from(part)), within
 
     def session_row(self) -> Any:
@@ -180,7 +187,7 @@ class Along:
 
     def ids_at(self) -> Any:
         """Select branch, place and id of the messages at the ends of the parts."""
-        part, branch, last = self.parts()
+        part, branch, last, _ = self.parts()
         return (
             select(messages.c.branch, messages.c.seq, messages.c.message_id)
             .select_from(part.join(messages, and_(messages.c.branch == branch, messages.c.seq == last)))
@@ -189,7 +196,7 @@ class Along:
 
     def messages(self, names: Sequence[str], *between: Any, newest: bool) -> Any:
         """Select the newest or oldest messages on the path, from each part no more rows than are asked for."""
-        part, branch, last = self.parts()
+        part, branch, last, _ = self.parts()
         limit = bindparam("row_limit", type_=BigInteger)
         near = messages.alias("near")
         these = (

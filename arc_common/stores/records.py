@@ -139,7 +139,7 @@ class SqlRecords:
                 reader = self._database.place(of, MAIN)
                 (found,) = transaction.run((self._sql.reader, reader))
                 branch, path, is_live = found[0] if found else (0, None, 1)
-                parts = parts_of(Path.from_text(branch, path).parts, self._database.dialect)
+                parts = parts_of(Path.from_text(branch, path).forks, self._database.dialect)
                 at = {**place, **reader, **parts, "record_id": memory_id, "message_id": message_id}
                 calls.append((self._sql.state_source, {**at, "is_live": is_live}))
         for record_id, key in change.points.items():
@@ -201,7 +201,7 @@ class SqlRecords:
         if on == "live":
             return {"conversation": b"", **parts_of((), self._database.dialect)}
         path = self._database.last_path(on)
-        return {"conversation": conversation_key(on), **parts_of(path.parts, self._database.dialect)}
+        return {"conversation": conversation_key(on), **parts_of(path.forks, self._database.dialect)}
 
     def _as_seen(self, place: Mapping[str, Any], rows: Sequence[Row]) -> list[Memory]:
         """Return memories as they are seen; one whose heirs are all hidden holds."""
@@ -279,7 +279,7 @@ class SqlRecords:
         place = self._database.place(key, MAIN)
         if ids is None:
             return [(self._sql.drop_sources_of, place)]
-        parts = parts_of(path.parts, self._database.dialect)
+        parts = parts_of(path.forks, self._database.dialect)
         return [(self._sql.forget_sources, {**place, **parts, "ids": self._database.many(ids)})]
 
     def forgetting(

@@ -19,7 +19,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     literal_column,
     or_,
     select,
@@ -433,7 +432,7 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         ),
         "write_point": _noted(
             upsert,
-            select(branches.c.branch, branches.c.head_seq.label("seq"), branches.c.live)
+            select(branches.c.branch, branches.c.head_seq.label("seq"), branches.c.live, conversations.c.next_branch)
             .select_from(conversations.join(branches, of_conversation()))
             .where(*same_session()),
         ),
@@ -478,11 +477,13 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         record_sources.c.caller_id == bindparam("caller_id"),
     )
     along = Along(dialect_name)
-    part, branch, last = along.parts()
-    is_live = exists(
-        select(branch).select_from(part).where(branch == record_sources.c.branch, record_sources.c.seq <= last)
+    part, branch, last, fork = along.parts()
+    seq, since = record_sources.c.seq, record_sources.c.since
+    on_live = branch == record_sources.c.branch, or_(seq < last, and_(seq == last, since <= fork))
+    live = case(
+        (exists(select(branch).select_from(part).where(*on_live)), literal_column("1")), else_=literal_column("0")
     )
-    live = case((is_live, literal_column("1")), else_=literal_column("0"))
+    upsert = sqlite.insert if dialect_name == "sqlite" else postgresql.insert
     copied = record_sources.alias("copied")
     kept = [copied.c[name] for name in ("scope", "record_id", "conversation", "seq", "message_id", "caller_id")]
     return {
@@ -500,21 +501,26 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         "drop_sources_after": delete(record_sources).where(
             *mine,
             record_sources.c.branch == bindparam("which", type_=BigInteger),
-            record_sources.c.seq > bindparam("kept", type_=BigInteger),
+            or_(
+                seq > bindparam("kept", type_=BigInteger),
+                and_(seq == bindparam("kept", type_=BigInteger), since > bindparam("fork", type_=BigInteger)),
+            ),
         ),
         "sources_of": select(record_sources.c.record_id, record_sources.c.message_id).where(
             *mine, record_sources.c.scope == bindparam("scope")
         ),
-        "copy_sources": insert(record_sources).from_select(
-            [*(one.name for one in kept), "branch", "live"],
-            select(*kept, bindparam("forked", type_=BigInteger), literal_column("1")).where(
+        "copy_sources": upsert(record_sources)
+        .from_select(
+            [*(one.name for one in kept), "branch", "live", "since"],
+            select(*kept, bindparam("forked", type_=BigInteger), literal_column("1"), literal_column("0")).where(
                 copied.c.conversation == bindparam("conversation"),
                 *along.on_path(copied),
                 copied.c.seq > bindparam("after", type_=BigInteger),
                 copied.c.seq <= bindparam("before", type_=BigInteger),
                 or_(copied.c.message_id == "", ~one_of(copied.c.seq, "seqs", BigInteger, dialect_name)),
             ),
-        ),
+        )
+        .on_conflict_do_nothing(),
         "refresh_live": update(record_sources).where(*mine, record_sources.c.live != live).values(live=live),
         "lock_within_reach": _within_reach(),
         "lock_within": select(scopes.c.scope).where(*_within()).order_by(scopes.c.scope).with_for_update(),
@@ -576,16 +582,16 @@ def _places(live: Any, *on_path: ColumnElement[bool]) -> Any:
     """Select the places of a message and whether they are live; one place for a message that is not stored."""
     live = literal_column(live) if isinstance(live, str) else live
     these, zero = (*_this_message(), *on_path), literal_column("0", BigInteger)
-    stored = select(messages.c.branch, messages.c.seq, live.label("live")).where(*these)
-    return stored.union_all(select(zero, zero, live).where(~exists().where(*these)))
+    stored = select(messages.c.branch, messages.c.seq, live.label("live"), zero.label("since")).where(*these)
+    return stored.union_all(select(zero, zero, live, zero).where(~exists().where(*these)))
 
 
 def _noted(upsert: Any, points: Any, *conditions: ColumnElement[bool]) -> Executable:
-    """Store a record's source at each point: rows of branch, seq and live."""
+    """Store a record's source at each point: rows of branch, seq, live and since."""
     point = points.subquery("point")
     given = {**_SOURCE, "caller_id": bindparam("caller_id")}
     rows = select(*given.values(), *point.c).where(true(), *conditions)
-    row = upsert(record_sources).from_select([*given, "branch", "seq", "live"], rows)
+    row = upsert(record_sources).from_select([*given, "branch", "seq", "live", "since"], rows)
     keys = ("scope", "record_id", "conversation", "branch", "seq", "message_id")
     every: Executable = row.on_conflict_do_update(
         index_elements=[record_sources.c[name] for name in keys], set_={"live": row.excluded.live}

@@ -425,6 +425,7 @@ record_sources = Table(
     Column("branch", BigInteger, nullable=False),
     Column("seq", BigInteger, nullable=False),  # 0 for a message that is not stored
     Column("message_id", _Identifier, nullable=False),  # "" for what was said after the message, but not by it
+    Column("since", BigInteger, nullable=False),  # forks with a smaller number were made before it
     Column("caller_id", _Identifier, nullable=False),
     Column("live", SmallInteger, nullable=False),  # 1 if a branch in use shows the point
     PrimaryKeyConstraint(

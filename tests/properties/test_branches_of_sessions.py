@@ -27,7 +27,10 @@ SETTINGS = ArcSettings(
         "trigger_message_count": 4,
         "high_water_mark": 4,
         "high_water_tokens": 0,
-        "max_tokens": 2_000,
+        "max_tokens": 4_000,
+        "leaf_narrative_tokens": 1_000,
+        "block_narrative_tokens": 4_000,
+        "eras_enabled": False,
     },
     budget={"facts": 2_000, "facts_share": 0.5},
 )
@@ -163,7 +166,7 @@ class Lives:
         self.engine.flush()
         for branch, line in self.lines.items():
             session = self.engine.session(self.id, user_id="ann", branch=branch)
-            if not self.has_removed:  # a fork may share a leaf that would not be due yet
+            if not self.has_removed:  # so that all but these is summarised
                 self.said += 1_000
                 more = [Message(Role.USER, f"And w{self.said + n}x?", id=f"m{self.said + n}") for n in range(16)]
                 session.append(more)
@@ -188,9 +191,11 @@ class Lives:
             linear.delete()
 
     def compare(self, session: Session, linear: Session) -> None:
-        assert _summary(session) == _summary(linear)
+        assert _narrated(session) == _narrated(linear)
         assert _facts(session) == _facts(linear)
-        assert _window(session) == _window(linear)
+        covered = [one.summary() for one in (session, linear)]
+        if covered[0].summarized_up_to == covered[1].summarized_up_to:  # a fork may share a leaf that is not due yet
+            assert _window(session) == _window(linear)
 
     def entries(self, session: Session) -> list[str]:
         """Return what is indexed of the messages on the session's branch: digests of them and their neighbours."""
@@ -200,13 +205,17 @@ class Lives:
         return sorted(one.text for one in found if is_on_path(path, one.id))
 
 
-def _summary(session: Session) -> Any:
-    found = session.summary()
-    return found and (found.narrative, found.summarized_up_to, found.pending)
+def _narrated(session: Session) -> list[str]:
+    summary = session.summary()
+    assert summary is not None
+    assert summary.pending < 12
+    lines = dict.fromkeys(summary.narrative.splitlines())  # excerpts follow what quotes them already
+    return [line for line in lines if ", user: " in line and ": And w" not in line]  # of answers, leaves show some
 
 
 def _facts(session: Session) -> Any:
-    return sorted((one.text, one.sources, one.holds) for one in session.facts(include_superseded=True))
+    found = session.facts(include_superseded=True, include_excerpts=True)
+    return sorted((one.text, one.sources, one.holds) for one in found if not one.text.startswith("And w"))
 
 
 def _window(session: Session) -> Any:
@@ -246,13 +255,13 @@ def live(url: str, seeds: range) -> None:
             assert engine.session(lives.id, user_id="ann").delete()
 
 
-@pytest.mark.parametrize("histories", [20, pytest.param(10_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("histories", [8, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_each_branch_is_like_a_conversation_of_its_own(histories: int) -> None:
     """Whatever is appended, forked, rewound, edited, removed and deleted, in whatever order the background works."""
     live("sqlite://", range(histories))
 
 
-@pytest.mark.parametrize("histories", [4, pytest.param(1_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("histories", [2, pytest.param(1_000, marks=pytest.mark.torture)])
 def test_it_is_so_on_postgres(postgres_database: Callable[[], str], histories: int) -> None:
     """The same on PostgreSQL."""
     live(postgres_database(), range(histories))
