@@ -99,7 +99,7 @@ class History:
             return Line(kept, set(), name)
         last = stored[-1].seq
         leaves = [leaf for leaf in self.store.summaries.segments(replace(self.key, branch=parent)) if leaf.end <= last]
-        return Line(kept, _covered(stored, leaves), name)
+        return Line(kept, _covered(stored, leaves[:-1]), name)  # the leaf at the fork may be read again
 
     def edit(self) -> None:
         branch = self.any()
@@ -180,10 +180,17 @@ class History:
         epoch = self.store.summaries.state(key, limit=0).epoch
         assert self.store.summaries.commit(key, Commit(segment, tuple(facts), ended), lease=None, epoch=epoch)
         own = before.pop(branch)
-        after_same = [one for one, (messages, _) in before.items() if messages == own[0]]
+        after_same = [
+            one for one, (messages, _) in before.items() if messages == own[0] and self.share(one, branch, end)
+        ]
         if all(before[one] == own for one in after_same):
             for one in after_same:
                 assert self.read(one, end) == self.read(branch, end), "a shared leaf would be written again"
+
+    def share(self, one: int, other: int, seq: int) -> bool:
+        """Return whether two branches share a place: a leaf that ends after their fork belongs to one of them."""
+        paths = [self.store.path(replace(self.key, branch=branch)) for branch in (one, other)]
+        return paths[0].branch_at(seq) == paths[1].branch_at(seq)
 
     def read(self, branch: int, end: int) -> tuple[Any, Any]:
         """Return the points of a branch's messages up to a place, and the leaves that begin there."""
