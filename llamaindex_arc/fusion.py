@@ -13,7 +13,6 @@ from arc_common.model_calls import guarded
 from arc_common.observability import Observer, SilentObserver
 from arc_common.prompts.retrieval import parse_queries
 from arc_common.protocols import ChatModel, QueryTransformer
-from arc_common.rag.context_builder import checked_queries
 from arc_common.retrieval.fusion import Ranking, fused_scores, reciprocal_ranks
 from llamaindex_arc.models import chat_model_of
 
@@ -147,7 +146,9 @@ class ArcFusionRetriever(BaseRetriever):
         if self._transformer is None:
             return [asked]
         try:
-            texts = checked_queries(self._transformer.transform(asked.query_str))
+            texts = checked_items(
+                "queries", self._transformer.transform(asked.query_str), str, expected="a list of texts"
+            )
         except Exception as error:  # noqa: BLE001 - a transformer may raise anything; the original query remains
             self._observer.count("queries.fallbacks")
             _log.warning("Only the original query is searched for: %s", error, exc_info=True)

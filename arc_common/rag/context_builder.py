@@ -2,66 +2,20 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from arc_common.context import Omission
-from arc_common.documents import Document, ScoredDocument, checked_items, usable_documents
+from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError, check_whole
-from arc_common.filters import Filter
 from arc_common.prompts.context import DOCUMENT_SEPARATOR, render_passage
-from arc_common.protocols import Retriever, TokenCounter
-from arc_common.rerankers.base import best_first, rescored
-from arc_common.retrieval.index import SearchResult
+from arc_common.protocols import TokenCounter
 from arc_common.text.sentences import sentence_spans
 from arc_common.tokens.budget import usable_tokens
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
-
-
-@runtime_checkable
-class NotingRetriever(Protocol):
-    """A source that also reports what a search had to do without, and each document's similarity to the query."""
-
-    def retrieve_with_notes(
-        self,
-        query: str,
-        *,
-        top_k: int,
-        filters: Mapping[str, Any] | Filter | None = None,
-        cosines: bool = False,
-    ) -> SearchResult:
-        """Retrieve as `Retriever.retrieve` does; `cosines` adds each vector's cosine as score part "vector"."""
-
-
-def found_by(
-    source: Retriever,
-    query: str,
-    *,
-    top_k: int,
-    filters: Mapping[str, Any] | Filter | None,
-    cosines: bool,
-    on_bad: Callable[[str], None],
-) -> SearchResult:
-    """Ask a source for a query; report and leave out answers that are not documents with scores."""
-    if isinstance(source, NotingRetriever):
-        return source.retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)
-    answer = source.retrieve(query, top_k=top_k, filters=filters)
-    return SearchResult(tuple(usable_documents("retrieved", answer, on_bad=on_bad)))
-
-
-def checked_queries(given: object) -> list[str]:
-    """Return the value as a list of texts; raise if it is not one."""
-    return checked_items("queries", given, str, expected="a list of texts")
-
-
-def in_order(ranked: Sequence[ScoredDocument]) -> list[ScoredDocument]:
-    """Return the documents with descending scores: their own if these descend, else scores by place."""
-    if best_first([found.score for found in ranked], top_k=len(ranked)) == list(range(len(ranked))):
-        return list(ranked)
-    return [rescored(found, 1 - place / len(ranked), {}) for place, found in enumerate(ranked)]
 
 
 _WORD = re.compile(

@@ -5,30 +5,38 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from arc_common.concurrency import Workers, async_form, started
-from arc_common.documents import ScoredDocument, checked_documents, checked_items
+from arc_common.documents import ScoredDocument, checked_documents, checked_items, usable_documents
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import Filter
 from arc_common.messages import Message
 from arc_common.observability import Observer, SilentObserver, timed
 from arc_common.protocols import QueryTransformer, Reranker, Retriever
-from arc_common.rag.context_builder import (
-    ContextBuilder,
-    NotingRetriever,
-    RagContext,
-    checked_queries,
-    found_by,
-    in_order,
-)
-from arc_common.rerankers.base import reranked
+from arc_common.rag.context_builder import ContextBuilder, RagContext
+from arc_common.rerankers.base import best_first, reranked, rescored
 from arc_common.retrieval.fusion import deduplicated, score_fusion
 from arc_common.retrieval.index import SearchResult
 
 _log = logging.getLogger("arc.rag")
+
+
+@runtime_checkable
+class NotingRetriever(Protocol):
+    """A source that also reports what a search had to do without, and each document's similarity to the query."""
+
+    def retrieve_with_notes(
+        self,
+        query: str,
+        *,
+        top_k: int,
+        filters: Mapping[str, Any] | Filter | None = None,
+        cosines: bool = False,
+    ) -> SearchResult:
+        """Retrieve as `Retriever.retrieve` does; `cosines` adds each vector's cosine as score part "vector"."""
+
 
 Fusion = Callable[[Mapping[str, Sequence[ScoredDocument]]], list[ScoredDocument]]
 """Merges the rankings of several sources, each under its name, into one; `score_fusion` is one."""
@@ -110,7 +118,7 @@ class RagPipeline:
         if not self._sources:
             raise InvalidInputError("sources", sources, "at least one retriever")
         for source in self._sources.values():
-            if not isinstance(source, Retriever | NotingRetriever):
+            if not isinstance(source, Retriever):
                 raise InvalidInputError("sources", source, "a Retriever, or several under their names")
         if not callable(getattr(builder, "build", None)):
             raise InvalidInputError("builder", builder, "a ContextBuilder")
@@ -171,7 +179,11 @@ class RagPipeline:
         for transformer in self._transformers:
             with run.stage("transform"):
                 answers = [transformer.transform(query, history=asked.history) for query in queries]
-                made = [query for answer in answers for query in checked_queries(answer)]
+                made = [
+                    query
+                    for answer in answers
+                    for query in checked_items("queries", answer, str, expected="a list of texts")
+                ]
                 queries = [query for query in dict.fromkeys(made) if query.strip()] or queries
         return queries
 
@@ -182,19 +194,9 @@ class RagPipeline:
             found: list[ScoredDocument] = []
             deadline = monotonic() + self._timeout
             for query in queries:
-                ask = partial(
-                    found_by,
-                    source,
-                    query,
-                    top_k=asked.top_k,
-                    filters=asked.filters,
-                    cosines=self._threshold is not None,
-                    on_bad=run.problem("retrieve"),
-                )
                 with run.stage("retrieve"):
-                    answer = ask() if isinstance(source, NotingRetriever) else _within(deadline - monotonic(), ask)
-                    run.note(answer.notes)
-                    found += [document for document in answer.documents if self._is_similar(document)]
+                    answer = self._found(source, query, asked, run, deadline - monotonic())
+                    found += [document for document in answer if self._is_similar(document)]
                 if monotonic() >= deadline:
                     break
             if found:
@@ -205,6 +207,22 @@ class RagPipeline:
                 copies = {name: list(found) for name, found in rankings.items()}  # a user's fusion may change them
                 documents = in_order(checked_documents("fused", self._fusion(copies)))
         return documents[: asked.top_k]
+
+    def _found(
+        self, source: Retriever, query: str, asked: RagQuery, run: "_Run", seconds: float
+    ) -> Sequence[ScoredDocument]:
+        if isinstance(source, NotingRetriever):
+            found = source.retrieve_with_notes(
+                query, top_k=asked.top_k, filters=asked.filters, cosines=self._threshold is not None
+            )
+            run.note(found.notes)
+            return found.documents
+
+        def ask() -> list[ScoredDocument]:
+            answer = source.retrieve(query, top_k=asked.top_k, filters=asked.filters)
+            return usable_documents("retrieved", answer, on_bad=run.problem("retrieve"))
+
+        return _within(seconds, ask)
 
     def _reranked(
         self, reranker: Reranker, query: str, documents: list[ScoredDocument], most: int, run: "_Run"
@@ -222,7 +240,14 @@ class RagPipeline:
         return cosine is None or cosine >= self._threshold
 
 
-def _within(seconds: float, ask: Callable[[], SearchResult]) -> SearchResult:
+def in_order(ranked: Sequence[ScoredDocument]) -> list[ScoredDocument]:
+    """Return the documents with descending scores: their own if these descend, else scores by place."""
+    if best_first([found.score for found in ranked], top_k=len(ranked)) == list(range(len(ranked))):
+        return list(ranked)
+    return [rescored(found, 1 - place / len(ranked), {}) for place, found in enumerate(ranked)]
+
+
+def _within(seconds: float, ask: Callable[[], list[ScoredDocument]]) -> list[ScoredDocument]:
     """Return a source's answer; a thread that is late can't be stopped, and its answer is ignored."""
     answer = started(ask, name="arc-rag-source")
     if not wait([answer], seconds).done:
