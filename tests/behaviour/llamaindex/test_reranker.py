@@ -125,9 +125,6 @@ def test_wrong_arguments_are_refused(field: str, given: dict[str, Any]) -> None:
         ArcNodePostprocessor(**given)
 
 
-# --- in LlamaIndex's engines ----------------------------------------------------------------------------------------
-
-
 # --- LlamaIndex's postprocessors as arc rerankers -------------------------------------------------------------------
 
 

@@ -8,7 +8,8 @@ import asyncio
 import gc
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,11 +28,15 @@ from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentCha
 from llama_index.core.llms.mock import MockLLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.prompts.mixin import PromptMixinType
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import Document, QueryBundle
 
-from llamaindex_arc import ArcChatMemoryBuffer, ArcMemory
-from tests.support.llamaindex_helpers import assistant, said, system, user
+from arc_common.messages import Message
+from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, ArcMemory, open_engine
+from tests.support.databases import sqlite_url
+from tests.support.llamaindex_helpers import Numbered, OneNode, assistant, break_writes, said, system, user
 
 SYSTEM_PROMPT = "Talk like a pirate."
 
@@ -254,4 +259,70 @@ def test_condense_question_engine_condenses_what_was_said(ask: Ask, memory: ArcM
     assert said(engine.chat_history) == ["third", "third"]
 
 
-# --- engines with pictures --------------------------------------------------------------------------------------------
+# --- over a database --------------------------------------------------------------------------------------------------
+
+
+def _condensing_arc(llm: ArcLLM, memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+    synthesizer = get_response_synthesizer(llm=llm, use_async=False)
+    query_engine = RetrieverQueryEngine(retriever=OneNode(), response_synthesizer=synthesizer)
+    return CondenseQuestionChatEngine.from_defaults(query_engine=query_engine, llm=llm, memory=memory)
+
+
+stored_ways = pytest.mark.parametrize(
+    ("make", "ask"),
+    [
+        (lambda llm, memory: SimpleChatEngine.from_defaults(llm=llm, memory=memory, system_prompt="Be kind."), chat),
+        (lambda llm, memory: ContextChatEngine.from_defaults(retriever=OneNode(), llm=llm, memory=memory), stream_chat),
+        (
+            lambda llm, memory: CondensePlusContextChatEngine.from_defaults(
+                retriever=OneNode(), llm=llm, memory=memory
+            ),
+            astream_chat,
+        ),
+        (_condensing_arc, achat),
+    ],
+    ids=["simple", "context", "condense_plus_context", "condense_question"],
+)
+
+
+@stored_ways
+def test_a_conversation_survives_a_restart_and_goes_on(tmp_path: Path, make: Callable[..., Any], ask: Ask) -> None:
+    """Each turn is stored once and in order, and after a restart the model sees what was said before it."""
+    expected: list[str] = []
+    model = Numbered()
+    for start in (0, 2):
+        with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
+            memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", token_limit=2_000)
+            chat_engine = make(ArcLLM(model), memory)
+            for n in (start, start + 1):
+                expected += [f"question {n}", str(ask(chat_engine, f"question {n}"))]
+                assert said(memory.get_all()) == expected
+    shown = "\n".join(message.text for message in model.seen[-1] + model.seen[-2])
+    assert "question 0" in shown
+    assert expected[1] in shown
+
+
+@stored_ways
+def test_a_store_that_refuses_to_save_costs_nobody_the_answer(
+    tmp_path: Path, make: Callable[..., Any], ask: Ask
+) -> None:
+    """With a full disk the engine answers, the model sees the question, and the failures are reported."""
+    reported: list[Sequence[Message]] = []
+    database = tmp_path / "c.db"
+    model = Numbered()
+    with open_engine(f"sqlite:///{database}", on_save_error=lambda _, messages: reported.append(messages)) as engine:
+        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
+        memory.put(user("before"))
+        break_writes(database)
+        answer = str(ask(make(ArcLLM(model), memory), "what now?"))
+        assert answer.startswith("answer number ")
+        assert "what now?" in "\n".join(message.text for message in model.seen[0])
+        assert said(memory.get_all()) == ["before", "what now?", answer]
+    assert len(reported) == 2
+
+
+def test_serves_as_the_memory_class_of_an_engine() -> None:
+    """An engine that makes its own memory can be told to make this one."""
+    engine = SimpleChatEngine.from_defaults(llm=ArcLLM(Numbered()), memory_cls=ArcChatMemoryBuffer)
+    engine.chat("first")
+    assert said(engine.chat_history) == ["first", "answer number 1"]
