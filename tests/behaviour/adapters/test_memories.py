@@ -1,6 +1,7 @@
-"""What is worth remembering is asked for as the interaction was: with tools, with documents, or neither."""
+"""Each way to a prompt can be told which memories it may show, and makes them as the interaction was."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -9,12 +10,53 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from arc_common import ArcSettings, ContextEngine
+from arc_common import ArcSettings, ContextEngine, InvalidInputError
 from arc_common.prompts.memories import InteractionMode, render_extraction_request
 from arc_common.testing import ReplyingChatModel
-from langchain_arc import ArcMemoryMiddleware
-from llamaindex_arc import ArcChatMemoryBuffer
+from langchain_arc import ArcContext, ArcMemoryMiddleware
+from llamaindex_arc import ArcChatMemoryBuffer, ArcLongTermBlock
 from tests.support.langchain_agents import ScriptedToolModel, call
+from tests.support.llamaindex_helpers import user
+
+QUESTION = "What does Ann have?"
+
+
+def by_context(engine: ContextEngine, tags: Sequence[str] | None) -> str:
+    return str(ArcContext(engine, session_id="s", user_id="ann", memory_tags=tags).invoke(QUESTION))
+
+
+def by_agent(engine: ContextEngine, tags: Sequence[str] | None) -> str:
+    model = ScriptedToolModel(script=[AIMessage("A lot.")])
+    agent: Any = create_agent(model, middleware=[ArcMemoryMiddleware(engine, user_id="ann", memory_tags=tags)])
+    agent.invoke({"messages": [HumanMessage(QUESTION)]}, {"configurable": {"thread_id": "s"}})
+    return str(model.requests[-1][-1].content)
+
+
+def by_block(engine: ContextEngine, tags: Sequence[str] | None) -> str:
+    block = ArcLongTermBlock(engine, user_id="ann", memory_tags=tags)
+    return asyncio.run(block.aget([user(QUESTION)], session_id="s"))
+
+
+ways = pytest.mark.parametrize("ask", [by_context, by_agent, by_block])
+
+
+@ways
+@pytest.mark.parametrize(("tags", "expected"), [(None, ["nut", "red"]), (["health"], ["nut"]), (["other"], [])])
+def test_only_memories_with_a_tag(ask: Callable[..., str], tags: Sequence[str] | None, expected: list[str]) -> None:
+    """`None` shows all."""
+    with ContextEngine.open("sqlite://", settings=ArcSettings(memory={"enabled": True})) as engine:
+        engine.memories(user_id="ann").add("Ann has a nut allergy.", tags=["health"])
+        engine.memories(user_id="ann").add("Ann has a red bicycle.")
+        text = ask(engine, tags)
+        assert [word for word in ("nut", "red") if f" {word} " in text] == expected
+
+
+@ways
+def test_what_is_no_list_of_tags_is_refused_at_once(ask: Callable[..., str]) -> None:
+    """By the argument's name."""
+    with ContextEngine.open("sqlite://") as engine, pytest.raises(InvalidInputError, match="memory_tags"):
+        ask(engine, "health")
+
 
 MODES: tuple[InteractionMode, ...] = ("chat", "rag", "agent")
 
