@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_openai_messages
-from langchain_core.runnables import RunnableLambda
 from llama_index.core.base.llms.types import ChatMessage, TextBlock, ThinkingBlock, ToolCallBlock
 from llama_index.core.llms.llm import ToolSelection
 
@@ -18,7 +17,7 @@ import langchain_arc
 import llamaindex_arc
 from arc_common import ArcSettings, ContextEngine
 from arc_common.settings import SummarySettings
-from langchain_arc import ArcChatMessageHistory, ArcMemoryMiddleware, fit_messages, with_arc_memory
+from langchain_arc import ArcChatMessageHistory, ArcMemoryMiddleware, fit_messages
 from llamaindex_arc import ArcChatMemoryBuffer
 from tests.support.langchain_agents import ScriptedToolModel
 from tests.support.langchain_helpers import anthropic_request
@@ -129,19 +128,6 @@ def through_history(messages: list[BaseMessage]) -> list[BaseMessage]:
         return history.messages
 
 
-def through_chain(messages: list[BaseMessage]) -> list[BaseMessage]:
-    seen: list[BaseMessage] = []
-
-    def model(given: list[BaseMessage]) -> AIMessage:
-        seen.extend(given)
-        return AIMessage("ok")
-
-    with ContextEngine.open(settings=SETTINGS) as engine:
-        engine.session("s").append(map(langchain_arc.to_arc, messages))
-        with_arc_memory(RunnableLambda(model), engine, session_id="s").invoke([HumanMessage("and now?")])
-    return seen
-
-
 def through_agent(messages: list[BaseMessage]) -> list[BaseMessage]:
     model = ScriptedToolModel(script=["ok"])
     with ContextEngine.open(settings=SETTINGS) as engine:
@@ -160,7 +146,6 @@ def through_context(messages: list[BaseMessage]) -> list[BaseMessage]:
 LANGCHAIN = {
     "fit_messages": through_fit_messages,
     "history": through_history,
-    "chain": through_chain,
     "agent": through_agent,
     "context": through_context,
 }

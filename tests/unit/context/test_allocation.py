@@ -12,7 +12,6 @@ from arc_common.context import Costs, Layers, Request
 from arc_common.context.allocation import HistoryRoom, Sharing, wishes
 from arc_common.context.request import Draft
 from arc_common.protocols.summaries import View
-from arc_common.tokens.counters import REQUEST_OVERHEAD
 
 QUERY = Message("user", "What does it cost?")
 
@@ -22,16 +21,6 @@ def sharing(tokens: int, wanted: dict[str, int]) -> Sharing:
     costs = Costs(HeuristicTokenCounter(), {})
     draft = Draft(Request(query=QUERY), QUERY)
     return Sharing(draft, budget=TokenBudget(tokens, 0), schemas=0, wanted=wanted, costs=costs)
-
-
-def test_what_a_section_leaves_is_lent_to_the_next():
-    share = sharing(1_000, {"documents": 600, "history": 5_000})
-    left = share.left
-    assert share.room("documents") == 600
-    share.close("documents", tokens=100, limit=600)
-    assert share.left == left - 100
-    assert share.room("history") == left - 100
-    assert share.sections["documents"].tokens == 100
 
 
 def test_a_draft_is_filled_with_what_fits_as_it_stands_there():
@@ -67,11 +56,6 @@ def test_nothing_that_fits_leaves_the_draft_as_it_is():
 def test_what_sections_could_use(layers, name):
     wanted = wishes(Request(query=QUERY), layers, before=[], running=[], costs=Costs(HeuristicTokenCounter(), {}))
     assert [section for section, tokens in wanted.items() if tokens] == [name]
-
-
-def test_all_that_is_left_at_first_is_the_input_without_what_is_fixed():
-    costs = Costs(HeuristicTokenCounter(), {})
-    assert sharing(1_000, {}).left == 1_000 - REQUEST_OVERHEAD - costs.message(QUERY)
 
 
 def view(*, facts: int, narrative: int, stale: bool = False) -> View:

@@ -81,17 +81,6 @@ def test_a_question_of_stop_words_asks_for_nothing():
     assert choose("How are you?", [snippet("How are you? they were asked.")], [], SETTINGS) == []
 
 
-def test_excerpts_are_the_sentences_that_match_best_in_order():
-    text = (
-        "Cookies help us. Seoul will be sunny. Busan expects rain. Subscribe now. The high in Seoul is 21 degrees. "
-        "That is warm. Terms apply."
-    )
-    assert excerpts_of(text, "How warm is sunny Seoul, in degrees?") == (
-        "Seoul will be sunny.",
-        "The high in Seoul is 21 degrees. That is warm.",
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -161,11 +150,6 @@ def test_a_line_is_one_line_whatever_stands_in_it():
     assert name == "artifacts"
     assert inside.count("\n") == 1
     assert render_artifacts([]) == ""
-
-
-def test_a_line_says_where_it_comes_from_and_when():
-    shown = Snippet(snippet("x"), 1.0, ("First.", "Third."))
-    assert shown.line == "- [web, 2026-03-01] “First. … Third.”"
 
 
 words = st.lists(
