@@ -43,22 +43,13 @@ class FactCategory(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProposedFact:
-    """A fact proposed by a summariser or the rules, before it is added to the ledger.
+    """A fact proposed by a summariser or the rules, before it is added to the ledger."""
 
-    Args:
-        key: The subject in a few words, for matching only: a model's later fact with the same key supersedes this one.
-            By rules, the attribute that has one value ("email"), and empty for everything else.
-        value: The statement: a sentence.
-        category: The kind of statement.
-        sources: The ids of the messages that state it; empty if they have no ids yet.
-        importance: From 0 to 1: how much its absence from the prompt would matter.
-    """
-
-    key: str
-    value: str
+    key: str  # the subject, for matching only; by rules the attribute that has one value ("email"), else empty
+    value: str  # a sentence
     category: FactCategory
-    sources: tuple[str, ...] = ()
-    importance: float = 0.5
+    sources: tuple[str, ...] = ()  # the ids of the messages that state it, if they have ids yet
+    importance: float = 0.5  # from 0 to 1: how much its absence from the prompt would matter
 
     def __post_init__(self) -> None:
         if not self.value.strip():

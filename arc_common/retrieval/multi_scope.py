@@ -18,14 +18,7 @@ scopes of thousands of texts with their own words, .05, .1, .2 and .3 each kept 
 
 @dataclass(frozen=True, slots=True)
 class MultiScopeReader:
-    """An `IndexReader` that reads several scopes of a store as if they were one, with the statistics of all of them.
-
-    - An entry's joint id consists of its scope's position and its own id (see `apart`).
-    - If a scope has more candidates than wanted, the best by the idf of all scopes are chosen: a term that is common in
-      one user's notes may be rare in the others'.
-    - The scope of a query is ignored in favour of `scopes`.
-    - Vectors of the embedder and dimension that come first are read: those of `embedder` if a scope has any.
-    """
+    """An `IndexReader` over several scopes as if they were one; a query's own scope is ignored."""
 
     store: IndexReader
     scopes: Sequence[Scope]
@@ -33,7 +26,7 @@ class MultiScopeReader:
 
     @staticmethod
     def apart(joint_id: str) -> tuple[int, str]:
-        """Split a joint id into the scope's position and the entry's id there."""
+        """Split an entry's joint id into its scope's position and its id there."""
         place, _, entry_id = joint_id.partition(" ")
         return int(place), entry_id
 
@@ -68,7 +61,7 @@ class MultiScopeReader:
         count, total_length = sum(part.count for part in found), sum(part.total_length for part in found)
         frequencies = np.sum([part.document_frequencies for part in found], axis=0)
         rarity = inverse_document_frequencies(frequencies, count)
-        anew = {}
+        anew = {}  # a term that is common in one user's notes may be rare in the others'
         for place, part in enumerate(found):
             if query.limit and len(part.ids) >= query.limit:
                 alone = inverse_document_frequencies(part.document_frequencies, part.count)
@@ -92,6 +85,7 @@ class MultiScopeReader:
         )
 
     def _embedding(self, found: Sequence[Candidates]) -> tuple[str, int] | None:
+        """Return the embedding that is searched: the embedder's own if a scope has it, else the first."""
         known = [part.embedding for part in found if part.embedding is not None]
         return next((one for one in known if one[0] == self.embedder), known[0] if known else None)
 
