@@ -16,8 +16,8 @@ from pathlib import Path
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.conversations_statements import statements_for
 from arc_common.stores.paths import MAIN, place_on
+from arc_common.stores.statements.conversations import statements_for
 
 KEY = SessionKey("long")
 WINDOW = 20

@@ -10,10 +10,10 @@ from arc_common.protocols import Branch, CountedMessage, SessionKey, StoredMessa
 from arc_common.protocols.conversations import MAIN, After, Path
 from arc_common.stores.codec import MAIN_BRANCH, from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.connection import Database
-from arc_common.stores.conversations_statements import SUMS, statements_along, statements_for
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.paths import Locked, parts_of, place_on
-from arc_common.stores.records_statements import record_statements_for
+from arc_common.stores.statements.conversations import SUMS, statements_along, statements_for
+from arc_common.stores.statements.records import record_statements_for
 
 
 @dataclass(frozen=True, slots=True)

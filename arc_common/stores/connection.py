@@ -23,10 +23,10 @@ from arc_common.exceptions import (
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import MAIN, Path
 from arc_common.settings import StorageSettings
-from arc_common.stores.conversations_statements import statements_for
 from arc_common.stores.drivers import FROZEN, Call, PostgresDriver, Row, SqliteDriver, Transaction
 from arc_common.stores.migrate import ensure_schema
 from arc_common.stores.paths import check_owner, is_main, place_on
+from arc_common.stores.statements.conversations import statements_for
 
 T = TypeVar("T")
 

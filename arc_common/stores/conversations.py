@@ -42,12 +42,12 @@ from arc_common.stores.codec import (
     to_microseconds,
 )
 from arc_common.stores.connection import Database
-from arc_common.stores.conversations_statements import REVISED_COLUMNS, statements_along, statements_for
 from arc_common.stores.drivers import Call, Row, Transaction, is_conflict
 from arc_common.stores.paths import LOCKED_COLUMNS, Locked, check_owner, locked_from_row
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.search_index.entries import session_index_calls
 from arc_common.stores.search_index.store import SqlIndexStore
+from arc_common.stores.statements.conversations import REVISED_COLUMNS, statements_along, statements_for
 from arc_common.stores.summaries import Changed, SqlSummaries, edited
 from arc_common.stores.traces import SqlTraces
 from arc_common.stores.transfer import SqlTransfer

@@ -25,7 +25,10 @@ from arc_common.stores.codec import checked_ids, checked_limit, conversation_key
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.paths import parts_of
-from arc_common.stores.records_statements import (
+from arc_common.stores.search_index.entries import erasing_statements, index_statements_for
+from arc_common.stores.search_index.entries import scope_key as index_scope
+from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
+from arc_common.stores.statements.records import (
     ERASED,
     PIN,
     heir,
@@ -38,9 +41,6 @@ from arc_common.stores.records_statements import (
     record_statements_for,
     source_rows,
 )
-from arc_common.stores.search_index.entries import erasing_statements, index_statements_for
-from arc_common.stores.search_index.entries import scope_key as index_scope
-from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
 
 _EVERY_ROW = 2**62
 

@@ -14,11 +14,11 @@ from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, Segm
 from arc_common.stores.branches import SqlBranches
 from arc_common.stores.codec import row_key, stored_from_row, to_microseconds
 from arc_common.stores.connection import Database
-from arc_common.stores.conversations_statements import Statements
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.paths import check_owner, place_on
-from arc_common.stores.records_statements import pin_scopes, pins_from_text
-from arc_common.stores.summaries_statements import (
+from arc_common.stores.statements.conversations import Statements
+from arc_common.stores.statements.records import pin_scopes, pins_from_text
+from arc_common.stores.statements.summaries import (
     FactRow,
     fact_from_row,
     fact_row,

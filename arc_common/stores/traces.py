@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Exists, Table, bindparam, exists, func, select
 
 from arc_common.stores.connection import Database
-from arc_common.stores.conversations_statements import Statement, compiler_for
 from arc_common.stores.drivers import Row
 from arc_common.stores.schema import WORDS, conversations, index_tables, metadata, scopes
+from arc_common.stores.statements.conversations import Statement, compiler_for
 
 _TEXTS = ("body", "narrative", "text", "terms", "metadata", "prefix", "sources", "name")
 """The columns that may hold words of a message."""

@@ -11,9 +11,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.stores.connection import Database
-from arc_common.stores.conversations_statements import Statement, compiler_for
 from arc_common.stores.drivers import Call, Transaction
 from arc_common.stores.schema import HEAD, conversations, index_tables, metadata, scopes
+from arc_common.stores.statements.conversations import Statement, compiler_for
 
 _PAGE = 200
 _BYTES = "base64"

@@ -33,7 +33,7 @@ def lint(folder):
 
 WRONG = [
     ("arc_common/messages.py", "arc_common.engine.session"),
-    ("arc_common/stores/conversations_statements.py", "arc_common.memory.conversation"),
+    ("arc_common/stores/statements/conversations.py", "arc_common.memory.conversation"),
     ("arc_common/tokens/selection.py", "arc_common.stores"),
     ("arc_common/engine/context_engine.py", "langchain_core"),
     ("arc_common/prompts/context.py", "llama_index.core"),

@@ -34,10 +34,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import is_storable
 from arc_common.protocols.search_index import Candidates, EntryKind, IndexEntry, Scope
-from arc_common.stores.conversations_statements import Statement, Statements, compiler_for, one_of
 from arc_common.stores.drivers import Call
 from arc_common.stores.schema import PREFIX, WORDS, IndexTables, index_tables
 from arc_common.stores.search_index.filters import Tokens, number_of
+from arc_common.stores.statements.conversations import Statement, Statements, compiler_for, one_of
 
 
 @dataclass(frozen=True, slots=True)

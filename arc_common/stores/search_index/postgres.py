@@ -22,7 +22,6 @@ from arc_common.filters import Filter
 from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, check_comparable
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.connection import Database
-from arc_common.stores.conversations_statements import Statement, compiler_for
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.schema import index_tables
 from arc_common.stores.search_index.entries import (
@@ -41,6 +40,7 @@ from arc_common.stores.search_index.filters import (
     condition_for,
     number_of,
 )
+from arc_common.stores.statements.conversations import Statement, compiler_for
 
 _WIDEST = 1000
 """The greatest `ef_search` that pgvector takes."""

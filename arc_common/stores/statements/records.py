@@ -41,9 +41,9 @@ from arc_common.stores.codec import (
     to_body,
     to_microseconds,
 )
-from arc_common.stores.conversations_statements import Statements, in_session, one_of, same_session
 from arc_common.stores.paths import Along, of_conversation
 from arc_common.stores.schema import IS_PINNED, branches, conversations, messages, record_sources, records, scopes
+from arc_common.stores.statements.conversations import Statements, in_session, one_of, same_session
 
 MEMORY = "memory"
 """The kind of scopes and records that memories are."""

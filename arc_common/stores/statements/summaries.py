@@ -36,16 +36,7 @@ from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, View
 from arc_common.sources import Trust
 from arc_common.stores.codec import MESSAGE_COLUMNS, from_body, from_microseconds, to_body, to_microseconds
-from arc_common.stores.conversations_statements import (
-    Statements,
-    in_session,
-    inside,
-    one_of,
-    same_session,
-    same_user,
-)
 from arc_common.stores.paths import Along
-from arc_common.stores.records_statements import pins_of
 from arc_common.stores.schema import (
     IS_FACT,
     IS_UNCOVERED,
@@ -57,6 +48,15 @@ from arc_common.stores.schema import (
     summaries,
     views,
 )
+from arc_common.stores.statements.conversations import (
+    Statements,
+    in_session,
+    inside,
+    one_of,
+    same_session,
+    same_user,
+)
+from arc_common.stores.statements.records import pins_of
 
 SEGMENT_COLUMNS = (
     "level", "start_seq", "end_seq", "narrative", "tokens", "made_by", "sources", "parts", "created_at",

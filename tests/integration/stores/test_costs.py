@@ -24,8 +24,8 @@ from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.protocols.summaries import Commit
 from arc_common.settings import StorageSettings
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.conversations_statements import statements_for
-from arc_common.stores.summaries_statements import summary_statements_for
+from arc_common.stores.statements.conversations import statements_for
+from arc_common.stores.statements.summaries import summary_statements_for
 from arc_common.testing.conversation_store_contract import counted
 from tests.contracts.index_queries import count, dense, embedding, lexical, vectors_of
 from tests.contracts.search_index_contract import an_entry

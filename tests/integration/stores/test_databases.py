@@ -27,10 +27,10 @@ from arc_common.settings import StorageSettings
 from arc_common.stores import migrate
 from arc_common.stores.connection import connect
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.conversations_statements import Statement
 from arc_common.stores.drivers import SqliteDriver, Transaction
 from arc_common.stores.migrate import current_revision, upgrade
 from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
+from arc_common.stores.statements.conversations import Statement
 from arc_common.testing.conversation_store_contract import counted, ids
 from tests.support import processes as workers
 from tests.support.databases import new_database, sqlite_url

@@ -1,0 +1,1 @@
+"""The SQL statements of the stores, one module for each."""
