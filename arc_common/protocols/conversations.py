@@ -176,7 +176,7 @@ class Path:
         before: list[tuple[int, int]] = []
         for one, last in self.parts:
             before.append((one, min(seq, last)))
-            if seq <= last:
+            if seq < last:  # at the end of a part, what was added after its last message counts, too
                 break
         return Path(branch, tuple(before))
 

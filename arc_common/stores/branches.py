@@ -8,7 +8,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.messages import check_identifier
 from arc_common.protocols import Branch, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, After, Path
-from arc_common.stores.codec import MAIN_BRANCH, from_microseconds, stored_from_row, to_microseconds
+from arc_common.stores.codec import from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.paths import Locked, parts_of, place_on
@@ -38,7 +38,8 @@ class BranchRow:
     @property
     def fork_point(self) -> tuple[int, int]:
         """The branch and place of the last message that it shares with its parent."""
-        return self.path.before[-1] if self.path.before else (MAIN_BRANCH, 0)
+        seq = self.path.before[-1][1] if self.path.before else 0
+        return self.path.branch_at(seq), seq
 
     def public(self, current: int, points: Mapping[tuple[int, int], str]) -> Branch:
         """Return the branch as callers see it; `points` has the ids of the messages at forks."""
