@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from sqlalchemy import inspect
 
 from arc_common import (
     ArcSettings,
@@ -102,6 +103,25 @@ def test_a_deleted_branch_is_gone(engine: ContextEngine, session: Session) -> No
     for read in (idea.messages, engine.session("s", user_id="ann", branch="idea").messages):
         with pytest.raises(BranchNotFoundError, match="has no branch"):
             read()
+
+
+def test_a_fork_writes_one_row(session: Session, database: str) -> None:
+    """Whatever the conversation has: messages, summaries, facts, an index and pins."""
+    for n in range(40):
+        session.append([Message("user", f"Item {n} costs {100 + n} EUR", id=f"i{n}"), Message("assistant", "Noted")])
+    session.pin("Be brief")
+    session.summarize()
+    before = _counts(database)
+    session.fork(at="i20")
+    assert {name: many - before[name] for name, many in _counts(database).items() if many != before[name]} == {
+        "arc_branches": 1
+    }
+
+
+def _counts(database: str) -> dict[str, int]:
+    with closing(SqlStore(database)) as store, store.engine.connect() as connection:
+        names = [name for name in inspect(connection).get_table_names() if name.startswith("arc_")]
+        return {name: connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one() for name in names}
 
 
 def test_what_is_wrong_is_said(engine: ContextEngine, session: Session) -> None:
