@@ -237,7 +237,7 @@ class SessionRecall:
         chosen: list[Recalled] = []
         left = room
         beside: dict[MessagePlace, StoredMessage] | None = None
-        best = relevant(hidden, found, seen=seen)
+        best = relevant(question, hidden, found, seen=seen)
         size = max(room // _PAGE, _RERANKED if self._reranker else 1)
         shown_already = False
         for page in _pages(best, size):
@@ -250,7 +250,7 @@ class SessionRecall:
                 shown_already = True
                 seen |= in_sight
             if shown_already:  # one of them may have been the question itself
-                chosen = relevant(chosen, found, seen=seen)
+                chosen = relevant(question, chosen, found, seen=seen)
             left = room - sum(min(known[one.place].tokens, _MOST_TOKENS) for one in chosen)
             if left <= 0:
                 break

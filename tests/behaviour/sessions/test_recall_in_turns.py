@@ -179,6 +179,19 @@ class TestMessages:
             session.recall("anything")
             assert came_back(session.context()) == []
 
+    def test_common_words_bring_nothing_back_and_a_common_topic_does(self) -> None:
+        """Words that many conversations have are no topic; a piano is one, however often it was spoken of."""
+        said = [f"We tuned instrument{n} and swept room{n}." for n in range(60)]
+        for at in range(0, 60, 6):
+            said[at] = ("That was a great morning.", "The piano was moved again.")[at % 4 // 2]
+        with engine_with() as engine:
+            session = engine.session("s")
+            talk(session, said)
+            session.summarize()
+            session.recall("anything")
+            assert [came_back(session.context(text)) for text in ("Great!", "Morning!")] == [[], []]
+            assert came_back(session.context("What did we say about the piano?"))
+
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
@@ -373,7 +386,7 @@ def test_all_that_comes_back_stays_within_one_budget() -> None:
             engine.memories(user_id="mina").add(f"The user likes boat {n}, the Marabou {n}, best of all boats.")
         session.summarize()
         session.recall("boat")
-        window = session.context("Which boat do I like today, and what is it called?")
+        window = session.context("Do I like boat number 7 today, and what is it called?")
         assert 0 < memory_tokens(window) <= 800
         assert came_back(window)
         assert recalled(window, "artifact")
