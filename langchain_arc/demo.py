@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from arc_common.cli.demo import Ask, Commands, Half, Stage, model_class
+from arc_common.cli.demo import Ask, Half, Stage, model_class
 from arc_common.exceptions import MissingDependencyError
 from arc_common.protocols import ChatModel
 from langchain_arc.chains import with_arc_memory
@@ -23,9 +23,9 @@ _MODELS = {
 }
 
 
-def register(commands: Commands) -> None:
-    """Add LangChain to the `arc` command."""
-    commands.add_demo_half(Half("LangChain", "with_arc_memory(prompt | model, engine)", play=_play, model=_model))
+def register(halves: list[Half]) -> None:
+    """Add LangChain to the demo."""
+    halves.append(Half("LangChain", "with_arc_memory(prompt | model, engine)", play=_play, model=_model))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from arc_common.cli.demo import Ask, Commands, Half, Stage, model_class
+from arc_common.cli.demo import Ask, Half, Stage, model_class
 from arc_common.exceptions import MissingDependencyError
 from arc_common.protocols import ChatModel
 from llamaindex_arc.engine import open_engine
@@ -24,9 +24,9 @@ _MODELS = {
 }
 
 
-def register(commands: Commands) -> None:
-    """Add LlamaIndex to the `arc` command."""
-    commands.add_demo_half(Half("LlamaIndex", "SimpleChatEngine with ArcChatMemoryBuffer", play=_play, model=_model))
+def register(halves: list[Half]) -> None:
+    """Add LlamaIndex to the demo."""
+    halves.append(Half("LlamaIndex", "SimpleChatEngine with ArcChatMemoryBuffer", play=_play, model=_model))
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def _folded(text: str) -> str:
 
 
 GROUP = "arc.commands"
-"""The entry point group: an entry's name is the extra that installs what it needs, its value a `register(commands)`."""
+"""The entry point group: an entry's name is the extra that installs what it needs, its value a `register(halves)`."""
 
 Ask = Callable[[str], str]
 """Sends one user message through a framework and returns the answer's text."""
@@ -170,27 +170,16 @@ class Missing:
     reason: str
 
 
-class Commands:
-    """The registry that the `arc` command passes to each adapter's `register`."""
-
-    def __init__(self) -> None:
-        self.halves: list[Half] = []
-
-    def add_demo_half(self, half: Half) -> None:
-        """Add a framework to the demo."""
-        self.halves.append(half)
-
-
 def find_halves() -> tuple[Sequence[Half], Sequence[Missing]]:
     """Return the halves of all importable adapters, and the missing adapters, both in order of name."""
-    commands = Commands()
+    halves: list[Half] = []
     missing = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
-            entry.load()(commands)
+            entry.load()(halves)
         except ImportError as error:
             missing.append(Missing(entry.name, str(error)))
-    return commands.halves, missing
+    return halves, missing
 
 
 def model_class(module: str, name: str, package: str) -> Any:
