@@ -163,7 +163,8 @@ class Run:
             newest, edits = (tail[-1] if last_id else None), []
         else:
             last = max((i for i, it in enumerate(places) if it is not None and it.seq <= seq), default=-1)
-            newest = places[last] if last >= 0 else None
+            # by place: a message that was pruned, and is sent again under its id, is the state's last one
+            newest = max((it for it in places[: last + 1] if it is not None), key=lambda it: it.seq, default=None)
             edits = [
                 replace(converted[i], id=place.message.id)
                 for i, place in enumerate(places[: last + 1])

@@ -188,7 +188,8 @@ class SqlBranches:
         head = (locked.head if edge is None else edge) + len(inserted)
         lost = self._database.many([*(stored.seq for stored in revised), *without])
         # what rests on copied messages rests on the copies, too
-        copies = {**place, **parts_of(path.forks, self._database.dialect), **between, "seqs": lost}
+        copies = {**place, **parts_of(path.forks, self._database.dialect), "after": first - 1, "before": last}
+        copies["seqs"] = lost
         return told, [
             (self._records.copy_sources, {**copies, "forked": forked.branch}),
             self.inserting(place, row, head=head, summarized=min(locked.summarized, first - 1)),

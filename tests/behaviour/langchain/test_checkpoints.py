@@ -382,6 +382,48 @@ async def test_what_was_left_is_neither_recalled_nor_remembered(tmp_path: Path) 
     assert "Mia" in str(request)
 
 
+async def test_an_answer_that_is_given_again_knows_nothing_of_later_turns(tmp_path: Path) -> None:
+    """Its request has nothing new to store, and is made on the fork all the same."""
+    with open_engine(sqlite_url(tmp_path), settings=ArcSettings(memory={"enabled": True})) as engine:
+        model = ScriptedToolModel()
+        memory = ArcMemoryMiddleware(engine, user_id="ann")
+        agent = create_agent(model, middleware=[memory], checkpointer=InMemorySaver())
+        thread = Thread(agent, model, is_async=True)
+        await thread.ask("Where am I a nurse?")
+        await thread.ask("I am a nurse at the hospital of Bergen.")
+        assert engine.flush()
+        await thread.ask(None, await thread.before("model", "Where am I a nurse?"))
+    assert texts(model.requests[-1]) == ["Where am I a nurse?"]
+
+
+@pytest.mark.parametrize("way", ["travel", "removal"])
+async def test_a_memory_of_a_turn_that_was_left_is_shown_nowhere(tmp_path: Path, way: str) -> None:
+    """Neither in the thread nor in another one of the user's; what the thread still has is."""
+    with open_engine(sqlite_url(tmp_path), settings=ArcSettings(memory={"enabled": True})) as engine:
+        model = ScriptedToolModel()
+        memory = ArcMemoryMiddleware(engine, user_id="ann")
+        agent = create_agent(model, middleware=[memory], checkpointer=InMemorySaver())
+        thread = Thread(agent, model, is_async=True)
+        first = await thread.ask("I live in Oslo with my sister Kari.")
+        await thread.ask("I am a nurse at the hospital of Bergen.")
+        assert engine.flush()
+        if way == "travel":
+            await thread.ask("I am allergic to peanuts.", first)
+        else:
+            await thread.update([RemoveMessage(id=it.id) for it in (await thread.messages())[2:]])
+            await thread.ask("I am allergic to peanuts.")
+        assert engine.flush()
+        await thread.ask("Where do I live, where am I a nurse, and am I allergic?")
+        await agent.ainvoke(
+            {"messages": ["Where do I live, where am I a nurse, and am I allergic?"]},
+            {"configurable": {"thread_id": "t"}},
+        )
+    for request in model.requests[-2:]:
+        assert "Bergen" not in str(request)
+        assert "Oslo" in str(request)
+        assert "peanuts" in str(request)
+
+
 def reduced(state: list[Any], writes: list[Any]) -> list[Any]:
     for write in writes:
         state = add_messages(state, write)
