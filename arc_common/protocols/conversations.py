@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from arc_common.exceptions import check_whole
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, check_identifier
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class SessionKey:
                 check_identifier(name, value)
         if self.branch is not None:
             check_whole("branch", self.branch, least=0)
+            if self.branch >= _END:
+                raise InvalidInputError("branch", self.branch, "the number of a branch")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,16 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    JSON,
     BigInteger,
     ColumnElement,
     Text,
     and_,
     bindparam,
+    cast,
     exists,
     func,
+    literal_column,
     or_,
     select,
     true,
@@ -119,6 +122,21 @@ def of_conversation() -> ColumnElement[bool]:
         branches.c.branch == wanted_branch(),
         branches.c.caller_id == conversations.c.caller_id,
     )
+
+
+def on_path_of(table: Any, dialect_name: str) -> ColumnElement[bool]:
+    """Return the condition that a row's point lies on the path of the branch that the statement joins."""
+    stored = func.coalesce(branches.c.path, "[]")
+    branch: Any
+    last: Any
+    if dialect_name == "sqlite":
+        part: Any = func.json_each(stored).table_valued("value", name="step")
+        branch, last = (func.json_extract(part.c.value, f"$[{place}]") for place in range(2))
+    else:
+        part = func.json_array_elements(cast(stored, JSON)).table_valued("value", name="step")
+        branch, last = (cast(part.c.value.op("->>")(literal_column(f"{place}")), BigInteger) for place in range(2))
+    before = exists(select(branch).select_from(part).where(branch == table.c.branch, table.c.seq <= last))
+    return or_(table.c.branch == branches.c.branch, before)
 
 
 class Along:

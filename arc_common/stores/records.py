@@ -93,7 +93,7 @@ class SqlRecords:
             if opening and version is not None and current != (version + 1 if version else first):
                 return None
             calls = self._writes(place, current, list(zip(change.put, bodies, strict=True)))
-            calls += self._sources(transaction, place, change)
+            calls += self._sources(place, change)
             if change.removed:
                 calls += self._removals(place, change.removed)
             if change.pins:
@@ -124,7 +124,7 @@ class SqlRecords:
             return None
         return version
 
-    def _sources(self, transaction: Transaction, place: dict[str, Any], change: RecordChange) -> list[Call]:
+    def _sources(self, place: dict[str, Any], change: RecordChange) -> list[Call]:
         """Return the calls that note the sources of memories, and the points of pins and artifacts."""
         known, calls = [], list[Call]()
         for memory in change.put:
@@ -135,13 +135,9 @@ class SqlRecords:
             calls.append((self._sql.write_source, known))
         for memory_id, proposed in change.stated.items():
             for session_id, message_id in proposed.sources:
-                of = SessionKey(session_id, place["caller_id"], branch=proposed.branch)
-                reader = self._database.place(of, MAIN)
-                (found,) = transaction.run((self._sql.reader, reader))
-                branch, path, is_live = found[0] if found else (0, None, 1)
-                parts = parts_of(Path.from_text(branch, path).forks, self._database.dialect)
-                at = {**place, **reader, **parts, "record_id": memory_id, "message_id": message_id}
-                calls.append((self._sql.state_source, {**at, "is_live": is_live}))
+                reader = self._database.place(SessionKey(session_id, place["caller_id"], branch=proposed.branch), MAIN)
+                at = {**place, **reader, "record_id": memory_id, "message_id": message_id}
+                calls.append((self._sql.state_source, at))
         for record_id, key in change.points.items():
             at = {**place, **self._database.place(key, MAIN), "record_id": record_id, "message_id": ""}
             calls.append((self._sql.write_point, at))

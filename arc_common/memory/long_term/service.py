@@ -497,7 +497,7 @@ class LongTermMemory:
             ids = list(dict.fromkeys(name for memory in together for _, name in memory.sources))
             gone = set(self._changed(key, ids, read))
             kept = [
-                replace(memory, branch=key.branch)
+                replace(memory, branch=self._conversations.path(key, known=True).branch)
                 for memory in together
                 if gone.isdisjoint(name for _, name in memory.sources)
             ]

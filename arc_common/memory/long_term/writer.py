@@ -291,7 +291,7 @@ class MemoryWriter:
             index = IndexChange((self._index.entry(memory),) if is_found else ())
             if not self._commit(scope, holdings, RecordChange(tuple(put), stated=stated), index):
                 return None
-        elif proposed.sources:  # another branch may say it
+        elif proposed.branch:  # it may be known from another one
             self._store.commit(scope, RecordChange(stated=stated), version=None)
         return WriteResult(decision.outcome, memory)
 

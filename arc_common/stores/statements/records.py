@@ -41,7 +41,7 @@ from arc_common.stores.codec import (
     to_body,
     to_microseconds,
 )
-from arc_common.stores.paths import Along, of_conversation
+from arc_common.stores.paths import Along, of_conversation, on_path_of
 from arc_common.stores.schema import IS_PINNED, branches, conversations, messages, record_sources, records, scopes
 from arc_common.stores.statements.conversations import Statements, in_session, one_of, same_session
 
@@ -425,20 +425,15 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         ),
         # a source that is not known yet, wherever its message is; one read on a path; and a point on it
         "write_source": _noted(
-            upsert, _places("1"), ~exists().where(*(record_sources.c[name] == _SOURCE[name] for name in _SOURCE))
+            upsert, _places(), ~exists().where(*(record_sources.c[name] == _SOURCE[name] for name in _SOURCE))
         ),
-        "state_source": _noted(
-            upsert, _places(bindparam("is_live", type_=BigInteger), *Along(dialect_name).on_path(messages))
-        ),
+        "state_source": _noted(upsert, _places(on_path_of(messages, dialect_name))),
         "write_point": _noted(
             upsert,
             select(branches.c.branch, branches.c.head_seq.label("seq"), branches.c.live, conversations.c.next_branch)
             .select_from(conversations.join(branches, of_conversation()))
             .where(*same_session()),
         ),
-        "reader": select(branches.c.branch, branches.c.path, branches.c.live)
-        .select_from(conversations.join(branches, of_conversation()))
-        .where(*same_session()),
         "purge": update(scopes).where(*this).values(purged=scopes.c.version),
         "drop_empty": delete(scopes).where(*this, empty),
         "touch": update(records)
@@ -578,12 +573,17 @@ def _this_message() -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def _places(live: Any, *on_path: ColumnElement[bool]) -> Any:
-    """Select the places of a message and whether they are live; one place for a message that is not stored."""
-    live = literal_column(live) if isinstance(live, str) else live
-    these, zero = (*_this_message(), *on_path), literal_column("0", BigInteger)
-    stored = select(messages.c.branch, messages.c.seq, live.label("live"), zero.label("since")).where(*these)
-    return stored.union_all(select(zero, zero, live, zero).where(~exists().where(*these)))
+def _places(on_path: ColumnElement[bool] | None = None) -> Any:
+    """Select the places of a message (on the branch's path) and whether they are live; else one for none."""
+    zero, one = literal_column("0", BigInteger), literal_column("1", BigInteger)
+    places = messages.c.branch, messages.c.seq
+    if on_path is None:
+        stored = select(*places, one.label("live"), zero.label("since")).where(*_this_message())
+    else:
+        reader = conversations.join(branches, and_(*same_session(), of_conversation()))
+        found = reader.join(messages, and_(*_this_message(), on_path))
+        stored = select(*places, branches.c.live, zero.label("since")).select_from(found)
+    return stored.union_all(select(zero, zero, one, zero).where(~stored.exists()))
 
 
 def _noted(upsert: Any, points: Any, *conditions: ColumnElement[bool]) -> Executable:

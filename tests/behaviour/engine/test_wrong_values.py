@@ -262,11 +262,11 @@ ENGINE: dict[str, dict[str, Any]] = {
     "session": {"session_id": "s", "user_id": "u", "caller_id": "c", "account_id": "a", "branch": "main"},
 }
 ADMIN: dict[str, dict[str, Any]] = {
-    "debug": {"session_id": "s", "caller_id": "default", "user_id": None},
+    "debug": {"session_id": "s", "caller_id": "default", "user_id": None, "branch": 0},
     "erase": {"caller_id": "other", "user_id": None},
     "export": {"path": "copy.jsonl", "caller_id": "default", "user_id": None, "progress": None},
     "import_": {"path": "copy.jsonl", "progress": None},
-    "replay": {"session_id": "s", "turn": 1, "budget": None, "caller_id": "default", "user_id": None},
+    "replay": {"session_id": "s", "turn": 1, "budget": None, "caller_id": "default", "user_id": None, "branch": 0},
     "sessions": {"caller_id": "default", "user_id": None, "limit": 1, "cursor": None},
 }
 FACES: dict[str, tuple[Callable[[ContextEngine], Any], dict[str, dict[str, Any]]]] = {
