@@ -87,6 +87,7 @@ def session_of(engine: ContextEngine, party: Party) -> Session:
 SESSION_READS: dict[str, Face] = {
     "messages": calls(session_of, "messages"),
     "messages limit": calls(session_of, "messages", limit=2, before="m2"),
+    "stored": calls(session_of, "stored", limit=2),
     "find": calls(session_of, "find", ["m0", "m1", "m24"]),
     "window": calls(session_of, "window"),
     "window verbatim": calls(session_of, "window", include_summary=False, max_messages=4),
@@ -107,7 +108,7 @@ reads("Session.branches, Session.branch", reaches=())(calls(session_of, "branche
 no_reads(
     "Session.append Session.save_turn Session.add_artifact Session.clear Session.delete Session.remove "
     "Session.stream_turn Session.report_save_error Session.note Session.remember Session.pin Session.unpin "
-    "Session.fork Session.rewind Session.switch Session.delete_branch",
+    "Session.fork Session.rewind Session.switch Session.delete_branch Session.compact Session.resume",
     because="writes, or gives back what it was given",
 )
 no_reads("ContextEngine.flush", because="waits, and gives back no more than whether it did")
@@ -328,7 +329,9 @@ def found_by_tools(engine: ContextEngine, party: Party) -> Any:
 no_reads(
     "langchain_arc.ArcChatMessageHistory.add_messages "
     "langchain_arc.ArcChatMessageHistory.clear langchain_arc.ArcChatMessageHistory.factory "
-    "langchain_arc.ArcMemoryMiddleware.after_agent langchain_arc.ArcStore.sweep_ttl "
+    "langchain_arc.ArcMemoryMiddleware.after_agent langchain_arc.ArcMemoryMiddleware.name "
+    "langchain_arc.ArcMemoryMiddleware.state_schema langchain_arc.ArcStore.sweep_ttl "
+    "langchain_arc.adelete_thread langchain_arc.delete_thread "
     "langchain_arc.ArcVectorStore.add_documents langchain_arc.ArcVectorStore.add_texts "
     "langchain_arc.ArcVectorStore.delete langchain_arc.ArcVectorStore.from_texts langchain_arc.ArcVectorStore.index "
     "langchain_arc.ArcVectorStore.embeddings langchain_arc.ArcContext.InputType langchain_arc.ArcContext.OutputType "
@@ -348,7 +351,11 @@ no_reads(
 
 def chat_memory(engine: ContextEngine, party: Party, *, kind: str = "ArcMemory") -> Any:
     return getattr(llamaindex_arc, kind).from_defaults(
-        engine=engine, session_id=party.session, user_id=party.user, caller_id=party.caller
+        engine=engine,
+        session_id=party.session,
+        user_id=party.user,
+        caller_id=party.caller,
+        branch=party.branch,
     )
 
 
@@ -359,11 +366,18 @@ for _kind in ("ArcMemory", "ArcChatMemoryBuffer"):
             reaches=EVERY,
             finds=() if _name.startswith("to_") else ("session",),  # names its session, and holds none of its messages
         )(calls(partial(chat_memory, kind=_kind), _name, *_args))
+
+    @reads(f"llamaindex_arc.{_kind}.reduced", reaches=EVERY, finds=("session",))
+    def _(engine: ContextEngine, party: Party, kind: str = _kind) -> Any:
+        memory = chat_memory(engine, party, kind=kind)
+        return memory.reduced(memory.get(), max_tokens=10_000)
+
     no_reads(
         " ".join(
             f"llamaindex_arc.{_kind}.{name}"
             for name in (
                 *("class_name", "from_defaults", "from_dict", "from_string", "model_post_init", "put", "put_messages"),
+                *("fork", "note"),
                 *("reset", "session", "set", "validate_memory"),
             )
         ),
@@ -453,6 +467,7 @@ no_reads(
     "llamaindex_arc.ArcHyDETransform llamaindex_arc.ArcLLM llamaindex_arc.ArcNodePostprocessor "
     "llamaindex_arc.ArcTokenBudgetPostprocessor llamaindex_arc.LlamaIndexChatModel llamaindex_arc.LlamaIndexEmbedder "
     "llamaindex_arc.LlamaIndexReranker llamaindex_arc.LlamaIndexRetriever llamaindex_arc.from_arc "
-    "llamaindex_arc.open_engine llamaindex_arc.to_arc llamaindex_arc.to_document llamaindex_arc.to_node",
+    "llamaindex_arc.open_engine llamaindex_arc.to_arc llamaindex_arc.to_document llamaindex_arc.to_node "
+    "llamaindex_arc.with_overflow_recovery",
     because="works on what it is given, and stores nothing",
 )
