@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("arc.models")
 
+EMBEDDER = "embedder"
+"""The name of embedders among an engine's problems."""
+
 _STRUCTURED_FAILURES = 3
 """After so many failures in a row, a model is no longer asked for structured answers: each cost a call more."""
 
@@ -31,14 +34,14 @@ class _LeftAloneError(ModelCallError):
 
 
 class ModelHealth:
-    """The failures of an engine's chat models, and the end of their calls when it closes. Thread-safe."""
+    """The failures of an engine's models, and the end of the chat models' calls when it closes. Thread-safe."""
 
     def __init__(self) -> None:
         begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
         self._lock = Lock()
-        self._failing: dict[str, tuple[ChatModel, ModelCallError]] = {}
+        self._failing: dict[str, tuple[object, ModelCallError]] = {}
         self.closed: Future[None] = Future()
 
     def close(self) -> None:
@@ -47,16 +50,16 @@ class ModelHealth:
             if not self.closed.done():
                 self.closed.set_result(None)
 
-    def failed(self, name: str, model: ChatModel, error: ModelCallError) -> None:
+    def failed(self, name: str, model: object, error: ModelCallError, *, meanwhile: str = "rules do its work") -> None:
         """Note a failure, and log the first one since the model's last answer."""
         with self._lock:
             is_first = all(failing is not model for failing, _ in self._failing.values())
             if name not in self._failing or not isinstance(error, _LeftAloneError):
                 self._failing[name] = model, error
         if is_first:
-            _log.error("%s; rules do its work until it answers again (see engine.health())", error)
+            _log.error("%s; %s until it answers again (see engine.health())", error, meanwhile)
 
-    def answered(self, model: ChatModel) -> None:
+    def answered(self, model: object) -> None:
         """Note that a model works."""
         if self._failing:
             with self._lock:
@@ -68,8 +71,11 @@ class ModelHealth:
 
     def notes(self) -> tuple[str, ...]:
         """Return a note for a receipt on each kind of failure, without the error's text."""
-        errors = [error.__cause__ or error for _, error in self._failing.values()]
-        return tuple(f"a chat model fails: {kind}" for kind in sorted({type(error).__name__ for error in errors}))
+        failing = (
+            ("the embedder" if name == EMBEDDER else "a chat model", type(error.__cause__ or error).__name__)
+            for name, (_, error) in self._failing.items()
+        )
+        return tuple(f"{which} fails: {kind}" for which, kind in sorted(set(failing)))
 
 
 class SerialChatModel:

@@ -12,8 +12,8 @@ class Health:
     """The problems of an engine, if it has any.
 
     Args:
-        problems: What is wrong with each part that does not work: "engine", "store", and the chat models by the name of
-            their counters ("summary", "memory.model").
+        problems: What is wrong with each part that does not work: "engine", "store", "embedder", and the chat models by
+            the name of their counters ("summary", "memory.model").
     """
 
     problems: Mapping[str, str]

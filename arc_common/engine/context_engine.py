@@ -344,7 +344,7 @@ class ContextEngine:
         return f"<ContextEngine over {self._runtime.services.store!r}>"
 
     def health(self) -> Health:
-        """Return which parts don't work: the store, which is read once, and chat models whose newest call failed.
+        """Return which parts don't work: the store, which is read once, and models whose newest call failed.
 
         Never raises, and calls no model.
         """

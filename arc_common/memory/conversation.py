@@ -1,7 +1,7 @@
 """Saves a conversation's messages, and loads as many as a request can use."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from types import TracebackType
@@ -266,8 +266,9 @@ def as_messages(messages: Message | Iterable[Message], name: str = "messages") -
     """Return one or several messages as a list."""
     if isinstance(messages, Message):
         return [messages]
-    expected = "a Message or an iterable of them"
-    if converter_of(messages) or not isinstance(messages, Iterable):  # a framework's message yields its fields
+    expected = 'a Message("user", "…") or an iterable of them'
+    # A framework's message, a dictionary and a text are iterables of their parts.
+    if converter_of(messages) or isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise InvalidInputError(name, messages, or_converted(expected, messages))
     listed = list(messages)
     for message in listed:

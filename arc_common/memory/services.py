@@ -11,6 +11,7 @@ from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, Embedder, Reranker, TokenCounter
 from arc_common.protocols.search_index import EntryKind, Scope
 from arc_common.retrieval import HybridIndex
+from arc_common.retrieval.vectors import GuardedEmbedder
 
 if TYPE_CHECKING:
     from arc_common.memory.long_term.contradictions import Contradictions
@@ -47,7 +48,12 @@ class Services:
             drop_stop_words=kind != "document" or self.settings.rag.drop_stop_words,
             batch_size=self.settings.embeddings.batch_size,
             observer=self.observer,
+            models=self.models,
         )
+
+    def guarded_embedder(self) -> GuardedEmbedder | None:
+        """Return the engine's embedder, whose failures only cost vectors; `None` without one."""
+        return None if self.embedder is None else GuardedEmbedder(self.embedder, self.observer, self.models)
 
     def local(self, moment: datetime) -> datetime:
         """Return a time in the clock's zone, whose days prompts show."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import Filter, parse_filter
+from arc_common.model_calls import ModelHealth
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import Embedder
 from arc_common.protocols.search_index import (
@@ -193,6 +194,7 @@ class HybridIndex:
         drop_stop_words: bool = True,
         batch_size: int = _BATCH,
         observer: Observer | None = None,
+        models: ModelHealth | None = None,
     ) -> None:
         if kind not in KINDS:
             raise InvalidInputError("kind", kind, f"one of {', '.join(KINDS)}")
@@ -203,7 +205,7 @@ class HybridIndex:
         self._reader: IndexReader = store
         if others:
             self._reader = MultiScopeReader(store, self._scopes, embedder.name if embedder else None)
-        self._embedder = None if embedder is None else GuardedEmbedder(embedder, observer or SilentObserver())
+        self._embedder = None if embedder is None else GuardedEmbedder(embedder, observer or SilentObserver(), models)
         self._drop_stop_words = drop_stop_words
         self._batch_size = check_whole("batch_size", batch_size)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, ModelCallError
+from arc_common.model_calls import EMBEDDER, ModelHealth
 from arc_common.observability import Observer
 from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.protocols.search_index import IndexEntry, check_comparable, unit_vector
@@ -18,11 +19,12 @@ _log = logging.getLogger("arc.retrieval")
 class GuardedEmbedder:
     """Makes vectors of length 1; counts, logs and omits those that it can't make."""
 
-    def __init__(self, embedder: Embedder, observer: Observer) -> None:
+    def __init__(self, embedder: Embedder, observer: Observer, models: ModelHealth | None = None) -> None:
         if not isinstance(embedder, Embedder):
             raise InvalidInputError("embedder", embedder, "an Embedder: a name, and embed(texts)")
         self._embedder = embedder
         self._observer = observer
+        self._models = models or ModelHealth()
 
     @property
     def name(self) -> str:
@@ -79,9 +81,12 @@ class GuardedEmbedder:
             if len(made) != len(texts):
                 raise ValueError(f"{len(made)} vectors for {len(texts)} texts")  # noqa: TRY301 - a failure like others
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises: words must still be found
-            _log.warning("the embedder %s failed: %s", self.name, type(error).__name__, exc_info=True)
+            failure = ModelCallError(f"the embedder {self.name} failed: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self._models.failed(EMBEDDER, self._embedder, failure, meanwhile="only words are searched")
             self._observer.count("index.embedder_errors", embedder=self.name)
             return None
+        self._models.answered(self._embedder)
         vectors = [_usable(vector) for vector in made]
         dimension = dimension or next((len(vector) for vector in vectors if vector is not None), None)
         vectors = [None if vector is None or len(vector) != dimension else vector for vector in vectors]

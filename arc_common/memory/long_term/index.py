@@ -12,7 +12,6 @@ from arc_common.memory.services import Services
 from arc_common.protocols.records import IndexChange, memory_entry
 from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, Scope
 from arc_common.retrieval import HybridIndex
-from arc_common.retrieval.vectors import GuardedEmbedder
 
 _log = logging.getLogger("arc.memory")
 
@@ -28,7 +27,7 @@ class MemoryIndex:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._embedder = None if services.embedder is None else GuardedEmbedder(services.embedder, services.observer)
+        self._embedder = services.guarded_embedder()
 
     def entry(self, memory: Memory) -> IndexEntry:
         """Return the index entry of a memory, with a vector if there is a working embedder."""

@@ -31,7 +31,6 @@ from arc_common.protocols.search_index import (
 )
 from arc_common.retrieval.bm25 import QueryTerms, best_places
 from arc_common.retrieval.multi_scope import MultiScopeReader
-from arc_common.retrieval.vectors import GuardedEmbedder
 from arc_common.text import analyze
 
 NEIGHBOURS = 3
@@ -113,7 +112,7 @@ class MessageIndex:
         """The store of the entries."""
         self.window_terms = recall.window_terms
         """A message is indexed with its neighbours until its window has this many terms."""
-        self.embedder = None if services.embedder is None else GuardedEmbedder(services.embedder, services.observer)
+        self.embedder = services.guarded_embedder()
         """The embedder that makes vectors; `None` without one."""
         self._lock = Lock()
         self._indexed_to: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)

@@ -89,6 +89,17 @@ def test_frameworks_objects_are_refused_with_their_converter(
         assert not engine.session("s").exists()
 
 
+@pytest.mark.parametrize("wrong", ["Hello.", {"role": "user", "content": "Hello."}, ("user", "Hello."), None], ids=str)
+def test_what_other_libraries_take_for_a_message_is_named_whole(wrong: Any) -> None:
+    """Not by its first letter or key; the error shows what a message is."""
+    with ContextEngine.open("sqlite://") as engine:
+        for given in (wrong, [wrong]):
+            with pytest.raises(InvalidInputError, match=r'expected a Message\("user", "…"\) or an iterable') as caught:
+                engine.session("s").append(given)
+            assert repr(wrong)[:7] in str(caught.value) or isinstance(wrong, tuple)
+        assert not engine.session("s").exists()
+
+
 def test_the_converters_that_errors_name_convert() -> None:
     """Each is exported under the name that the error says."""
     with ContextEngine.open("sqlite://", chat_model=langchain_arc.LangChainChatModel(CHAIN_MODEL)) as engine:

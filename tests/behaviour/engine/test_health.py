@@ -1,6 +1,7 @@
 """A model or a store that does not work is said once, aloud, on receipts and by `engine.health()`."""
 
 import logging
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
@@ -56,6 +57,39 @@ def test_a_model_that_answers_again_is_well_again(caplog: pytest.LogCaptureFixtu
             assert engine.health().ok
             assert not engine.session("s", user_id="ann").context("Hi").receipt.notes
     assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 2
+
+
+class FailingEmbedder:
+    """Refuses its first calls."""
+
+    name = "refused"
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise PermissionError("invalid key")
+        return [[1.0, 0.0] for _ in texts]
+
+
+def test_an_embedder_that_fails_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Words are searched meanwhile; a receipt says so, and that it works again is noticed."""
+    embedder = FailingEmbedder(3)
+    with ContextEngine.open("sqlite://", embedder=embedder) as engine:
+        for text in ("Tea is free.", "Coffee is not."):
+            engine.documents.add(text)
+        assert engine.health().problems == {"embedder": "the embedder refused failed: PermissionError: invalid key"}
+        window = engine.session("s").context("Is tea free?")
+        assert "Tea is free." in window.messages[-1].text
+        assert "the embedder fails: PermissionError" in window.receipt.notes
+        assert "invalid key" not in window.receipt.to_json()
+        embedder.failures = 0
+        engine.documents.add("Water is free.")
+        assert engine.health().ok
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert line.startswith("the embedder refused failed: PermissionError: invalid key; only words are searched until")
 
 
 async def test_a_store_that_can_t_be_opened_is_a_problem(tmp_path: Path) -> None:
