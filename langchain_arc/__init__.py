@@ -12,15 +12,15 @@ from langchain_arc.models import ArcChatModel, LangChainChatModel, LangChainEmbe
 from langchain_arc.token_limit import fit_messages
 
 if TYPE_CHECKING:
-    from langchain_arc.checkpoints import adelete_thread, delete_thread
-    from langchain_arc.documents import document_from_arc, document_to_arc
-    from langchain_arc.middleware import ArcMemoryMiddleware
-    from langchain_arc.reranker import ArcDocumentCompressor, LangChainReranker
-    from langchain_arc.retriever import ArcRetriever
-    from langchain_arc.sources import LangChainRetriever
-    from langchain_arc.store import ArcStore
-    from langchain_arc.tools import memory_tools
-    from langchain_arc.vector_store import ArcVectorStore
+    from langchain_arc.agents.checkpoints import adelete_thread, delete_thread
+    from langchain_arc.agents.middleware import ArcMemoryMiddleware
+    from langchain_arc.agents.store import ArcStore
+    from langchain_arc.agents.tools import memory_tools
+    from langchain_arc.retrieval.documents import document_from_arc, document_to_arc
+    from langchain_arc.retrieval.reranker import ArcDocumentCompressor, LangChainReranker
+    from langchain_arc.retrieval.retriever import ArcRetriever
+    from langchain_arc.retrieval.sources import LangChainRetriever
+    from langchain_arc.retrieval.vector_store import ArcVectorStore
 
 __all__ = [
     "ArcChatMessageHistory",
@@ -49,18 +49,18 @@ __all__ = [
 
 
 _LAZY = {
-    "ArcDocumentCompressor": "reranker",
-    "ArcMemoryMiddleware": "middleware",
-    "ArcRetriever": "retriever",
-    "ArcStore": "store",
-    "ArcVectorStore": "vector_store",
-    "LangChainReranker": "reranker",
-    "LangChainRetriever": "sources",
-    "adelete_thread": "checkpoints",
-    "delete_thread": "checkpoints",
-    "document_from_arc": "documents",
-    "document_to_arc": "documents",
-    "memory_tools": "tools",
+    "ArcDocumentCompressor": "retrieval.reranker",
+    "ArcMemoryMiddleware": "agents.middleware",
+    "ArcRetriever": "retrieval.retriever",
+    "ArcStore": "agents.store",
+    "ArcVectorStore": "retrieval.vector_store",
+    "LangChainReranker": "retrieval.reranker",
+    "LangChainRetriever": "retrieval.sources",
+    "adelete_thread": "agents.checkpoints",
+    "delete_thread": "agents.checkpoints",
+    "document_from_arc": "retrieval.documents",
+    "document_to_arc": "retrieval.documents",
+    "memory_tools": "agents.tools",
 }
 """The submodules of the names that are imported on first use."""
 

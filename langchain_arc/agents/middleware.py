@@ -18,12 +18,12 @@ from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import corrected
 from arc_common.tokens.counters import schema_tokens, tools_tokens
 from arc_common.tokens.overflow import LearnedLimits
-from langchain_arc.checkpoints import ArcState, Point, Run, has_checkpoints, merged
+from langchain_arc.agents.checkpoints import ArcState, Point, Run, has_checkpoints, merged
+from langchain_arc.agents.prompt_cache import PromptCaches, read_from_cache
+from langchain_arc.agents.tools import compact_conversation
 from langchain_arc.messages import from_arc
-from langchain_arc.prompt_cache import PromptCaches, read_from_cache
 from langchain_arc.stored_messages import behind, names_of, said, split_instructions, stored_form, unsaved
 from langchain_arc.token_limit import arc_tokens, fitted_to
-from langchain_arc.tools import compact_conversation
 
 try:
     from langchain.agents.middleware import (

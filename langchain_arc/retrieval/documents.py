@@ -10,7 +10,7 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError
 try:
     from langchain_core.documents import Document as LangChainDocument
 except ImportError as error:
-    raise MissingDependencyError("langchain_arc.documents", package="langchain-core", extra="langchain") from error
+    raise MissingDependencyError("langchain_arc.retrieval", package="langchain-core", extra="langchain") from error
 
 SCORE = "relevance_score"
 """The metadata key under which LangChain's rerankers note a score."""

@@ -11,7 +11,7 @@ try:
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.vectorstores import VectorStore
 except ImportError as error:
-    raise MissingDependencyError("langchain_arc.filters", package="langchain-core", extra="langchain") from error
+    raise MissingDependencyError("langchain_arc.retrieval", package="langchain-core", extra="langchain") from error
 
 FilterStyle: TypeAlias = Literal["arc", "equality", "function", "operators", "operators with $exists"]
 """How a store takes filters.

@@ -22,7 +22,7 @@ from arc_common.rerankers.base import (
 )
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import default_token_counter
-from langchain_arc.documents import (
+from langchain_arc.retrieval.documents import (
     SCORE,
     document_from_arc,
     document_to_arc,
@@ -38,7 +38,7 @@ try:
     from langchain_core.documents import BaseDocumentCompressor
     from langchain_core.documents import Document as LangChainDocument
 except ImportError as error:
-    raise MissingDependencyError("langchain_arc.reranker", package="langchain-core", extra="langchain") from error
+    raise MissingDependencyError("langchain_arc.retrieval", package="langchain-core", extra="langchain") from error
 
 _SEPARATOR = "\n\n"
 """The separator that LangChain's chains put between documents."""

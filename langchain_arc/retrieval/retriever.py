@@ -15,8 +15,8 @@ from arc_common.protocols import Retriever
 from arc_common.rag import RagPipeline, RagQuery
 from arc_common.rerankers.base import best_first
 from arc_common.retrieval.index import HybridIndex, SearchMode, check_search
-from langchain_arc.documents import scored_from_arc
-from langchain_arc.filters import MetadataFilter, chosen_filter
+from langchain_arc.retrieval.documents import scored_from_arc
+from langchain_arc.retrieval.filters import MetadataFilter, chosen_filter
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun

@@ -7,8 +7,8 @@ from typing import Any
 from arc_common.documents import ScoredDocument, finite_score, usable_items
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
 from arc_common.filters import AllOf, AnyOf, Filter, matcher, parse_filter
-from langchain_arc.documents import document_to_arc, known_score
-from langchain_arc.filters import FilterStyle, Translator, style_of, translator_of
+from langchain_arc.retrieval.documents import document_to_arc, known_score
+from langchain_arc.retrieval.filters import FilterStyle, Translator, style_of, translator_of
 
 try:
     from langchain_core.documents import Document

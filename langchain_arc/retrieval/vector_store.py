@@ -17,9 +17,9 @@ from arc_common.protocols import Embedder
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope, unit_vector
 from arc_common.rerankers import DiversityReranker, vector_mmr
 from arc_common.retrieval.index import HybridIndex, SearchMode
-from langchain_arc.documents import document_from_arc, document_to_arc
-from langchain_arc.filters import MetadataFilter, chosen_filter
 from langchain_arc.models import LangChainEmbedder
+from langchain_arc.retrieval.documents import document_from_arc, document_to_arc
+from langchain_arc.retrieval.filters import MetadataFilter, chosen_filter
 
 try:
     from langchain_core.documents import Document

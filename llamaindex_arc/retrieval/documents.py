@@ -22,7 +22,7 @@ try:
         TextNode,
     )
 except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.documents", package="llama-index-core", extra="llamaindex") from error
+    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 _NODE = "_arc_node"
 """The metadata key under which a document keeps its original node."""

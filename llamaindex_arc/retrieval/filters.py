@@ -9,7 +9,7 @@ from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Filter, Not,
 try:
     from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.filters", package="llama-index-core", extra="llamaindex") from error
+    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 # The comparisons that both sides have: one more is one more row here.
 _COMPARISONS: dict[FilterOperator, Comparison] = {

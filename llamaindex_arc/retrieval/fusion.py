@@ -23,7 +23,7 @@ try:
     from llama_index.core.retrievers.fusion_retriever import QUERY_GEN_PROMPT
     from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
 except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.fusion", package="llama-index-core", extra="llamaindex") from error
+    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings

@@ -16,7 +16,7 @@ from arc_common.rerankers.mmr import DiversityReranker
 from arc_common.rerankers.score import SimpleScoreReranker
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import default_token_counter
-from llamaindex_arc.documents import source_of, to_document, to_node
+from llamaindex_arc.retrieval.documents import source_of, to_document, to_node
 
 try:
     from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -26,7 +26,7 @@ try:
     from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
     from llama_index_instrumentation import get_dispatcher
 except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.reranker", package="llama-index-core", extra="llamaindex") from error
+    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 
 _T = TypeVar("_T")

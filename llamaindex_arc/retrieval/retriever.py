@@ -12,8 +12,8 @@ from arc_common.filters import Filter
 from arc_common.protocols import Retriever
 from arc_common.retrieval.fusion import score_fusion
 from arc_common.retrieval.index import HybridIndex, SearchMode
-from llamaindex_arc.documents import to_node
-from llamaindex_arc.filters import to_filter
+from llamaindex_arc.retrieval.documents import to_node
+from llamaindex_arc.retrieval.filters import to_filter
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -21,7 +21,7 @@ try:
     from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
     from llama_index.core.vector_stores.types import MetadataFilters
 except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.retriever", package="llama-index-core", extra="llamaindex") from error
+    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 
 class ArcRetriever(BaseRetriever):

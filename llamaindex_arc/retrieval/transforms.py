@@ -28,7 +28,7 @@ try:
     from llama_index.core.prompts.mixin import PromptDictType
     from llama_index.core.schema import QueryBundle, QueryType
 except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.transforms", package="llama-index-core", extra="llamaindex") from error
+    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings

@@ -27,7 +27,7 @@ from pydantic import BaseModel, Field
 from arc_common import BudgetExceededError, ContextEngine, TokenBudget
 from arc_common.testing import CountingObserver
 from langchain_arc import open_engine
-from langchain_arc.middleware import ArcMemoryMiddleware
+from langchain_arc.agents.middleware import ArcMemoryMiddleware
 from tests.behaviour.langchain.test_middleware import ask, config, multiply, shown
 from tests.support.databases import unreadable, unwritable
 from tests.support.langchain_agents import ScriptedToolModel, call

@@ -19,7 +19,7 @@ from arc_common.filters import Condition, Filter
 from arc_common.rag import ContextBuilder, RagPipeline
 from arc_common.rerankers import KeywordWeightedReranker
 from langchain_arc import ArcRetriever, open_engine
-from langchain_arc.documents import document_from_arc, document_to_arc, known_score, scored_from_arc
+from langchain_arc.retrieval.documents import document_from_arc, document_to_arc, known_score, scored_from_arc
 from tests.support.langchain_retrieval import DOCUMENTS, ENGINES, WordEmbedder, an_index, engine_url
 
 QUESTION = "What turns light into current?"

@@ -17,8 +17,8 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, matches
 from arc_common.protocols import Retriever
 from langchain_arc import ArcRetriever, ArcVectorStore, LangChainRetriever
-from langchain_arc.documents import document_from_arc
-from langchain_arc.filters import translator_of
+from langchain_arc.retrieval.documents import document_from_arc
+from langchain_arc.retrieval.filters import translator_of
 from tests.support.langchain_retrieval import DOCUMENTS, WordEmbedder, an_index
 
 QUESTION = "What turns light into current?"

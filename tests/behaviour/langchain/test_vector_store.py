@@ -18,7 +18,7 @@ from langchain_tests.integration_tests import VectorStoreIntegrationTests
 from arc_common import ContextEngine
 from arc_common.exceptions import InvalidInputError
 from langchain_arc import ArcVectorStore, LangChainEmbedder, open_engine
-from langchain_arc.documents import document_from_arc
+from langchain_arc.retrieval.documents import document_from_arc
 from tests.support.langchain_retrieval import DOCUMENTS, ENGINES, an_index, engine_url
 
 EMBEDDING = DeterministicFakeEmbedding(size=16)

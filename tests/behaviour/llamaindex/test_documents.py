@@ -30,7 +30,7 @@ from arc_common.filters import matches, parse_filter
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
 from llamaindex_arc import to_document, to_node
-from llamaindex_arc.filters import from_filter, to_filter
+from llamaindex_arc.retrieval.filters import from_filter, to_filter
 
 RELATED = RelatedNodeInfo(node_id="other", hash="h", metadata={"a": 1})
 NODES: dict[str, BaseNode] = {

@@ -15,7 +15,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, Te
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
-from llamaindex_arc.reranker import ArcTokenBudgetPostprocessor
+from llamaindex_arc.retrieval.reranker import ArcTokenBudgetPostprocessor
 from tests.support.llamaindex_retrieval import events, scored
 
 

@@ -1,0 +1,1 @@
+"""Documents, retrievers, rerankers and the vector store for LangChain."""

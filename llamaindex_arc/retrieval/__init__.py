@@ -1,0 +1,1 @@
+"""Documents, retrievers, rerankers, fusion and query transforms for LlamaIndex."""
