@@ -42,6 +42,8 @@ class ModelHealth:
     def _begin(self) -> None:
         self._lock = Lock()
         self._failing: dict[str, tuple[object, ModelCallError]] = {}
+        self.notes: Sequence[str] = ()
+        """A note for receipts on each kind of failure, without the error's text."""
         self.closed: Future[None] = Future()
 
     def close(self) -> None:
@@ -56,6 +58,7 @@ class ModelHealth:
             is_first = all(failing is not model for failing, _ in self._failing.values())
             if name not in self._failing or not isinstance(error, _LeftAloneError):
                 self._failing[name] = model, error
+                self._note()
         if is_first:
             _log.error("%s; %s until it answers again (see engine.health())", error, meanwhile)
 
@@ -64,18 +67,18 @@ class ModelHealth:
         if self._failing:
             with self._lock:
                 self._failing = {name: one for name, one in self._failing.items() if one[0] is not model}
+                self._note()
 
     def problems(self) -> dict[str, str]:
         """Return the failing models' errors by the name of their counters."""
         return {name: str(error) for name, (_, error) in sorted(self._failing.items())}
 
-    def notes(self) -> tuple[str, ...]:
-        """Return a note for a receipt on each kind of failure, without the error's text."""
-        failing = (
+    def _note(self) -> None:
+        failing = {
             ("the embedder" if name == EMBEDDER else "a chat model", type(error.__cause__ or error).__name__)
             for name, (_, error) in self._failing.items()
-        )
-        return tuple(f"{which} fails: {kind}" for which, kind in sorted(set(failing)))
+        }
+        self.notes = [f"{which} fails: {kind}" for which, kind in sorted(failing)]
 
 
 class SerialChatModel:

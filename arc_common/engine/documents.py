@@ -14,7 +14,7 @@ from arc_common.exceptions import InvalidInputError, converter_of
 from arc_common.filters import Filter
 from arc_common.messages import Message, check_identifier
 from arc_common.protocols import SessionKey
-from arc_common.protocols.search_index import Scope
+from arc_common.protocols.search_index import Scope, cached_scope
 from arc_common.rag import Chunker, ContextBuilder, RagContext, RagPipeline, RagQuery
 from arc_common.rerankers import RERANKERS
 from arc_common.retrieval import HybridIndex, SearchResult, reciprocal_rank_fusion, score_fusion
@@ -235,7 +235,7 @@ def documents_of_turn(
 def _scopes_of(key: SessionKey | None) -> list[Scope]:
     """Return the scopes of a turn's documents: the caller's and the user's."""
     caller_id, user_id = (key.caller_id, key.user_id) if key else ("default", None)
-    return [Scope(caller_id), *([Scope(caller_id, user_id)] if user_id else [])]
+    return [cached_scope(caller_id), *([cached_scope(caller_id, user_id)] if user_id else [])]
 
 
 def unknown_scopes(runtime: "Runtime", key: SessionKey) -> list[Scope]:

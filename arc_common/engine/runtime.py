@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from cachetools import TTLCache
 
-from arc_common.caches import LRUCache, drop_session, forget_texts
+from arc_common.caches import LRUCache, cached_text, drop_session, forget_texts
 from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
 from arc_common.context.receipt import holds_untrusted
@@ -111,6 +111,7 @@ class Runtime:
         self.retriever = retriever
         self.on_save_error = on_save_error
         self.closed = False
+        self.window_is_set = self.settings.conversation.window_is_set
         self._counted: tuple[float, TokenBudget] | None = None
         self.receipts = LastReceipts()
         self.turn_sources = TurnSources()
@@ -151,7 +152,7 @@ class Runtime:
 
     def on_branch(self, key: SessionKey) -> SessionKey:
         """Return the key with the number of the branch that the session was last read on."""
-        return replace(key, account_id=None, branch=self.store.path(key, known=True).branch)
+        return _on_branch(key, self.store.path(key, known=True).branch)
 
     def keep(self, key: SessionKey, receipt: Receipt) -> None:
         """Store a session's newest receipt, and note what the request shows, and whether it is trusted."""
@@ -290,6 +291,11 @@ class Runtime:
         if most is not None and most < budget.input_limit:
             budget = TokenBudget(most, 0, sections)
         return budget
+
+
+@cached_text(1_024)
+def _on_branch(key: SessionKey, branch: int) -> SessionKey:
+    return replace(key, account_id=None, branch=branch)
 
 
 def compression_of(settings: ArcSettings) -> CompressionStrategy | None:

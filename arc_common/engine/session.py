@@ -286,7 +286,7 @@ class Session:
             budget,
             query=None if query is None else as_message("message", query, Role.USER),
             system_prompt=system_prompt,
-            documents=as_documents(documents),
+            documents=() if documents is None else as_documents(documents),
             tools=tools,
             response_format=response_format,
         )
@@ -645,7 +645,8 @@ class Session:
         return ConversationLog(self._runtime.services, key)
 
     def _reader(self, memory_tags: Sequence[str] | None, following: Sequence[Message] = ()) -> Reader:
-        tags, log = checked_memory_tags(memory_tags), self._log() if self._key else None
+        tags = () if memory_tags is None else checked_memory_tags(memory_tags)
+        log = self._log() if self._key else None
         return Reader(self._runtime, self._key, log, memory_tags=tags, following=following)
 
 

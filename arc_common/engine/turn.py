@@ -231,7 +231,7 @@ class Reader:
             loaded = self._pinned(self._followed(self._loaded(request, costs, history)))
             loaded = self._recollected(request, loaded, is_whole=history is None)
         costs.know(loaded.tokens)
-        if loaded.summarised and not runtime.settings.conversation.window_is_set:
+        if loaded.summarised and not runtime.window_is_set:
             request = replace(request, max_turns=None, max_messages=None)
         note = "" if history is not None else idle_note(runtime, request, loaded.messages)
         window = build_context_window(
@@ -240,7 +240,7 @@ class Reader:
             costs=costs,
             layers=replace(loaded.layers, idle_note=note) if note else loaded.layers,
             unread=loaded.unread,
-            notes=(*retrieved.notes, *loaded.notes, *runtime.services.models.notes()),
+            notes=(*retrieved.notes, *loaded.notes, *runtime.services.models.notes),
             passed_over=retrieved.omissions,
             stored=history is None,
         )
@@ -300,7 +300,7 @@ class Reader:
             error_reserve=whole - most,
             layers=loaded.layers,
             unread=loaded.unread,
-            notes=(*loaded.notes, *runtime.services.models.notes()),
+            notes=(*loaded.notes, *runtime.services.models.notes),
             nearest=runtime.settings.context.receipt_misses,
         )
         self._keep(view.receipt)

@@ -18,7 +18,7 @@ from arc_common.memory.services import Services
 from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.protocols.records import RecordChange
-from arc_common.protocols.search_index import Scope
+from arc_common.protocols.search_index import Scope, cached_scope
 from arc_common.rag import Chunker
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker
 from arc_common.retrieval import HybridIndex
@@ -271,4 +271,4 @@ class SessionArtifacts:
 
 
 def _scope(key: SessionKey) -> Scope:
-    return Scope(key.caller_id, key.user_id, key.session_id)
+    return cached_scope(key.caller_id, key.user_id, key.session_id)

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from arc_common.caches import cached_text
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.messages import check_identifier, check_text
@@ -52,6 +53,10 @@ class Scope:
             value = getattr(self, name)
             if value is not None:
                 check_identifier(name, value)
+
+
+cached_scope = cached_text(4_096)(Scope)
+"""Returns a scope like the class, which checks its fields once: each turn of a session names the same scopes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -16,8 +17,8 @@ from rapidfuzz import fuzz, process
 
 from arc_common.caches import cached_text
 from arc_common.exceptions import InvalidInputError
-from arc_common.protocols.search_index import Candidates
-from arc_common.text import Alternative, alternatives, analyze, analyze_query, is_general
+from arc_common.protocols.search_index import Candidates, EntryKind
+from arc_common.text import Alternative, alternatives, analyze, analyze_query, han_characters, is_general
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,27 @@ def inverse_document_frequencies(
 def _saturated(frequencies: NDArray[np.float64], norms: NDArray[np.float64]) -> NDArray[np.float64]:
     saturated = np.zeros(frequencies.shape)  # an absent term adds 0, even at k1 = 0
     return np.divide(frequencies, frequencies + norms, out=saturated, where=frequencies > 0)
+
+
+CANDIDATES = 100
+"""The least number of candidates from each part: 50, 100 and 200 gave equally good fused orders (nDCG@10 within
+.003)."""
+
+_CHARACTER = 0.5
+"""The weight of a document's Han character relative to the pairs that contain it. With 0, ½ and 1, nDCG@10 of Chinese
+paragraphs is .964, .970 and .971 by words; fused with the vectors of two embedders, it is .964, .969 and .969 for one
+and .965, .968 and .968 for the other."""
+
+_MAX_TERMS = 256
+"""The maximum number of distinct terms of a query: of a pasted page, only the first 256 are searched for."""
+
+
+def search_terms(query: str, kind: EntryKind, *, drop_stop_words: bool = True) -> dict[str, float]:
+    """Return the weighted terms to search an index for."""
+    terms = dict.fromkeys(analyze_query(query, drop_stop_words=drop_stop_words), 1.0)
+    if kind == "document":
+        terms |= {one: _CHARACTER for one in han_characters(" ".join(terms)) if one not in terms}
+    return dict(islice(terms.items(), _MAX_TERMS)) if len(terms) > _MAX_TERMS else terms
 
 
 def best_places(ids: Sequence[str], scores: NDArray[Any], limit: int) -> list[int]:
@@ -219,7 +241,7 @@ def _similar(term: str, known: Collection[str]) -> tuple[Alternative, ...]:
     """Return the known terms of which an unknown term may be a misspelling."""
     if term in known or len(term) < _SHORTEST_SIMILAR or not term.isalpha():
         return ()
-    found = process.extract(term, known, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=_MOST_SIMILAR)
+    found = process.extract(term, list(known), scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=_MOST_SIMILAR)
     return tuple([Alternative((other,), _MISTYPED_WEIGHT) for other, _, _ in found])
 
 

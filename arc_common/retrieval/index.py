@@ -30,11 +30,11 @@ from arc_common.protocols.search_index import (
     one_embedding,
     unit_vector,
 )
-from arc_common.retrieval.bm25 import BM25, best_places
+from arc_common.retrieval.bm25 import BM25, CANDIDATES, best_places, search_terms
 from arc_common.retrieval.fusion import Ranking, credibility, fused_scores, lifted
 from arc_common.retrieval.multi_scope import MultiScopeReader
 from arc_common.retrieval.vectors import GuardedEmbedder
-from arc_common.text import analyze, analyze_query, han_characters
+from arc_common.text import analyze, han_characters
 
 
 def entry_of(item: Document | IndexEntry) -> IndexEntry:
@@ -110,10 +110,6 @@ def check_search(query: object, top_k: object, threshold: object, mode: object) 
 
 _BM25 = BM25()
 
-_CANDIDATES = 100
-"""The least number of candidates from each part: 50, 100 and 200 gave equally good fused orders (nDCG@10 within
-.003)."""
-
 _ANSWERED = 0.5
 """The share of the full score that the best text by words must reach to be worth 1, so that one chance word in common
 outweighs no vector. Compared with 0.25, nDCG@10 is .366 instead of .349 for one-line descriptions, which share few
@@ -123,18 +119,11 @@ _BY_WORDS_ONLY = "no vector for the query: searched by words only"
 _NO_THRESHOLD_MET = "no vector for the query: nothing can meet the threshold"
 _OTHER_EMBEDDER = "the stored vectors are of another embedder: their texts were searched by words only"
 
-_CHARACTER = 0.5
-"""The weight of a document's Han character relative to the pairs that contain it. With 0, ½ and 1, nDCG@10 of Chinese
-paragraphs is .964, .970 and .971 by words; fused with the vectors of two embedders, it is .964, .969 and .969 for one
-and .965, .968 and .968 for the other."""
-
 _MOST = 2**62
 """The maximum number of texts requested from a store: a larger one may overflow SQL's integers."""
 
 _BATCH = 64
 _PAGE = 500
-_MAX_TERMS = 256
-"""The maximum number of distinct terms of a query: of a pasted page, only the first 256 are searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,8 +365,8 @@ class HybridIndex:
         if not query.strip() and vector is None:
             return SearchResult()
         asks_vectors = mode != "lexical" and (vector is not None or self._embedder is not None)
-        limit = max(_CANDIDATES, top_k)
-        terms = self._terms(query)
+        limit = max(CANDIDATES, top_k)
+        terms = search_terms(query, self._kind, drop_stop_words=self._drop_stop_words)
         if found is None:
             found = self._candidates({} if mode == "dense" else terms, asked, limit)
         stored = found.embedding if asks_vectors else None
@@ -419,10 +408,6 @@ class HybridIndex:
                 notes.append(_OTHER_EMBEDDER)
         return SearchResult(tuple(documents), tuple(notes))
 
-    def asking(self, query: str, *, top_k: int = 10, filters: Filter | None = None) -> IndexQuery:
-        """Return what to ask the store for a query, by words."""
-        return IndexQuery(*self._place, self._terms(query), filters=filters, limit=max(_CANDIDATES, top_k))
-
     @property
     def _place(self) -> tuple[Scope, EntryKind]:
         return self._scope, self._kind
@@ -443,13 +428,6 @@ class HybridIndex:
 
     def _near(self, query: IndexQuery) -> dict[str, float]:
         return dict(self._reader.candidates(query)[0].near)
-
-    def _terms(self, query: str) -> dict[str, float]:
-        """Return the weighted terms to search for."""
-        terms = dict.fromkeys(analyze_query(query, drop_stop_words=self._drop_stop_words), 1.0)
-        if self._kind == "document":
-            terms |= {one: _CHARACTER for one in han_characters(" ".join(terms)) if one not in terms}
-        return dict(islice(terms.items(), _MAX_TERMS))
 
     def _matching(self, found: Candidates, weights: Sequence[float], limit: int) -> tuple[Ranking, float]:
         """Return the ranking by words and the share of the query that its best text answers."""
@@ -495,7 +473,7 @@ class HybridIndex:
         if self._kind != "document" or len(parts) < 2:
             return scores
         best = {entry_id: scores[entry_id] for entry_id in _best(scores, limit)}
-        compared = list(islice(best, _CANDIDATES))
+        compared = list(islice(best, CANDIDATES))
         return lifted(best, self.vectors(compared), trust=parts["vector"].weight)
 
     def _with_cosines(

@@ -265,7 +265,7 @@ class SqlBranches:
         next_branch = locked.next_branch
         return [*calls, self.conversation(place, locked, next_branch=next_branch, current=MAIN.branch, now=now)]
 
-    def _place(self, key: SessionKey, path: Path) -> dict[str, Any]:
+    def _place(self, key: SessionKey, path: Path) -> Mapping[str, Any]:
         """Return the parameters for reading along a path under the lock."""
         return place_on(replace(key, branch=path.branch), path, self._database.dialect)
 

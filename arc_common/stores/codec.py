@@ -171,7 +171,9 @@ _THREAD_LENGTH = 32
 
 def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
     """Refuse a value that is neither a whole number of at least `least` nor `None`."""
-    if value is not None and check_whole(field, value, least=least) > _END:
+    if (type(value) is int and least <= value <= _END) or value is None:
+        return
+    if check_whole(field, value, least=least) > _END:
         raise InvalidInputError(field, value, f"at most {_END}")
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as FilePath
 from threading import Lock
 from typing import Any, TypeVar
@@ -181,7 +181,7 @@ class Database:
                 self._paths[key] = path
         return path
 
-    def place(self, key: SessionKey, path: Path) -> dict[str, Any]:
+    def place(self, key: SessionKey, path: Path) -> Mapping[str, Any]:
         """Return the parameters that identify a session's path and its owner."""
         return place_on(key, path, self.dialect)
 

@@ -1,8 +1,9 @@
 """The paths of branches: a path is the parts of other branches up to a fork, and then the branch itself."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
@@ -22,6 +23,7 @@ from sqlalchemy import (
     true,
 )
 
+from arc_common.caches import cached_text
 from arc_common.exceptions import BranchNotFoundError, SessionNotFoundError
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import MAIN, Path
@@ -79,7 +81,8 @@ def locked_from_row(key: SessionKey, row: Sequence[Any]) -> Locked:
     return Locked(next_branch, current, next_seq, Path.from_text(branch, path), head, count, summarized, name)
 
 
-def place_on(key: SessionKey, path: Path, dialect_name: str) -> dict[str, Any]:
+@cached_text(4_096)  # each statement of a session names its place
+def place_on(key: SessionKey, path: Path, dialect_name: str) -> Mapping[str, Any]:
     """Return the parameters that identify a conversation's path and its owner."""
     place: dict[str, Any] = {
         "conversation": conversation_key(key),
@@ -89,8 +92,8 @@ def place_on(key: SessionKey, path: Path, dialect_name: str) -> dict[str, Any]:
         "wanted": FOLLOW if key.branch is None else key.branch,
     }
     if is_main(key, path):
-        return place
-    return {**place, "path": path.text, **parts_of(path.forks, dialect_name)}
+        return MappingProxyType(place)
+    return MappingProxyType({**place, "path": path.text, **parts_of(path.forks, dialect_name)})
 
 
 _PARTS = ("part_branches", "part_ends", "part_forks")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, event
 
+import arc_common
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.session import Session
 from arc_common.memories import ProposedMemory
@@ -111,6 +112,11 @@ def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(
     assert most[2_000] <= (3 if recalls else 1.2) * most[100] + 2
 
 
+MOST_CALLS = 4_100
+MOST_FILES = 45
+PACKAGE = str(Path(arc_common.__file__).parent)
+
+
 TURNS = 40
 """Fewer than a scope holds memories: a full one forgets one for each that comes."""
 
@@ -121,6 +127,50 @@ def told(number: int) -> list[Message]:
         Message(Role.USER, f"My locker at the {number}th station has the code LK-{1000 + 7 * number}."),
         Message(Role.ASSISTANT, f"Noted, and your reference number is RF-{number}, valid from now on."),
     ]
+
+
+WORDS = ["amber", "anchor", "apple", "autumn", "bakery", "balcony", "basket", "beacon", "bicycle", "blanket", "bottle"]
+WORDS += ["bridge", "butter", "candle", "canyon", "castle", "cellar", "cherry", "circus", "cobalt", "copper", "cotton"]
+WORDS += ["desert", "dragon", "engine", "feather", "ferry", "forest", "fountain", "garden", "ginger", "glacier"]
+WORDS += ["guitar", "hammer", "harvest", "helmet"]
+
+
+def chat(number: int) -> list[Message]:
+    """Small talk in varied words about boats, of which nothing is a fact."""
+    words = [WORDS[number * prime % len(WORDS)] for prime in (1, 7, 11, 13, 17, 23)]
+    return [
+        Message(Role.USER, "Shall the boats bring {} or {}, and why would a {} want either?".format(*words)),
+        Message(Role.ASSISTANT, "Who could say? Would {} beside the boats suit a {} or {} better?".format(*words[3:])),
+    ]
+
+
+@pytest.mark.parametrize("messages", [200, 2_000])
+def test_a_turn_makes_few_calls_in_few_files(tmp_path: Path, messages: int) -> None:
+    """A turn with a new question and recall: exact counts, with a tenth to spare."""
+    calls, files = 0, set[str]()
+
+    def note(frame: FrameType, happened: str, _: object) -> None:
+        nonlocal calls
+        if happened == "call":
+            calls += 1
+            if (name := frame.f_code.co_filename).startswith(PACKAGE):
+                files.add(name)
+
+    settings = ArcSettings(storage={"synchronous": "normal"}, summary={"high_water_tokens": 0})
+    with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as engine:
+        session = engine.session("s")
+        session.append([message for number in range(messages // 2) for message in chat(number)])
+        session.summarize()
+        assert engine.flush(60)
+        for number in range(5, 36, 3):
+            session.context(f"Do boats with {WORDS[number]} suit you?")
+        sys.setprofile(note)
+        window = session.context("Would an anchor or apple suit a beacon?")
+        sys.setprofile(None)
+    section = next(section for section in window.sections if section.name == "recalled")
+    assert section.tokens > 50
+    assert calls <= MOST_CALLS, calls
+    assert len(files) <= MOST_FILES, sorted(files)
 
 
 @pytest.fixture(scope="module")

@@ -112,11 +112,11 @@ class _Known:
     read_to: int
     facts: FactIndex
 
-    def serves(self, state: SessionState, *, being_read: bool) -> bool:
+    def serves(self, state: SessionState, *, being_read: Callable[[], bool]) -> bool:
         boundary = state.view.boundary if state.view else 0
         if self.epoch != state.epoch:
             return False
-        return self.facts_version == state.facts_version or (being_read and self.read_to >= boundary)
+        return self.facts_version == state.facts_version or (self.read_to >= boundary and being_read())
 
 
 class FactIndexes:
@@ -129,7 +129,7 @@ class FactIndexes:
         self._lock = Lock()
         self._sessions: LRUCache[SessionKey, _Known] = LRUCache(_SESSIONS)
 
-    def for_turn(self, key: SessionKey, state: SessionState, *, being_read: bool) -> FactIndex:
+    def for_turn(self, key: SessionKey, state: SessionState, *, being_read: Callable[[], bool]) -> FactIndex:
         """Return the facts for a question; while more are being read, the cached ones do if they reach the boundary."""
         known = self._get(key)
         if known is not None and known.serves(state, being_read=being_read):

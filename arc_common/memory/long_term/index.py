@@ -10,7 +10,7 @@ from arc_common.filters import OneOf
 from arc_common.memories import Memory
 from arc_common.memory.services import Services
 from arc_common.protocols.records import IndexChange, memory_entry
-from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, Scope
+from arc_common.protocols.search_index import Candidates, IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
 
 _log = logging.getLogger("arc.memory")
@@ -18,7 +18,8 @@ _log = logging.getLogger("arc.memory")
 _NEAREST = 3
 
 
-def _with_one_of(tags: Sequence[str]) -> OneOf | None:
+def with_one_of(tags: Sequence[str]) -> OneOf | None:
+    """Return a filter for memories with one of the tags; `None` for no tags."""
     return OneOf("tags", tuple(tags)) if tags else None
 
 
@@ -51,16 +52,12 @@ class MemoryIndex:
             return []
         return [str(one.document.id) for one in found]
 
-    def asking(self, scope: Scope, query: str, *, top_k: int, tags: Sequence[str] = ()) -> IndexQuery:
-        """Return what `search` asks the store for a question by words."""
-        return self._index(scope).asking(query, top_k=top_k, filters=_with_one_of(tags))
-
     def search(
         self, scope: Scope, query: str, *, top_k: int, tags: Sequence[str] = (), looked: Candidates | None = None
     ) -> Sequence[ScoredDocument]:
         """Return the entries (with one of the tags) that match a question; by words alone if the vectors do not fit."""
         index = self._index(scope)
-        filters = _with_one_of(tags)
+        filters = with_one_of(tags)
         try:
             return index.find(query, top_k=top_k, filters=filters, found=looked).documents
         except InvalidInputError as error:  # vectors of another embedder

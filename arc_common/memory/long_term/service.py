@@ -14,7 +14,7 @@ from arc_common.exceptions import InvalidInputError, NotFoundError, SessionNotFo
 from arc_common.facts import local
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.long_term.extraction import Extractor
-from arc_common.memory.long_term.index import MemoryIndex
+from arc_common.memory.long_term.index import MemoryIndex, with_one_of
 from arc_common.memory.long_term.policy import Outcome, held_at, ranked
 from arc_common.memory.long_term.writer import MemoryWriter, WriteResult
 from arc_common.memory.own_words import learnable
@@ -24,8 +24,9 @@ from arc_common.messages import Message, Role
 from arc_common.prompts.memories import InteractionMode
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
 from arc_common.protocols.records import Onlooker, Progress, RecordChange, Records
-from arc_common.protocols.search_index import Candidates, IndexQuery, Scope
+from arc_common.protocols.search_index import Candidates, IndexQuery, Scope, cached_scope
 from arc_common.rerankers import BM25Reranker
+from arc_common.retrieval.bm25 import CANDIDATES, search_terms
 from arc_common.settings import ArcSettings
 
 _log = logging.getLogger("arc.memory")
@@ -150,7 +151,8 @@ class MemoryKeeper:
 
     def asking(self, scope: Scope, query: str, *, limit: int, tags: Sequence[str] = ()) -> IndexQuery:
         """Return what `search` asks the index for a question by words."""
-        return self._index.asking(scope, query, top_k=max(_LEAST_CANDIDATES, _CANDIDATES * limit), tags=tags)
+        filters, most = with_one_of(tags) if tags else None, max(CANDIDATES, _CANDIDATES * limit)
+        return IndexQuery(scope, "memory", search_terms(query, "memory"), filters=filters, limit=most)
 
     def search(
         self,
@@ -298,10 +300,10 @@ _LAST_SECONDS = 1.0
 def scope_of(key: SessionKey, settings: ArcSettings) -> Scope:
     """Return the scope that a session reads and adds to, by `settings.memory.scope`; without a user, its own."""
     if settings.memory.scope == "caller":
-        return Scope(key.caller_id)
+        return cached_scope(key.caller_id)
     if settings.memory.scope == "user" and key.user_id is not None:
-        return Scope(key.caller_id, key.user_id)
-    return Scope(key.caller_id, key.user_id, key.session_id)
+        return cached_scope(key.caller_id, key.user_id)
+    return cached_scope(key.caller_id, key.user_id, key.session_id)
 
 
 class LongTermMemory:

@@ -27,6 +27,7 @@ from arc_common.protocols.search_index import (
     IndexReader,
     IndexStore,
     Scope,
+    cached_scope,
     unit_vector,
 )
 from arc_common.retrieval.bm25 import QueryTerms, best_places
@@ -121,7 +122,7 @@ class MessageIndex:
 
     def scope(self, key: SessionKey) -> Scope:
         """Return the scope of a session's entries."""
-        return Scope(key.caller_id, key.user_id, None if self.is_user_wide(key) else key.session_id)
+        return cached_scope(key.caller_id, key.user_id, None if self.is_user_wide(key) else key.session_id)
 
     def is_user_wide(self, key: SessionKey) -> bool:
         """Return whether a search for this session covers all sessions of its user."""

@@ -311,7 +311,7 @@ class SessionRecall:
             by_session.setdefault(place.session_id, set()).add(place.seq)
         found: dict[MessagePlace, StoredMessage] = {}
         for session_id, seqs in by_session.items():
-            of = of_user(key, session_id)
+            of = key if session_id == key.session_id else of_user(key, session_id)
             try:
                 stored = self._conversations.read(of, seqs=sorted(seqs), beside=beside)
             except SessionNotFoundError:

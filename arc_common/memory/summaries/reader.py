@@ -6,6 +6,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from threading import Lock
 
@@ -232,7 +233,7 @@ class HierarchicalMemory:
         self._services = services
         self._settings = services.settings.summary
         self._store = services.store.summaries
-        self._writer = SummaryWriter(services, summarizer)
+        self._writer = SummaryWriter(services, summarizer, room_of=self._room_of)
         self._tails = TailReader(self._store)
         self._views = AdoptedViews(self._store)
         self._indexes = FactIndexes(services)
@@ -241,6 +242,7 @@ class HierarchicalMemory:
         self._tickets = count()
         self._materials: LRUCache[SessionKey, tuple[int, Material]] = LRUCache(_SESSIONS)
         self._limits: LRUCache[SessionKey, tuple[int, int]] = LRUCache(_SESSIONS)
+        self._rooms: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
 
     def schedule(self, key: SessionKey) -> None:
         """Schedule due summaries; write leaves by rules even while a model is at work, so that no turn has to."""
@@ -370,7 +372,7 @@ class HierarchicalMemory:
         )
         try:
             with replying():
-                facts = self._indexes.for_turn(key, state, being_read=self._queues.is_busy(key))
+                facts = self._indexes.for_turn(key, state, being_read=partial(self._queues.is_busy, key))
                 found, others = facts.search(query, top_k=_MOST_RECALLED, boundary=view.boundary, adopted=view.fact_ids)
         except Exception as error:  # noqa: BLE001 - a reply must not depend on recalled facts
             _log.warning("facts of session %r are not recalled: %s", key.session_id, error, exc_info=error)
@@ -411,8 +413,7 @@ class HierarchicalMemory:
         whole_room = room + history.more_beside(state.view)
         limits = budget.max_tokens("facts") + budget.lent_to_facts(), budget.max_tokens("summary")
         with self._lock:
-            self._limits[key] = limits
-        self._writer.fits(key, whole_room)
+            self._limits[key], self._rooms[key] = limits, whole_room
         limit = token_limit(self._settings, room)
         all_fit = tail.complete and fits(state.messages, limit=token_limit(self._settings, whole_room))
         turn = _Turn(key, tail, room, limit, limits, all_fit)
@@ -555,6 +556,11 @@ class HierarchicalMemory:
         same = known is not None and (known.epoch, known.facts_version) == (state.epoch, state.facts_version)
         if changed or not same:
             self._prepared(key, state)
+
+    def _room_of(self, key: SessionKey) -> int | None:
+        """Return the room for verbatim messages in a session's last request, for which leaves are sized."""
+        with self._lock:
+            return self._rooms.get(key)
 
     def _material(self, key: SessionKey) -> Material | None:
         with self._lock:

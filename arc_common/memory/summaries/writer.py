@@ -55,14 +55,16 @@ _KNOWN_FACTS = 300
 class SummaryWriter:
     """Writes a session's segments, oldest first, one at a time."""
 
-    def __init__(self, services: Services, summarizer: Summarizer | None) -> None:
+    def __init__(
+        self, services: Services, summarizer: Summarizer | None, *, room_of: Callable[[SessionKey], int | None]
+    ) -> None:
         self._services = services
         self._store = services.store.summaries
         self._settings = services.settings.summary
         self._summarizer = summarizer
         self._rules = RuleBasedSummarizer(services.token_counter)
         self._given_up: set[tuple[SessionKey, int, int, int]] = set()
-        self._rooms: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
+        self._room_of = room_of
         self._covers: LRUCache[SessionKey, tuple[int, list[Segment]]] = LRUCache(
             _SEGMENTS, getsizeof=lambda kept: 1 + len(kept[1])
         )
@@ -77,11 +79,6 @@ class SummaryWriter:
     def stop(self) -> None:
         """Store nothing more, including results of model calls that are still running."""
         self._stopped = True
-
-    def fits(self, key: SessionKey, room: int) -> None:
-        """Remember the room for verbatim messages in a session's requests, for which leaves are sized."""
-        with self._lock:
-            self._rooms[key] = room
 
     def is_final(self, key: SessionKey, segment: Segment) -> bool:
         """Return whether a segment is final: written by the model, or by rules where no model will be asked."""
@@ -160,8 +157,8 @@ class SummaryWriter:
 
     def _next_leaf(self, key: SessionKey, cover: Sequence[Segment]) -> Plan | None:
         last = max((segment.end for segment in cover), default=0)
-        with self._lock:
-            room = self._rooms.get(key, 2 * self._settings.leaf_tokens)
+        room = self._room_of(key)
+        room = 2 * self._settings.leaf_tokens if room is None else room
         recent = self._settings.recent_message_count
         enough, most = leaf_size(self._settings, room=room, is_first=not cover)
         limit = max(_OUTLINES, recent + 1)

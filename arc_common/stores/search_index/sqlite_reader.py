@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from operator import attrgetter
 from threading import Lock
 from typing import TypeVar
@@ -380,7 +380,7 @@ class Copies:
     def use(self, keys: Iterable[tuple[str, ...]], work: Callable[[dict[tuple[str, ...], ScopeCopy]], T]) -> T:
         """Call `work` with the copies of scopes, each in one thread at a time."""
         with self._lock:
-            copies = {key: self._copies.setdefault(key, ScopeCopy()) for key in sorted(set(keys))}
+            copies = {key: self._copies.get(key) or ScopeCopy() for key in sorted(set(keys))}
             for key, copy in copies.items():
                 self._copies[key] = copy
                 self._copies.move_to_end(key)
@@ -425,9 +425,12 @@ class SqliteReader:
         self._transaction = transaction
         self._sql = sqlite_index_statements()
         self._place = {"scope": held.id, "caller_id": caller_id}
-        self._tokens = Tokens(held.salt)  # the copy is updated later
         self.copy = copy
         self.held = held
+
+    @cached_property
+    def _tokens(self) -> Tokens:
+        return Tokens(self.held.salt)  # the copy's are updated later
 
     def refresh(self, changes: str | None) -> bool:
         """Update the copy with the changed entries; return whether the copy must be read from the beginning."""

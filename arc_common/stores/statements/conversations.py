@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     ARRAY,
@@ -60,12 +60,11 @@ class Statements:
     def __init__(self, dialect_name: str, statements: Mapping[str, Executable]) -> None:
         compiled = compiler_for(dialect_name)
         self.by_name = {name: compiled(statement) for name, statement in statements.items()}
+        vars(self).update(self.by_name)
 
-    def __getattr__(self, name: str) -> Statement:
-        try:
-            return self.by_name[name]
-        except KeyError:
-            raise AttributeError(name) from None
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Statement: ...
 
 
 @cache

@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from arc_common.caches import cached_text
 from arc_common.memories import Memory, MemorySource, MemoryStatus, MemoryType, Pin, Wording
 from arc_common.prompts.context import pin_words
 from arc_common.protocols import SessionKey
@@ -194,6 +195,7 @@ def _pin_from(record_id: str, created: int, message_id: str | None, body: str, m
     return Pin(record_id, text, from_microseconds(created), message_id, who, pinned.created_at)
 
 
+@cached_text(1_024)
 def pin_scopes(key: SessionKey) -> dict[str, Any]:
     """Return the parameters of `pins_of`: the scopes whose pins a session shows."""
     every = (

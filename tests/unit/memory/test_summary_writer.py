@@ -64,6 +64,7 @@ class Bench:
         self.summaries = self.store.summaries
         numbers = count(1)
         prefix = id(self)
+        self.room: int | None = None
         self.writer = SummaryWriter(
             services(
                 self.store,
@@ -75,6 +76,7 @@ class Bench:
                 new_id=lambda: f"f{prefix}-{next(numbers)}",
             ),
             summarizer,
+            room_of=lambda _: self.room,
         )
 
     def say(self, messages: int, *, first: int = 1) -> None:
@@ -130,7 +132,7 @@ def test_leaves_are_made_for_the_room_that_requests_have() -> None:
     for room, ends in ((None, [10, 88]), (1_000, [10, 36, 62, 88]), (100_000, [10, 88])):
         bench = Bench(None, leaf_messages=500, leaf_tokens=2_200)
         if room is not None:
-            bench.writer.fits(KEY, room)
+            bench.room = room
         bench.store.append(KEY, [bench.message(n, tokens=25) for n in range(1, 101)])
         bench.work()
         assert [end for _, _, end, _ in bench.cover()] == ends
