@@ -1,6 +1,7 @@
 """Random histories of an agent's thread: each request with arc is the one that LangGraph's own agent would make."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -114,16 +115,28 @@ class History:
         self._places.append(self._agent.get_state(CONFIG).config)
 
 
-@pytest.mark.parametrize("histories", [12, pytest.param(1_000, marks=pytest.mark.torture)])
-@pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
-def test_requests_are_those_of_langgraph(prune: bool, histories: int) -> None:
-    """Whatever was asked, asked again, edited, removed or failed before; summaries are off, which shorten requests."""
-    settings = ArcSettings(summary={"enabled": False})
+def compare(url: str, seeds: range, *, prune: bool) -> None:
+    """Without summaries and a limit of turns, which shorten requests."""
+    settings = ArcSettings(summary={"enabled": False}, conversation={"window": "tokens"})
     takes_back = "the last turn" if prune else "any turn"  # a pruned state has no other
-    for seed in range(histories):
-        with open_engine("sqlite://", settings=settings) as engine:
-            plain = History(seed, [], takes_back=takes_back)
-            ours = History(seed, [ArcMemoryMiddleware(engine, prune_state=prune)], takes_back=takes_back)
+    with open_engine(url, settings=settings) as engine:
+        for seed in seeds:
+            memory = ArcMemoryMiddleware(engine, caller_id=f"seed {seed}", prune_state=prune)
+            plain, ours = (History(seed, middleware, takes_back=takes_back) for middleware in ([], [memory]))
             expected = plain.requests()
             assert ours.requests() == expected, f"seed {seed}: {plain.steps}"
             assert ours.steps == plain.steps
+
+
+@pytest.mark.parametrize("histories", [12, pytest.param(1_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
+def test_requests_are_those_of_langgraph(prune: bool, histories: int) -> None:
+    """Whatever was asked, asked again, edited, removed or failed before."""
+    compare("sqlite://", range(histories), prune=prune)
+
+
+@pytest.mark.parametrize("histories", [3, pytest.param(200, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
+def test_they_are_so_on_postgres(postgres_database: Callable[[], str], prune: bool, histories: int) -> None:
+    """The same histories."""
+    compare(postgres_database(), range(histories), prune=prune)

@@ -301,6 +301,20 @@ async def test_what_others_write_between_two_runs(engine: ContextEngine) -> None
     assert len(engine.session("s").branches()) == 2
 
 
+async def test_the_checkpoint_counts_not_the_sessions_branch(engine: ContextEngine) -> None:
+    """After `session.rewind` a run continues its own state, and the session follows it again."""
+    agent, model = agent_over(engine, InMemorySaver())
+    thread = Thread(agent, model, is_async=True)
+    await thread.ask("one")
+    await thread.ask("two")
+    session = engine.session("s")
+    session.rewind(to=session.messages()[1].id or "")
+    session.save_turn("from the web", "noted")
+    await thread.ask("three")
+    assert texts(model.requests[-1]) == ["one", "answer 0", "two", "answer 1", "three"]
+    assert texts(session.messages()) == [*texts(model.requests[-1]), "answer 2"]
+
+
 async def test_checkpoints_that_are_lost(engine: ContextEngine) -> None:
     """A new process with a saver in memory continues the conversation that is stored."""
     for text in ("one", "two"):
