@@ -257,9 +257,7 @@ class ArcMemory(BaseMemory):
             InvalidInputError: `initial_token_count` is negative or not a whole number.
             SessionNotFoundError: The session belongs to another user.
         """
-        window = self.session.window(**self._limits(initial_token_count, input))
-        self._add_notes()
-        return shown(window, facts_role=self._placement)
+        return self._shown(self.session.window(**self._limits(initial_token_count, input)))
 
     @override
     async def aget(
@@ -269,9 +267,7 @@ class ArcMemory(BaseMemory):
         **kwargs: Any,
     ) -> list[ChatMessage]:
         """Async form of `get`."""
-        window = await self.session.awindow(**self._limits(initial_token_count, input))
-        self._add_notes()
-        return shown(window, facts_role=self._placement)
+        return self._shown(await self.session.awindow(**self._limits(initial_token_count, input)))
 
     @overload
     def reduced(self, request: Sequence[ChatMessage], *, max_tokens: int) -> list[ChatMessage] | None: ...
@@ -299,13 +295,14 @@ class ArcMemory(BaseMemory):
         """
         check_whole("max_tokens", max_tokens)
         if isinstance(request, str):
-            return self._reduced_text(request, max_tokens)
+            text = self._reduced_text([ChatMessage(request)], max_tokens)
+            return text[0].content if text else None
         given = [(message, to_arc(bare(message))) for message in request]
         own = [(message, as_arc) for message, as_arc in given if not as_arc.made_by_arc]
         stored = [*self.session.messages(limit=len(own)), *self._unsaved]
         found = place_of(stored, [as_arc for _, as_arc in own])
         if found is None:
-            return self._reduced_texts(request, max_tokens)
+            return self._reduced_text(request, max_tokens)
         place, newest = found
         following = [*self._unsaved, *(as_arc for _, as_arc in own[place.stop :])]
         limits = self._limits(self._tokens([message for message, _ in own[: place.start]]), None)
@@ -320,26 +317,24 @@ class ArcMemory(BaseMemory):
         self._notes = (*self._notes, text)
         self.session.note(text)
 
-    def _add_notes(self) -> None:
+    def _shown(self, window: Sequence[Message]) -> list[ChatMessage]:
         for text in self._notes:
             self.session.note(text)
+        return shown(window, facts_role=self._placement)
 
-    def _reduced_texts(self, request: Sequence[ChatMessage], max_tokens: int) -> list[ChatMessage] | None:
+    def _reduced_text(self, request: Sequence[ChatMessage], max_tokens: int) -> list[ChatMessage] | None:
         """Reduce the text of the one message in which LlamaIndex wrote the conversation."""
+        excess, count = self._tokens(request) - max_tokens, self.chat_store.engine.token_counter.count
         for place, message in enumerate(request):
-            before, after = request[:place], request[place + 1 :]
-            text = self._reduced_text(message.content or "", max_tokens - self._tokens([*before, *after]))
-            if text is not None:
-                return [*before, message.model_copy(update={"blocks": [TextBlock(text=text)]}), *after]
+            text = message.content or ""
+            stored = [*self.session.messages(limit=text.count("\n") + 1), *self._unsaved]
+            lines = [messages_to_history_str([from_arc(one)]) for one in stored]
+            if (left := without_oldest(text, lines, excess=excess, tokens=count)) is not None:
+                reduced = message.model_copy(update={"blocks": [TextBlock(text=left)]})
+                return [*request[:place], reduced, *request[place + 1 :]]
         return None
 
-    def _reduced_text(self, text: str, max_tokens: int) -> str | None:
-        stored = [*self.session.messages(limit=text.count("\n") + 1), *self._unsaved]
-        lines = [messages_to_history_str([from_arc(message)]) for message in stored]
-        count = self.chat_store.engine.token_counter.count
-        return without_oldest(text, lines, excess=self._tokens(text) - max_tokens, tokens=count)
-
-    def _tokens(self, request: Sequence[ChatMessage] | str) -> int:
+    def _tokens(self, request: Sequence[ChatMessage]) -> int:
         return request_tokens(self.chat_store.engine.token_counter, request)
 
     def get_all(self) -> list[ChatMessage]:

@@ -94,10 +94,9 @@ def from_arc(message: Message) -> ChatMessage:
     return _rebuilt(message)
 
 
-def request_tokens(counter: TokenCounter, request: Sequence[ChatMessage] | str) -> int:
+def request_tokens(counter: TokenCounter, request: Sequence[ChatMessage]) -> int:
     """Return a request's tokens under an arc counter, including its framing."""
-    messages = [Message(Role.USER, request)] if isinstance(request, str) else list(map(to_arc, request))
-    return REQUEST_OVERHEAD + corrected(counter, sum(message_tokens_batch(counter, messages)))
+    return REQUEST_OVERHEAD + corrected(counter, sum(message_tokens_batch(counter, list(map(to_arc, request)))))
 
 
 # --- from LlamaIndex ------------------------------------------------------------------------------------------------

@@ -118,7 +118,8 @@ class _Recovery:
         return smaller, self.limits.last_try(self._tokens(smaller))
 
     def _tokens(self, request: Sequence[ChatMessage] | str) -> int:
-        return request_tokens(self.memory.chat_store.engine.token_counter, request)
+        messages = [ChatMessage(request)] if isinstance(request, str) else request
+        return request_tokens(self.memory.chat_store.engine.token_counter, messages)
 
     def call(self, ask: Callable[..., Answer], request: Asked, options: dict[str, Any]) -> Answer:
         """Return an answer."""
