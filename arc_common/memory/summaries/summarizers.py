@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rapidfuzz import fuzz
 
 from arc_common.concurrency import give_way
-from arc_common.context.repetition import Said
+from arc_common.context.repetition import Said, without_lead_in
 from arc_common.exceptions import InvalidInputError, ModelCallError, SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.own_words import learnable
@@ -58,7 +58,7 @@ _SKIPPED = " … "
 _MOST_MISSES = 16
 """Stop after this many sentences in a row that do not fit."""
 _SHORTEST = 4
-"""The least (approximate) tokens of a sentence; a shorter one ("Yes, please.") says nothing alone."""
+"""The least (approximate) tokens of a sentence; a shorter one ("Yes, please.", "Hey Ann!") says nothing alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +135,12 @@ class RuleBasedSummarizer:
         for of, one in enumerate(said[:MAX_SENTENCES]):
             give_way()
             whole = list(enumerate(sentences_of(one.text[: each * 2_000])))
-            telling = [sentence for sentence in whole if rough_tokens(sentence[1]) >= _SHORTEST] or whole
+            telling = [one for one in whole if rough_tokens(without_lead_in(one[1])) >= _SHORTEST] or whole
             found += [
                 _Sentence(of, place, one, sentence, _terms(sentence), bool(known.says(sentence)))
                 for place, sentence in telling[:each]
             ]
-        return [one for one in found if rough_tokens(one.text) >= _SHORTEST] or found
+        return [one for one in found if rough_tokens(without_lead_in(one.text)) >= _SHORTEST] or found
 
     def _vectors(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
         """Return the sentences' TF-IDF vectors, normalised to length 1: shape (sentences, terms), float64."""

@@ -97,8 +97,8 @@ ENGLISH = Language(
         r"|plus|anyways?|well|okay|ok|um+|uh+|ah|hmm+|actually|honestly|basically|unfortunately|finally|however|of"
         r" course|for example|on another note|speaking of[^,]{1,30}|like i mentioned earlier|by the way|btw|fyi"
         r"|before i forget|one more thing|in fact)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}|(?:i (?:think|guess|believe"
-        r"|suppose|mean|should mention|forgot to (?:say|mention)|wanted to (?:say|mention)))(?: that|,)?\s(?=(?:i|we"
-        r"|my|our|the)\b))"
+        r"|suppose|mean|should mention|forgot to (?:say|mention)|(?:just )?wanted to (?:say|mention)))(?: that|,)?\s"
+        r"(?=(?:i|we|my|our|the)\b))"
     ),
     seeking=Pattern(
         r"^(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|yes|no|sure|thanks|actually|please|pls|kindly|just|btw"

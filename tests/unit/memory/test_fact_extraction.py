@@ -232,6 +232,7 @@ def test_sums_that_an_assistant_states_are_no_facts() -> None:
 
 def test_what_stands_before_a_question_is_stated() -> None:
     assert values("Hi! By the way, I'm vegetarian, can you suggest a restaurant?") == ["I'm vegetarian"]
+    assert values("By the way, I just wanted to mention that I bought two kayaks.") == ["I bought two kayaks"]
 
 
 def test_a_value_of_something_named_before_comes_with_it() -> None:

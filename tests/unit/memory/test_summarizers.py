@@ -259,6 +259,11 @@ def test_answers_are_told_before_questions_and_single_words() -> None:
     assert "Yes" not in RULES.narrative(messages, max_tokens=80)
 
 
+def test_a_greeting_with_a_name_is_not_told() -> None:
+    told = RULES.narrative(said("Hey Caroline! The boiler leaks.", "Caroline saw the boiler."), max_tokens=200)
+    assert told == "- user: The boiler leaks.\n- user: Caroline saw the boiler."
+
+
 def test_what_is_told_again_stays_within_its_ceiling() -> None:
     narratives = [f"- user: The boiler number {n} in cellar {n} leaks. It drips on shelf {n}." for n in range(20)]
     told = RULES.retold(narratives, max_tokens=40)
