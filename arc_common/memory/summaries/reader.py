@@ -30,6 +30,7 @@ from arc_common.memory.summaries.summarizers import Summarizer
 from arc_common.memory.summaries.trigger import BACKLOG, MOST_VERBATIM, Line, fits, least_to_free, token_limit
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
+from arc_common.prompts.context import by_day
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import (
     Compaction,
@@ -278,8 +279,8 @@ class HierarchicalMemory:
 
     def _told(self, state: SessionState) -> int:
         """Return the tokens of the adopted facts and narrative."""
-        shown = [*state.view.facts, state.view.narrative] if state.view else []
-        return self._services.token_counter.count("\n".join(shown))
+        shown = [by_day(state.view.facts), by_day(state.view.narrative.splitlines())] if state.view else []
+        return sum(map(self._services.token_counter.count, shown))
 
     def forget(self, key: SessionKey) -> None:
         """Drop a session from this process's memory; the next read goes to the store."""

@@ -74,7 +74,10 @@ def test_a_long_conversation_is_compacted_in_leaves_of_the_usual_size(opened: Op
     talk(session, 100)
     done = session.compact()
     assert done.tokens_after < done.tokens_before / 5
-    kept = verbatim(session.context("And?"))[:-1]
+    window = session.context("And?")
+    told = sum(section.tokens for section in window.sections if section.name in ("facts", "summary", "history"))
+    assert done.tokens_after == pytest.approx(told, rel=0.02)
+    kept = verbatim(window)[:-1]
     assert done.messages == 200 - len(kept)
     assert 10 <= len(kept) < 10 + 16
 
