@@ -123,8 +123,10 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         prune_state: bool = False,
     ) -> None:
         super().__init__()
-        if remember is not True and type(self) is ArcMemoryMiddleware:
-            self.__class__ = _WithTemporaryRuns  # its hook before each run costs a checkpoint
+        if remember is not True:  # a hook before each run costs a checkpoint, and is looked for in the class
+            own = type(self)
+            bases = (_TemporaryRuns,) if own is ArcMemoryMiddleware else (own, _TemporaryRuns)
+            self.__class__ = type(own.__name__, bases, {})
         for field, flag in (("compact_tool", compact_tool), ("prune_state", prune_state)):
             if not isinstance(flag, bool):
                 raise InvalidInputError(field, flag, "True or False")
@@ -157,7 +159,7 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
     @property
     def name(self) -> str:
         """The middleware's name, unique among an agent's."""
-        return self._name or ("ArcMemoryMiddleware" if isinstance(self, _WithTemporaryRuns) else super().name)
+        return self._name or super().name
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -571,7 +573,7 @@ def _looked_up(
         size *= 4
 
 
-class _WithTemporaryRuns(ArcMemoryMiddleware):
+class _TemporaryRuns(ArcMemoryMiddleware):
     """Names the user's messages of temporary runs in the agent's state before anything can fail."""
 
     def before_agent(self, state: ArcState, runtime: Runtime[Any]) -> dict[str, Any] | None:

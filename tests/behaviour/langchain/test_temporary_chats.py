@@ -118,6 +118,28 @@ async def test_no_later_run_of_the_thread_keeps_it(engine: ContextEngine, tmp_pa
     assert [n for n in range(6) if f"Question {n}".encode() in stored] == [0, 3, 4]
 
 
+async def test_a_subclass_keeps_nothing_either(engine: ContextEngine) -> None:
+    """And keeps its own hook before each run, and its name."""
+    begun: list[Any] = []
+
+    class Own(ArcMemoryMiddleware):
+        def before_agent(self, state: Any, runtime: Any) -> Any:
+            begun.append(runtime.context)
+            return super().before_agent(state, runtime)
+
+        async def abefore_agent(self, state: Any, runtime: Any) -> Any:
+            return await super().abefore_agent(state, runtime)
+
+    memory = Own(engine, remember=is_kept)
+    agent: Any = create_agent(
+        ScriptedToolModel(), middleware=[memory], checkpointer=InMemorySaver(), context_schema=dict
+    )
+    for n, temporary in enumerate((True, False)):
+        await ask(agent, f"Question {n}.", temporary=temporary)
+    assert said(engine) == [("user", "Question 1."), ("assistant", "answer 1")]
+    assert (len(begun), memory.name, isinstance(memory, Own)) == (2, "Own", True)
+
+
 async def test_a_temporary_run_that_fails_is_not_kept_either(engine: ContextEngine) -> None:
     """In the model, or in a tool."""
 
