@@ -29,6 +29,11 @@ _REPLAYED = "__pregel_replay_state"
 """LangGraph's key for a run from a given checkpoint; without it, a thread's first message can't be said again."""
 
 
+def _joined(points: Any, more: Any) -> Any:
+    """Return a state's points by session: an agent can have this middleware twice, for two sessions."""
+    return {**points, **more} if isinstance(points, dict) and isinstance(more, dict) else more
+
+
 class ArcState(AgentState[Any]):
     """An agent's state, with what arc keeps in it; no input or output has that.
 
@@ -36,7 +41,7 @@ class ArcState(AgentState[Any]):
     temporary turns.
     """
 
-    arc_point: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    arc_point: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _joined]]
     arc_temporary: NotRequired[Annotated[list[str], PrivateStateAttr]]
 
 
@@ -55,11 +60,11 @@ class Point:
     pruned_to: int = 0
 
     @classmethod
-    def from_state(cls, value: object) -> "Point | None":
-        """Read a point as the state keeps it; anything else is as good as none."""
+    def from_state(cls, value: Any, session_id: str | None) -> "Point | None":
+        """Read a session's point as the state keeps it; anything else is as good as none."""
         try:
-            point = cls(**value)  # type: ignore[arg-type]  # whatever somebody put there
-        except TypeError:
+            point = cls(**value[session_id])
+        except (KeyError, TypeError):
             return None
         numbers = point.branch, point.seq, point.held, point.pruned_to
         return point if isinstance(point.id, str) and all(type(it) is int and it >= 0 for it in numbers) else None
@@ -83,7 +88,7 @@ class Run:
     @property
     def change(self) -> dict[str, Any]:
         """The change of the state that keeps the run's point."""
-        return {"arc_point": asdict(self.point)} if self.point else {}
+        return {"arc_point": {self.session.id: asdict(self.point)}} if self.point else {}
 
     def save(
         self, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage] = (), *, asks: bool = False

@@ -249,8 +249,8 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
             account_id=self._account_id,
         )
         follows = session_id is not None and not nested and has_checkpoints()
-        thread_id, point = thread_id if follows else None, Point.from_state(state.get("arc_point"))
-        return Run(opened, thread_id, point, remembers=self._remembers(runtime))
+        point = Point.from_state(state.get("arc_point"), session_id)
+        return Run(opened, thread_id if follows else None, point, remembers=self._remembers(runtime))
 
     def _shown(self, run: Run, request: ModelRequest[Any]) -> "Shown":
         """Return the request with the session's window in place of its messages, or with its own fitted."""

@@ -315,6 +315,20 @@ async def test_the_checkpoint_counts_not_the_sessions_branch(engine: ContextEngi
     assert texts(session.messages()) == [*texts(model.requests[-1]), "answer 2"]
 
 
+async def test_two_sessions_of_one_agent(engine: ContextEngine) -> None:
+    """Each has a point of its own."""
+    model = ScriptedToolModel()
+    both: list[Any] = [ArcMemoryMiddleware(engine, name=name, session_id=name) for name in ("s", "t")]
+    thread = Thread(create_agent(model, middleware=both, checkpointer=InMemorySaver()), model, is_async=True)
+    engine.session("t").save_turn("from the web", "noted")
+    first = await thread.ask("one")
+    await thread.ask("two")
+    await thread.ask("two instead", first)
+    expected = ["one", "answer 0", "two instead", "answer 2"]
+    assert texts(engine.session("s").messages()) == expected
+    assert texts(engine.session("t").messages()) == ["from the web", "noted", *expected]
+
+
 async def test_checkpoints_that_are_lost(engine: ContextEngine) -> None:
     """A new process with a saver in memory continues the conversation that is stored."""
     for text in ("one", "two"):
@@ -341,7 +355,7 @@ async def test_a_point_that_is_no_longer_there(engine: ContextEngine, fault: str
     elif fault == "message removed":
         session.remove([session.messages()[-1].id or ""])
     else:
-        value = None if fault == "no point" else {"branch": "x", "seq": -1, "id": 7, "held": 0, "more": 1}
+        value = None if fault == "no point" else {"s": {"branch": "x", "seq": -1, "id": 7, "held": 0, "more": 1}}
         await agent.aupdate_state(CONFIG, {"arc_point": value})
     await thread.ask("three")
     before = ["one", "answer 0", "two instead", "answer 2"]
@@ -370,10 +384,10 @@ async def test_a_session_that_was_deleted_and_begun_again(engine: ContextEngine)
 async def test_the_point_is_private(engine: ContextEngine) -> None:
     """Neither what goes in nor what comes out has it; checkpoints do."""
     agent, _ = agent_over(engine, InMemorySaver())
-    result = await agent.ainvoke({"messages": ["one"], "arc_point": {"branch": 9}}, CONFIG)
+    result = await agent.ainvoke({"messages": ["one"], "arc_point": {"s": {"branch": 9}}}, CONFIG)
     assert set(result) == {"messages"}
     assert "arc_point" not in str(agent.get_input_jsonschema()) + str(agent.get_output_jsonschema())
-    point = (await agent.aget_state(CONFIG)).values["arc_point"]
+    point = (await agent.aget_state(CONFIG)).values["arc_point"]["s"]
     assert (point["branch"], point["held"], point["pruned_to"]) == (0, 2, 0)
 
 
