@@ -176,7 +176,15 @@ EVERYWHERE: list[Callable[[Thread], Awaitable[None]]] = [
 WAYS = [(scenario, prune) for scenario in EVERYWHERE for prune in (False, True)] + [(remove_earlier, False)]
 
 
-@pytest.fixture(params=SAVERS)
+CASES = [
+    (saver, scenario, prune)
+    for saver in SAVERS
+    for scenario, prune in WAYS
+    if saver.startswith("memory") or scenario in (travel, review)
+]
+
+
+@pytest.fixture
 async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Callable[[], Any], bool]]:
     """A function that makes savers, and whether they are for async agents."""
     kind, way = request.param.split()
@@ -196,7 +204,9 @@ async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             yield [a, b].pop, True
 
 
-@pytest.mark.parametrize(("scenario", "prune"), WAYS, ids=lambda it: getattr(it, "__name__", f"prune {it}"))
+@pytest.mark.parametrize(
+    ("saver", "scenario", "prune"), CASES, ids=lambda it: getattr(it, "__name__", str(it)), indirect=["saver"]
+)
 async def test_the_model_sees_what_langgraph_would_show(
     tmp_path: Path, saver: tuple[Callable[[], Any], bool], scenario: Callable[[Thread], Awaitable[None]], prune: bool
 ) -> None:
