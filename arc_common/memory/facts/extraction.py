@@ -94,14 +94,18 @@ def with_questions(messages: Sequence[Message]) -> Iterator[tuple[Message, Messa
 
 def answering(fact: ProposedFact, question: Message | None) -> ProposedFact:
     """Return a fact with the question that it answers, if it is only a value ("HB-4471902") and no statement."""
-    if question is None or sum(word.strip(".,!").isalpha() for word in fact.value.split()) > _FEW:
-        return fact
-    plain, language = fact.value.translate(QUOTES), detect(fact.value)
-    asked = sentences_of(question.text)[-1]
-    forms = language.asserting, language.oneself, language.forbidding
-    if len(asked) > _LONGEST or any(form.search(plain) for form in forms):
+    asked = sentences_of(question.text)[-1] if question is not None and _is_value(fact.value) else ""
+    if question is None or not asked or len(asked) > _LONGEST:
         return fact
     return replace(fact, value=f"{fact.value}{ASKED}{asked})", sources=(*fact.sources, question.id or ""))
+
+
+def _is_value(text: str) -> bool:
+    """Return whether a text is only a value ("HB-4471902") and no statement."""
+    plain, language = text.translate(QUOTES), detect(text)
+    forms = language.asserting, language.oneself, language.forbidding
+    words = sum(word.strip(".,!").isalpha() for word in plain.split())
+    return words <= _FEW and not any(form.search(plain) for form in forms)
 
 
 def _facts_of(message: Message) -> list[ProposedFact]:
@@ -126,10 +130,11 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
         language = detect(sentence)
         for said in _statements(sentence, language):
             stated = said
+            is_value = IDENTIFIER.search(said) and _is_value(said)
             concrete = CONCRETE.search(said) if language.vague.match(said) else None
             follows = before and len(before) < _LONGEST // 2 and not language.chit_chat.search(before)
-            if concrete and concrete["sure"] and follows:
-                start = text.find(before)  # "We took the oak table. It costs $1,240."
+            if follows and (is_value or (concrete and concrete["sure"])):
+                start = text.find(before)  # "We took the oak table. It costs $1,240." "Booked the Soki. Ref SK-1029-A."
                 end = text.find(said, start + len(before))
                 if _BORDER.fullmatch(text, start + len(before), end):
                     stated = text[start : end + len(said)]

@@ -239,6 +239,8 @@ def test_a_value_of_something_named_before_comes_with_it() -> None:
     assert values("We took the oak table. It costs $1,240.50 with tax.") == [
         "We took the oak table. It costs $1,240.50 with tax"
     ]
+    assert values("We booked the Soki in Kanazawa. Ref SK-1029-A.") == ["We booked the Soki in Kanazawa. Ref SK-1029-A"]
+    assert values("Thank you so much! Ref SK-1029-A.") == ["Ref SK-1029-A"]
 
 
 def test_an_assistant_states_decisions_ids_and_dates() -> None:
