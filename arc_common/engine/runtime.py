@@ -152,7 +152,7 @@ class Runtime:
 
     def on_branch(self, key: SessionKey) -> SessionKey:
         """Return the key with the number of the branch that the session was last read on."""
-        return _on_branch(key, self.store.path(key, known=True).branch)
+        return _on_branch(key, self.services.store.path(key, known=True).branch)
 
     def keep(self, key: SessionKey, receipt: Receipt) -> None:
         """Store a session's newest receipt, and note what the request shows, and whether it is trusted."""

@@ -100,8 +100,8 @@ class Session:
         """
         listed = as_messages(messages)
         with replying(), timed(self._runtime.observer, "context.save"):
-            log, key = self._log(), self._needed()
-            stored = log.append(self._runtime.with_sources(key, listed))
+            key = self._needed()
+            stored = self._log(key).append(self._runtime.with_sources(key, listed))
         messages = [one.message for one in stored]
         edited = [one for one in stored if one.edited]
         if key.branch is not None and (forks := [one.branch for one in edited if one.branch > key.branch]):
@@ -179,7 +179,7 @@ class Session:
         """
         if self._key is None:
             return []
-        return self._log().originals(limit=limit, before=before)
+        return self._log(self._key).originals(limit=limit, before=before)
 
     amessages = async_form(messages)
 
@@ -517,7 +517,7 @@ class Session:
         """
         key = self._needed()
         with replying(), timed(self._runtime.observer, "context.save"):
-            stored = self._log().append(self._runtime.with_sources(key, messages), after=after)
+            stored = self._log(key).append(self._runtime.with_sources(key, messages), after=after)
         on = replace(key, branch=stored[0].branch) if stored else key
         new = [one.message for one in stored]
         self._runtime.saved(on, new, edited=[one.message.id or "" for one in stored if one.edited])
@@ -639,14 +639,13 @@ class Session:
             raise InvalidInputError("session_id", None, "an id, to store messages under")
         return key
 
-    def _log(self) -> ConversationLog:
-        key = self._needed()
+    def _log(self, key: SessionKey) -> ConversationLog:
         self._runtime.check_open()
         return ConversationLog(self._runtime.services, key)
 
     def _reader(self, memory_tags: Sequence[str] | None, following: Sequence[Message] = ()) -> Reader:
         tags = () if memory_tags is None else checked_memory_tags(memory_tags)
-        log = self._log() if self._key else None
+        log = self._log(self._key) if self._key else None
         return Reader(self._runtime, self._key, log, memory_tags=tags, following=following)
 
 

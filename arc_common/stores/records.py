@@ -288,7 +288,9 @@ class SqlRecords:
         places = [
             {"scope": row[0], "caller_id": key.caller_id, "conversation": conversation_key(key)} for row in scopes
         ]
-        before = transaction.run(*((self._sql.sources_of, place) for place in places)) if places else []
+        if not places:  # as in most conversations, nothing rests on it
+            return 0, list(dropping)
+        before = transaction.run(*((self._sql.sources_of, place) for place in places))
         after = transaction.run(*dropping, *((self._sql.sources_of, place) for place in places))[len(dropping) :]
         for place, (_, session_id, user_id), had, left in zip(places, scopes, before, after, strict=True):
             scope = Scope(key.caller_id, user_id or None, session_id or None)
