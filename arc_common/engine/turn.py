@@ -51,6 +51,9 @@ _SPARE = 2
 """Lines are rendered up to this multiple of the room, so that smaller ones can replace those that don't fit."""
 _SHARE_OF_BEST = 0.5
 """Memories that match less than this share of the best one's relevance only share words with the question."""
+_NOTHING_LEARNED = (
+    "the {:,} oldest messages are left out, and facts and summary say nothing of them (small talk, pasted text)"
+)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -417,17 +420,20 @@ class Reader:
         self._pins = state.pins if state else None
         if state is None or not is_summarised(state, self._runtime.settings.summary):
             return None, remembered.notes
+        view, notes = state.view, remembered.notes
+        if view is not None and view.covered and not (view.facts or view.narrative):
+            notes = (*notes, _NOTHING_LEARNED.format(view.covered))
         read = self._with_question(state.messages)
         messages = tuple([stored.message for stored in read])
         loaded = LoadedHistory(
             messages=messages,
             tokens=self._log.raw_tokens(read),
-            unread=LeftOut(max(state.message_count - (state.view.covered if state.view else 0) - len(read), 0), 0),
+            unread=LeftOut(max(state.message_count - (view.covered if view else 0) - len(read), 0), 0),
             layers=memory.layers(self._key, state, question(messages)),
             summarised=True,
-            notes=remembered.notes,
+            notes=notes,
         )
-        return loaded, remembered.notes
+        return loaded, notes
 
     def _with_question(self, read: tuple[StoredMessage, ...]) -> tuple[StoredMessage, ...]:
         """Prepend the current user message if the running turn began before the messages that were read."""

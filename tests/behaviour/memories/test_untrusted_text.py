@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from arc_common import ArcSettings, ContentPart, ContextEngine, Document, Message, Role, ToolCall
+from arc_common import ArcSettings, ContentPart, ContextEngine, Document, Message, Role, TokenBudget, ToolCall
 from arc_common.engine.session import Session
 from arc_common.memory.recall.lines import message_line
 from arc_common.sources import SOURCE
@@ -362,3 +362,16 @@ def test_a_recalled_quotation_stands_as_it_was_written() -> None:
         "I got this: “Your parcel 7731 is held at the depot until you pay two euros and ninety-nine”. Is it you?",
     )
     assert "ninety-nine”). Is it you?" in message_line(message, "parcel").text
+
+
+def test_a_receipt_says_that_nothing_was_learned(opened: Callable[..., ContextEngine]) -> None:
+    """Turns that are only pasted text leave the window unsummarised; the receipt says how many messages these are."""
+    session = opened().session("s")
+    for number in range(16):
+        session.save_turn(f"Part {number}. {TEXT} " * 40, "Fine.")
+    session.summarize()
+    window = session.context("And now?", budget=TokenBudget(8_000, 0))
+    assert [section.tokens for section in window.sections if section.name in ("facts", "summary")] == [0, 0]
+    (note,) = [note for note in window.receipt.notes if "say nothing of them" in note]
+    shown = sum(section.name == "history" and len(section.items) for section in window.sections)
+    assert note.startswith(f"the {32 - shown} oldest messages")
