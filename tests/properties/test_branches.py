@@ -181,14 +181,14 @@ class History:
         assert self.store.summaries.commit(key, Commit(segment, tuple(facts), ended), lease=None, epoch=epoch)
         own = before.pop(branch)
         after_same = [
-            one for one, (messages, _) in before.items() if messages == own[0] and self.share(one, branch, end)
+            one for one, (messages, _) in before.items() if messages == own[0] and self.share(one, branch, end + 1)
         ]
         if all(before[one] == own for one in after_same):
             for one in after_same:
                 assert self.read(one, end) == self.read(branch, end), "a shared leaf would be written again"
 
     def share(self, one: int, other: int, seq: int) -> bool:
-        """Return whether two branches share a place: a leaf that ends after their fork belongs to one of them."""
+        """Return whether two branches share a place: a leaf that ends at their fork, or after it, may be read twice."""
         paths = [self.store.path(replace(self.key, branch=branch)) for branch in (one, other)]
         return paths[0].branch_at(seq) == paths[1].branch_at(seq)
 
