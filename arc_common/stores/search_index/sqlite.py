@@ -161,8 +161,8 @@ class SqliteIndex:
                 complete = False
                 continue
             learnt = {
-                term: copy.learn(term, *posted(*each))
-                for term, each in zip(wanted[place], json.loads(postings), strict=True)
+                term: copy.learn(term, *posted(each))
+                for term, each in zip(wanted[place], postings.split("|") if postings else (), strict=True)
             }
             if copy.lacks(term for term in query.terms if term not in learnt):
                 complete = False

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from operator import attrgetter
 from threading import Lock
 from typing import TypeVar
@@ -71,10 +71,15 @@ def words_of(entry: IndexEntry, tokens: Tokens) -> str:
     return " ".join([*terms, *(label.hex() for label in tokens.labels(entry.metadata))])
 
 
-def posted(plain: str | None, forms: str | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the rows of entries with a token and its frequency in each: int64 and float64 of shape (m,)."""
+def posted(found: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the rows of entries with a token and its frequency in each: int64 and float64 of shape (m,).
+
+    They are read from the rows that have it once; the forms of other frequencies, with the number of rows of each; and
+    these rows: `1,2;x2:1,x3:2;5,6,7`.
+    """
+    plain, _, forms = found.partition(";")
     once = _numbers(plain)
-    if forms is None:
+    if not forms:
         return once, np.ones(len(once))
     counted, _, rows = forms.partition(";")
     pairs = [form.partition(":") for form in counted.split(",")]
@@ -135,6 +140,7 @@ def _within_reach(
     return found[reached + left >= last] if left < last else None
 
 
+@lru_cache(1 << 14)  # numbers, which many terms share
 def _frequency(suffix: str) -> float:
     """Read a term's frequency from the suffix of its token."""
     if suffix[1] == "f":
@@ -171,12 +177,12 @@ _SQL = {
             FROM arc_index_entries AS entry
             WHERE entry.scope = held.id AND entry.caller_id = held.caller_id
               AND entry.version > asked.value ->> 'version') END,
-          (SELECT json_group_array(json_array(
-             (SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH wanted.value),
-             (SELECT group_concat(suffix || ':' || many) || ';' || group_concat(rows) FROM (
+          (SELECT group_concat(
+             ifnull((SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH wanted.value), '')
+             || ';' || ifnull((SELECT group_concat(suffix || ':' || many) || ';' || group_concat(rows) FROM (
                SELECT substr(term, length(wanted.value) + 1) AS suffix, count(*) AS many, group_concat(doc) AS rows
                FROM temp.arc_index_postings
-               WHERE term >= wanted.value || 'x' AND term < wanted.value || 'y' GROUP BY term))))
+               WHERE term >= wanted.value || 'x' AND term < wanted.value || 'y' GROUP BY term)), ''), '|')
            FROM json_each(asked.value -> 'tokens') AS wanted)
         FROM json_each(:asked) AS asked JOIN arc_index_scopes AS held
           ON held.caller_id = asked.value ->> 'caller_id' AND held.session_id = asked.value ->> 'session_id'

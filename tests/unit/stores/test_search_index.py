@@ -79,10 +79,10 @@ def _read(rows: dict[int, str], token: str) -> dict[int, float]:
         for word in words.split():
             if word.startswith(token):
                 forms.setdefault(word[WIDTH:], []).append(row)
-    plain = ",".join(map(str, forms.pop("", []))) or None
+    plain = ",".join(map(str, forms.pop("", [])))
     counted = ",".join(f"{suffix}:{len(having)}" for suffix, having in forms.items())
     having = ",".join(str(row) for each in forms.values() for row in each)
-    numbers, often = posted(plain, f"{counted};{having}" if forms else None)
+    numbers, often = posted(f"{plain};{counted};{having}" if forms else f"{plain};")
     return dict(zip(numbers.tolist(), often.tolist(), strict=True))
 
 
