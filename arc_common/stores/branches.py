@@ -195,7 +195,7 @@ class SqlBranches:
             self.inserting(place, row, head=head, summarized=min(locked.summarized, first - 1)),
             self.conversation(place, locked, next_branch=forked.branch + 1, current=current, now=now, edits=1),
             *self.leaving(place, locked),
-            *(self.abandoning(place, locked, rows) if after else ()),
+            *(self.abandoning(place, locked) if after else ()),
         ]
 
     def refreshing(self, transaction: Transaction, place: Mapping[str, Any]) -> list[Call]:
@@ -235,24 +235,16 @@ class SqlBranches:
                 return row.id
         return None
 
-    def resuming(self, transaction: Transaction, key: SessionKey, locked: Locked, now: int) -> list[Call]:
+    def resuming(self, key: SessionKey, locked: Locked, now: int) -> list[Call]:
         """Return the calls that make the locked branch current for a run."""
         if locked.path.branch == locked.current_branch:
             return []
         place = self._place(key, locked.path)
-        return [
-            *self.switching(place, locked, now),
-            *self.abandoning(place, locked, self.all(transaction, place)),
-        ]
+        return [*self.switching(place, locked, now), *self.abandoning(place, locked)]
 
-    def abandoning(self, place: Mapping[str, Any], locked: Locked, rows: Sequence[BranchRow]) -> list[Call]:
-        """Return the calls after which the branch that was current is no longer live, unless it has a name."""
-        if locked.current_branch == locked.path.branch:
-            return []
-        current = next((row for row in rows if row.id == locked.current_branch), None)
-        if current is None or current.name is not None:
-            return []
-        return [(self._sql.leave_branch, {**place, "which": locked.current_branch})]
+    def abandoning(self, place: Mapping[str, Any], locked: Locked) -> list[Call]:
+        """Return the call after which the branch that was current is no longer live, unless it has a name."""
+        return [(self._sql.abandon_branch, {**place, "which": locked.current_branch})]
 
     def clearing(self, transaction: Transaction, place: Mapping[str, Any], locked: Locked, now: int) -> list[Call]:
         """Return the calls that leave only the main branch of a cleared conversation."""

@@ -321,7 +321,7 @@ class SqlStore:
                     new = self._write_fork(transaction, place, *fork)
                     results = [new.get(one.seq, one) for one in plan.results]
                     return results if after is None else [replace(one, branch=locked.next_branch) for one in results]
-            moving = [] if after is None else self._branches.resuming(transaction, key, locked, now)
+            moving = [] if after is None else self._branches.resuming(key, locked, now)
             if plan.inserted or plan.revised or moving:
                 undo = self._undo(transaction, key, locked, plan)
                 if not locked.head and not locked.is_forked:

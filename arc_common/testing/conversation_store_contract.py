@@ -673,6 +673,14 @@ class ConversationStoreContract:
         (alone,) = store.append(fork, [counted("f")], after=everything)
         assert ids(store.read(replace(key, branch=alone.branch))) == ids(store.read(key)) == ["f"]
 
+    def test_a_run_leaves_named_branches_live(self, store: ConversationStore, key: SessionKey) -> None:
+        """It makes its own branch current, whichever was."""
+        (stored,) = store.append(key, [counted("a")], after=After("thread"))
+        (fork,) = store.branch(key, "fork", name="idea")
+        store.branch(replace(key, branch=fork.id), "switch")
+        store.append(replace(key, branch=0), [counted("b")], after=After("thread", stored.seq))
+        assert [(one.is_current, one.is_live) for one in store.branch(key, "list")] == [(True, True), (False, True)]
+
     def test_runs_of_a_thread_at_once(self, store: ConversationStore, key: SessionKey) -> None:
         """Of runs from one place the first goes on there, and each other one on a fork of its own."""
         (first,) = store.append(key, [counted("a")], after=After("thread"))

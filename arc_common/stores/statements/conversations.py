@@ -170,6 +170,9 @@ def _branching(dialect_name: str) -> dict[str, Executable]:
             epoch=conversations.c.epoch + bindparam("more_epoch"),
             updated_at=bindparam("now"),
         ),
+        "abandon_branch": update(branches)
+        .where(*of_conversation_rows, which, branches.c.name.is_(None))
+        .values(live=0),
         "leave_branch": update(branches).where(*of_conversation_rows, which).values(live=0, name=null()),
         "revive_branch": update(branches).where(*of_conversation_rows, which).values(live=1),
         "delete_branch": delete(branches).where(*of_conversation_rows, which),
