@@ -62,6 +62,9 @@ any_message = st.builds(
     origin=st.none() | st.builds(Origin, format=words, json=words),
 )
 
+STORED = {"seq": 1, "revision": 1, "branch": 0, "channel": None}
+"""What a store adds to a message's row."""
+
 
 @given(any_message)
 @example(Message(Role.USER, None, id="a", created_at=NEW_YEAR))
@@ -71,7 +74,7 @@ def test_any_message_survives_its_row(message: Message) -> None:
     """Every field comes back equal and of the same type; what a row holds, any database can."""
     row = message_row(CountedMessage(message, 5, "test/1"))
     assert all("\x00" not in value and value.encode() is not None for value in row.values() if isinstance(value, str))
-    back = stored_from_row([{**row, "seq": 1, "revision": 1, "branch": 0}[name] for name in MESSAGE_COLUMNS])
+    back = stored_from_row([{**row, **STORED}[name] for name in MESSAGE_COLUMNS])
     assert back == StoredMessage(message, 1, 5, "test/1")
     assert repr(back.message.content) == repr(message.content)
     assert repr(back.message.metadata) == repr(message.metadata)

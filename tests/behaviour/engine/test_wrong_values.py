@@ -166,6 +166,7 @@ SESSION: dict[str, dict[str, Any]] = {
         "response_format": {},
         "budget": TokenBudget(),
         "history": [Message("user", "q")],
+        "following": [Message("assistant", "a")],
         "memory_tags": ["drinks"],
     },
     "delete": {},

@@ -79,7 +79,7 @@ def test_it_waits_no_longer_than_it_may(tmp_path: Path, opened: Any) -> None:
     with opened(url, settings=settings_with(summary={"enabled": False})) as engine:
         talk(engine.session("s"), 30)
     model = Model(held=True)
-    session = opened(url, model, settings=settings_with(summary={"synchronous_timeout_seconds": 0.05})).session("s")
+    session = opened(url, model, settings=settings_with(summary={"synchronous_timeout_seconds": 1})).session("s")
     begin = perf_counter()
     window = session.context("And now?", budget=NO_ROOM)
     assert perf_counter() - begin < 8  # the model is let go after 20 s only
