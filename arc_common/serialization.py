@@ -25,13 +25,13 @@ from arc_common.messages import check_text
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_TAG = "__arc__"
+TAG = "__arc__"
 _DEPTH = 100  # enough for real JSON; works even 600 frames deep of Python's 1,000
 _INT_BITS = 2_000  # far below the limit of int-to-text conversion, which a process may lower to 640 digits
 _STORABLE = "a value that can be stored: JSON values, bytes, tuples, sets, dates, Decimal, UUID"
 
 # `json.dumps` makes an encoder for each call with other than its usual options.
-_DECODER = json.JSONDecoder()
+DECODER = json.JSONDecoder()
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 Extension: TypeAlias = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
@@ -53,8 +53,8 @@ def dumps(value: Any, *, field: str, extensions: tuple[Extension, ...] = ()) -> 
 
 def loads(text: str, *, extensions: tuple[Extension, ...] = ()) -> Any:
     """Restore a value from the text that `dumps` wrote."""
-    plain = _DECODER.raw_decode(text)[0]
-    if _TAG not in text:
+    plain = DECODER.raw_decode(text)[0]
+    if TAG not in text:
         return plain
     return _decode(plain, {tag: decode for tag, _, decode in extensions})
 
@@ -77,19 +77,19 @@ def _is_utf8(text: str) -> bool:
 def _encode(value: Any, path: str, depth: int, extensions: tuple[Extension, ...]) -> Any:
     kind = type(value)
     if kind is str:
-        return value if _is_utf8(value) else {_TAG: "text", "value": _base64(value.encode(errors="surrogatepass"))}
+        return value if _is_utf8(value) else {TAG: "text", "value": _base64(value.encode(errors="surrogatepass"))}
     if kind is int:
-        return value if value.bit_length() <= _INT_BITS else {_TAG: "int", "value": hex(value)}
+        return value if value.bit_length() <= _INT_BITS else {TAG: "int", "value": hex(value)}
     if kind is bool or value is None:
         return value
     if depth > _DEPTH:
         raise InvalidInputError(path, value, f"at most {_DEPTH} levels of nesting")
     if kind is float:
-        return value if math.isfinite(value) else {_TAG: "float", "value": repr(value)}
+        return value if math.isfinite(value) else {TAG: "float", "value": repr(value)}
     if kind is list:
         return [_encode(item, f"{path}[{i}]", depth + 1, extensions) for i, item in enumerate(value)]
     if kind is dict:
-        if _TAG not in value and all(type(key) is str and _is_utf8(key) for key in value):
+        if TAG not in value and all(type(key) is str and _is_utf8(key) for key in value):
             return {key: _encode(item, f"{path}.{key}", depth + 1, extensions) for key, item in value.items()}
         pairs = [
             [
@@ -98,20 +98,20 @@ def _encode(value: Any, path: str, depth: int, extensions: tuple[Extension, ...]
             ]
             for key, item in value.items()
         ]
-        return {_TAG: "dict", "value": pairs}
+        return {TAG: "dict", "value": pairs}
     for tag, to_storable, _ in extensions:
         storable = to_storable(value)
         if storable is not None:
-            return {_TAG: tag, "value": _encode(storable, path, depth + 1, extensions)}
+            return {TAG: tag, "value": _encode(storable, path, depth + 1, extensions)}
     if kind in (tuple, set, frozenset):
         items = list(value) if kind is tuple else sorted(value, key=repr)
         return {
-            _TAG: kind.__name__,
+            TAG: kind.__name__,
             "value": [_encode(item, f"{path}[{i}]", depth + 1, extensions) for i, item in enumerate(items)],
         }
     for tag, (of_kind, to_text, _) in _SCALARS.items():
         if kind is of_kind:
-            return {_TAG: tag, "value": to_text(value)}
+            return {TAG: tag, "value": to_text(value)}
     for base in (str, int, float):  # enumerations and numpy's float64, which equal their plain values
         if isinstance(value, base):
             return _encode(base(value.value if isinstance(value, Enum) else value), path, depth, extensions)
@@ -140,7 +140,7 @@ def _decode(plain: Any, extensions: Mapping[str, Callable[[Any], Any]]) -> Any:
         return [_decode(item, extensions) for item in plain]
     if not isinstance(plain, dict):
         return plain
-    tag = plain.get(_TAG)
+    tag = plain.get(TAG)
     if tag is None:
         return {key: _decode(item, extensions) for key, item in plain.items()}
     value = plain["value"]

@@ -290,7 +290,7 @@ class Session:
             tools=tools,
             response_format=response_format,
         )
-        reader = self._reader(memory_tags, as_messages(following, "following"))
+        reader = self._reader(memory_tags, () if following == () else as_messages(following, "following"))
         with replying():
             return reader.context(request, history, retrieve=documents is None)
 

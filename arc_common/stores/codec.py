@@ -13,7 +13,7 @@ from arc_common.messages import Message, Origin, Role, check_identifier, fields_
 from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import After
 from arc_common.protocols.search_index import Scope
-from arc_common.serialization import dumps, loads
+from arc_common.serialization import DECODER, TAG, dumps, loads
 from arc_common.stores.schema import branches, conversations
 
 MAIN_BRANCH = 0
@@ -49,7 +49,7 @@ def to_body(value: Any, *, field: str) -> str:
 
 def from_body(body: str) -> Any:
     """Read what `to_body` wrote."""
-    return loads(body)
+    return loads(body) if TAG in body else DECODER.raw_decode(body)[0]
 
 
 MESSAGE_COLUMNS = (

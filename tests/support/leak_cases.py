@@ -196,7 +196,7 @@ def one_each(engine: ContextEngine, party: Party) -> None:
 
 no_reads(
     "DocumentIndex.add DocumentIndex.delete DocumentIndex.of DocumentIndex.scopes DocumentIndex.index "
-    "HybridIndex.add HybridIndex.delete HybridIndex.asking HybridIndex.embed_pending HybridIndex.has_embedder "
+    "HybridIndex.add HybridIndex.delete HybridIndex.embed_pending HybridIndex.has_embedder "
     "HybridIndex.re_embed HybridIndex.replace",
     because="writes, or hands out what has cases of its own",
 )
