@@ -180,11 +180,9 @@ class History:
         epoch = self.store.summaries.state(key, limit=0).epoch
         assert self.store.summaries.commit(key, Commit(segment, tuple(facts), ended), lease=None, epoch=epoch)
         own = before.pop(branch)
-        after_same = [
-            one for one, (messages, _) in before.items() if messages == own[0] and self.share(one, branch, end + 1)
-        ]
+        after_same = [one for one, (messages, _) in before.items() if messages == own[0]]
         if all(before[one] == own for one in after_same):
-            for one in after_same:
+            for one in (one for one in after_same if self.share(one, branch, end + 1)):
                 assert self.read(one, end) == self.read(branch, end), "a shared leaf would be written again"
 
     def share(self, one: int, other: int, seq: int) -> bool:
