@@ -30,38 +30,34 @@ _REPLAYED = "__pregel_replay_state"
 
 
 def _joined(points: Any, more: Any) -> Any:
-    """Return a state's points by session: an agent can have this middleware twice, for two sessions."""
+    """Return the points of all sessions: an agent can have this middleware twice, for two sessions."""
     return {**points, **more} if isinstance(points, dict) and isinstance(more, dict) else more
 
 
 class ArcState(AgentState[Any]):
-    """An agent's state, with what arc keeps in it; no input or output has that.
-
-    `arc_point` is the place of the newest stored message, `arc_temporary` the ids of the user's messages that open
-    temporary turns.
-    """
+    """An agent's state with arc's private channels, which inputs and outputs omit."""
 
     arc_point: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _joined]]
+    """By session, the place of the newest stored message."""
     arc_temporary: NotRequired[Annotated[list[str], PrivateStateAttr]]
+    """The ids of the user's messages that open temporary turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The newest message of a state that is stored: its branch, place and id.
-
-    `held` is the number of the state's messages up to this one, and `pruned_to` the place of the newest one that was
-    removed from the state because it is stored.
-    """
+    """The newest stored message of a state: its branch, place and id."""
 
     branch: int
     seq: int
     id: str
     held: int
+    """The number of the state's messages up to this one."""
     pruned_to: int = 0
+    """The place of the newest message that was pruned from the state."""
 
     @classmethod
     def from_state(cls, value: Any, session_id: str | None) -> "Point | None":
-        """Read a session's point as the state keeps it; anything else is as good as none."""
+        """Read a session's point from a state's `arc_point`; return `None` if there is no valid one."""
         try:
             point = cls(**value[session_id])
         except (KeyError, TypeError):
@@ -71,10 +67,7 @@ class Point:
 
 
 class Run:
-    """A run of an agent: its session and, if its state is kept in checkpoints, its thread and newest point.
-
-    The session of a run with a thread is on the branch that the run is on. A run that does not remember stores nothing.
-    """
+    """A run of an agent: its session, on the run's branch, and with checkpoints also its thread and newest point."""
 
     def __init__(
         self, opened: Callable[..., Session], thread_id: str | None, point: Point | None, *, remembers: bool = True
@@ -93,10 +86,7 @@ class Run:
     def save(
         self, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage] = (), *, asks: bool = False
     ) -> str | None:
-        """Store the state's new messages and the model's answer, and return the newest one's stored id.
-
-        If the state is no longer the newest one, the run moves to a fork: with something to store, or as it asks.
-        """
+        """Store new messages, on a fork if the state is not the thread's newest; return the newest one's stored id."""
         return self._there(lambda: self._saved(messages, answer, asks=asks))
 
     def _saved(self, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage], *, asks: bool) -> str | None:
@@ -134,7 +124,7 @@ class Run:
         return ids
 
     def _there(self, work: Callable[[], T]) -> T:
-        """Work on the run's branch, or on the current one if that was deleted."""
+        """Do the work on the run's branch, or on the current one if that was deleted."""
         try:
             return work()
         except BranchNotFoundError:
@@ -146,7 +136,7 @@ class Run:
         own = said(messages)
         point = self.point
         also = [message.id for message in answer if message.id]
-        state, names, stored = _looked_up(self.session, own, also, until=point.id if point else None)
+        state, names, stored = looked_up(self.session, own, also, until=point.id if point else None)
         if point is not None and ((there := stored.get(point.id)) is None or there.seq != point.seq):
             point = self.point = None  # of another session with this id, or its message was removed
         converted = [stored_form(message) for message in state]
@@ -214,7 +204,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What of a state is stored: up to which place, and what is to be stored."""
+    """A state compared with the store: the place up to which it is stored, and the messages to store."""
 
     seq: int | None
     newest: StoredMessage | None
@@ -238,7 +228,7 @@ def delete_thread(
 
         delete_thread(engine, agent.checkpointer, "s", user_id="ann")
 
-    - If either fails, its error is raised; call again then. Deleting what does not exist does nothing.
+    - If either deletion fails, its error is raised: call again. Deleting what does not exist does nothing.
 
     Args:
         engine: The engine that holds the session.
@@ -287,29 +277,30 @@ def _check_thread(checkpointer: object, thread_id: str) -> None:
 
 def has_checkpoints() -> bool:
     """Return whether the state of the current run is kept in checkpoints."""
-    return _configurable().get(CONFIG_KEY_CHECKPOINTER) is not None
+    return configurable().get(CONFIG_KEY_CHECKPOINTER) is not None
 
 
 def merged(state: Sequence[BaseMessage], request: list[BaseMessage]) -> list[BaseMessage]:
-    """Return a request's messages, or the state's, as the request has them, if middleware left some of these out."""
+    """Return a request's messages; if middleware left some of the state's out, the state's, as the request has them."""
     shown = {message.id: message for message in request if message.id}
     is_whole = all(message.id in shown for message in state)
     return request if is_whole else [shown.get(message.id or "", message) for message in state]
 
 
 def _is_replay() -> bool:
-    return _configurable().get(_REPLAYED) is not None
+    return configurable().get(_REPLAYED) is not None
 
 
-def _configurable() -> Mapping[str, Any]:
+def configurable() -> Mapping[str, Any]:
+    """Return the configurable values of the current run; none outside of a graph."""
     try:
         return get_config().get("configurable", {})
-    except RuntimeError:  # outside of a graph
+    except RuntimeError:
         return {}
 
 
 def _place_of(places: Sequence[StoredMessage | None], same: Sequence[bool]) -> int | None:
-    """Return the place of the newest message that is stored as it is, or that before all if each was edited."""
+    """Return the place of the newest message that is stored as it is, or the one before all if each was edited."""
     found = [place.seq for place in places if place is not None]
     kept = [place.seq for place, is_same in zip(places, same, strict=True) if place is not None and is_same]
     return max(kept) if kept else min(found) - 1 if found else None
@@ -319,8 +310,8 @@ _CHUNK = 32
 """Number of newest messages looked up first; older ones are looked up only if none of these is stored."""
 
 
-def _looked_up(
-    session: Session, messages: Sequence[BaseMessage], also: Sequence[str], *, until: str | None
+def looked_up(
+    session: Session, messages: Sequence[BaseMessage], also: Sequence[str], *, until: str | None = None
 ) -> tuple[Sequence[BaseMessage], list[tuple[str, ...]], dict[str, StoredMessage]]:
     """Return the messages back to one with a given id or to any stored one, the ids of each, and the stored ones."""
     size = _CHUNK

@@ -13,16 +13,16 @@ from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
 from arc_common.memories import checked_memory_tags
 from arc_common.messages import Message, Role, check_identifier
-from arc_common.protocols import TokenCounter
+from arc_common.protocols import StoredMessage, TokenCounter
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import corrected
 from arc_common.tokens.counters import schema_tokens, tools_tokens
 from arc_common.tokens.overflow import LearnedLimits
-from langchain_arc.agents.checkpoints import ArcState, Point, Run, has_checkpoints, merged
+from langchain_arc.agents.checkpoints import ArcState, Point, Run, configurable, has_checkpoints, looked_up, merged
 from langchain_arc.agents.prompt_cache import PromptCaches, read_from_cache
 from langchain_arc.agents.tools import compact_conversation
 from langchain_arc.messages import from_arc
-from langchain_arc.stored_messages import behind, names_of, said, split_instructions, stored_form, unsaved
+from langchain_arc.stored_messages import behind, said, split_instructions, stored_form, unsaved
 from langchain_arc.token_limit import arc_tokens, fitted_to
 
 try:
@@ -37,7 +37,6 @@ try:
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
     from langchain_core.tools import BaseTool
     from langchain_core.utils.function_calling import convert_to_openai_tool
-    from langgraph.config import get_config
     from langgraph.runtime import Runtime
     from langgraph.types import Command
 except ImportError as error:
@@ -66,7 +65,7 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
       call and at the end. Each is stored once, however often a run is resumed, retried or handed over again; a message
       that was edited (by a reviewer, or to redact it) becomes a new revision.
     - A run continues from its checkpoint: after time travel, `update_state` or a regenerated answer, and when messages
-      were removed from the state, the conversation goes on on a fork. What other writers stored meanwhile is shown.
+      were removed from the state, the conversation continues on a fork. What other writers stored meanwhile is shown.
     - The request holds the agent's own instructions, then facts and summary, and the newest turns within the budget,
       with every call next to its results. Only `prune_state` changes the agent's state.
     - The agent's system message keeps its content blocks, including marks for prompt caches. System messages at the
@@ -92,7 +91,7 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         name: The middleware's name among an agent's others: "SummarizationMiddleware" takes the place of the summaries
             of `create_deep_agent`. By default, the class's.
         remember: False for temporary chats, or a function of the run's `Runtime` that returns True or False. Nothing of
-            a temporary turn is stored, learned or indexed, by a later run of its thread neither; what was stored before
+            a temporary turn is stored, learned or indexed, not even by later runs of its thread; what was stored before
             is shown, and so is the agent's state. LangGraph's checkpoints keep the state as always.
         compact_tool: Give the agent a tool `compact_conversation`, which calls `Session.compact`.
         prune_state: At the end of a run, remove earlier turns from the agent's state once all of them are stored, so
@@ -333,11 +332,8 @@ def _run_of(runtime: Runtime[Any] | None) -> tuple[str | None, bool]:
     if info is not None:
         thread_id, namespace = info.thread_id, info.checkpoint_ns
     else:
-        try:
-            configurable = get_config().get("configurable", {})
-        except RuntimeError:  # outside of a graph
-            configurable = {}
-        thread_id, namespace = configurable.get("thread_id"), configurable.get("checkpoint_ns")
+        own = configurable()
+        thread_id, namespace = own.get("thread_id"), own.get("checkpoint_ns")
     return None if thread_id is None else str(thread_id), _NESTED in (namespace or "")
 
 
@@ -492,9 +488,6 @@ def _text_block(text: str) -> list[str | dict[str, Any]]:
     return [{"type": "text", "text": text}] if text else []
 
 
-_CHUNK = 32
-"""Number of newest messages looked up first; older ones are looked up only if none of these is stored."""
-
 _LOOK_BACK = 256
 """Number of messages before the newest one that are fitted when other writers have appended after it."""
 
@@ -513,7 +506,8 @@ def _unsaved(
 ) -> tuple[list[Message], str | None, Mapping[str, Message]]:
     """Return the state's messages that are not stored, the id of its newest if that is, and the stored ones by id."""
     own = said(messages)
-    state, names, stored = _looked_up(session, own, [message.id for message in answer if message.id])
+    state, names, found = looked_up(session, own, [message.id for message in answer if message.id])
+    stored = {name: one.message for name, one in found.items()}
     converted = [stored_form(message) for message in state]
     newest = next((name for name in (names[-1] if names else ()) if name in stored), None)
     new = unsaved(converted, names, stored)
@@ -543,12 +537,9 @@ def window_with(run: Run, messages: Sequence[BaseMessage], built: Callable[..., 
     """Return a window of what is stored and the state's other messages; `None` without a session or user message."""
     if run.session.id is None:
         return None
-    if run.thread is None:
-        following, place = _unsaved(run.session, messages, ())[0], None
-    else:
-        following, place = run.unsaved(messages)
+    following, place = _following(run, messages)
     history = None
-    if place is not None:  # the run starts from an earlier checkpoint
+    if place is not None:
         history = [*run.session.messages(limit=_LOOK_BACK, before=place.message.id), place.message]
     try:
         return built(run.session, history=history, following=following)
@@ -558,19 +549,9 @@ def window_with(run: Run, messages: Sequence[BaseMessage], built: Callable[..., 
         return None
 
 
-def _looked_up(
-    session: Session, messages: Sequence[BaseMessage], also: Sequence[str]
-) -> tuple[Sequence[BaseMessage], list[tuple[str, ...]], dict[str, Message]]:
-    """Return the messages back to a stored one, the ids each may have, and the stored messages by id."""
-    size = _CHUNK
-    while True:
-        state = messages[-size:]
-        names = names_of(state)
-        known = session.find([*(name for own in names for name in own), *also])
-        stored = {message.id: message for message in known if message.id}
-        if size >= len(messages) or any(name in stored for own in names for name in own):
-            return state, names, stored
-        size *= 4
+def _following(run: Run, messages: Sequence[BaseMessage]) -> tuple[list[Message], StoredMessage | None]:
+    """Return the messages that are not stored, and the one before them if the run starts from an earlier checkpoint."""
+    return run.unsaved(messages) if run.thread else (_unsaved(run.session, messages, ())[0], None)
 
 
 class _TemporaryRuns(ArcMemoryMiddleware):
@@ -584,8 +565,7 @@ class _TemporaryRuns(ArcMemoryMiddleware):
         messages = split_instructions(state["messages"])[1]
         asked = [message.id for message in messages if isinstance(message, HumanMessage)]
         try:
-            new = run.unsaved(messages)[0] if run.thread else _unsaved(run.session, messages, ())[0]
-            ids = {message.id for message in new}.intersection(asked)
+            ids = {message.id for message in _following(run, messages)[0]}.intersection(asked)
         except StoreError as error:
             _log.error("session %r could not be read: %s", run.session.id, error, exc_info=error)
             ids = set(asked[-1:])
