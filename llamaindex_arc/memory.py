@@ -189,7 +189,7 @@ class ArcMemory(BaseMemory):
 
     @property
     def session(self) -> Session:
-        """The session itself: what moves it to another branch moves the memory."""
+        """The memory's session; if it moves to another branch, so does the memory."""
         if self._session is None:
             self._session = self.chat_store.session(self.chat_store_key)
         return self._session
@@ -199,8 +199,8 @@ class ArcMemory(BaseMemory):
 
             idea = memory.fork(at=memory.session.messages()[-3].id, name="idea")
 
-        - Facts, summary, memories and recalled messages are those of the branch: neither side sees what is said on the
-          other afterwards. `from_defaults(branch="idea")` opens it again.
+        - Facts, summary, memories and recalled messages are those of the branch: neither branch sees the other's later
+          messages. `from_defaults(branch="idea")` opens it again.
         - Messages that a failing store could not take stay with this memory.
 
         Args:
@@ -280,7 +280,7 @@ class ArcMemory(BaseMemory):
 
         - Whatever precedes the conversation (system prompts) stays, and so does the user's message. The conversation is
           shown as by `get`, in the room that is left. A running turn loses older tool results first.
-        - A text in which LlamaIndex wrote the conversation (to condense a question) loses the oldest messages.
+        - A text into which LlamaIndex has written the conversation, to condense a question, loses the oldest messages.
 
         Args:
             request: Messages, or a text, with what `get` returned.
@@ -323,7 +323,7 @@ class ArcMemory(BaseMemory):
         return shown(window, facts_role=self._placement)
 
     def _reduced_text(self, request: Sequence[ChatMessage], max_tokens: int) -> list[ChatMessage] | None:
-        """Reduce the text of the one message in which LlamaIndex wrote the conversation."""
+        """Shorten the message into which LlamaIndex has written the conversation."""
         excess, count = self._tokens(request) - max_tokens, self.chat_store.engine.token_counter.count
         for place, message in enumerate(request):
             text = message.content or ""
@@ -341,7 +341,7 @@ class ArcMemory(BaseMemory):
         """Return the whole conversation."""
         return list(map(from_arc, [*self.session.messages(), *self._unsaved]))
 
-    # Those of `BaseMemory` run the sync forms; `ChatMemoryBuffer`'s would read the store and miss what is unsaved.
+    # `BaseMemory`'s run the sync forms; `ChatMemoryBuffer`'s would read the store and miss unsaved messages.
     aget_all = BaseMemory.aget_all
     aset = BaseMemory.aset
     areset = BaseMemory.areset

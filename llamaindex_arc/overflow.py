@@ -42,7 +42,7 @@ Answer = TypeVar("Answer")
 
 
 def with_overflow_recovery(llm: Model, memory: ArcMemory) -> Model:
-    """Return a copy of an LLM that sends a request which the model refuses as too long once more, smaller.
+    """Return a copy of an LLM that retries, with a smaller request, when the model refuses one as too long.
 
         llm = with_overflow_recovery(llm, memory)
         agent = FunctionAgent(llm=llm, tools=tools)
@@ -107,7 +107,7 @@ class _Recovery:
             return request
 
     def again(self, request: Asked, error: Exception, whole: bool) -> tuple[Asked, AbstractContextManager[None]]:
-        """Return a smaller request, and what adds the figures to its refusal; raise an error that it would not mend."""
+        """Return a smaller request and a context that notes the figures on its refusal; raise any other error again."""
         if getattr(error, "__notes__", ()):  # a second refusal: one method of an LLM may answer through another
             raise error
         note = self.limits.learn(error, self._tokens(request), self.model, whole=whole)
@@ -183,7 +183,7 @@ class _Recovering(LLM):
     _recovery: _Recovery = PrivateAttr()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an LLM with overflow recovery holds its memory's engine, so it can't be pickled; make it anew")
+        raise TypeError("an LLM with overflow recovery holds its memory's engine and can't be pickled: create it again")
 
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         return self._recovery.call(super().chat, messages, kwargs)

@@ -225,7 +225,7 @@ def export(
 def import_(
     file: Annotated[Path, typer.Argument(help="A file that `arc export` has written.")], *, url: Url = None
 ) -> None:
-    """Store what `arc export` wrote; what is there already stays as it is."""
+    """Import a file that `arc export` wrote; what is already there stays unchanged."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
 
     settings = ArcSettings(summary={"llm_model": None})

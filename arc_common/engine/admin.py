@@ -197,7 +197,7 @@ class Admin:
     ) -> SessionDebug:
         """Return a session's record, its summary, and the receipt of its newest context window.
 
-        They are those of its current branch, or of the branch with this number.
+        They are those of its current branch, or of the one with the number `branch`.
 
         Raises:
             BranchNotFoundError: The session has no such branch.
@@ -262,9 +262,9 @@ class Admin:
             assert receipt.is_complete, receipt.left
 
         - Removes the conversations with everything derived from them, and the user's memories, documents and artifacts.
-          What a caller's shared memories rest on in these conversations alone is removed too.
-        - Then counts the rows that still name them, lets SQLite overwrite what deleted rows left in its file, and
-          searches the file.
+          Shared memories of the caller's users that come from these conversations alone are removed, too.
+        - Then counts the rows that still name them, lets SQLite overwrite the remains of deleted rows in its file,
+          and searches the file.
         - May be repeated after an interruption. Let the user write nothing meanwhile.
 
         Raises:
@@ -281,9 +281,9 @@ class Admin:
             engine.admin.export("ann.jsonl.gz", caller_id="shop", user_id="ann")
             other.admin.import_("ann.jsonl.gz")
 
-        - The file has one JSON object a line; a name that ends in ".gz" compresses it. Branches, summaries, facts,
+        - The file has one JSON object per line; a name that ends in ".gz" compresses it. Branches, summaries, facts,
           memories with their history, documents and vectors are included.
-        - A conversation is read on one snapshot and held in memory, one at a time. An interrupted export leaves no file
+        - One conversation at a time is in memory, read from one snapshot. An interrupted export leaves no file
           of that name.
 
         Raises:
@@ -295,9 +295,9 @@ class Admin:
     aexport = async_form(export)
 
     def import_(self, path: str | Path, *, progress: Progress | None = None) -> int:
-        """Store what `export` wrote, in a database of either kind; return the number of lines that stored something.
+        """Import a file that `export` wrote, from a database of either kind; return the number of lines stored.
 
-        - Each line is one transaction. What is there already stays as it is: an interrupted import can be repeated.
+        - Each line is one transaction. What is already there stays unchanged: an interrupted import can be repeated.
         - Ids and callers stay those of the export.
 
         Raises:

@@ -353,7 +353,7 @@ class Session:
         - Waits for the chat model; if that fails, rules write the summary, and a note says so.
         - The newest `settings.summary.recent_message_count` messages and the running turn stay as they are, and all
           originals stay stored.
-        - The beginning of requests changes, so a provider's cache does not serve the next one.
+        - Requests then begin differently, so a provider's prompt cache misses on the next one.
         """
         self._runtime.check_open()
         memory, key = self._runtime.memory, self._key
@@ -511,7 +511,7 @@ class Session:
     astored = async_form(stored)
 
     def resume(self, messages: Sequence[Message], after: After) -> tuple["Session", list[StoredMessage]]:
-        """Append what a run adds that starts from a checkpoint; return a session on the branch that it goes on on.
+        """Append the messages of a run that starts from a checkpoint; return a session on the branch that has them.
 
         Intended for adapters whose framework keeps checkpoints: see `After`.
         """
@@ -566,9 +566,9 @@ class Session:
     afork = async_form(fork)
 
     def rewind(self, to: str) -> None:
-        """Continue after the message with the id `to`, as if what follows it had not been said.
+        """Go back to the message with the id `to`: requests no longer show what followed it.
 
-        - The conversation goes on on a new branch, which becomes the current one and takes over this one's name.
+        - The conversation continues on a new branch, which becomes the current one and takes over this one's name.
         - What followed the message stays on a branch that is no longer live: see `branches`.
 
         Raises:
@@ -605,7 +605,7 @@ class Session:
     aswitch = async_form(switch)
 
     def delete_branch(self, branch: int | str) -> None:
-        """Delete a branch, by number or name, with the messages that no other one shows and what they alone led to.
+        """Delete a branch, by number or name, with everything that no other branch shows.
 
         Raises:
             BranchNotFoundError: The session has no such branch.

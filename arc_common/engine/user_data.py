@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _PAGE = 100
 _SAMPLES = 20
-"""Conversations of which some words of the newest message are searched for in the database's file."""
+"""Number of conversations whose newest message is looked for in the database's file."""
 _WORDS = re.compile(r"[^\W\d_][^\x00-\x1f\x7f\"\\\\]{15,59}")
-"""A run of characters that is stored as it is, long enough to be nobody else's."""
+"""Characters that are stored unchanged, enough of them to be in nobody else's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class ErasureReceipt:
 
     Args:
         removed: The number of rows removed, by table.
-        left: The number of rows that still name the caller and user, or belong to nothing, by table; empty if the
-            erasure is complete. Somebody may have written meanwhile: erase again.
+        left: The number of rows that still name the caller and user, or belong to no conversation, by table; empty if
+            the erasure is complete. Somebody may have written meanwhile: erase again.
         left_in_file: How many of up to twenty sampled texts still stand in a SQLite database's file, outside any row.
         pending: The places that this erasure could not clean, such as backups.
     """

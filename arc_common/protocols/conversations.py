@@ -88,7 +88,7 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """The place at which a run goes on that starts from a checkpoint.
+    """The place after which a run that starts from a checkpoint continues.
 
     Args:
         thread: The run's thread, in at most 32 characters. Messages that its runs store carry it.
@@ -256,8 +256,8 @@ class ConversationStore(Protocol):
         - With `max_messages`, removes the oldest whole turns until no more messages than that are left; the newest
           turn always stays. Nothing is removed while the conversation has several branches.
         - With `after`, the key's branch becomes current. If runs of the same thread stored messages after that place,
-          or if the run is without earlier ones, it goes on on a fork that shows neither; a run that is tried again
-          finds its fork. Messages of other writers after the place stay, and the run's follow them.
+          or if the run no longer has earlier ones, it continues on a fork that shows neither; a retried run finds its
+          fork. Messages of other writers after the place stay, and the run's follow them.
 
         Returns:
             Each message as it is stored now, in the order given (a message given twice is returned twice).
@@ -353,7 +353,7 @@ class Store(ConversationStore, Protocol):
     def dump(self, caller_id: str, user_id: str | None) -> Iterator[dict[str, Any]]:
         """Yield everything of a caller's user, or of the whole caller, as JSON objects: each is one step for `load`.
 
-        A conversation with its branches and all that was derived is one object, read on one snapshot.
+        A conversation with its branches and everything derived from it is one object, read from one snapshot.
         """
 
     def load(self, record: Mapping[str, Any]) -> bool:

@@ -86,8 +86,8 @@ class IndexChange:
 
 
 Onlooker = SessionKey | Literal["live"]
-"""Who looks at records: a session, which sees what its path and the live branches of other sessions show; or nobody in
-particular, who sees what any live branch shows."""
+"""The view of records: a session's, with what its path and the live branches of other sessions show; or "live", with
+what any live branch shows."""
 
 
 class Records(Protocol):

@@ -54,11 +54,11 @@ class StorageSettings(Group):
     )
     connect_timeout_seconds: float = Field(default=10.0, gt=0, description="Seconds: the longest wait for a database.")
     statement_timeout_seconds: float | None = Field(
-        default=None, gt=0, description="Seconds: after which PostgreSQL ends a statement. None: as the server says."
+        default=None, gt=0, description="Seconds: the longest a PostgreSQL statement may take. None: no limit of arc's."
     )
     transaction_pooling: bool = Field(
         default=False,
-        description="The address is a pooler's that gives out PostgreSQL's connections by the transaction (PgBouncer).",
+        description="Work with a pooler in transaction mode, such as PgBouncer: no prepared statements.",
     )
     busy_timeout_seconds: float = Field(
         default=30.0, ge=0, description="Seconds: the longest wait for SQLite's writer."

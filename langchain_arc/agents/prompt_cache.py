@@ -22,20 +22,14 @@ _SESSIONS = 256
 
 
 class PromptCaches:
-    """Marks requests, and knows how the last request of each conversation began. Thread-safe."""
+    """Marks requests, and keeps how the last request of each conversation began. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._begun: LRUCache[str, list[int]] = LRUCache(_SESSIONS)
 
     def marked(self, request: ModelRequest[Any], *, scope: str, system: bool) -> tuple[ModelRequest[Any], str | None]:
-        """Return the request for a cache, and a note on what should be read from it; unchanged for other providers.
-
-        Args:
-            request: The request as its model would see it.
-            scope: Names the conversation; requests of one conversation share their beginning.
-            system: True if the next request has the same system message.
-        """
+        """Return the marked request, unchanged for other providers, and a note on the part that should be cached."""
         kinds = {kind.__name__ for kind in type(request.model).__mro__}  # of packages that need not be installed
         if "BaseChatOpenAI" in kinds:
             key = sha256(scope.encode()).hexdigest()[:32]
@@ -51,7 +45,7 @@ class PromptCaches:
         return request.override(system_message=marked_system, messages=messages), note
 
     def _note(self, request: ModelRequest[Any], scope: str, *, kept: int) -> str | None:
-        """Return a note on what the request shares with the kept part of the one before, if that is known."""
+        """Return a note on the messages that the request shares with the previous one, if that is known."""
         first = [request.system_message] if request.system_message else []
         begins = [hash((message.type, str(message.content))) for message in (*first, *request.messages)]
         with self._lock:

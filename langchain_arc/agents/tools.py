@@ -225,7 +225,7 @@ def _tool(call: Callable[..., str], name: str, description: str, schema: type[Ba
 
 
 class _Run:
-    """The run that calls a tool: that of a `ToolRuntime`, or the one that surrounds the call, if there is any."""
+    """The run that calls a tool: that of its `ToolRuntime`, or else the run around the call, if any."""
 
     def __init__(self, runtime: object) -> None:
         self.runtime: Any = runtime
@@ -237,7 +237,7 @@ class _Run:
                 self.runtime = get_runtime()
 
     def named(self, name: str, value: "Named") -> str | None:
-        """Return an id as given, or as the run determines it."""
+        """Return an id, from the run if it is a function."""
         if not callable(value):
             return value
         found = value(self.runtime)
