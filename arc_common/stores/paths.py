@@ -103,7 +103,7 @@ def parts_of(forks: Iterable[tuple[int, int, int]], dialect_name: str) -> dict[s
     """Return the parameters for a path's parts (`Path.forks`)."""
     parts = list(forks)
     if dialect_name == "sqlite":
-        return {"parts": json.dumps(parts)}
+        return {"path_parts": json.dumps(parts)}
     return {name: [part[place] for part in parts] for place, name in enumerate(_PARTS)}
 
 
@@ -151,7 +151,7 @@ class Along:
     def parts(self) -> tuple[Any, Any, Any, Any]:
         """Return the path's parts as a table, and its columns for branch, last place and fork."""
         if self._dialect == "sqlite":
-            part = func.json_each(bindparam("parts")).table_valued("value", name="part")
+            part = func.json_each(bindparam("path_parts")).table_valued("value", name="part")
             branch, last, fork = (func.json_extract(part.c.value, f"$[{place}]") for place in range(3))
             return part, branch, last, fork
         given = (bindparam(name, type_=ARRAY(BigInteger)) for name in _PARTS)

@@ -605,7 +605,8 @@ class SummaryStoreContract:
         store.append(there, [counted(f"n{n}") for n in range(4)])
         assert self.put(store, there, a_leaf(5, 8), a_fact("f2", 5))
         assert self.put(store, key, a_leaf(9, 12), a_fact("f3", 9, key="city"), superseded={"f1": "f3"})
-        assert self.put(store, there, a_leaf(9, 12), a_fact("f4", 9))
+        assert self.put(store, there, a_leaf(9, 12, parts=3), a_fact("f4", 9))
+        assert store.summaries.segments(there)[-1].parts == 3
         for one, facts in ((key, {"f2", "f3"}), (there, {"f1", "f2", "f4"})):
             assert stretches(store.summaries.segments(one)) == [(0, 1, 4), (0, 5, 8), (0, 9, 12)]
             assert set(names(store.summaries.facts(one))) == facts
