@@ -105,11 +105,7 @@ def wishes(
 
 
 class HistoryRoom:
-    """The tokens available for verbatim messages.
-
-    `left` is what the fixed parts and the documents leave to messages, facts, summary and recalled items; `threshold`
-    is the share of the room, or above 1 the tokens, beyond which finished summaries are adopted.
-    """
+    """The tokens for verbatim messages; beyond `threshold`, a share or (above 1) tokens, summaries are adopted."""
 
     def __init__(self, budget: TokenBudget, left: int, costs: Costs, threshold: float) -> None:
         self.budget, self._left, self._costs, self._threshold = budget, left, costs, threshold

@@ -72,7 +72,7 @@ class TurnSources:
         return named
 
     def forget(self, key: SessionKey) -> None:
-        """Drop what is kept of a session's branches."""
+        """Drop the sources of a session's branches."""
         with self._lock:
             drop_session(self._running, key)
             drop_session(self._shown, key)

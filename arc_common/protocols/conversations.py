@@ -367,7 +367,7 @@ class Store(ConversationStore, Protocol):
 
 
 class Traces(Protocol):
-    """The rows of a caller's user, and what deleted rows leave in a database."""
+    """The rows of a caller's user, and the remains of deleted rows in a database."""
 
     def owned(self) -> Mapping[str, int]:
         """Count the rows that belong to the caller and user, by table; tables without any are left out."""
@@ -376,7 +376,7 @@ class Traces(Protocol):
         """Count the rows that name the caller and user, and the caller's rows whose conversation or scope is gone."""
 
     def clean(self) -> list[str]:
-        """Remove what deleted rows leave behind where that is possible; return what is still pending."""
+        """Remove the remains of deleted rows where that is possible; return descriptions of those that stay."""
 
     def found_in_file(self, texts: Iterable[str]) -> int:
         """Return how many of the texts stand in the database's file although no row has them."""

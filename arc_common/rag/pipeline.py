@@ -25,7 +25,7 @@ _log = logging.getLogger("arc.rag")
 
 @runtime_checkable
 class NotingRetriever(Protocol):
-    """A source that also reports what a search had to do without, and each document's similarity to the query."""
+    """A source that also reports the parts that failed in a search, and each document's similarity to the query."""
 
     def retrieve_with_notes(
         self,

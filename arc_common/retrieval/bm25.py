@@ -169,10 +169,7 @@ class QueryTerms:
         return cls(weights, tuple(terms), alternatives(about))
 
     def mistyped(self, known: Mapping[str, Collection[str]]) -> Likely:
-        """Return, for each term that is not known, the known terms of which it may be a misspelling.
-
-        Terms are given by their first characters.
-        """
+        """Return, for each unknown term, the terms of which it may be a misspelling; `known` is by first character."""
         return [_similar(term, known.get(term[0], ())) for term in self.terms]
 
     def sought(self) -> dict[str, float]:

@@ -193,7 +193,7 @@ class SqlRecords:
         return [found[name] for name in ids if name in found]
 
     def _seen_from(self, on: Onlooker) -> dict[str, Any]:
-        """Return the parameters of who looks."""
+        """Return the parameters of a view."""
         if on == "live":
             return {"conversation": b"", **parts_of((), self._database.dialect)}
         path = self._database.last_path(on)

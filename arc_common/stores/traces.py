@@ -1,4 +1,4 @@
-"""The rows that belong to a caller or one of its users, and what deleted rows leave in a database."""
+"""The rows that belong to a caller or one of its users, and the remains of deleted rows in a database."""
 
 import mmap
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,6 @@ from arc_common.stores.statements.conversations import Statement, compiler_for
 
 _TEXTS = ("body", "narrative", "text", "terms", "metadata", "prefix", "sources", "name")
 """The columns that may hold words of a message."""
-
 
 _OPTIMIZE = Statement(f"INSERT INTO {WORDS}({WORDS}) VALUES ('optimize')", {})  # noqa: S608 - a name of ours
 """Rewrites SQLite's index of words without those of deleted entries."""

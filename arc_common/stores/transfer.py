@@ -1,4 +1,4 @@
-"""Everything of a caller or one of its users as JSON values, and back into a database of either kind."""
+"""Converts all data of a caller or one of its users to JSON values, and back into a database of either kind."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from arc_common.stores.statements.conversations import Statement, compiler_for
 _PAGE = 200
 _BYTES = "base64"
 _UNCLAIMED = {"lease_owner": None, "lease_until": None}
-"""Work that another process has begun does not go on in a copy."""
+"""A copy does not continue the work of another process."""
 
 
 class SqlTransfer:

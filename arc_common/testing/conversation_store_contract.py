@@ -615,7 +615,7 @@ class ConversationStoreContract:
     # Runs that start from checkpoints
 
     def test_a_run_follows_its_own_newest_message(self, store: ConversationStore, key: SessionKey) -> None:
-        """What other writers and other threads stored meanwhile stays before it; nothing forks."""
+        """Messages that other writers and threads stored meanwhile stay before it; nothing forks."""
         (first,) = store.append(key, [counted("a")], after=After("thread"))
         assert (first.branch, first.thread) == (0, "thread")
         main = replace(key, branch=0)
@@ -627,7 +627,7 @@ class ConversationStoreContract:
         assert [one.thread for one in store.read(key)] == ["thread", None, "another", "thread", "thread"]
 
     def test_a_run_from_an_earlier_place_goes_on_on_a_fork(self, store: ConversationStore, key: SessionKey) -> None:
-        """The fork is current and shows what the run has seen; ids may repeat; the old branch can be gone on with."""
+        """The fork is current and shows what the run has seen; ids may repeat; the old branch can be continued."""
         a, b, c = store.append(key, [counted("a"), counted("b", tokens=5), counted("c")], after=After("thread"))
         main = replace(key, branch=0)
         again = store.append(main, [counted("b"), counted("c", "new", tokens=7)], after=After("thread", b.seq))
@@ -657,7 +657,7 @@ class ConversationStoreContract:
         assert ids(store.read(replace(key, branch=1))) == ["a", "c", "d"]
 
     def test_a_run_without_messages_that_were_removed(self, store: ConversationStore, key: SessionKey) -> None:
-        """It goes on on a fork before the first of them, with what follows, edits included."""
+        """It continues on a fork before the first of them, with the messages that follow, edits included."""
         stored = store.append(key, [counted(name) for name in "abcd"], after=After("thread"))
         main, places = replace(key, branch=0), [one.seq for one in stored]
         after = After("thread", places[3], without=(places[1],))
@@ -674,7 +674,7 @@ class ConversationStoreContract:
         assert ids(store.read(replace(key, branch=alone.branch))) == ids(store.read(key)) == ["f"]
 
     def test_a_run_leaves_named_branches_live(self, store: ConversationStore, key: SessionKey) -> None:
-        """It makes its own branch current, whichever was."""
+        """It makes its own branch current; a named branch stays live."""
         (stored,) = store.append(key, [counted("a")], after=After("thread"))
         (fork,) = store.branch(key, "fork", name="idea")
         store.branch(replace(key, branch=fork.id), "switch")
@@ -682,7 +682,7 @@ class ConversationStoreContract:
         assert [(one.is_current, one.is_live) for one in store.branch(key, "list")] == [(True, True), (False, True)]
 
     def test_runs_of_a_thread_at_once(self, store: ConversationStore, key: SessionKey) -> None:
-        """Of runs from one place the first goes on there, and each other one on a fork of its own."""
+        """The first of several runs from one place continues there, and each other one on a fork of its own."""
         (first,) = store.append(key, [counted("a")], after=After("thread"))
 
         def run(name: str) -> list[str | None]:

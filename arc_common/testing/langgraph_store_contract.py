@@ -25,13 +25,13 @@ class LangGraphStoreContract:
             def open_store(self, tmp_path):
                 return lambda: MyStore(tmp_path / "items.db")
 
-    A check that a store can't pass is overridden, marked `pytest.mark.xfail(strict=True, reason="…")`, and calls
-    `super()`.
+    Override a check that your store can't pass: mark it `pytest.mark.xfail(strict=True, reason="…")` and
+    call `super()`.
     """
 
     @pytest.fixture
     def open_store(self) -> Callable[[], Any]:
-        """Return a function that opens the store over one storage, which is empty at first, each time anew."""
+        """Return a function that opens the same storage, empty at first, with a new store on each call."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -41,14 +41,14 @@ class LangGraphStoreContract:
 
     @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
     def test_a_value_comes_back_as_it_was(self, store: Any, value: dict[str, Any]) -> None:
-        """Any JSON value comes back equal, by its key and by a search."""
+        """Any JSON value is returned equal, by its key and by a search."""
         store.put(("n", "s"), "k", value)
         item = store.get(("n", "s"), "k")
         assert (item.value, item.key, tuple(item.namespace)) == (value, "k", ("n", "s"))
         assert [found.value for found in store.search(("n",))] == [value]
 
     def test_what_is_not_there_is_none(self, store: Any) -> None:
-        """Getting, searching, listing and deleting what is not there returns nothing and raises nothing."""
+        """Getting, searching, listing and deleting missing items returns nothing and raises nothing."""
         assert store.get(("n",), "k") is None
         assert store.search(("n",)) == store.list_namespaces() == []
         store.delete(("n",), "k")
@@ -64,7 +64,7 @@ class LangGraphStoreContract:
         assert len(store.search(("n",))) == 1
 
     def test_a_deleted_item_is_gone(self, open_store: Callable[[], Any]) -> None:
-        """A deleted item is not found again, by this store and one that is opened afterwards; the others stay."""
+        """A deleted item is found neither by this store nor by one opened afterwards; the others stay."""
         store = open_store()
         for key in ("k", "other"):
             store.put(("n",), key, {"text": key})
@@ -74,7 +74,7 @@ class LangGraphStoreContract:
             assert [item.key for item in one.search(())] == ["other"]
 
     def test_namespaces_and_keys_are_apart(self, store: Any) -> None:
-        """Alike names of namespaces and keys are different ones, and a prefix matches whole labels."""
+        """Namespaces and keys with similar names stay apart, and a prefix matches whole labels."""
         for name in NAMES:
             store.put((name, "x"), name, {"name": name})
         for name in NAMES:
@@ -143,7 +143,7 @@ class LangGraphStoreContract:
         assert store.get(("n",), "k").value == {"list": [1]}
 
     def test_the_async_forms_do_the_same(self, open_store: Callable[[], Any]) -> None:
-        """What one form of a method writes, the other one reads."""
+        """The async forms read items that the sync ones wrote, and the reverse."""
 
         async def run() -> list[Any]:
             store = open_store()
@@ -157,7 +157,7 @@ class LangGraphStoreContract:
         assert open_store().get(("n",), "k").value == {"a": 1}
 
     def test_an_item_outlives_its_store(self, open_store: Callable[[], Any]) -> None:
-        """What was put is there in a store that is opened afterwards."""
+        """Items are found in a store that is opened afterwards."""
         open_store().put(("n",), "k", {"a": 1})
         assert open_store().get(("n",), "k").value == {"a": 1}
 

@@ -24,7 +24,7 @@ USERS = ("ann", "eve", "Ann", "ann.b", "ann/b", "ann%", "an_", "an*", "ann'--", 
 
 
 class LongTermMemory(Protocol):
-    """A long-term memory of many users. An adapter may wait until what it added can be found."""
+    """A long-term memory of many users. `add` may wait until the text can be found."""
 
     def add(self, text: str, *, user_id: str) -> str:
         """Store a text for a user; return an id by which it can be deleted."""
@@ -44,13 +44,13 @@ class LongTermMemoryContract:
             def open_memory(self, tmp_path):
                 return lambda: MyAdapter(tmp_path / "memories.db")
 
-    A check that a memory can't pass is overridden, marked `pytest.mark.xfail(strict=True, reason="…")`, and calls
-    `super()`.
+    Override a check that your memory can't pass: mark it `pytest.mark.xfail(strict=True, reason="…")` and
+    call `super()`.
     """
 
     @pytest.fixture
     def open_memory(self) -> Callable[[], LongTermMemory]:
-        """Return a function that opens the memory over one storage, which is empty at first, each time anew."""
+        """Return a function that opens the same storage, empty at first, with a new memory on each call."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -59,7 +59,7 @@ class LongTermMemoryContract:
         return open_memory()
 
     def test_a_memory_is_found_by_its_words(self, memory: LongTermMemory) -> None:
-        """A question that shares a word with one memory alone finds that memory first."""
+        """A question that shares a word with only one memory finds it first."""
         for text in TEXTS:
             memory.add(text, user_id="ann")
         for query, text in (("peanuts", TEXTS[0]), ("Where is my dog?", TEXTS[1])):
@@ -72,7 +72,7 @@ class LongTermMemoryContract:
         assert memory.search("부산은 어떤 곳이에요?", user_id="ann", limit=3)[:1] == ["저는 부산에서 태어났어요."]
 
     def test_no_more_than_the_limit_comes_back(self, memory: LongTermMemory) -> None:
-        """A search returns as many memories as asked for, if there are more, and none for a user who has none."""
+        """A search returns `limit` memories if there are that many, and none for a user who has none."""
         for number in range(5):
             memory.add(f"The box number {number} is red.", user_id="ann")
         assert len(memory.search("Which box is red?", user_id="ann", limit=2)) == 2
@@ -85,14 +85,14 @@ class LongTermMemoryContract:
         assert memory.search("peanuts", user_id="ann", limit=5) == [TEXTS[0]]
 
     def test_a_user_sees_their_own_memories_alone(self, memory: LongTermMemory) -> None:
-        """No user finds another's memories, however alike their ids are."""
+        """No user finds another's memories, however similar their ids are."""
         for user in USERS:
             memory.add(f"Peanuts are what {user} eats.", user_id=user)
         for user in USERS:
             assert memory.search("peanuts", user_id=user, limit=20) == [f"Peanuts are what {user} eats."]
 
     def test_a_deleted_memory_is_gone(self, open_memory: Callable[[], LongTermMemory]) -> None:
-        """A deleted memory is not found again, not even by a memory that is opened afterwards; the others stay."""
+        """A deleted text is found neither by this memory nor by one opened afterwards; the others stay."""
         memory = open_memory()
         deleted, *_ = [memory.add(text, user_id="ann") for text in TEXTS]
         memory.delete(deleted, user_id="ann")
@@ -108,7 +108,7 @@ class LongTermMemoryContract:
         assert memory.search("peanuts", user_id="ann", limit=5) == [TEXTS[0]]
 
     def test_a_memory_outlives_its_object(self, open_memory: Callable[[], LongTermMemory]) -> None:
-        """What was added is found by a memory that is opened afterwards."""
+        """Texts are found by a memory that is opened afterwards."""
         open_memory().add(TEXTS[0], user_id="ann")
         assert open_memory().search("peanuts", user_id="ann", limit=5) == [TEXTS[0]]
 

@@ -99,7 +99,7 @@ class FoundMessages:
 
 
 LookedUp = tuple[QueryTerms, IndexQuery, Candidates]
-"""A question, what the index was asked for it, and what it found."""
+"""A question, its index query, and the candidates found."""
 
 
 class MessageIndex:
@@ -129,10 +129,7 @@ class MessageIndex:
         return self._user_wide and key.user_id is not None
 
     def places(self, key: SessionKey, entry_ids: Sequence[str]) -> dict[str, MessagePlace]:
-        """Return the places of the messages that the sessions' paths show.
-
-        Entries are fetched only if the index covers other sessions, of which the current branch is searched.
-        """
+        """Return the places of the messages that the paths show: in other sessions, their current branch's."""
         path = self._conversations.path(key, known=True)
         if not self.is_user_wide(key):
             if path is MAIN:  # most sessions have no other branch
@@ -326,10 +323,7 @@ class MessageIndex:
         return 0
 
     def _write(self, key: SessionKey, first: int, last: int, *, written_to: int | None = None) -> int:
-        """Write the entries of the messages at these places, and of those whose windows reach into them.
-
-        After `written_to` (by default `last`), only existing entries are written.
-        """
+        """Write the entries whose windows reach into these places; after `written_to`, only those that exist."""
         places = range(max(first - 2 * NEIGHBOURS, 1), last + 2 * NEIGHBOURS + 1)
         done = 0
         around = self._conversations.read(key, seqs=places)
@@ -482,10 +476,7 @@ def _seq(entry_id: str) -> int:
 
 
 def _entry_id(key: SessionKey, path: Path, seq: int) -> str:
-    """Return an entry id for a place of a session, and the branch that knows its neighbours.
-
-    Branches share the entry if its last neighbour is before their fork. The ids of a session sort by place.
-    """
+    """Return a place's entry id, which branches share if its last neighbour is before their fork; ids sort by place."""
     branch = path.branch_at(seq + NEIGHBOURS)
     return f"{_entry_prefix(key)}{seq:0{_DIGITS}}{f'-{branch}' if branch else ''}"
 

@@ -136,7 +136,7 @@ class SessionRecall:
             return [], (f"messages were not recalled: {type(error).__name__}",)
 
     def forget(self, key: SessionKey) -> None:
-        """Drop a session from this process's caches; what was edited is still to be indexed."""
+        """Drop a session from this process's caches; edited messages are still to be indexed."""
         self._index.forget(key)
 
     def forget_messages(self, key: SessionKey, removed: Mapping[int, Collection[int]]) -> None:

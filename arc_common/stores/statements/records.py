@@ -69,10 +69,7 @@ class Loss:
 
 
 def loss(memories: Iterable[Memory], key: SessionKey, left: Collection[tuple[str, str]] | None) -> Loss:
-    """Return what a scope loses if of a session's sources only those are left (memory and message ids).
-
-    With `None`, the scope loses all of its memories.
-    """
+    """Return what a scope loses if a session has only these sources left (memory and message ids); all with `None`."""
     removed: dict[str, str | None] = {}
     changed = []
     reworded = set()
