@@ -20,7 +20,7 @@ from arc_common.tokens.counters import schema_tokens, tools_tokens
 from arc_common.tokens.overflow import LearnedLimits
 from langchain_arc.agents.checkpoints import ArcState, Point, Run, configurable, has_checkpoints, looked_up, merged
 from langchain_arc.agents.prompt_cache import PromptCaches, read_from_cache
-from langchain_arc.agents.tools import compact_conversation
+from langchain_arc.agents.tools import check_named, compact_conversation
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import behind, said, split_instructions, stored_form, unsaved
 from langchain_arc.token_limit import arc_tokens, fitted_to
@@ -140,9 +140,7 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         self.tools = [compact_conversation(session_of)] if compact_tool else []
         self._memory_tags = checked_memory_tags(memory_tags) or None
         self._engine = checked_engine(engine)
-        for field, value in (("session_id", session_id), ("user_id", user_id)):
-            if value is not None and not isinstance(value, str) and not callable(value):
-                raise InvalidInputError(field, value, "text, a function of the runtime, or None")
+        check_named(session_id=session_id, user_id=user_id)
         if not isinstance(budget, TokenBudget | None):
             raise InvalidInputError("budget", budget, "a TokenBudget or None")
         self._session_id = session_id

@@ -114,9 +114,7 @@ def memory_tools(
         InvalidInputError: An argument is invalid.
     """
     checked_engine(engine)
-    for name, value in (("user_id", user_id), ("session_id", session_id)):
-        if value is not None and not isinstance(value, str) and not callable(value):
-            raise InvalidInputError(name, value, "text, a function of the runtime, or None")
+    check_named(user_id=user_id, session_id=session_id)
     by_run = user_id is None and session_id is None and engine.settings.memory.scope != "caller"
     fixed_user, fixed_session = (one if isinstance(one, str) else None for one in (user_id, session_id))
     engine.memories(user_id=fixed_user, session_id=fixed_session, caller_id=caller_id)  # checks the ids early
@@ -178,6 +176,13 @@ def memory_tools(
             ForgetMemory,
         ),
     ]
+
+
+def check_named(**given: object) -> None:
+    """Refuse values that are neither an id nor a function that returns one."""
+    for name, value in given.items():
+        if value is not None and not isinstance(value, str) and not callable(value):
+            raise InvalidInputError(name, value, "text, a function of the runtime, or None")
 
 
 def compact_conversation(session_of: Callable[[Any], Session]) -> BaseTool:
