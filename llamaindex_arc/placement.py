@@ -72,10 +72,8 @@ def _carries_memory(message: ChatMessage) -> bool:
 
 
 def place_of(stored: Sequence[Message], request: Sequence[Message]) -> tuple[slice, int] | None:
-    """Return which messages of a request are stored ones, and the number of those up to the last; `None` if none are.
-
-    Those between the first and the last may differ: results are cut in a request, and templates change texts.
-    """
+    """Return the part of a request that is stored, and the number of stored messages up to its end; `None` for none."""
+    # Messages within the part may differ: a request cuts results, and templates change texts.
     here, there = list(map(content_of, request)), list(map(content_of, stored))
     found: list[int] = []
     shift = 0
@@ -88,10 +86,7 @@ def place_of(stored: Sequence[Message], request: Sequence[Message]) -> tuple[sli
 
 
 def without_oldest(text: str, lines: Sequence[str], *, excess: int, tokens: Callable[[str], int]) -> str | None:
-    """Remove the oldest lines from a text that holds the newest ones, until `excess` tokens are gone.
-
-    `None` if the text doesn't hold the newest line.
-    """
+    """Remove the oldest lines from a text until `excess` tokens are gone; `None` if it lacks the newest line."""
     starts = [text.rfind(lines[-1]) if lines else -1]
     if starts[0] < 0:
         return None

@@ -100,11 +100,9 @@ def relevant(
 def _shares_of_words(
     ranked: Sequence[Recalled], found: FoundMessages, seen: Collection[MessagePlace]
 ) -> tuple[dict[MessagePlace, float], float, float, float]:
-    """Return each message's match by words; that of a random one, of the best of all by chance; and its rarest words.
-
-    A message that has each word once scores 1, however long it is. By chance, words occur independently, each in as
-    many of the messages that are not in sight as it does.
-    """
+    """Return each message's match by words; a random one's, and the best one's by chance; and its rarest words."""
+    # A message that has each word once scores 1, however long it is. By chance, words occur independently, each in as
+    # many of the messages that are not in sight as it does.
     if found.often is None:
         return {}, 0.0, 0.0, 0.0
     rows = [found.rows[place] for place in seen if place in found.rows]

@@ -72,11 +72,8 @@ def words_of(entry: IndexEntry, tokens: Tokens) -> str:
 
 
 def posted(found: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the rows of entries with a token and its frequency in each: int64 and float64 of shape (m,).
-
-    They are read from the rows that have it once; the forms of other frequencies, with the number of rows of each; and
-    these rows: `1,2;x2:1,x3:2;5,6,7`.
-    """
+    """Return the rows of entries with a token and its frequency in each: int64 and float64 of shape (m,)."""
+    # `1,2;x2:1,x3:2;5,6,7`: rows that have it once; forms of other frequencies, with their numbers of rows; these rows
     plain, _, forms = found.partition(";")
     once = _numbers(plain)
     if not forms:
