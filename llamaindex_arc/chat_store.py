@@ -142,11 +142,8 @@ def replace_messages(session: Session, messages: Sequence[ChatMessage]) -> None:
     given, stored = _Given(messages), session.messages()
     new, obsolete = _difference(stored, given)
     kept = stored[: len(stored) - len(obsolete)]
-    if kept and obsolete and len(branches := session.branches()) > 1:
-        elsewhere = [one.id for one in branches if one.is_current and session.branch not in (None, one.id, one.name)]
+    if kept and obsolete and len(session.branches()) > 1:
         session.rewind(to=_id(kept[-1]))
-        for branch in elsewhere:  # a rewind makes its branch the current one
-            session.switch(to=branch)
         obsolete = []
     session.append(new)
     session.remove(obsolete)

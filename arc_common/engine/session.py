@@ -561,14 +561,14 @@ class Session:
         """
         key = self._needed()
         (made,) = self._runtime.store.branch(key, "fork", at=at, name=name)
-        return Session(self._runtime, replace(key, branch=made.id))
+        return Session(self._runtime, replace(key, branch=made.id), name)
 
     afork = async_form(fork)
 
     def rewind(self, to: str) -> None:
         """Go back to the message with the id `to`: requests no longer show what followed it.
 
-        - The conversation continues on a new branch, which becomes the current one and takes over this one's name.
+        - The session continues on a new branch, which takes over this one's name, and becomes current if this one is.
         - What followed the message stays on a branch that is no longer live: see `branches`.
 
         Raises:

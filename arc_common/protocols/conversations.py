@@ -294,8 +294,8 @@ class ConversationStore(Protocol):
         - "list" changes nothing.
         - "fork" makes a branch that shows the key's messages up to the one with the id `at` (all of them without it),
           and has them in common with the key's branch: no message is copied.
-        - "rewind" forks likewise, makes the fork current, and passes the name of the key's branch on to it. The key's
-          branch is no longer live.
+        - "rewind" forks likewise, and passes the name of the key's branch on to the fork, which becomes current if that
+          branch is. The key's branch is no longer live.
         - "switch" makes the key's branch current and live.
         - "delete" removes the key's branch and what no other branch shows of it, and returns it.
 

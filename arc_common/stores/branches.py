@@ -133,7 +133,8 @@ class SqlBranches:
         path = locked.path.forked(seq, locked.next_branch)
         name = locked.name if is_rewind else name
         row = BranchRow(path, locked.path.branch, seq, name, True, sums, min(before.remembered, seq), now, None)
-        current = path.branch if is_rewind else locked.current_branch
+        moves = is_rewind and locked.path.branch == locked.current_branch
+        current = path.branch if moves else locked.current_branch
         calls = [
             self.inserting(place, row, head=seq, summarized=min(locked.summarized, seq)),
             self.conversation(place, locked, next_branch=path.branch + 1, current=current, now=now),

@@ -71,14 +71,13 @@ class History:
         self._forked("fork", self.random.choice([None, f"named {self.made}"]))
 
     def rewind(self) -> None:
-        branch = self._forked("rewind", None)
-        self.current = branch if branch is not None else self.current
+        self._forked("rewind", None)
 
-    def _forked(self, action: Any, name: str | None) -> int | None:
+    def _forked(self, action: Any, name: str | None) -> None:
         parent = self.any()
         line = self.lines[parent]
         if not line.messages:
-            return None
+            return
         at = self.random.randrange(len(line.messages))
         (made,) = self.store.branch(self.on(parent), action, at=line.messages[at][0], name=name)
         self.made += 1
@@ -87,7 +86,7 @@ class History:
         self.lines[made.id] = self._copy(parent, at + 1, name)
         if action == "rewind":
             self._leave(line, self.lines[made.id])
-        return made.id
+            self.current = made.id if parent == self.current else self.current
 
     def _leave(self, line: Line, fork: Line) -> None:
         fork.name, line.name, line.live = line.name, None, False

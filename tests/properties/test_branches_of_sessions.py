@@ -108,7 +108,7 @@ class Lives:
             at = self.random.choice(line.there)
             self.on(branch).rewind(to=line.messages[at][0])
             self.made += 1
-            self.current = self.made
+            self.current = self.made if branch == self.current else self.current
             self.lines[self.made] = line.cut(at + 1)
 
     def edit(self) -> None:

@@ -114,6 +114,20 @@ async def test_a_workflows_context_carries_the_branch(engine: ContextEngine, mem
     assert said(memory.get_all()) == [*JUNE, "By train"]
 
 
+async def test_a_saved_context_follows_its_branch_by_name(engine: ContextEngine, memory: ArcMemory) -> None:
+    """A rewind passes the name on: a run saved before it goes on with the named branch."""
+    idea = memory.fork(place(memory, "In May?"), name="idea")
+    script = Script("Then May.", "Then Naples.")
+    agent = agent_of(script)
+    context: Context = Context(agent)
+    await agent.run("Yes, in May", memory=idea, ctx=context)
+    saved = json.loads(json.dumps(context.to_dict()))
+    idea.session.rewind(to=place(memory, "Plan a trip to Rome"))
+    await agent.run("Rather Naples", ctx=Context.from_dict(agent, saved))
+    assert said(idea.get_all()) == ["Plan a trip to Rome", "Rather Naples", "Then Naples."]
+    assert said(memory.get_all()) == JUNE
+
+
 def test_a_restored_memory_needs_its_branch(engine: ContextEngine, memory: ArcMemory) -> None:
     """In another database, it begins the conversation; where its branch was deleted, nothing else is shown instead."""
     idea = memory.fork(place(memory, "In May?"), name="idea")
