@@ -139,5 +139,8 @@ def _checked(path: object, progress: object) -> Path:
 @contextmanager
 def _opened(path: Path, mode: str, *, packed: bool) -> Iterator[TextIO]:
     opened: Any = gzip.open if packed else open
-    with opened(path, mode, encoding="utf-8") as file:
-        yield file
+    try:
+        with opened(path, mode, encoding="utf-8") as file:
+            yield file
+    except (OSError, EOFError) as error:  # a missing folder, no permission, a full disk, a broken archive
+        raise InvalidInputError("path", str(path), f"a file that can be used: {error}") from error

@@ -94,4 +94,9 @@ def test_a_wrong_file_is_a_clear_error(opened: Callable[..., ContextEngine], tmp
             opened().admin.import_(tmp_path / "b.jsonl")
     with pytest.raises(InvalidInputError, match=r"nowhere\.jsonl"):
         engine.admin.import_(tmp_path / "nowhere.jsonl")
+    (tmp_path / "broken.jsonl.gz").write_bytes(b"no archive")
+    with pytest.raises(InvalidInputError, match=r"broken\.jsonl\.gz"):
+        engine.admin.import_(tmp_path / "broken.jsonl.gz")
+    with pytest.raises(InvalidInputError, match="No such file"):
+        engine.admin.export(tmp_path / "no folder" / "a.jsonl", caller_id="default", user_id=None)
     assert json.loads(head)["arc"]
