@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -47,12 +48,14 @@ class TestSqliteStore(LangGraphStoreContract):
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> Iterator[Callable[[], Any]]:
         connections: list[sqlite3.Connection] = []
+        one_at_a_time = Lock()  # two of its set-ups add the same column
 
         def make() -> SqliteStore:
             address = tmp_path / "items.db"
-            connections.append(sqlite3.connect(address, check_same_thread=False, isolation_level=None))
-            store = SqliteStore(connections[-1])
-            store.setup()
+            with one_at_a_time:
+                connections.append(sqlite3.connect(address, check_same_thread=False, isolation_level=None))
+                store = SqliteStore(connections[-1])
+                store.setup()
             return store
 
         yield make

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from secrets import randbelow
 from threading import Lock
+from time import sleep
 from typing import Any, TypeVar
 
 from arc_common.caches import LRUCache
@@ -32,6 +34,11 @@ T = TypeVar("T")
 _SCOPES = 256
 _ATTEMPTS = 20
 """The most attempts to commit despite concurrent writers. With two processes, the second attempt succeeds."""
+
+
+def _wait_after(attempts: int) -> None:
+    """Wait up to 64 ms, longer after each attempt, so that writers that met do not meet again."""
+    sleep(randbelow(2 ** min(attempts, 6)) / 1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +172,8 @@ class MemoryWriter:
         is_own = by_hand and proposed.valid_from is None
         if not holdings.version:
             self._refresh(scope, holdings)
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            _wait_after(attempt)
             known = holdings.version
             opposed = self._opposed(holdings, proposed, said=new.valid_from)
             said = _said_after(opposed, new.valid_from, is_own=is_own, follows=follows)
@@ -259,7 +267,8 @@ class MemoryWriter:
         """Return the result of a change, made again after each conflict with another writer (`None`)."""
 
         def attempt(holdings: Holdings) -> T | None:
-            for _ in range(_ATTEMPTS):
+            for attempt in range(_ATTEMPTS):
+                _wait_after(attempt)
                 self._refresh(scope, holdings)
                 if (done := change(holdings)) is not None:
                     return done
