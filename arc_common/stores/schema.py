@@ -301,6 +301,8 @@ IS_UNFINISHED = text("arc_segments.made_by <> 'model'")
 """The condition that a segment is empty or made by rules."""
 IS_FACT = text("arc_facts.tombstone = 0")
 IS_PINNED = text("arc_records.pinned = 1")
+IS_REVIEWED = text("arc_records.status <> 'ACTIVE'")
+"""The condition that a record waits for a review, or was reviewed."""
 
 summaries = Table(
     "arc_segments",
@@ -410,6 +412,11 @@ records = Table(
     Column("pinned", SmallInteger, nullable=False, server_default="0"),  # 1 for what every request shows
     Column("body", Text, nullable=False),
     PrimaryKeyConstraint("scope", "record_id", "revision", name="arc_records_pk"),
+)
+Index(
+    "arc_records_review",
+    *(records.c[name] for name in ("caller_id", "status", "created_at", "scope", "record_id")),
+    **_partial("status <> 'ACTIVE'"),
 )
 Index("arc_records_pinned", records.c.scope, **_partial("pinned = 1"))
 Index("arc_records_changed", records.c.scope, records.c.version)
