@@ -15,6 +15,7 @@ from tests.support import processes
 from tests.support.databases import new_database, sqlite_url
 from tests.support.processes import Helper
 from tests.support.servers import POSTGRES_16, PostgresServer, bouncer, pgbouncer, postgres_server
+from tests.support.sql_scopes import record_sql, unscoped
 from tests.support.summaries import Model, settings_with
 
 # The same examples each time, and no clock: a busy machine must not fail what is right.
@@ -45,6 +46,17 @@ def pytest_collection_finish() -> None:
     """Spare each garbage collection the tests and the frameworks, which stay to the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def scoped_sql() -> Iterator[None]:
+    """Whatever SQL the tests let arc send, each table in it is tied to a caller (see `sql_scopes.MAINTENANCE`)."""
+    seen: dict[str, set[str]] = {"sqlite": set(), "postgres": set()}
+    end = record_sql(seen)
+    yield
+    end()
+    loose = {sql: tables for dialect, every in seen.items() for sql in every if (tables := unscoped(sql, dialect))}
+    assert not loose, loose
 
 
 @pytest.fixture(scope="session")

@@ -48,6 +48,8 @@ def connect(url: str | URL | Engine, settings: StorageSettings | None = None) ->
         raise ConfigurationError(f"database URL: not an address; expected {_ALLOWED}") from error
     if address.drivername in ("postgres", "postgresql"):
         address = address.set(drivername="postgresql+psycopg")
+    if "@" in (address.host or ""):  # the rest of a password, which a driver's errors would show as a host
+        raise ConfigurationError(f"database URL {_shown(address)}: write an @ in the password as %40")
     name, _, driver = address.drivername.partition("+")
     _check(address, name, driver or {"sqlite": "pysqlite"}.get(name, driver))
     try:
@@ -90,6 +92,11 @@ def _whole(address: URL) -> str:
 
 def _shown(address: URL) -> str:
     return hide_password(_whole(address))
+
+
+def shown_address(engine: Engine) -> str:
+    """Return an engine's address without passwords, also those among its parameters."""
+    return _shown(engine.url)
 
 
 def _pool(address: URL, settings: StorageSettings) -> dict[str, Any]:

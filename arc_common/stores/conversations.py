@@ -41,7 +41,7 @@ from arc_common.stores.codec import (
     stored_from_row,
     to_microseconds,
 )
-from arc_common.stores.connection import Database
+from arc_common.stores.connection import Database, shown_address
 from arc_common.stores.drivers import Call, Row, Transaction, is_conflict
 from arc_common.stores.paths import LOCKED_COLUMNS, Locked, check_owner, locked_from_row
 from arc_common.stores.records import SqlRecords
@@ -221,7 +221,7 @@ class SqlStore:
         self._records = SqlRecords(self._database, clock=self._clock, index=self._index)
 
     def __repr__(self) -> str:
-        return f"SqlStore({self.engine.url!r})"
+        return f"SqlStore({shown_address(self.engine)})"
 
     @property
     def engine(self) -> Engine:
