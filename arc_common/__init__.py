@@ -9,6 +9,7 @@ from arc_common.exceptions import (
     ArcError,
     BranchNotFoundError,
     BudgetExceededError,
+    CandidateNotFoundError,
     ConfigurationError,
     EngineClosedError,
     InvalidInputError,
@@ -17,6 +18,7 @@ from arc_common.exceptions import (
     MissingDependencyError,
     ModelCallError,
     NotFoundError,
+    ReviewConflictError,
     SessionNotFoundError,
     StoreError,
     StoreUnavailableError,
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from arc_common.engine.admin import SessionDebug
     from arc_common.engine.session import Session
     from arc_common.model_calls import SerialChatModel
-    from arc_common.settings import ArcSettings
+    from arc_common.protocols.review import Candidate, CandidatePage, CandidateStatus
+    from arc_common.settings import ArcSettings, IngestionPolicy
     from arc_common.tokens.calibration import CalibratedTokenCounter
     from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
 
@@ -48,6 +51,10 @@ __all__ = [
     "BranchNotFoundError",
     "BudgetExceededError",
     "CalibratedTokenCounter",
+    "Candidate",
+    "CandidateNotFoundError",
+    "CandidatePage",
+    "CandidateStatus",
     "Compaction",
     "ConfigurationError",
     "ContentPart",
@@ -62,6 +69,7 @@ __all__ = [
     "FactCategory",
     "Health",
     "HeuristicTokenCounter",
+    "IngestionPolicy",
     "InvalidInputError",
     "Item",
     "LeftOut",
@@ -77,6 +85,7 @@ __all__ = [
     "Omission",
     "Origin",
     "Receipt",
+    "ReviewConflictError",
     "Role",
     "ScoredDocument",
     "ScoredMemory",
@@ -100,8 +109,12 @@ __all__ = [
 _LAZY = {
     "ArcSettings": "settings",
     "CalibratedTokenCounter": "tokens.calibration",
+    "Candidate": "protocols.review",
+    "CandidatePage": "protocols.review",
+    "CandidateStatus": "protocols.review",
     "ContextWindow": "context",
     "HeuristicTokenCounter": "tokens.counters",
+    "IngestionPolicy": "settings",
     "Item": "context",
     "LeftOut": "context",
     "Omission": "context",

@@ -8,8 +8,10 @@ ArcError
 ├── NotFoundError (LookupError)           this scope has no object with that id
 │   ├── SessionNotFoundError              the caller and user have no such session
 │   ├── BranchNotFoundError               the session has no such branch
-│   └── MemoryNotFoundError               this scope has no such memory or pin
+│   ├── MemoryNotFoundError               this scope has no such memory or pin
+│   └── CandidateNotFoundError            the caller has no such candidate for a review
 ├── MemoryConflictError                   somebody else edited the memory meanwhile
+├── ReviewConflictError                   the candidate was reviewed already
 ├── StoreError                            a store operation failed
 │   └── StoreUnavailableError             the store can't be reached, opened or read
 ├── ModelCallError                        a model call was refused, failed, or timed out
@@ -207,6 +209,29 @@ class MemoryNotFoundError(NotFoundError):
     def __init__(self, memory_id: str) -> None:
         self.memory_id = memory_id
         super().__init__(f"no memory {shown(memory_id)} in this scope")
+
+
+class CandidateNotFoundError(NotFoundError):
+    """The caller's review queue has no candidate with that id; another caller's counts as missing."""
+
+    def __init__(self, candidate_id: str) -> None:
+        self.candidate_id = candidate_id
+        super().__init__(f"no candidate {shown(candidate_id)} in this caller's review queue")
+
+    def __reduce__(self) -> tuple[type["CandidateNotFoundError"], tuple[str]]:
+        return type(self), (self.candidate_id,)
+
+
+class ReviewConflictError(ArcError):
+    """A candidate was reviewed already; each is approved or rejected once."""
+
+    def __init__(self, candidate_id: str, status: str) -> None:
+        self.candidate_id = candidate_id
+        self.status = status
+        super().__init__(f"candidate {shown(candidate_id)} is {status} already: only a PENDING one can be reviewed")
+
+    def __reduce__(self) -> tuple[type["ReviewConflictError"], tuple[str, str]]:
+        return type(self), (self.candidate_id, self.status)
 
 
 class MemoryConflictError(ArcError):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from arc_common.engine.admin import Admin
     from arc_common.engine.documents import DocumentIndex
+    from arc_common.engine.ingestion import Ingestion
     from arc_common.engine.memories import Memories
     from arc_common.engine.runtime import Runtime, SaveErrorHandler
     from arc_common.engine.session import Session
@@ -146,6 +147,13 @@ class ContextEngine:
             raise ConfigurationError(
                 f"rag.reranker: got {settings.rag.reranker!r}, expected one of {', '.join(RERANKERS)}"
             )
+        if patterns := settings.rag.ingestion.blocked_patterns:
+            from arc_common.rag.ingestion import check_patterns  # noqa: PLC0415 - only for those who use it
+
+            try:
+                check_patterns(patterns)
+            except InvalidInputError as error:
+                raise ConfigurationError(f"rag.ingestion.{error}") from error
         clock = clock_of(clock)
         store, threads = open_store(url, settings, clock)
         services = Services(
@@ -246,6 +254,26 @@ class ContextEngine:
 
         self._runtime.check_caller(caller_id)
         return DocumentIndex(self._runtime, Scope(caller_id, user_id))
+
+    @property
+    def ingestion(self) -> "Ingestion":
+        """The default caller's review queue; `ingestion_of(caller_id)` returns another caller's. Does no I/O.
+
+        Raises:
+            InvalidInputError: `require_scope` is set: use `engine.ingestion_of(caller_id)`.
+        """
+        return self.ingestion_of("default")
+
+    def ingestion_of(self, caller_id: str) -> "Ingestion":
+        """Return the review queue of a caller. Does no I/O.
+
+        Raises:
+            InvalidInputError: The id is empty or too long, or `require_scope` is set and no caller is named.
+        """
+        from arc_common.engine.ingestion import Ingestion  # noqa: PLC0415 - loaded with the first use
+
+        self._runtime.check_caller(caller_id)
+        return Ingestion(self._runtime, caller_id)
 
     def items_of(
         self, caller_id: str, *, user_id: str | None = None, embedder: Embedder | None = None

@@ -58,6 +58,7 @@ def erase(runtime: "Runtime", caller_id: str, user_id: str | None) -> ErasureRec
     for conversation in _conversations(runtime, caller_id, user_id):
         Session(runtime, conversation.key).delete()
     scope = Scope(caller_id, user_id)
+    runtime.store.reviews.erase(scope)
     runtime.store.records.erase(scope)
     runtime.store.index.remove(scope, None, None)
     forget_texts()

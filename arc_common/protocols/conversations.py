@@ -12,6 +12,7 @@ from arc_common.messages import Message, check_identifier
 
 if TYPE_CHECKING:
     from arc_common.protocols.records import Records
+    from arc_common.protocols.review import ReviewQueue
     from arc_common.protocols.search_index import IndexStore
     from arc_common.protocols.summaries import SummaryStore
 
@@ -346,6 +347,10 @@ class Store(ConversationStore, Protocol):
     @property
     def index(self) -> "IndexStore":
         """The search index. Deleting a session also deletes its entries."""
+
+    @property
+    def reviews(self) -> "ReviewQueue":
+        """The review queue. Deleting a session also deletes its answers, and the documents that they became."""
 
     def traces(self, caller_id: str, user_id: str | None) -> "Traces":
         """Return the rows of a caller's user; without a user, all rows of the caller."""

@@ -155,7 +155,7 @@ def configuration_error(error: ValidationError, model: type[BaseModel]) -> Confi
     lines = []
     for found in error.errors(include_url=False):
         path = tuple(str(step) for step in found["loc"])
-        setting = next((settings_of(model)[path[:n]] for n in (2, 1) if path[:n] in settings_of(model)), None)
+        setting = next((settings_of(model)[path[:n]] for n in (3, 2, 1) if path[:n] in settings_of(model)), None)
         if found["type"] == "extra_forbidden":
             lines.append(str(unknown_setting(path, found["input"], model)))
         elif setting is None:

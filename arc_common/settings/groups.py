@@ -5,6 +5,7 @@ comment at the setting gives the reason for arc's.
 """
 
 import json
+from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
@@ -322,6 +323,9 @@ class MemorySettings(Group):
     )
     instructions: str = Field(default="", description="What a model is told besides arc's own words about memories.")
     max_per_scope: int = Field(default=50, ge=1, description="Memories: that hold in one scope; the weakest leave.")
+    require_review: bool = Field(
+        default=False, description="Hold extracted memories back until a reviewer approves them."
+    )
 
 
 class RecallSettings(Group):
@@ -359,6 +363,39 @@ class ArtifactSettings(Group):
     )
     tool_relevance: float = Field(
         default=0.6, ge=0, le=1, description="Share: relevance above which tool snippets are shown without such a word."
+    )
+
+
+def _patterns(value: object) -> object:
+    """Return an environment's patterns: a JSON array if one contains a comma, otherwise separated by commas."""
+    with suppress(ValueError):
+        if isinstance(value, str) and isinstance(listed := json.loads(value), list):
+            return listed
+    return _split(value)
+
+
+class IngestionPolicy(Group):
+    """Which answered questions are captured for the knowledge base, and whether a reviewer must approve them."""
+
+    enabled: bool = Field(default=False, description="Capture answered questions for the knowledge base.")
+    require_review: bool = Field(default=True, description="Index an answer only once a reviewer approves it.")
+    allowed_channels: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
+        default=(), description="Channels: whose answers are captured. None named: all."
+    )
+    min_query_chars: int = Field(default=10, ge=0, description="Characters: a shorter question is not captured.")
+    min_response_chars: int = Field(default=20, ge=0, description="Characters: a shorter answer is not captured.")
+    blocked_patterns: Annotated[tuple[str, ...], BeforeValidator(_patterns)] = Field(
+        default=(),
+        description="Regular expressions (RE2): a question or an answer with one is not captured. In the environment, "
+        "a JSON array of those with commas.",
+    )
+
+
+class IngestionSettings(IngestionPolicy):
+    """The policy of the review queue."""
+
+    dynamic_enabled: bool = Field(
+        default=False, description="Let callers store a policy of their own, which then applies instead of this one."
     )
 
 
@@ -404,6 +441,7 @@ class RagSettings(Group):
     )
     skip_oversized: bool = Field(default=True, description="Skip a document that does not fit. Off: stop there.")
     truncate_documents: bool = Field(default=False, description="Cut a document that does not fit at a sentence's end.")
+    ingestion: IngestionSettings = IngestionSettings()
 
     @field_validator("chunk_overlap")
     @classmethod

@@ -21,6 +21,7 @@ from arc_common.protocols import (
     StoredMessage,
 )
 from arc_common.protocols.conversations import MAIN, After, BranchAction, Path
+from arc_common.protocols.search_index import Scope
 from arc_common.settings import StorageSettings
 from arc_common.stores.branches import SqlBranches, lines_of
 from arc_common.stores.codec import (
@@ -45,6 +46,7 @@ from arc_common.stores.connection import Database, shown_address
 from arc_common.stores.drivers import Call, Row, Transaction, is_conflict
 from arc_common.stores.paths import LOCKED_COLUMNS, Locked, check_owner, locked_from_row
 from arc_common.stores.records import SqlRecords
+from arc_common.stores.reviews import SqlReviews
 from arc_common.stores.search_index.entries import session_index_calls
 from arc_common.stores.search_index.store import SqlIndexStore
 from arc_common.stores.statements.conversations import REVISED_COLUMNS, statements_along, statements_for
@@ -219,6 +221,7 @@ class SqlStore:
         self._summaries = SqlSummaries(self._database, clock=self._clock)
         self._index = SqlIndexStore(self._database)
         self._records = SqlRecords(self._database, clock=self._clock, index=self._index)
+        self._reviews = SqlReviews(self._database, clock=self._clock, index=self._index)
 
     def __repr__(self) -> str:
         return f"SqlStore({shown_address(self.engine)})"
@@ -242,6 +245,11 @@ class SqlStore:
     def index(self) -> SqlIndexStore:
         """The search index, in the same database. Deleting a session also deletes its entries."""
         return self._index
+
+    @property
+    def reviews(self) -> SqlReviews:
+        """The review queue, in the same database. Deleting a session also deletes its answers."""
+        return self._reviews
 
     def traces(self, caller_id: str, user_id: str | None) -> SqlTraces:
         """See `Store.traces`."""
@@ -588,10 +596,11 @@ class SqlStore:
         ]
 
     def _derived(self, transaction: Transaction, key: SessionKey) -> list[Call]:
-        """Return the calls that remove a session's memories and index entries."""
+        """Return the calls that remove a session's memories, answers under review and index entries."""
         calls = self._records.forgetting(transaction, key, self._records.lost(key, MAIN, None), whole=True)[1]
         return [
             *calls,
+            *self._reviews.erasing(transaction, Scope(key.caller_id, key.user_id, key.session_id)),
             *session_index_calls(self._database.dialect, caller_id=key.caller_id, session_id=key.session_id),
         ]
 

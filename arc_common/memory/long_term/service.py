@@ -115,10 +115,12 @@ class MemoryKeeper:
         """Store memories in order, in few transactions. See `MemoryWriter.add_all`."""
         return self._writer.add_all(scope, proposed, follows=follows)
 
-    def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
+    def set_status(
+        self, scope: Scope, memory_id: str, status: MemoryStatus, *, review: Mapping[str, Any] | None = None
+    ) -> Memory | None:
         """Approve a memory, reject it or set it to pending. See `MemoryWriter.set_status`."""
         self._access_times.flush(scope)
-        return self._writer.set_status(scope, memory_id, status)
+        return self._writer.set_status(scope, memory_id, status, review=review)
 
     def pin(self, scope: Scope, memory_id: str, *, pinned: bool) -> Memory | None:
         """Pin or unpin a memory. See `MemoryWriter.pin`."""
@@ -381,7 +383,7 @@ class LongTermMemory:
         known = self._known(scope, messages)
         extracted = self.extractor.extract(messages, mode=mode, session_id=session_id, known=known)
         found: dict[str, Memory] = {}
-        for proposed in extracted.memories:
+        for proposed in self._held_back(extracted.memories):
             added = self.keeper.add(scope, proposed)
             if added.outcome not in _NOT_STORED:
                 found[added.memory.id] = added.memory
@@ -471,7 +473,14 @@ class LongTermMemory:
             with_documents = self._with_documents.get(key, False)
         mode = _mode_of(messages, with_documents=with_documents)
         known = self._known(self.scope_of(key), messages, on=key)
-        return self.extractor.extract(messages, mode=mode, session_id=key.session_id, known=known).memories
+        extracted = self.extractor.extract(messages, mode=mode, session_id=key.session_id, known=known)
+        return self._held_back(extracted.memories)
+
+    def _held_back(self, memories: Sequence[ProposedMemory]) -> Sequence[ProposedMemory]:
+        """Return the memories, pending if a reviewer must approve them."""
+        if not self._settings.memory.require_review:
+            return memories
+        return [replace(one, status=MemoryStatus.PENDING) for one in memories]
 
     def _known(self, scope: Scope, messages: Sequence[Message], *, on: Onlooker = "live") -> Sequence[Memory]:
         """Return the memories related to the user's messages, so that a model can say which no longer hold."""

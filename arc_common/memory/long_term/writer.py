@@ -199,14 +199,22 @@ class MemoryWriter:
                 return done
         raise StoreError(f"a memory was not stored: others changed its scope {_ATTEMPTS} times meanwhile")
 
-    def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
-        """Approve a memory, reject it or set it to pending; return it as stored, or `None` if the id is unknown."""
+    def set_status(
+        self, scope: Scope, memory_id: str, status: MemoryStatus, *, review: Mapping[str, Any] | None = None
+    ) -> Memory | None:
+        """Approve a memory, reject it or set it to pending; return it as stored, or `None` if the id is unknown.
+
+        With `review`, metadata to add, a memory that is not pending is left as it is, and `None` is returned.
+        """
 
         def change(holdings: Holdings) -> list[Memory] | None:
             found = self._store.find(scope, [memory_id])
+            if review is not None and found and found[0].status is not MemoryStatus.PENDING:
+                return []
             if not found or found[0].status is status:
                 return found
-            changed = self._change(scope, holdings, replace(found[0], status=status), is_own=False)
+            reviewed = replace(found[0], status=status, metadata={**found[0].metadata, **(review or {})})
+            changed = self._change(scope, holdings, reviewed, is_own=False)
             return None if changed is None else [changed]
 
         changed = self._retried(scope, change)

@@ -31,8 +31,8 @@ def refused(**values: Any) -> str:
 
 DESCRIBED = {description.name: description for description in describe_settings()}
 UNITS = {
-    "Artifacts", "Bullets", "Bytes", "Calls", "Connections", "Cosine", "Days", "Documents", "Failures", "Items",
-    "Memories", "Messages", "Ranks", "Seconds", "Sessions", "Share", "Snippets", "Terms", "Texts", "Threads",
+    "Artifacts", "Bullets", "Bytes", "Calls", "Characters", "Connections", "Cosine", "Days", "Documents", "Failures",
+    "Items", "Memories", "Messages", "Ranks", "Seconds", "Sessions", "Share", "Snippets", "Terms", "Texts", "Threads",
     "Tokens", "Turns", "Vectors",
 }  # fmt: skip
 ALIASES = [

@@ -1,0 +1,212 @@
+"""The review queue and the callers' policies in SQLite or PostgreSQL."""
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.protocols.review import Candidate, CandidatePage, CandidateStatus
+from arc_common.protocols.search_index import IndexEntry, Scope
+from arc_common.stores.codec import checked_scope, from_body, scope_key, to_body, to_microseconds
+from arc_common.stores.connection import Database
+from arc_common.stores.drivers import Call, Transaction
+from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
+from arc_common.stores.statements.reviews import (
+    CANDIDATE,
+    POLICY,
+    candidate_body,
+    candidate_from_row,
+    review_statements_for,
+)
+
+_KEY_LENGTH = 16
+_FIRST = (-(2**62), b"", "")
+
+
+class SqlReviews:
+    """A `ReviewQueue` on the tables of a `SqlStore`."""
+
+    def __init__(self, database: Database, *, clock: Callable[[], datetime], index: SqlIndexStore) -> None:
+        self._database = database
+        self._clock = clock
+        self._index = index
+        self._sql = review_statements_for(database.dialect)
+
+    def put(self, caller_id: str, candidate: Candidate) -> Candidate:
+        """See `ReviewQueue.put`."""
+        scope = Scope(caller_id, candidate.user_id, candidate.session_id)
+        record_id = sha256(candidate.run_id.encode()).hexdigest()[:32]
+        place = self._opened(scope, CANDIDATE)
+        row = self._row(place, record_id, candidate.status.value, candidate_body(candidate), candidate.captured_at)
+        one = {**place, "record_id": record_id}
+
+        def work(transaction: Transaction) -> Candidate:
+            calls: list[Call] = [(self._sql.open_scope, place), (self._sql.put, {**row, "source": candidate.channel})]
+            *_, rows = transaction.commit(*calls, (self._sql.one, one))
+            return candidate_from_row(rows[0])
+
+        return self._database.transact(work)
+
+    def get(self, caller_id: str, candidate_id: str) -> Candidate | None:
+        """See `ReviewQueue.get`."""
+        place = _place_of(candidate_id)
+        if place is None:
+            return None
+        rows = self._database.read((self._sql.one, {"caller_id": caller_id, **place}))
+        return candidate_from_row(rows[0]) if rows else None
+
+    def page(
+        self,
+        caller_id: str,
+        *,
+        status: CandidateStatus,
+        user_id: str | None = None,
+        channel: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> CandidatePage:
+        """See `ReviewQueue.page`."""
+        checked_scope(caller_id, user_id, limit)
+        after, after_scope, after_id = _position(cursor)
+        asked = {
+            "caller_id": caller_id,
+            "status": status.value,
+            "whose": user_id or "",
+            "channel": channel or "",
+            "after": after,
+            "after_scope": after_scope,
+            "after_id": after_id,
+            "row_limit": limit + 1,
+        }
+        found = list(map(candidate_from_row, self._database.read((self._sql.page, asked))))
+        shown = found[:limit]
+        return CandidatePage(tuple(shown), _token(shown[-1]) if len(found) > limit else None)
+
+    def decide(self, caller_id: str, decided: Candidate, *, entries: Sequence[IndexEntry] = ()) -> bool:
+        """See `ReviewQueue.decide`."""
+        place = _place_of(decided.id)
+        if place is None:
+            return False
+        change = {
+            **place,
+            "caller_id": caller_id,
+            "new_status": decided.status.value,
+            "reviewer": decided.reviewer,
+            "document_id": decided.document_id,
+            "body": candidate_body(decided),
+        }
+
+        def work(transaction: Transaction, added: EntriesChange | None = None) -> bool:
+            done, *read = transaction.run((self._sql.decide, change), *(added.reading if added else ()))
+            if not done:
+                return False
+            transaction.commit(*(added.writing(read) if added else ()))
+            return True
+
+        if not entries:
+            return self._database.transact(work)
+        return self._index.beside(
+            Scope(caller_id),
+            "document",
+            entries,
+            make=lambda added: self._database.transact(lambda transaction: work(transaction, added)),
+        )
+
+    def policy(self, caller_id: str) -> Mapping[str, Any] | None:
+        """See `ReviewQueue.policy`."""
+        place = {"scope": scope_key(Scope(caller_id), POLICY), "caller_id": caller_id, "record_id": POLICY}
+        rows = self._database.read((self._sql.policy, place))
+        return from_body(rows[0][0]) if rows else None
+
+    def set_policy(self, caller_id: str, values: Mapping[str, Any] | None) -> None:
+        """See `ReviewQueue.set_policy`."""
+        place = self._opened(Scope(caller_id), POLICY)
+        calls: list[Call] = [(self._sql.open_scope, place), (self._sql.drop_policy, {**place, "record_id": POLICY})]
+        if values is None:
+            calls.append((self._sql.drop_policy_scope, place))
+        else:
+            body = to_body(dict(values), field="policy")
+            calls.append((self._sql.set_policy, self._row(place, POLICY, "ACTIVE", body, self._clock())))
+        self._database.transact(lambda transaction: transaction.commit(*calls))
+
+    def erase(self, scope: Scope) -> None:
+        """See `ReviewQueue.erase`."""
+        self._database.transact(lambda transaction: transaction.commit(*self.erasing(transaction, scope)))
+        if scope.user_id is None and scope.session_id is None:
+            self.set_policy(scope.caller_id, None)
+
+    def erasing(self, transaction: Transaction, scope: Scope) -> list[Call]:
+        """Return the calls that remove the answers of a scope and those within it, with their documents."""
+        named = {
+            "caller_id": scope.caller_id,
+            "session_id": scope.session_id or "",
+            "user_id": scope.user_id or "",
+        }
+        (documents,) = transaction.run((self._sql.documents, named))
+        ids = [row[0] for row in documents]
+        calls: list[Call] = []
+        if ids:
+            calls = self._index.beside(
+                Scope(scope.caller_id),
+                "document",
+                removed=ids,
+                make=lambda entries: entries.writing(transaction.run(*entries.reading)),
+            )
+        return [*calls, (self._sql.erase_answers, named), (self._sql.erase_scopes, named)]
+
+    def _opened(self, scope: Scope, kind: str) -> dict[str, Any]:
+        return {
+            "scope": scope_key(scope, kind),
+            "caller_id": scope.caller_id,
+            "session_id": scope.session_id or "",
+            "user_id": scope.user_id or "",
+            "kind": kind,
+            "now": to_microseconds(self._clock()),
+        }
+
+    @staticmethod
+    def _row(place: Mapping[str, Any], record_id: str, status: str, body: str, created_at: datetime) -> dict[str, Any]:
+        at = to_microseconds(created_at)
+        return {
+            **{name: place[name] for name in ("scope", "caller_id", "kind")},
+            "record_id": record_id,
+            "revision": 1,
+            "type": "",
+            "status": status,
+            "importance": 0.5,
+            "version": 1,
+            "source": None,
+            "valid_from": at,
+            "created_at": at,
+            "body": body,
+        }
+
+
+def _place_of(named: str) -> dict[str, Any] | None:
+    """Return the parameters that name a candidate's record; `None` for what is no candidate's id."""
+    key, dash, record_id = named.partition("-") if isinstance(named, str) else ("", "", "")
+    try:
+        scope = bytes.fromhex(key)
+    except ValueError:
+        return None
+    return {"scope": scope, "record_id": record_id} if dash and len(scope) == _KEY_LENGTH else None
+
+
+def _token(last: Candidate) -> str:
+    return base64.urlsafe_b64encode(f"{to_microseconds(last.captured_at)}:{last.id}".encode()).decode()
+
+
+def _position(cursor: str | None) -> tuple[int, bytes, str]:
+    """Return the position of a cursor, or the oldest end without one."""
+    if cursor is None:
+        return _FIRST
+    try:
+        at, _, named = base64.b64decode(cursor.encode(), b"-_", validate=True).decode().partition(":")
+        place, captured = _place_of(named), int(at)
+    except (ValueError, AttributeError) as error:
+        raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned") from error
+    if place is None or abs(captured) >= 2**62:
+        raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned")
+    return captured, place["scope"], place["record_id"]

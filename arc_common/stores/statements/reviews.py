@@ -1,0 +1,150 @@
+"""The SQL statements for the review queue, compiled once per database."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import BigInteger, Select, Text, bindparam, delete, insert, or_, select, tuple_, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from arc_common.memories import MemoryStatus
+from arc_common.protocols.review import Candidate, CandidateStatus
+from arc_common.stores.codec import from_body, from_microseconds, to_body, to_microseconds
+from arc_common.stores.schema import IS_REVIEWED, records, scopes
+from arc_common.stores.statements.conversations import Statements
+from arc_common.stores.statements.records import MEMORY
+
+CANDIDATE = "candidate"
+"""The kind of scopes and records that answers are."""
+
+POLICY = "policy"
+"""The kind of the scope and the record that a caller's policy is; also the record's id."""
+
+_COLUMNS = ("record_id", "kind", "status", "source", "name", "reviewer", "created_at", "body")
+
+_WRITTEN = (
+    "scope", "record_id", "revision", "caller_id", "kind", "type", "status", "importance", "version", "source",
+    "valid_from", "created_at", "body",
+)  # fmt: skip
+
+
+def candidate_body(candidate: Candidate) -> str:
+    """Return the parts of an answer that no statement compares."""
+    reviewed = candidate.reviewed_at
+    body = {
+        "query": candidate.query,
+        "response": candidate.response,
+        "run_id": candidate.run_id,
+        "comment": candidate.comment,
+        "reviewed_at": None if reviewed is None else to_microseconds(reviewed),
+    }
+    return to_body(body, field="candidate")
+
+
+def candidate_id(scope: bytes, record_id: str) -> str:
+    """Return the id in the queue: record ids are unique within their scope only."""
+    return f"{scope.hex()}-{record_id}"
+
+
+def candidate_from_row(row: Sequence[Any]) -> Candidate:
+    """Read a row of `select_candidates`."""
+    scope, user_id, session_id, record_id, kind, status, channel, document_id, reviewer, created_at, body = row
+    said = from_body(body)
+    is_memory = kind == MEMORY
+    kept = said.get("metadata", {}) if is_memory else said
+    reviewed = said.get("reviewed_at")
+    return Candidate(
+        id=candidate_id(bytes(scope), record_id),
+        kind="memory" if is_memory else "answer",
+        status=CandidateStatus.INGESTED if status == MemoryStatus.ACTIVE else CandidateStatus(status),
+        query="" if is_memory else said["query"],
+        response=said["text"] if is_memory else said["response"],
+        captured_at=from_microseconds(created_at),
+        run_id=record_id if is_memory else said["run_id"],
+        session_id=session_id or None,
+        user_id=user_id or None,
+        channel=channel or "",
+        document_id=None if is_memory else document_id,
+        reviewer=kept.get("reviewed_by") if is_memory else reviewer,
+        comment=kept.get("review_comment", "") if is_memory else said["comment"],
+        reviewed_at=None if is_memory or reviewed is None else from_microseconds(reviewed),
+    )
+
+
+@cache
+def review_statements_for(dialect_name: str) -> Statements:
+    """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
+    upsert = sqlite.insert if dialect_name == "sqlite" else postgresql.insert
+    named = ("scope", "caller_id", "session_id", "user_id", "kind")
+    opened: dict[str, Any] = {
+        **{name: bindparam(name) for name in named},
+        "version": bindparam("now"),
+        "purged": bindparam("now"),
+    }
+    this = records.c.scope == bindparam("scope"), records.c.caller_id == bindparam("caller_id")
+    one = *this, records.c.record_id == bindparam("record_id")
+    is_candidate = or_(records.c.kind == CANDIDATE, records.c.kind == MEMORY)
+    row = upsert(records).values({name: bindparam(name) for name in _WRITTEN})
+    user, channel = (bindparam(name, type_=Text) for name in ("whose", "channel"))
+    place = tuple_(records.c.created_at, records.c.scope, records.c.record_id)
+    after = tuple_(
+        bindparam("after", type_=BigInteger),
+        bindparam("after_scope", type_=records.c.scope.type),
+        bindparam("after_id", type_=Text),
+    )
+    queued = (records.c.caller_id == bindparam("caller_id"), records.c.status == bindparam("status"), IS_REVIEWED)
+    within = (
+        scopes.c.caller_id == bindparam("caller_id"),
+        scopes.c.kind == CANDIDATE,
+        *(
+            or_(bindparam(name, type_=Text) == "", scopes.c[name] == bindparam(name, type_=Text))
+            for name in ("session_id", "user_id")
+        ),
+    )
+    mine = records.c.scope.in_(select(scopes.c.scope).where(*within)), records.c.caller_id == bindparam("caller_id")
+    return Statements(
+        dialect_name,
+        {
+            "open_scope": upsert(scopes).values(opened).on_conflict_do_nothing(index_elements=[scopes.c.scope]),
+            "put": row.on_conflict_do_nothing(
+                index_elements=[records.c.scope, records.c.record_id, records.c.revision]
+            ),
+            "one": select_candidates().where(*one, is_candidate),
+            "page": select_candidates()
+            .where(
+                *queued,
+                is_candidate,
+                or_(user == "", scopes.c.user_id == user),
+                or_(channel == "", records.c.source == channel),
+                place > after,
+            )
+            .order_by(records.c.created_at, records.c.scope, records.c.record_id)
+            .limit(bindparam("row_limit", type_=BigInteger)),
+            "decide": update(records)
+            .where(*one, records.c.kind == CANDIDATE, records.c.status == CandidateStatus.PENDING.value)
+            .values(
+                status=bindparam("new_status"),
+                reviewer=bindparam("reviewer"),
+                name=bindparam("document_id"),
+                body=bindparam("body"),
+                version=records.c.version + 1,
+            )
+            .returning(records.c.record_id),
+            "documents": select(records.c.name).where(*mine, records.c.name.is_not(None)).order_by(records.c.name),
+            "erase_answers": delete(records).where(*mine),
+            "erase_scopes": delete(scopes).where(*within),
+            "policy": select(records.c.body).where(*one),
+            "set_policy": insert(records).values({name: bindparam(name) for name in _WRITTEN}),
+            "drop_policy": delete(records).where(*one),
+            "drop_policy_scope": delete(scopes).where(
+                scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id")
+            ),
+        },
+    )
+
+
+def select_candidates() -> Select[Any]:
+    """Select the columns that `candidate_from_row` reads."""
+    columns = [scopes.c[name] for name in ("scope", "user_id", "session_id")]
+    of_scope = (records.c.scope == scopes.c.scope) & (records.c.caller_id == scopes.c.caller_id)
+    return select(*columns, *(records.c[name] for name in _COLUMNS)).select_from(records.join(scopes, of_scope))

@@ -1,0 +1,318 @@
+"""What people approve enters the knowledge base, once, and nothing else does."""
+
+import copy
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from threading import Barrier
+
+import pytest
+
+from arc_common import (
+    ArcSettings,
+    CandidateNotFoundError,
+    ConfigurationError,
+    ContextEngine,
+    InvalidInputError,
+    ReviewConflictError,
+)
+from tests.support.databases import rows
+
+QUESTION = "How long can I return my order?"
+ANSWER = "You can return any order within 30 days, free of charge."
+
+
+class Vectors:
+    name = "letters"
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        return [[text.count(letter) + 0.1 for letter in "aeiost"] for text in texts]
+
+
+def with_policy(memory: dict[str, object] | None = None, **policy: object) -> ArcSettings:
+    return ArcSettings(rag={"ingestion": {"enabled": True, **policy}}, memory=memory or {})
+
+
+@pytest.fixture
+def engine(database: str, opened: Callable[..., ContextEngine]) -> ContextEngine:
+    return opened(database, settings=with_policy(), embedder=Vectors())
+
+
+def test_an_approved_answer_is_found_and_shown(engine: ContextEngine) -> None:
+    """It becomes a document with its candidate's id, the decision says who and why, and a turn shows it."""
+    queue = engine.ingestion
+    captured = queue.capture(QUESTION, ANSWER, run_id="r1", session_id="s", user_id="ann", channel="web")
+    assert captured is not None
+    assert (captured.status, captured.query, captured.response, captured.channel) == (
+        "PENDING",
+        QUESTION,
+        ANSWER,
+        "web",
+    )
+    assert engine.documents.search("return an order") == []
+    approved = queue.approve(captured.id, reviewer="lee", comment="checked with legal")
+    assert (approved.status, approved.reviewer, approved.comment) == ("INGESTED", "lee", "checked with legal")
+    assert queue.get(captured.id) == approved
+    found = engine.documents.search("return an order")
+    assert [one.document.metadata["document_id"] for one in found] == [approved.document_id]
+    assert "vector" in found[0].score_parts
+    window = engine.session("other", user_id="ben").context("How long may I return an order?")
+    assert ANSWER in window.messages[-1].text
+    assert queue.candidates().candidates == ()
+    assert [one.id for one in queue.candidates("ingested").candidates] == [captured.id]
+
+
+def test_a_rejected_answer_is_no_document(engine: ContextEngine) -> None:
+    """Nor can it be approved afterwards."""
+    captured = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1")
+    assert captured is not None
+    rejected = engine.ingestion.reject(captured.id, reviewer="lee", comment="wrong")
+    assert (rejected.status, rejected.document_id) == ("REJECTED", None)
+    with pytest.raises(ReviewConflictError, match="REJECTED already"):
+        engine.ingestion.approve(captured.id, reviewer="kim")
+    assert engine.documents.count() == 0
+
+
+def test_a_run_is_captured_once(engine: ContextEngine) -> None:
+    """Capturing it again returns the first candidate, also after its review."""
+    first = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1", session_id="s")
+    again = engine.ingestion.capture(QUESTION, "Another answer, of the same run.", run_id="r1", session_id="s")
+    assert first == again
+    assert first is not None
+    engine.ingestion.approve(first.id, reviewer="lee")
+    third = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1", session_id="s")
+    assert third is not None
+    assert third.status == "INGESTED"
+    assert engine.documents.count() == 1
+
+
+def test_two_reviewers_at_the_same_moment(
+    engine: ContextEngine, database: str, opened: Callable[..., ContextEngine]
+) -> None:
+    """One decides, the other learns of it, and the document is there exactly if it was approved."""
+    other = opened(database, settings=with_policy(), embedder=Vectors())
+    for number in range(6):
+        captured = engine.ingestion.capture(f"{QUESTION} ({number})", f"{ANSWER} ({number})", run_id=f"r{number}")
+        assert captured is not None
+        barrier = Barrier(2)
+
+        def decide(decision: Callable[..., object], name: str = captured.id, start: Barrier = barrier) -> bool:
+            start.wait()
+            try:
+                decision(name, reviewer="lee")
+            except ReviewConflictError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(2) as pool:
+            done = list(pool.map(decide, (engine.ingestion.approve, other.ingestion.reject)))
+        assert sorted(done) == [False, True]
+        decided = engine.ingestion.get(captured.id)
+        assert decided.status == ("INGESTED" if done[0] else "REJECTED")
+        ids = [decided.document_id] if decided.document_id else []
+        found = engine.documents.search(f"({number}) order", top_k=20)
+        texts = [one.document.text for one in found if f"({number})" in one.document.text]
+        assert len(texts) == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("policy", "channel", "is_captured"),
+    [
+        ({"enabled": False}, "web", False),
+        ({"allowed_channels": ["web"]}, "web", True),
+        ({"allowed_channels": ["web"]}, "phone", False),
+        ({"min_query_chars": len(QUESTION) + 1}, "web", False),
+        ({"min_response_chars": len(ANSWER) + 1}, "web", False),
+        ({"blocked_patterns": [r"within \d+ DAYS"]}, "web", False),
+        ({"blocked_patterns": [r"how long"]}, "web", False),
+        ({"blocked_patterns": [r"\bcard \d{4}"]}, "web", True),
+    ],
+)
+def test_the_policy_decides(
+    opened: Callable[..., ContextEngine], policy: dict[str, object], channel: str, is_captured: bool
+) -> None:
+    engine = opened(settings=with_policy(**policy))
+    assert bool(engine.ingestion.capture(QUESTION, ANSWER, run_id="r", channel=channel)) is is_captured
+
+
+def test_without_a_review_an_answer_is_a_document_at_once(opened: Callable[..., ContextEngine]) -> None:
+    engine = opened(settings=with_policy(require_review=False))
+    captured = engine.ingestion.capture(QUESTION, ANSWER, run_id="r")
+    assert captured is not None
+    assert (captured.status, captured.reviewer) == ("INGESTED", None)
+    assert engine.documents.count() == 1
+
+
+def test_a_pattern_that_hangs_other_engines_takes_linear_time(opened: Callable[..., ContextEngine]) -> None:
+    """(a+)+$ takes backtracking engines longer than the universe has; a wrong pattern is refused at once."""
+    engine = opened(settings=with_policy(blocked_patterns=["(a+)+$", "(x|x)*y"]))
+    start = time.process_time()
+    assert engine.ingestion.capture("a" * 100_000 + "!", "x" * 100_000, run_id="r")
+    assert time.process_time() - start < 5
+    with pytest.raises(ConfigurationError, match=r"rag\.ingestion\.blocked_patterns: got '\(\?=a\)'"):
+        opened(settings=with_policy(blocked_patterns=["(?=a)"]))
+
+
+def test_a_policy_changes_at_run_time(database: str, opened: Callable[..., ContextEngine]) -> None:
+    """For all processes, for its caller alone, until it is reset; and only if the settings allow it."""
+    engine, other = (opened(database, settings=with_policy(dynamic_enabled=True)) for _ in range(2))
+    changed = engine.ingestion.set_policy(allowed_channels=["web"], min_query_chars=3)
+    assert (changed.allowed_channels, changed.min_query_chars, changed.enabled) == (("web",), 3, True)
+    assert other.ingestion.policy() == changed
+    assert other.ingestion.capture(QUESTION, ANSWER, run_id="r", channel="phone") is None
+    assert other.ingestion_of("shop").policy().allowed_channels == ()
+    with pytest.raises(ConfigurationError, match="min_query_chars"):
+        engine.ingestion.set_policy(min_query_chars=-1)
+    with pytest.raises(InvalidInputError, match="blocked_patterns"):
+        engine.ingestion.set_policy(blocked_patterns=["("])
+    assert engine.ingestion.policy() == changed
+    assert engine.ingestion.reset_policy().allowed_channels == ()
+    assert other.ingestion.policy().allowed_channels == ()
+    static = opened(database, settings=with_policy())
+    with pytest.raises(ConfigurationError, match="dynamic_enabled"):
+        static.ingestion.set_policy(enabled=False)
+    with pytest.raises(ConfigurationError, match="dynamic_enabled"):
+        static.ingestion.reset_policy()
+
+
+def test_pages_by_status_channel_and_user(database: str, opened: Callable[..., ContextEngine]) -> None:
+    """The oldest first, each once, although new ones arrive between the pages."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    engine = opened(database, settings=with_policy(), clock=lambda: now)
+    for number in range(7):
+        now += timedelta(minutes=number % 2)
+        channel, user = ("web", "ann") if number % 2 else ("phone", "ben")
+        engine.ingestion.capture(f"{QUESTION} {number}", ANSWER, run_id=f"r{number}", channel=channel, user_id=user)
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = engine.ingestion.candidates(limit=3, cursor=cursor)
+        seen += [one.run_id for one in page.candidates]
+        if (cursor := page.next_cursor) is None:
+            break
+    assert sorted(seen) == [f"r{number}" for number in range(7)]
+    assert len(engine.ingestion.candidates(channel="web").candidates) == 3
+    assert len(engine.ingestion.candidates(user_id="ben").candidates) == 4
+    assert engine.ingestion_of("shop").candidates().candidates == ()
+    for wrong in ("x", "", "MTIz", 3):
+        with pytest.raises(InvalidInputError, match="cursor"):
+            engine.ingestion.candidates(cursor=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="status"):
+        engine.ingestion.candidates("done")
+
+
+def test_extracted_memories_wait_in_the_same_queue(database: str, opened: Callable[..., ContextEngine]) -> None:
+    """They hold once they are approved, and a rejected one is not extracted again."""
+    engine = opened(database, settings=with_policy(memory={"enabled": True, "require_review": True}))
+    session = engine.session("s", user_id="ann")
+    session.save_turn("I am allergic to peanuts. My sister lives in Porto.", "Noted.")
+    session.context("Hello")
+    session.save_turn("What else?", "Nothing.")
+    engine.flush(60)
+    ann = engine.memories(user_id="ann")
+    assert ann.list() == []
+    waiting = {one.response: one for one in engine.ingestion.candidates().candidates}
+    assert {one.kind for one in waiting.values()} == {"memory"}
+    peanuts = next(one for text, one in waiting.items() if "peanuts" in text)
+    porto = next(one for text, one in waiting.items() if "Porto" in text)
+    assert (peanuts.user_id, peanuts.status) == ("ann", "PENDING")
+    approved = engine.ingestion.approve(peanuts.id, reviewer="lee", comment="she said so")
+    assert approved.status == "INGESTED"
+    engine.ingestion.reject(porto.id, reviewer="lee", comment="private")
+    assert [one.text for one in ann.list()] == [peanuts.response]
+    assert ann.list()[0].metadata["reviewed_by"] == "lee"
+    for decide in (engine.ingestion.approve, engine.ingestion.reject):
+        for one in (peanuts, porto):
+            with pytest.raises(ReviewConflictError):
+                decide(one.id, reviewer="kim")
+    assert engine.ingestion.candidates().candidates == ()
+    (rejected,) = engine.ingestion.candidates("REJECTED").candidates
+    assert (rejected.reviewer, rejected.comment) == ("lee", "private")
+    ann.extract("My sister lives in Porto.")
+    assert [one.text for one in ann.list()] == [peanuts.response]
+    assert engine.ingestion.candidates().candidates == ()
+
+
+@pytest.mark.parametrize("removal", ["delete", "clear", "erase user", "erase caller"])
+def test_what_is_removed_takes_its_answers_along(
+    database: str, opened: Callable[..., ContextEngine], removal: str
+) -> None:
+    """Neither queue nor documents have a row of it, also if its session was never stored; others keep theirs."""
+    engine = opened(database, settings=with_policy(dynamic_enabled=True))
+    session = engine.session("s", caller_id="shop", user_id="ann")
+    session.save_turn("Hello there.", "Hello.")
+    queue = engine.ingestion_of("shop")
+    queue.set_policy(min_query_chars=1)
+    for name, user, where in (("S3CRET one", "ann", "s"), ("S3CRET two", "ann", "s"), ("KEPT", "ben", "t")):
+        captured = queue.capture(
+            f"Is {name} right?", f"Yes, {name} is quite right.", run_id=name, user_id=user, session_id=where
+        )
+        assert captured is not None
+        if name != "S3CRET two":
+            queue.approve(captured.id, reviewer="lee")
+    if removal == "erase user":
+        queue.capture("Is S3CRET three right?", ANSWER, run_id="3", user_id="ann", session_id="unstored")
+        queue.capture("Is S3CRET four right?", ANSWER, run_id="4", user_id="ann")
+        assert engine.admin.erase(caller_id="shop", user_id="ann").is_complete
+    elif removal == "erase caller":
+        assert engine.admin.erase(caller_id="shop", user_id=None).is_complete
+    else:
+        getattr(session, removal)()
+    kept = removal != "erase caller"
+    assert engine.documents_of("shop").count() == int(kept)
+    assert [one.run_id for one in queue.candidates("INGESTED").candidates] == (["KEPT"] if kept else [])
+    assert queue.policy().min_query_chars == (1 if kept else 10)
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'arc\\_%' ESCAPE '\\'"
+    if not database.startswith("sqlite"):
+        tables = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'arc\\_%'"
+    everything = repr([rows(database, f"SELECT * FROM {name}") for (name,) in rows(database, tables)])
+    assert "S3CRET" not in everything
+
+
+def test_candidates_of_others_are_unknown(engine: ContextEngine) -> None:
+    """And so is what is no id; errors survive being copied."""
+    captured = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1")
+    assert captured is not None
+    for queue, name in (
+        (engine.ingestion_of("shop"), captured.id),
+        (engine.ingestion, "x"),
+        (engine.ingestion, "ab-c"),
+    ):
+        for act in (lambda q=queue, n=name: q.get(n), lambda q=queue, n=name: q.approve(n, reviewer="lee")):
+            with pytest.raises(CandidateNotFoundError) as error:
+                act()
+            assert str(copy.copy(error.value)) == str(error.value)
+    conflict = ReviewConflictError("c", "REJECTED")
+    assert str(copy.copy(conflict)) == str(conflict)
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"query": 3}, "query"),
+        ({"response": "a\x00b"}, "response"),
+        ({"response": "a" * 1_000_001}, "response"),
+        ({"run_id": ""}, "run_id"),
+        ({"session_id": ""}, "session_id"),
+        ({"user_id": 3}, "user_id"),
+        ({"channel": ""}, "channel"),
+        ({"captured_at": datetime(2026, 1, 1)}, "captured_at"),  # noqa: DTZ001 - without a zone
+    ],
+)
+def test_wrong_values_are_refused(opened: Callable[..., ContextEngine], values: dict[str, object], field: str) -> None:
+    engine = opened(settings=with_policy())
+    given = {"query": QUESTION, "response": ANSWER, "run_id": "r", **values}
+    with pytest.raises(InvalidInputError, match=field):
+        engine.ingestion.capture(**given)  # type: ignore[arg-type]
+    assert engine.ingestion.candidates().candidates == ()
+
+
+async def test_the_async_forms(engine: ContextEngine) -> None:
+    captured = await engine.ingestion.acapture(QUESTION, ANSWER, run_id="r1")
+    assert captured is not None
+    page = await engine.ingestion.acandidates()
+    assert page.candidates == (captured,)
+    assert (await engine.ingestion.aapprove(captured.id, reviewer="lee")).status == "INGESTED"
+    assert (await engine.ingestion.aget(captured.id)).reviewer == "lee"
+    assert (await engine.ingestion.apolicy()).enabled
