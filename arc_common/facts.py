@@ -10,8 +10,8 @@ from typing import Self
 from arc_common.exceptions import InvalidInputError
 from arc_common.sources import Trust
 
-ASKED = " (asked: "
-"""Stands between a value and the question that it answers: `HB-447 (asked: Which number do you have?)`."""
+IN_REPLY = " (in reply to: "
+"""Stands between a value and the sentence that it answers: `HB-447 (in reply to: Which number do you have?)`."""
 
 
 class FactCategory(StrEnum):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from arc_common.caches import cached_by_hash
 from arc_common.context.receipt import Omission
 from arc_common.context.request import Layers, RecalledLine
-from arc_common.facts import ASKED
+from arc_common.facts import IN_REPLY
 from arc_common.messages import Message
 from arc_common.sources import Trust
 from arc_common.text import analyze, analyze_query
@@ -70,8 +70,8 @@ class Said:
             self.show(f"pin {pin.id}", pin.line)
         for line, fact_id in zip_longest(shown.facts, shown.fact_ids):
             self.show(f"fact {fact_id}", line or "")
-            if ASKED in (line or ""):
-                self.add(f"fact {fact_id}", body(line or "").partition(ASKED)[0])
+            if IN_REPLY in (line or ""):
+                self.add(f"fact {fact_id}", body(line or "").partition(IN_REPLY)[0])
         for line in shown.narrative_lines:
             self.show("the summary", line)
 

@@ -1,13 +1,13 @@
 """Facts by rules: the sentences of messages that state something worth knowing later, in their speaker's own words."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from arc_common.caches import cached_text
 from arc_common.concurrency import giving_way
-from arc_common.facts import ASKED, FactCategory, ProposedFact
+from arc_common.facts import IN_REPLY, FactCategory, ProposedFact
 from arc_common.memory.facts.fidelity import has_values
 from arc_common.memory.long_term.contradictions import slot_of
 from arc_common.memory.own_words import learnable
@@ -46,7 +46,12 @@ _NAMED = 3
 """The fewest specific words before a pronoun that refers to one of them."""
 
 _FEW = 2
-"""The most words in an answer that is only a value."""
+"""The most words of a value."""
+
+_REPLY = 8
+"""The most words of a reply that is shown with what it answers."""
+_ANSWERED = 160
+"""The most characters of what is shown with a reply."""
 
 _FORBIDDING = 3
 """The fewest words of a prohibition: "Never book" does not say what."""
@@ -56,7 +61,9 @@ _CHARACTERS_PER_FURTHER_FACT = 400
 LONG_REPLY = 1_500
 
 
-def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
+def extract_facts(
+    messages: Sequence[Message], *, told_by: Callable[[Message], bool] = lambda _: True
+) -> list[ProposedFact]:
     """Extract the facts that the messages state: whole sentences, in their order, each once.
 
     - A user's fact says something about themselves, their people, things, plans or conditions, or gives a value.
@@ -66,8 +73,10 @@ def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
     """
     facts: dict[tuple[str | None, str], ProposedFact] = {}
     by_user: Sequence[ProposedFact] = ()
-    for message, question in with_questions(messages):
-        found = [answering(fact, question) for fact in _facts_of(message)]
+    for message, answered in with_answered(messages):
+        if not told_by(message):
+            continue
+        found = [answering(fact, answered) for fact in _facts_of(message)]
         if message.role is Role.USER:
             by_user = found
         else:  # "Noted: …" says nothing new
@@ -81,31 +90,34 @@ def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
     return list(facts.values())
 
 
-def with_questions(messages: Sequence[Message]) -> Iterator[tuple[Message, Message | None]]:
-    """Yield the messages that may be learned, each with the one right before it if that is somebody else's question."""
+def with_answered(messages: Sequence[Message]) -> Iterator[tuple[Message, Message | None]]:
+    """Yield the messages that may be learned, each with the one right before it if that is somebody else's."""
     before = {after.id: one.id for one, after in pairwise(messages) if after.id}
     last: Message | None = None
     for message in giving_way(learnable(messages)):
         is_next = last is not None and last.id is not None and last.id == before.get(message.id or "")
-        is_asked = last is not None and is_next and speaker_of(last) != speaker_of(message)
-        yield message, last if last is not None and is_asked and last.text.rstrip().endswith(("?", "？")) else None
+        yield message, last if last is not None and is_next and speaker_of(last) != speaker_of(message) else None
         last = message
 
 
-def answering(fact: ProposedFact, question: Message | None) -> ProposedFact:
-    """Return a fact with the question that it answers, if it is only a value ("HB-4471902") and no statement."""
-    asked = sentences_of(question.text)[-1] if question is not None and _is_value(fact.value) else ""
-    if question is None or not asked or len(asked) > _LONGEST:
+def answering(fact: ProposedFact, answered: Message | None) -> ProposedFact:
+    """Return a fact with the question or the assistant's statement that it answers, if it states nothing alone."""
+    said = sentences_of(answered.text)[-1] if answered is not None and _is_value(fact.value, most=_REPLY) else ""
+    if answered is None or not said or len(said) > _ANSWERED:
         return fact
-    return replace(fact, value=f"{fact.value}{ASKED}{asked})", sources=(*fact.sources, question.id or ""))
+    is_courtesy = said.endswith("!") or detect(said).chit_chat.search(said.translate(QUOTES)) or not content_words(said)
+    if not said.endswith(("?", "？")) and (answered.role is not Role.ASSISTANT or is_courtesy):
+        return fact
+    value = fact.value.rstrip(".。")
+    return replace(fact, value=f"{value}{IN_REPLY}{said})", sources=(*fact.sources, answered.id or ""))
 
 
-def _is_value(text: str) -> bool:
-    """Return whether a text is only a value ("HB-4471902") and no statement."""
+def _is_value(text: str, *, most: int = _FEW) -> bool:
+    """Return whether a text of at most so many words is only a value ("HB-4471902") and no statement."""
     plain, language = text.translate(QUOTES), detect(text)
     forms = language.asserting, language.oneself, language.forbidding
     words = sum(word.strip(".,!").isalpha() for word in plain.split())
-    return words <= _FEW and not any(form.search(plain) for form in forms)
+    return words <= most and not any(form.search(plain) for form in forms)
 
 
 def _facts_of(message: Message) -> list[ProposedFact]:
@@ -130,7 +142,7 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
         language = detect(sentence)
         for said in _statements(sentence, language):
             stated = said
-            is_value = IDENTIFIER.search(said) and _is_value(said)
+            is_value = CONCRETE.search(said) and _is_value(said)
             concrete = CONCRETE.search(said) if language.vague.match(said) else None
             follows = before and len(before) < _LONGEST // 2 and not language.chit_chat.search(before)
             if follows and (is_value or (concrete and concrete["sure"])):

@@ -1,9 +1,10 @@
 """The fidelity guard: keeps excerpts of messages for the values that no fact says."""
 
+import re
 from collections.abc import Sequence
 
 from arc_common.facts import FactCategory, ProposedFact
-from arc_common.memory.facts.extraction import IDENTIFIER, LONG_REPLY, QUOTES, answering, with_questions
+from arc_common.memory.facts.extraction import IDENTIFIER, LONG_REPLY, QUOTES, answering, with_answered
 from arc_common.memory.facts.fidelity import has_values, missing_facts
 from arc_common.messages import Message, Role
 from arc_common.text.languages.language import Language
@@ -12,6 +13,7 @@ from arc_common.text.sentences import clauses_of, sentences_of
 
 _IMPORTANCE = 0.4
 """The importance of an excerpt, as a share of its kind's."""
+_WORD = re.compile(r"\w")
 _LONGEST = 160
 """Of a longer sentence keep the clauses with the values alone; of a longer clause, the part around its first value."""
 _LONGEST_EXCERPT = 400
@@ -33,13 +35,13 @@ def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -
             known.setdefault(source, []).append(fact)
     found = []
     by_user = ""
-    for message, question in with_questions(messages):
+    for message, answered in with_answered(messages):
         own = known.get(message.id, []) if message.id else facts
         said = "\n".join(f"{fact.key} {fact.value}" for fact in own)
         before = "" if message.role is Role.USER else by_user  # "Noted: …" says nothing new
         excerpt = _excerpt(message, own, said=f"{said}\n{before}")
         if excerpt is not None:
-            found.append(answering(excerpt, question))
+            found.append(answering(excerpt, answered))
         if message.role is Role.USER:
             by_user = f"{said}\n{excerpt.value if excerpt else ''}"
     return found
@@ -51,8 +53,11 @@ def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> P
     sources = (message.id,) if message.id else ()
     pieces: list[str] = []
     kinds: list[FactCategory] = []
-    for sentence in sentences_of(message.text):
+    sentences = sentences_of(message.text)
+    for sentence in sentences:
         if sentence.startswith("[") and sentence.endswith("]"):  # "[shares a photo of two dogs]"
+            continue
+        if len(sentences) > 1 and not _WORD.search(DATES.sub("", sentence)):  # "Tuesday! Let's go."
             continue
         plain = sentence.translate(QUOTES)
         kind = _kind(plain, detect(sentence), message.role)

@@ -8,7 +8,7 @@ from functools import cache
 from threading import Lock
 
 from arc_common.caches import LRUCache, cached_text
-from arc_common.facts import ASKED
+from arc_common.facts import IN_REPLY
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import ContradictionDetector
 from arc_common.text.analyzer import is_common, stem
@@ -157,7 +157,7 @@ def _ends(later: Reading, earlier: Reading) -> bool:
 def readings_of(text: str) -> tuple[Reading, ...]:
     """Return what the sentences of a text say for comparison. Deterministic, in time linear in the text."""
     found = []
-    for sentence in sentences_of(text.partition(ASKED)[0])[:_SENTENCES]:
+    for sentence in sentences_of(text.partition(IN_REPLY)[0])[:_SENTENCES]:
         language = detect(sentence)
         plain = _plain(sentence).strip(" .!。")
         if len(sentence) <= _LONGEST and "?" not in sentence and not language.supposition.search(plain):

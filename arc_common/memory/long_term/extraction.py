@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from arc_common.exceptions import ModelCallError
 from arc_common.facts import FactCategory, ProposedFact
@@ -63,15 +64,16 @@ class Extractor:
         mode: InteractionMode = "chat",
         session_id: str | None = None,
         known: Sequence[Memory] = (),
+        before: Message | None = None,
     ) -> Extracted:
-        """Extract the memories of messages that are important enough to keep."""
+        """Extract the memories of messages that are important enough; `before` is what the first one answers."""
         request = render_extraction_request((), mode=mode)
         said = learnable(messages)
         if not any(message.role is Role.USER for message in said):
             return Extracted(())
         self._observer.count("memory.extraction.count")
         if self._model is None:
-            extracted = Extracted(self._by_rules(said, session_id))
+            extracted = Extracted(self._by_rules(said, session_id, before))
         else:
             own = self._settings
             request = render_extraction_request(
@@ -87,7 +89,7 @@ class Extractor:
             except (ModelCallError, MemoryFormatError) as error:
                 _log.warning("memories are extracted by rules: %s", error)
                 self._observer.count("memory.extraction.errors", error=type(error).__name__)
-                extracted = Extracted(self._by_rules(said, session_id), failed=True)
+                extracted = Extracted(self._by_rules(said, session_id, before), failed=True)
             else:
                 extracted = self._checked(proposed, said, session_id, untrusted=spoken(messages))
         if not extracted.failed:
@@ -95,8 +97,10 @@ class Extractor:
         enough = [memory for memory in extracted.memories if memory.importance >= self._settings.min_importance]
         return replace(extracted, memories=tuple(enough))
 
-    def _by_rules(self, said: Sequence[Message], session_id: str | None) -> tuple[ProposedMemory, ...]:
-        return tuple(memories_by_rules(said, session_id=session_id))
+    def _by_rules(
+        self, said: Sequence[Message], session_id: str | None, before: Message | None = None
+    ) -> tuple[ProposedMemory, ...]:
+        return tuple(memories_by_rules(said if before is None else [before, *said], session_id=session_id))
 
     def _checked(
         self,
@@ -166,9 +170,6 @@ def memories_by_rules(
     """Extract the facts that users state as memories, in their own words and order; deterministic."""
     users = [message for message in learnable(messages) if message.role is Role.USER]
     times = {message.id: message.created_at for message in users if message.id and message.created_at}
-    said: dict[str | None, list[Message]] = {}
-    for message in users:
-        said.setdefault(user_name(message), []).append(message)
     return [
         ProposedMemory(
             fact.value,
@@ -179,9 +180,13 @@ def memories_by_rules(
             metadata={SAID_BY: Role.USER.value},
             speaker=speaker,
         )
-        for speaker, own in said.items()
-        for fact in extract_facts(own)
+        for speaker in dict.fromkeys(map(user_name, users))
+        for fact in extract_facts(messages, told_by=partial(_is_of, speaker))
     ]
+
+
+def _is_of(speaker: str | None, message: Message) -> bool:
+    return message.role is Role.USER and user_name(message) == speaker
 
 
 def _one_speaker(stating: Iterable[Message]) -> str | None:

@@ -433,16 +433,17 @@ class LongTermMemory:
     def _read_on(self, key: SessionKey) -> bool:
         """Read the next messages of a session; return whether more may be due."""
         start = self._read_to(key)
-        following, more = unread(self._conversations, key, after=start)
+        following, more = unread(self._conversations, key, after=max(start - 1, 0))
+        before = following.pop(0) if following and following[0].seq <= start else None
         batch = due(following, more=more)
         if not batch:
             return False
-        proposed = self._extracted(key, batch)
+        proposed = self._extracted(key, batch, before)
         if self.queue.stopping:
             return False
         if self._read_to(key) != start:  # another process has read the same meanwhile
             return True
-        if not self._keep(key, batch, proposed, goes_on=True):
+        if not self._keep(key, batch if before is None else [before, *batch], proposed, goes_on=True):
             return False
         read = _as_read(batch)
         if not self._changed(key, list(read), read):  # else the batch is read again
@@ -467,13 +468,16 @@ class LongTermMemory:
                 self._edited[key] = self._edited.get(key, set()) | edited
             raise
 
-    def _extracted(self, key: SessionKey, batch: Sequence[StoredMessage]) -> Sequence[ProposedMemory]:
+    def _extracted(
+        self, key: SessionKey, batch: Sequence[StoredMessage], before: StoredMessage | None = None
+    ) -> Sequence[ProposedMemory]:
         messages = [stored.message for stored in batch]
         with self._lock:
             with_documents = self._with_documents.get(key, False)
         mode = _mode_of(messages, with_documents=with_documents)
         known = self._known(self.scope_of(key), messages, on=key)
-        extracted = self.extractor.extract(messages, mode=mode, session_id=key.session_id, known=known)
+        answered = before.message if before is not None and is_answer(before) else None
+        extracted = self.extractor.extract(messages, mode=mode, session_id=key.session_id, known=known, before=answered)
         return self._held_back(extracted.memories)
 
     def _held_back(self, memories: Sequence[ProposedMemory]) -> Sequence[ProposedMemory]:

@@ -39,6 +39,14 @@ def texts(engine, **whose):
     return [memory.text for memory in engine.memories(**whose).list()]
 
 
+def test_a_value_is_remembered_with_the_question_before_it(opened):
+    """The question came with an earlier turn, and says what the value is of."""
+    engine = opened()
+    saved(engine, "My line is down.", "What is your customer number?")
+    saved(engine, "HB-4471902", "Thanks.")
+    assert "HB-4471902 (in reply to: What is your customer number?)" in texts(engine, user_id="ann")
+
+
 X = "works in the largest university hospital of the city of Busan"
 
 

@@ -54,7 +54,7 @@ def test_what_says_something_else_stays(carrier: str, line: str) -> None:
 
 def test_a_value_that_a_fact_shows_with_its_question_is_left_out_alone() -> None:
     said = Said([line := "user: HB-4471902"])
-    said.add_fixed([], Layers(facts=("- 2026-11-20, user: HB-4471902 (asked: Which number?)",), fact_ids=("f1",)))
+    said.add_fixed([], Layers(facts=("- 2026-11-20, user: HB-4471902 (in reply to: Which number?)",), fact_ids=("f1",)))
     assert said.unsaid(line) == ("", "fact f1")
 
 

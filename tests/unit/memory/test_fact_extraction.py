@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from arc_common.facts import FactCategory
 from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.facts.guard import excerpts_of
 from arc_common.memory.long_term.contradictions import follows_up
 from arc_common.memory.own_words import own_words, without_forgotten
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
@@ -184,30 +185,44 @@ def test_a_sentence_that_begins_with_a_statement_is_kept_whole(text: str) -> Non
 
 
 ANSWERS = {
-    "a value": ("HB-4471902", "HB-4471902 (asked: What is your customer number?)"),
-    "a statement": ("My number is HB-4471902", "My number is HB-4471902"),
+    "a value": ("What is your customer number?", "HB-4471902", "What is your customer number?"),
+    "several values": ("Where to?", "1st of May, to 8 Quayside Terrace, Whitby", "Where to?"),
+    "a value, after a statement": ("The customer number is missing.", "HB-4471902", "The customer number is missing."),
+    "a value, after a courtesy": ("Enjoy the evening!", "HB-4471902", ""),
+    "a statement": ("What is your customer number?", "My number is HB-4471902", ""),
 }
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_value_comes_with_the_question_that_it_answers(name: str) -> None:
+def test_a_value_comes_with_what_it_answers(name: str) -> None:
     """So that it says what it is of; it goes with either message, and ends what the value alone would end."""
-    answer, expected = ANSWERS[name]
-    asked = Message("assistant", "Thanks. What is your customer number?", id="a")
-    (fact,) = extract_facts([asked, Message(Role.USER, f"{answer}.", id="b")])
-    assert fact.value == expected
-    assert fact.sources == (("b", "a") if "asked" in expected else ("b",))
-    assert follows_up("New one: HB-4471903", fact.value)
+    said, answer, reply = ANSWERS[name]
+    messages = [Message("assistant", f"Thanks. {said}", id="a"), Message(Role.USER, f"{answer}.", id="b")]
+    (fact,) = [*extract_facts(messages), *excerpts_of(messages, facts=extract_facts(messages))]
+    assert fact.value.rstrip(".") == (f"{answer} (in reply to: {reply})" if reply else answer)
+    assert fact.sources == (("b", "a") if reply else ("b",))
+    assert "Quayside" in answer or follows_up("New one: HB-4471903", fact.value)
+
+
+def test_a_value_after_a_statement_is_part_of_it() -> None:
+    assert values("We bought a ceramic fox. 38 euros.") == ["We bought a ceramic fox. 38 euros"]
 
 
 @pytest.mark.parametrize(
     "between",
-    [Message("assistant", "I'll wait.", id="x"), Message("tool", "Which code?", tool_call_id="c", id="x")],
+    [Message("assistant", "Fine.", id="x"), Message("tool", "Which code?", tool_call_id="c", id="x")],
     ids=["a later remark", "a tool's question"],
 )
-def test_only_the_question_right_before_is_answered(between: Message) -> None:
+def test_only_the_message_right_before_is_answered(between: Message) -> None:
     asked = Message("assistant", "What is your customer number?", id="a")
     facts = extract_facts([asked, between, Message(Role.USER, "HB-4471902", id="b")])
+    assert [fact.value for fact in facts] == ["HB-4471902"]
+
+
+def test_only_what_the_assistant_says_is_answered_by_a_value() -> None:
+    """Of users in a group, questions alone: the one who spoke before may have meant somebody else."""
+    before = Message(Role.USER, "The customer number is missing.", name="Ann", id="a")
+    facts = extract_facts([before, Message(Role.USER, "HB-4471902", name="Ben", id="b")])
     assert [fact.value for fact in facts] == ["HB-4471902"]
 
 

@@ -216,6 +216,7 @@ def test_what_facts_of_the_message_say_is_not_kept_again() -> None:
 
 def test_small_talk_and_what_others_say_are_not_kept() -> None:
     assert excerpts("That's great, thanks for the two tips!") == []
+    assert excerpts("Tuesday! Let's see.") == []
     assert excerpts("What is the weather like?") == excerpts("[shares a photo of 2 dogs]") == []
     assert excerpts("You could try the 7 pm show.", Role.ASSISTANT) == []
     assert excerpts("I've booked the 7 pm show, reference QX-1207.", Role.ASSISTANT)
@@ -264,5 +265,5 @@ def test_excerpts_of_one_day_share_its_heading() -> None:
 def test_an_excerpt_that_is_only_a_value_comes_with_its_question() -> None:
     asked = Message("assistant", "How long should the limit be?", id="a")
     (excerpt,) = excerpts_of([asked, Message(Role.USER, "90 minutes", id="b")], facts=())
-    assert excerpt.value == "90 minutes (asked: How long should the limit be?)"
+    assert excerpt.value == "90 minutes (in reply to: How long should the limit be?)"
     assert excerpt.sources == ("b", "a")
