@@ -181,7 +181,7 @@ _EXCERPTS = "Excerpts of what else was said:\n"
 _EXCERPT = re.compile(r"- (?:\d{4}-\d\d-\d\d, )?[^:\n]{1,80}: ")
 
 ERA_MARK = "Retold from earlier summaries: "
-"""Opens the summary's lines that were made from narratives instead of messages."""
+"""Opens the summary's prose that was made from narratives instead of messages."""
 
 PINS_HEADING = "Pinned, word for word:"
 RECALLED_HEADING = "Said earlier in this conversation, and perhaps about this question:"
@@ -306,7 +306,7 @@ def render_pins(lines: Sequence[str]) -> str:
 
 def is_excerpts(narrative: str) -> bool:
     """Return whether all lines of a summary are excerpts, as rules select them, and none is prose."""
-    return all(_EXCERPT.match(line) or line == ERA_MARK.rstrip() for line in narrative.splitlines())
+    return all(map(_EXCERPT.match, narrative.splitlines()))
 
 
 def parse_memory(inside: str) -> tuple[list[str], str]:

@@ -156,7 +156,7 @@ def with_excerpts(narrative: str, known: Sequence[Fact], *, max_tokens: int, cou
 
 
 def _marked(narrative: str) -> str:
-    return f"{ERA_MARK.rstrip()}\n{narrative}" if is_excerpts(narrative) else f"{ERA_MARK}{narrative}"
+    return narrative if is_excerpts(narrative) else f"{ERA_MARK}{narrative}"  # excerpts are as they were said
 
 
 def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
@@ -165,7 +165,7 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
     shown = [*(fact.line for fact in facts), *told, *told.values()]
     said, by_user = Said(shown), {user: Said(shown) for user in set(map(user_of, facts))}
     kept: list[Fact] = []
-    for fact in facts:
+    for fact in sorted(facts, key=lambda fact: -len(fact.line)):  # a copy may say more
         if by_user[user_of(fact)].unsaid(fact.line)[0]:
             kept.append(fact)
             by_user[user_of(fact)].add(fact.id, body(fact.line))
@@ -175,7 +175,7 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
         if not said.says(bare) and (left := said.unsaid(line)[0]):
             lines.append(left)
             said.add("the summary", body(left))
-    return kept, "\n".join(lines)
+    return [fact for fact in facts if fact in kept], "\n".join(lines)
 
 
 def narrated(

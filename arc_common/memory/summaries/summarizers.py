@@ -159,9 +159,10 @@ class RuleBasedSummarizer:
     def _ranked(self, sentences: Sequence[_Sentence], vectors: NDArray[np.float64]) -> list[int]:
         """Rank the sentences' places, the most central first; ties by place."""
         weights = []
+        spoken = Counter(sentence.of for sentence in sentences)
         for sentence in sentences:
             give_way()
-            weights.append(_prior(sentence))
+            weights.append(_prior(sentence) / math.sqrt(spoken[sentence.of]))  # a page is not what the talk is about
         prior = np.array(weights)
         similar = vectors @ (vectors.T @ prior)  # the sum of the cosines with all sentences, weighted
         centrality = prior * similar  # a random walk over the graph would leave an isolated sentence all its weight

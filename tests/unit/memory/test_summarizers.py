@@ -213,6 +213,20 @@ def test_courtesies_come_last() -> None:
     assert "Boilers" in RULES.narrative(messages, max_tokens=24)
 
 
+def test_a_page_says_no_more_than_a_message() -> None:
+    """A long reply about one question would else fill the summary, for its sentences are like each other."""
+    page = " ".join(
+        f"A boiler of {maker} needs a valve, a thermostat and a plumber." for maker in ("Alm", "Bor", "Cid")
+    )
+    messages = [
+        *said("I compare boilers for the old mill.", "The mill needs new boilers."),
+        *said(page, role=Role.ASSISTANT),
+    ]
+    told = RULES.narrative(messages, max_tokens=24)
+    assert "mill" in told
+    assert "thermostat" not in told
+
+
 def test_nothing_is_told_twice() -> None:
     line = "The boiler in the cellar leaks every night."
     assert RULES.narrative(said(line, line, line), max_tokens=200).count("boiler") == 1

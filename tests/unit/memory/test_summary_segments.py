@@ -1,7 +1,9 @@
 """Segments: borders on turns, folding into blocks and eras, and how far summaries may take messages' places."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from random import Random
 
@@ -345,17 +347,21 @@ def test_marks_count_too() -> None:
             assert len(narrated(COVER, max_tokens=COUNT(text) - 1, count=COUNT)[1]) == dropped + 1
 
 
-def test_eras_are_marked_in_the_prompt() -> None:
-    """A long conversation shows its eras' excerpts in front of the others, marked, and within the ceiling."""
+def test_excerpts_of_eras_stand_among_the_others_by_day() -> None:
+    """They are as they were said, so a long conversation shows them like any other, oldest first, without a mark."""
     settings = ArcSettings(summary={"high_water_tokens": 0, "max_tokens": 300})
+    start = datetime(2026, 3, 2, 9, tzinfo=UTC)
     with ContextEngine.open(settings=settings, token_counter=HeuristicTokenCounter()) as engine:
         session = engine.session("s")
         for n in range(120):
-            session.append([Message(Role.USER, f"How is parcel {n} doing?"), Message(Role.ASSISTANT, "Noted.")])
+            at = start + timedelta(days=n)
+            asked = Message(Role.USER, f"The gardener of house {n} waters roses.", created_at=at)
+            session.append([asked, Message(Role.ASSISTANT, "Noted.", created_at=at)])
             session.summarize()
             system = session.context("And now?").messages[0].text
-    told = system.partition("Summary:\n")[2].removesuffix("\n</arc:memory>").splitlines()
-    marks = [place for place, line in enumerate(told) if line == ERA_MARK.rstrip()]
-    assert 1 in marks
-    assert all(told[place + 1].startswith("- ") for place in marks)
-    assert COUNT("\n".join(told)) <= settings.summary.max_tokens
+    told = system.partition("Summary:\n")[2].removesuffix("\n</arc:memory>")
+    days = re.findall(r"^\[(.+)\]$", told, re.MULTILINE)
+    assert days == sorted(set(days))
+    assert days[0] < "2026-04"
+    assert ERA_MARK.rstrip() not in told
+    assert COUNT(told) <= settings.summary.max_tokens
