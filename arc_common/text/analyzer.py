@@ -181,12 +181,15 @@ def words_of(text: str) -> list[str]:
     return _PLAIN_WORD.findall(text)
 
 
+_LAUGHTER = re.compile(r"[ㄱ-ㅣ]+|(?:h[aeio]){2,}h?|lo+l|lmf?ao")
+
+
 def is_common(word: str, language: Language | None = None) -> bool:
     """Return whether a word occurs in most conversations in a language (English by default)."""
     folded, common = word.casefold().replace("’", "'"), _common_words(language or ENGLISH)
     is_letter = len(folded) == 1 and folded.isascii()
     forms = (folded, folded.split("'")[0], strip_particles(folded))
-    return is_letter or any(form in common for form in forms)
+    return is_letter or any(form in common for form in forms) or _LAUGHTER.fullmatch(folded) is not None
 
 
 @cache

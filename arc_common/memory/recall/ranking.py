@@ -14,7 +14,8 @@ from arc_common.messages import Message
 from arc_common.protocols import SessionKey
 from arc_common.retrieval.bm25 import TextIndex
 from arc_common.retrieval.fusion import Ranking, credibility, fused_scores
-from arc_common.text.analyzer import content_words
+from arc_common.text.analyzer import analyze, content_words
+from arc_common.text.languages.registry import detect
 
 MOST_READ_ANEW = 40
 """The most recent messages whose facts are extracted at question time, if they have not been extracted yet."""
@@ -33,6 +34,8 @@ _PROOF = 0.7
 """The rarity of the words that one message has of a question, as a share of that of a word which no other has. Set on
 LoCoMo: 1 of 100 of its questions has less, 25 of those about another conversation, 40 of SGD's requests, 46 of small
 talk (5, 5 and 8 without this)."""
+_PAIRS = 2
+"""Pairs of characters that one word has in a script without spaces: half of a text's pairs reach over two words."""
 
 
 class Recalled(NamedTuple):
@@ -83,12 +86,13 @@ def relevant(
     messages have together, or half of a question with specific words. Messages in sight (`seen`) are not counted: the
     question itself, if it is stored already, would match best of all.
     """
-    shares, mean, most, rarest = _shares_of_words(ranked, found, seen)
+    specific = _specific_terms(question)
+    shares, mean, most, rarest = _shares_of_words(ranked, found, seen, specific)
     best = max(shares.values(), default=0.0)
     cosines = [cosine for place, cosine in found.near.items() if place not in seen]
     usual, nearest = _by_chance(cosines, count=max(found.count - len(seen), len(cosines)))
     by_words = best > 0 and best >= min(most, _ENOUGH)
-    by_words = by_words and (rarest >= _PROOF or (best >= _ENOUGH and bool(content_words(question))))
+    by_words = by_words and (rarest >= _PROOF or (best >= _ENOUGH and bool(specific)))
     if not by_words and not any(one.parts.get("vector", -1.0) > nearest for one in ranked):
         return []
     if len(found.near) < found.count:  # only the nearest were found
@@ -97,8 +101,23 @@ def relevant(
     return [one for one in ranked if shares.get(one.place, 0.0) > mean or one.parts.get("vector", -1.0) > usual]
 
 
+def _specific_terms(question: str) -> dict[str, float]:
+    """Return the terms of a question's specific words, each with its part of its word."""
+    # A word that most conversations have proves nothing, however rare it is in this one.
+    found: dict[str, float] = {}
+    most = None if detect(question).is_spaced else _PAIRS
+    for word in content_words(question):
+        terms = analyze(word)
+        for term in terms:
+            found[term] = max(found.get(term, 0.0), 1 / min(len(terms), most or len(terms)))
+    return found
+
+
 def _shares_of_words(
-    ranked: Sequence[Recalled], found: FoundMessages, seen: Collection[MessagePlace]
+    ranked: Sequence[Recalled],
+    found: FoundMessages,
+    seen: Collection[MessagePlace],
+    specific: Mapping[str, float],
 ) -> tuple[dict[MessagePlace, float], float, float, float]:
     """Return each message's match by words; a random one's, and the best one's by chance; and its rarest words."""
     # A message that has each word once scores 1, however long it is. By chance, words occur independently, each in as
@@ -129,7 +148,10 @@ def _shares_of_words(
     by_place = dict(zip(places, shares.tolist(), strict=True))
     own = often[:, asked] >= 1  # a word beside a message counts half
     alone = np.maximum(np.array(held)[asked] * own.sum(axis=0) / np.maximum((often[:, asked] > 0).sum(axis=0), 1), 1)
-    rarest = (np.minimum(often[:, asked], 1) @ np.log((count + 1) / alone)).max(initial=0.0) / math.log(count + 1)
+    names = list(found.words)
+    parts = np.array([specific.get(names[at], 0.0) for at in asked])
+    rarest = (np.minimum(often[:, asked], 1) @ (parts * np.log((count + 1) / alone))).max(initial=0.0)
+    rarest /= math.log(count + 1)
     return by_place, mean, mean + math.sqrt(variance) * _expected_maximum(count), float(rarest)
 
 

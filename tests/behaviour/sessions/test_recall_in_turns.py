@@ -192,6 +192,18 @@ class TestMessages:
             assert [came_back(session.context(text)) for text in ("Great!", "Morning!")] == [[], []]
             assert came_back(session.context("What did we say about the piano?"))
 
+    @pytest.mark.parametrize("text", ["haha ok", "Wow, perfect", "hmm exactly", "역시 ㅎㅎ", "네네 맞다"])
+    def test_small_talk_brings_nothing_back_however_rare_it_is(self, text: str) -> None:
+        """The words were said once: rare here, and common in the language."""
+        said = [f"We tuned instrument{n} and swept room{n}." for n in range(60)]
+        said[3], said[9] = "Wow, haha, ok, hmm, perfect, exactly.", "네네 맞다 역시 ㅎㅎ"
+        with engine_with() as engine:
+            session = engine.session("s")
+            talk(session, said)
+            session.summarize()
+            session.recall("anything")
+            assert came_back(session.context(text)) == []
+
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
