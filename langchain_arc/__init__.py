@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_arc.chains import with_arc_memory
 from langchain_arc.context import ArcContext
 from langchain_arc.engine import open_engine
+from langchain_arc.ingestion import ArcIngestionHandler
 from langchain_arc.memory import ArcChatMessageHistory
 from langchain_arc.messages import from_arc, to_arc
 from langchain_arc.models import ArcChatModel, LangChainChatModel, LangChainEmbedder
@@ -13,6 +14,7 @@ from langchain_arc.token_limit import fit_messages
 
 if TYPE_CHECKING:
     from langchain_arc.agents.checkpoints import adelete_thread, delete_thread
+    from langchain_arc.agents.ingestion import ArcIngestionMiddleware
     from langchain_arc.agents.middleware import ArcMemoryMiddleware
     from langchain_arc.agents.store import ArcStore
     from langchain_arc.agents.tools import memory_tools
@@ -27,6 +29,8 @@ __all__ = [
     "ArcChatModel",
     "ArcContext",
     "ArcDocumentCompressor",
+    "ArcIngestionHandler",
+    "ArcIngestionMiddleware",
     "ArcMemoryMiddleware",
     "ArcRetriever",
     "ArcStore",
@@ -50,6 +54,7 @@ __all__ = [
 
 _LAZY = {
     "ArcDocumentCompressor": "retrieval.reranker",
+    "ArcIngestionMiddleware": "agents.ingestion",
     "ArcMemoryMiddleware": "agents.middleware",
     "ArcRetriever": "retrieval.retriever",
     "ArcStore": "agents.store",

@@ -2,6 +2,7 @@
 
 from llamaindex_arc.chat_store import ArcChatStore
 from llamaindex_arc.engine import open_engine
+from llamaindex_arc.ingestion import ArcIngestionEventHandler
 from llamaindex_arc.memory import ArcChatMemoryBuffer, ArcMemory
 from llamaindex_arc.memory_blocks import ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock
 from llamaindex_arc.messages import from_arc, to_arc
@@ -21,6 +22,7 @@ __all__ = [
     "ArcFactsBlock",
     "ArcFusionRetriever",
     "ArcHyDETransform",
+    "ArcIngestionEventHandler",
     "ArcLLM",
     "ArcLongTermBlock",
     "ArcMemory",

@@ -22,17 +22,17 @@ NAMES = {
         ToolCall __version__
     """,
     langchain_arc: """
-        ArcChatMessageHistory ArcChatModel ArcContext ArcDocumentCompressor ArcMemoryMiddleware ArcRetriever
-        ArcStore ArcVectorStore LangChainChatModel LangChainEmbedder LangChainReranker LangChainRetriever
-        adelete_thread delete_thread document_from_arc document_to_arc fit_messages from_arc memory_tools open_engine
-        to_arc with_arc_memory
+        ArcChatMessageHistory ArcChatModel ArcContext ArcDocumentCompressor ArcIngestionHandler
+        ArcIngestionMiddleware ArcMemoryMiddleware ArcRetriever ArcStore ArcVectorStore LangChainChatModel
+        LangChainEmbedder LangChainReranker LangChainRetriever adelete_thread delete_thread document_from_arc
+        document_to_arc fit_messages from_arc memory_tools open_engine to_arc with_arc_memory
     """,
     llamaindex_arc: """
         ArcChatMemoryBuffer ArcChatStore ArcConversationTransform ArcFactsBlock ArcFusionRetriever
-        ArcHyDETransform ArcLLM ArcLongTermBlock ArcMemory ArcNodePostprocessor ArcRecallBlock ArcRetriever
-        ArcSummaryBlock ArcTokenBudgetPostprocessor LlamaIndexChatModel LlamaIndexEmbedder LlamaIndexReranker
-        LlamaIndexRetriever from_arc open_engine to_arc to_document to_node
-        with_overflow_recovery
+        ArcHyDETransform ArcIngestionEventHandler ArcLLM ArcLongTermBlock ArcMemory ArcNodePostprocessor
+        ArcRecallBlock ArcRetriever ArcSummaryBlock ArcTokenBudgetPostprocessor LlamaIndexChatModel
+        LlamaIndexEmbedder LlamaIndexReranker LlamaIndexRetriever from_arc open_engine to_arc to_document
+        to_node with_overflow_recovery
     """,
 }  # fmt: skip
 
