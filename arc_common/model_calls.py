@@ -1,10 +1,11 @@
 """Calls chat models with a time limit, retries and a circuit breaker."""
 
 import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from arc_common.concurrency import begin_in_each_process, started
 from arc_common.exceptions import EngineClosedError, InvalidInputError, ModelCallError
 from arc_common.messages import Message
-from arc_common.observability import Observer, timed
+from arc_common.observability import Attributes, Observer, timed
 from arc_common.protocols import ChatModel, StructuredChatModel
 
 if TYPE_CHECKING:
@@ -29,22 +30,60 @@ _STRUCTURED_FAILURES = 3
 """After so many failures in a row, a model is no longer asked for structured answers: each cost a call more."""
 
 
+SPENT = "background calls to models wait: the hour's tokens are spent (background.max_tokens_per_hour)"
+_HOUR = timedelta(hours=1)
+
+
 class _LeftAloneError(ModelCallError):
     """The circuit breaker is open: the model failed too often and is not called for a while."""
 
 
-class ModelHealth:
-    """The failures of an engine's models, and the end of the chat models' calls when it closes. Thread-safe."""
+class SpentError(ModelCallError):
+    """The hour's tokens for background calls are spent."""
 
-    def __init__(self) -> None:
+
+class ModelHealth:
+    """The failures and the spending of an engine's models, and the end of their calls when it closes. Thread-safe.
+
+    Args:
+        max_tokens_per_hour: The most tokens of background calls within an hour, in this process; `None` for no limit.
+            The call that reaches it is the last one.
+        clock: Returns the time.
+    """
+
+    def __init__(self, *, max_tokens_per_hour: int | None = None, clock: Callable[[], datetime] | None = None) -> None:
+        self._most = max_tokens_per_hour
+        self._clock = clock or partial(datetime.now, UTC)
         begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
         self._lock = Lock()
         self._failing: dict[str, tuple[object, ModelCallError]] = {}
-        self.notes: Sequence[str] = ()
-        """A note for receipts on each kind of failure, without the error's text."""
+        self._failures: Sequence[str] = ()
+        self._spent: deque[tuple[datetime, int]] = deque()
         self.closed: Future[None] = Future()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """A note for receipts on each kind of failure, without the error's text, and on work that waits."""
+        return self._failures if self.may_spend() else [*self._failures, SPENT]
+
+    def spend(self, tokens: int) -> None:
+        """Note the tokens of a call."""
+        with self._lock:
+            self._spent.append((self._clock(), tokens))
+
+    def may_spend(self) -> bool:
+        """Return whether a background call may be made now."""
+        return self._most is None or self.spent() < self._most
+
+    def spent(self) -> int:
+        """Return the tokens of the calls within the last hour."""
+        with self._lock:
+            now = self._clock()
+            while self._spent and abs(now - self._spent[0][0]) >= _HOUR:  # a clock may be set back
+                self._spent.popleft()
+            return sum(tokens for _, tokens in self._spent)
 
     def close(self) -> None:
         """End the model calls that are running, and refuse new ones. Safe to call twice."""
@@ -70,15 +109,16 @@ class ModelHealth:
                 self._note()
 
     def problems(self) -> dict[str, str]:
-        """Return the failing models' errors by the name of their counters."""
-        return {name: str(error) for name, (_, error) in sorted(self._failing.items())}
+        """Return the failing models' errors by the name of their counters, and whether work waits."""
+        failing = {name: str(error) for name, (_, error) in sorted(self._failing.items())}
+        return failing if self.may_spend() else {**failing, "spending": SPENT}
 
     def _note(self) -> None:
         failing = {
             ("the embedder" if name == EMBEDDER else "a chat model", type(error.__cause__ or error).__name__)
             for name, (_, error) in self._failing.items()
         }
-        self.notes = [f"{which} fails: {kind}" for which, kind in sorted(failing)]
+        self._failures = [f"{which} fails: {kind}" for which, kind in sorted(failing)]
 
 
 class SerialChatModel:
@@ -129,6 +169,7 @@ class GuardedChatModel:
         name: str,
         pause_seconds: float = 0.5,
         health: ModelHealth | None = None,
+        count: Callable[[str], int] | None = None,
     ) -> None:
         import pybreaker  # noqa: PLC0415 - these two would double arc's import time
         import stamina  # noqa: PLC0415
@@ -140,6 +181,8 @@ class GuardedChatModel:
         self._observer = observer
         self._name = name
         self._health = health or ModelHealth()
+        self._count = count  # of tokens, for a model that works in the background
+        self._prices = options.input_price, options.output_price
         self._unstructured = 0  # the structured answers that failed in a row
         self._logged = False
         self._outcomes = pybreaker.CircuitMemoryStorage(pybreaker.STATE_CLOSED)
@@ -162,6 +205,8 @@ class GuardedChatModel:
         """
         try:
             answer = self._retrying(self._attempt, messages, schema)
+        except SpentError:
+            raise
         except ModelCallError as error:
             self._health.failed(self._name, self._model, error)
             raise
@@ -172,10 +217,17 @@ class GuardedChatModel:
         if self._is_left_alone():
             self._observer.count(f"{self._name}.refused")
             raise _LeftAloneError(f"the model failed {self._breaker.fail_max} times in a row and is not called for now")
+        if self._count is not None and not self._health.may_spend():
+            self._observer.count(f"{self._name}.postponed")
+            raise SpentError(SPENT)
         self._observer.count(f"{self._name}.calls")
         try:
-            with timed(self._observer, f"{self._name}.call"):
+            with timed(self._observer, f"{self._name}.call", model=_name_of(self._model)) as span:
+                asked = self._spend(message.text for message in messages)
                 answer = self._within_time(messages, schema)
+                answered = self._spend([answer])
+                if span is not None and self._count is not None:
+                    span.set(self._usage(asked, answered))
         except EngineClosedError:
             raise
         except Exception as error:
@@ -186,6 +238,22 @@ class GuardedChatModel:
             raise ModelCallError(f"the model failed: {type(error).__name__}: {error}"[:500]) from error
         self._record(None)
         return answer
+
+    def _spend(self, texts: Iterable[str]) -> int:
+        """Note the tokens of texts as spent; return them."""
+        if self._count is None:
+            return 0
+        tokens = sum(map(self._count, texts))
+        self._health.spend(tokens)
+        return tokens
+
+    def _usage(self, asked: int, answered: int) -> Attributes:
+        """Return the tokens of a call, and its price if the prices are known."""
+        usage = {"gen_ai.usage.input_tokens": asked, "gen_ai.usage.output_tokens": answered}
+        per_input, per_output = self._prices
+        if per_input is None and per_output is None:
+            return usage
+        return {**usage, "arc.model.cost": (asked * (per_input or 0) + answered * (per_output or 0)) / 1_000_000}
 
     def _within_time(self, messages: Sequence[Message], schema: "type[BaseModel] | None") -> str:
         turn = self._serial.turn if self._serial else Lock()
@@ -266,4 +334,10 @@ def guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", ob
 
 
 def _is_worth_another_try(error: Exception) -> bool:
-    return not isinstance(error, _LeftAloneError | EngineClosedError)
+    return not isinstance(error, _LeftAloneError | SpentError | EngineClosedError)
+
+
+def _name_of(model: ChatModel) -> str:
+    """Return the model's own name if it tells one, else that of its class."""
+    name = getattr(model, "name", None)
+    return name if isinstance(name, str) and name else type(model).__name__

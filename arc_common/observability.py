@@ -1,10 +1,15 @@
-"""Counters and timers: a small observer protocol, silent by default."""
+"""Counters, timers and spans: a small observer protocol, silent by default."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
+
+Attributes = Mapping[str, str | int | float | bool]
+
+SECTION_TOKENS = "arc.tokens."
+"""Begins the names of attributes that hold the tokens of a request's sections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,11 +17,14 @@ class Health:
     """The problems of an engine, if it has any.
 
     Args:
-        problems: What is wrong with each part that does not work: "engine", "store", "embedder", and the chat models by
-            the name of their counters ("summary", "memory.model").
+        problems: What is wrong with each part that does not work: "engine", "store", "embedder", "spending" (the hour's
+            tokens are spent), and the chat models by the name of their counters ("summary", "memory.model").
+        model_tokens: The tokens of this process's own calls to chat models within the last hour, as the engine's
+            counter counts them.
     """
 
     problems: Mapping[str, str]
+    model_tokens: int = 0
 
     @property
     def ok(self) -> bool:
@@ -34,6 +42,20 @@ class Observer(Protocol):
         """Record that the step `name` ("context.load") took `seconds`."""
 
 
+class Span(Protocol):
+    """A step that runs, and what is known of it."""
+
+    def set(self, attributes: Attributes) -> None:
+        """Add attributes, by the names of OpenTelemetry's conventions or "arc.…"."""
+
+
+class Tracer(Observer, Protocol):
+    """An observer that also wants the steps as spans, which may lie within each other."""
+
+    def span(self, name: str, **tags: str) -> AbstractContextManager[Span]:
+        """Begin the span of a step, which ends with the block."""
+
+
 class SilentObserver:
     """An observer that ignores everything."""
 
@@ -44,11 +66,33 @@ class SilentObserver:
         """Do nothing."""
 
 
+class NoSpan:
+    """The span of an observer that wants none."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+_NO_SPAN = NoSpan()
+
+
+def timed(observer: Observer, name: str, **tags: str) -> AbstractContextManager[Span | None]:
+    """Report the block's duration, even if it raises; yield its span if the observer is a `Tracer`."""
+    return _NO_SPAN if type(observer) is SilentObserver else _timed(observer, name, tags)
+
+
 @contextmanager
-def timed(observer: Observer, name: str, **tags: str) -> Iterator[None]:
-    """Report the block's duration, even if it raises."""
+def _timed(observer: Any, name: str, tags: Mapping[str, str]) -> Iterator[Span | None]:
+    begin = getattr(observer, "span", None)
     start = perf_counter()
     try:
-        yield
+        if begin is None:
+            yield None
+        else:
+            with begin(name, **tags) as span:
+                yield span
     finally:
         observer.timing(name, perf_counter() - start, **tags)

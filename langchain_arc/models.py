@@ -45,6 +45,14 @@ class LangChainChatModel:
             raise InvalidInputError("llm", llm, or_converted("a LangChain chat model", llm))
         self._llm = llm
 
+    @property
+    def name(self) -> str:
+        """The model's name, as it states it, or else that of its class."""
+        llm = self._llm
+        while isinstance(llm, RunnableBindingBase):
+            llm = llm.bound
+        return _model_of(llm) or type(llm).__name__
+
     def complete(self, messages: Sequence[Message]) -> str:
         """Return the answer's text, its text blocks joined. Raises whatever the model's client raises."""
         answer = self._llm.invoke([from_arc(message) for message in messages], _HIDDEN_FROM_STREAMS)
@@ -141,7 +149,11 @@ def _name_of(embeddings: Embeddings) -> str:
     cached = getattr(embeddings, "underlying_embeddings", None)
     if isinstance(cached, Embeddings):
         return _name_of(cached)
-    models = (getattr(embeddings, field, None) for field in _MODEL_FIELDS)
-    model = next((value for value in models if isinstance(value, str) and value), None)
-    kind = type(embeddings).__name__
+    model, kind = _model_of(embeddings), type(embeddings).__name__
     return f"{kind}/{model}" if model else kind
+
+
+def _model_of(made_for: object) -> str | None:
+    """Return the name of the model that an object calls, as it states it."""
+    names = (getattr(made_for, field, None) for field in _MODEL_FIELDS)
+    return next((name for name in names if isinstance(name, str) and name), None)

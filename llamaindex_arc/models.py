@@ -57,6 +57,11 @@ class LlamaIndexChatModel:
             raise InvalidInputError("llm", llm, or_converted("a LlamaIndex LLM", llm))
         self._llm = llm
 
+    @property
+    def name(self) -> str:
+        """The model's name, as it states it."""
+        return self._llm.metadata.model_name
+
     def complete(self, messages: Sequence[Message]) -> str:
         """Return the answer's content as text. Raises whatever the model's client raises."""
         return self._llm.chat([from_arc(message) for message in messages]).message.content or ""

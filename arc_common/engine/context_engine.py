@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 
 from arc_common.concurrency import Workers, started
 from arc_common.exceptions import ConfigurationError, InvalidInputError, converter_of, or_converted
-from arc_common.observability import Health, Observer, SilentObserver
+from arc_common.observability import Health, Observer
 from arc_common.protocols import (
     ChatModel,
     ContradictionDetector,
@@ -111,9 +111,17 @@ class ContextEngine:
             InvalidInputError: An argument is of the wrong type.
         """
         # Database, settings and memory take half a second to import, which only an open engine pays.
-        from arc_common.engine.runtime import Runtime, clock_of, compression_of, random_id, token_counter_of  # noqa: PLC0415
+        from arc_common.engine.runtime import (  # noqa: PLC0415
+            Runtime,
+            clock_of,
+            compression_of,
+            observer_of,
+            random_id,
+            token_counter_of,
+        )
         from arc_common.memory.long_term.contradictions import Contradictions  # noqa: PLC0415
         from arc_common.memory.services import Services  # noqa: PLC0415
+        from arc_common.model_calls import ModelHealth  # noqa: PLC0415
         from arc_common.rerankers import RERANKERS  # noqa: PLC0415
         from arc_common.settings import ArcSettings  # noqa: PLC0415
         from arc_common.stores.registry import open_store  # noqa: PLC0415
@@ -155,12 +163,14 @@ class ContextEngine:
             except InvalidInputError as error:
                 raise ConfigurationError(f"rag.ingestion.{error}") from error
         clock = clock_of(clock)
+        observer = observer_of(observer, otel=settings.observability.otel)
         store, threads = open_store(url, settings, clock)
         services = Services(
             store=store,
             settings=settings,
             token_counter=token_counter or token_counter_of(settings),
-            observer=observer or SilentObserver(),
+            observer=observer,
+            models=ModelHealth(max_tokens_per_hour=settings.background.max_tokens_per_hour, clock=clock),
             clock=clock,
             new_id=new_id or random_id,
             contradictions=Contradictions(contradiction_detector, observer=observer),

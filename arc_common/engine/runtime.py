@@ -27,7 +27,7 @@ from arc_common.memory.summaries.reader import HierarchicalMemory
 from arc_common.memory.summaries.summarizers import ModelSummarizer
 from arc_common.memory.turn_sources import TurnSources
 from arc_common.messages import Message
-from arc_common.observability import Health
+from arc_common.observability import Health, Observer, SilentObserver
 from arc_common.protocols import ChatModel, Retriever, SessionKey, TokenCounter
 from arc_common.protocols.conversations import Store
 from arc_common.protocols.search_index import Scope
@@ -230,7 +230,7 @@ class Runtime:
             problems["engine"] = str(error)
         except Exception as error:  # noqa: BLE001 - whatever a driver raises is the answer
             problems["store"] = f"{type(error).__name__}: {error}"
-        return Health(problems)
+        return Health(problems, self.services.models.spent())
 
     def check_open(self) -> None:
         """Raise `EngineClosedError` if the engine is closed."""
@@ -315,6 +315,15 @@ def token_counter_of(settings: ArcSettings) -> TokenCounter:
             timeout=settings.tokens.vocabulary_timeout_seconds,
         )
     return default_token_counter()
+
+
+def observer_of(observer: Observer | None, *, otel: bool) -> Observer:
+    """Return the observer; one that also makes OpenTelemetry's spans and metrics if the settings say so."""
+    if not otel:
+        return observer or SilentObserver()
+    from arc_common.telemetry import OpenTelemetryObserver  # noqa: PLC0415 - an optional dependency
+
+    return OpenTelemetryObserver(observer)
 
 
 def clock_of(clock: Callable[[], datetime] | None) -> Callable[[], datetime]:

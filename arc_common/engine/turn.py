@@ -28,7 +28,7 @@ from arc_common.memory.pins import with_local_days
 from arc_common.memory.recall.lines import message_line
 from arc_common.memory.summaries.trigger import is_summarised
 from arc_common.messages import Message, Role
-from arc_common.observability import timed
+from arc_common.observability import SECTION_TOKENS, Attributes, timed
 from arc_common.prompts.context import render_idle_note
 from arc_common.prompts.memories import render_memory_line
 from arc_common.protocols import SessionKey, StoredMessage
@@ -220,6 +220,13 @@ class Reader:
 
     def context(self, request: Request, history: Sequence[Message] | None, *, retrieve: bool) -> ContextWindow:
         """Build the window over the stored or the given history; with `retrieve`, search for documents."""
+        with timed(self._runtime.observer, "context") as span:
+            window = self._context(request, history, retrieve=retrieve)
+            if span is not None:
+                span.set(_told(self._key, window))
+        return window
+
+    def _context(self, request: Request, history: Sequence[Message] | None, *, retrieve: bool) -> ContextWindow:
         runtime = self._runtime
         costs = Costs(runtime.context_counter, {})
         if self._key is not None and request.query is not None and request.query.text.strip():
@@ -237,16 +244,17 @@ class Reader:
         if loaded.summarised and not runtime.window_is_set:
             request = replace(request, max_turns=None, max_messages=None)
         note = "" if history is not None else idle_note(runtime, request, loaded.messages)
-        window = build_context_window(
-            request,
-            loaded.messages,
-            costs=costs,
-            layers=replace(loaded.layers, idle_note=note) if note else loaded.layers,
-            unread=loaded.unread,
-            notes=(*retrieved.notes, *loaded.notes, *runtime.services.models.notes),
-            passed_over=retrieved.omissions,
-            stored=history is None,
-        )
+        with timed(runtime.observer, "context.budget"):
+            window = build_context_window(
+                request,
+                loaded.messages,
+                costs=costs,
+                layers=replace(loaded.layers, idle_note=note) if note else loaded.layers,
+                unread=loaded.unread,
+                notes=(*retrieved.notes, *loaded.notes, *runtime.services.models.notes),
+                passed_over=retrieved.omissions,
+                stored=history is None,
+            )
         self._report(request, window, loaded)
         return window
 
@@ -458,6 +466,13 @@ class Reader:
         self._runtime.keep(self._key, receipt)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("session %r: %s", self._key.session_id, receipt.to_json())
+
+
+def _told(key: SessionKey | None, window: ContextWindow) -> Attributes:
+    """Return what a turn's span says: the conversation's id, and the tokens of each section."""
+    sections = {f"{SECTION_TOKENS}{section.name}": section.tokens for section in window.sections}
+    whose = {} if key is None else {"gen_ai.conversation.id": key.session_id}
+    return {**whose, **sections, "arc.total_tokens": window.total_tokens, "arc.notes": len(window.receipt.notes)}
 
 
 def _unanswered(said: Sequence[Message]) -> str:

@@ -11,6 +11,7 @@ from arc_common.protocols.conversations import (
 )
 from arc_common.protocols.models import (
     ChatModel,
+    Cipher,
     ContradictionDetector,
     Embedder,
     QueryEmbedder,
@@ -24,6 +25,7 @@ from arc_common.protocols.models import (
 __all__ = [
     "Branch",
     "ChatModel",
+    "Cipher",
     "ContradictionDetector",
     "Conversation",
     "ConversationPage",

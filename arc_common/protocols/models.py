@@ -121,3 +121,18 @@ class QueryTransformer(Protocol):
             query: The question as the user asked it.
             history: The conversation before the question, oldest first.
         """
+
+
+@runtime_checkable
+class Cipher(Protocol):
+    """Encrypts what stores keep: rows, index texts, cache values, archive objects. `Fernet` and `MultiFernet` fit."""
+
+    def encrypt(self, data: bytes) -> bytes:
+        """Return the data encrypted and authenticated, as ASCII; never the same twice."""
+
+    def decrypt(self, token: bytes) -> bytes:
+        """Return what `encrypt` was given.
+
+        Raises:
+            Exception: The token was made under another key, or changed.
+        """

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from arc_common.exceptions import InvalidInputError, ModelCallError
 from arc_common.model_calls import EMBEDDER, ModelHealth
-from arc_common.observability import Observer
+from arc_common.observability import Observer, timed
 from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.protocols.search_index import IndexEntry, check_comparable, unit_vector
 
@@ -77,7 +77,8 @@ class GuardedEmbedder:
     ) -> list[NDArray[np.float32] | None] | None:
         """Embed texts; return `None` for each unusable vector (models may give NaN), or for the call if it failed."""
         try:
-            made = list(embed(texts))
+            with timed(self._observer, "embedder.call", model=self.name):
+                made = list(embed(texts))
             if len(made) != len(texts):
                 raise ValueError(f"{len(made)} vectors for {len(texts)} texts")  # noqa: TRY301 - a failure like others
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises: words must still be found

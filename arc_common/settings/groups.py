@@ -109,6 +109,18 @@ class ModelCallSettings(Group):
     attempts: int = Field(default=3, ge=1, description="Calls: made at most until one succeeds; 1 is no retry.")
     breaker_failures: int = Field(default=5, ge=1, description="Failures: in a row, after which a model is not called.")
     breaker_reset_seconds: float = Field(default=60.0, gt=0, description="Seconds: until the model is called again.")
+    input_price: float | None = Field(
+        default=None, ge=0, description="Price: of a million tokens sent to the chat model, as telemetry reports it."
+    )
+    output_price: float | None = Field(
+        default=None, ge=0, description="Price: of a million tokens of the chat model's answers."
+    )
+
+
+class ObservabilitySettings(Group):
+    """What arc tells of its work."""
+
+    otel: bool = Field(default=False, description="Make OpenTelemetry's spans and metrics.")
 
 
 class TokenSettings(Group):
@@ -130,6 +142,11 @@ class BackgroundSettings(Group):
     threads: int = Field(default=4, ge=1, description="Threads: for models, embedders and background work together.")
     lease_seconds: float = Field(
         default=5.0, gt=0, description="Seconds: how long a dead process keeps its work from others."
+    )
+    max_tokens_per_hour: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tokens: of each process's background calls to chat models; then they wait. None: no limit.",
     )
 
 
@@ -497,6 +514,7 @@ class ArcSettings(Immutable, BaseSettings):
     model_calls: ModelCallSettings = ModelCallSettings()
     background: BackgroundSettings = BackgroundSettings()
     tokens: TokenSettings = TokenSettings()
+    observability: ObservabilitySettings = ObservabilitySettings()
 
     def __init__(self, **values: Any) -> None:
         try:

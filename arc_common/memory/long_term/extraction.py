@@ -41,6 +41,7 @@ class Extractor:
 
     def __init__(self, services: Services) -> None:
         model, self._observer = services.chat_model, services.observer
+        self._models = services.models
         self._model: GuardedChatModel | None = None
         if model is not None:
             self._model = GuardedChatModel(
@@ -49,6 +50,7 @@ class Extractor:
                 observer=self._observer,
                 name="memory.model",
                 health=services.models,
+                count=services.token_counter.count,
             )
         self._settings = services.settings.memory
 
@@ -56,6 +58,11 @@ class Extractor:
     def has_model(self) -> bool:
         """`True` if a model extracts memories; otherwise only rules do."""
         return self._model is not None
+
+    @property
+    def waits(self) -> bool:
+        """`True` while the model may not be called, because the hour's tokens are spent."""
+        return self.has_model and not self._models.may_spend()
 
     def extract(
         self,

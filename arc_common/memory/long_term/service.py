@@ -432,6 +432,8 @@ class LongTermMemory:
 
     def _read_on(self, key: SessionKey) -> bool:
         """Read the next messages of a session; return whether more may be due."""
+        if self.extractor.waits:
+            return False
         start = self._read_to(key)
         following, more = unread(self._conversations, key, after=max(start - 1, 0))
         before = following.pop(0) if following and following[0].seq <= start else None

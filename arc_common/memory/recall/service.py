@@ -18,6 +18,7 @@ from arc_common.memory.recall.index import FoundMessages, LookedUp, MessageIndex
 from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found, relevant, stated_anew
 from arc_common.memory.services import Services
 from arc_common.messages import Role
+from arc_common.observability import timed
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.conversations import Path
 from arc_common.protocols.search_index import IndexQuery
@@ -127,7 +128,7 @@ class SessionRecall:
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         """Return the messages that fill `room` tokens, best first, then their neighbours; and notes on failures."""
         try:
-            with replying():
+            with replying(), timed(self._observer, "context.recall"):
                 found = self._index.search(key, question, limit=_limit(room), looked=looked)
                 return self._for_turn(key, question, found, layers=layers, shown=shown, room=room)
         except Exception as error:  # noqa: BLE001 - a reply must not depend on recall

@@ -255,6 +255,7 @@ class ModelSummarizer:
             name="summary",
             pause_seconds=pause_seconds,
             health=services.models,
+            count=services.token_counter.count,
         )
         self._settings = services.settings.summary
         self._count = services.token_counter.count

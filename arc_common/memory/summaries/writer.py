@@ -28,6 +28,8 @@ from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer, SegmentSummary, Summarizer
 from arc_common.memory.summaries.trigger import Plan, leaf_size, next_block, next_era, next_leaf, rest_leaf
 from arc_common.messages import Message, content_of
+from arc_common.model_calls import SpentError
+from arc_common.observability import timed
 from arc_common.prompts.context import speaker_of, spoken
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Lease, Maker, Segment
@@ -86,10 +88,14 @@ class SummaryWriter:
             return False
         if segment.made_by == "model" or self._summarizer is None or segment.level > 0:
             return True  # blocks take their leaves' sentences, and an era is rewritten when it grows
-        return (key, *_place(segment)) in self._given_up
+        return (key, *_place(segment)) in self._given_up or not self._services.models.may_spend()
 
     def step(self, key: SessionKey, lease: Lease) -> bool:
         """Write the next segment, if any is due; return whether there may be more."""
+        with timed(self._services.observer, "summary.write"):
+            return self._step(key, lease)
+
+    def _step(self, key: SessionKey, lease: Lease) -> bool:
         state = self._store.state(key, limit=0)
         if state.epoch != lease.epoch:
             return False
@@ -356,8 +362,9 @@ class SummaryWriter:
             return None
         try:
             return call(self._summarizer)
-        except SummaryFailedError:
-            self._given_up.add((key, *_place(plan)))
+        except SummaryFailedError as error:
+            if not isinstance(error.__cause__, SpentError):
+                self._given_up.add((key, *_place(plan)))
             return None
 
     def _commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:

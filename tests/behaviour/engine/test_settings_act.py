@@ -187,6 +187,10 @@ ELSEWHERE: dict[str, str] = {
     "summary.block_narrative_tokens": "test_a_block_comes_with_adoption_and_of_its_leaves_sentences",
     "summary.eras_enabled": "test_eras",
     "model_calls.timeout_seconds": "test_a_call_that_hangs_is_given_up_and_its_late_answer_ignored",
+    "background.max_tokens_per_hour": "test_background_calls_wait_once_the_hours_tokens_are_spent",
+    "model_calls.input_price": "test_arcs_own_model_calls_are_told_with_tokens_and_price",
+    "model_calls.output_price": "test_arcs_own_model_calls_are_told_with_tokens_and_price",
+    "observability.otel": "test_the_setting_uses_the_applications_own_sdk",
     "model_calls.breaker_reset_seconds": "test_after_a_while_the_model_is_tried_again",
 }
 """The test in which a setting acts that needs more than a conversation."""
