@@ -7,10 +7,12 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import (
     ArcError,
+    ArchiveError,
     BranchNotFoundError,
     BudgetExceededError,
     CandidateNotFoundError,
     ConfigurationError,
+    ConversationDeletedError,
     EngineClosedError,
     InvalidInputError,
     MemoryConflictError,
@@ -28,7 +30,7 @@ from arc_common.facts import Fact, FactCategory
 from arc_common.memories import Memory, MemoryStatus, MemoryType, ScoredMemory
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.observability import Health
-from arc_common.protocols import Branch, Conversation, ConversationPage
+from arc_common.protocols import Branch, Conversation, ConversationPage, ConversationStatus
 from arc_common.protocols.summaries import Compaction, ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import SectionBudget, TokenBudget
 
@@ -47,6 +49,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ArcError",
     "ArcSettings",
+    "ArchiveError",
     "Branch",
     "BranchNotFoundError",
     "BudgetExceededError",
@@ -61,7 +64,9 @@ __all__ = [
     "ContextEngine",
     "ContextWindow",
     "Conversation",
+    "ConversationDeletedError",
     "ConversationPage",
+    "ConversationStatus",
     "ConversationSummary",
     "Document",
     "EngineClosedError",

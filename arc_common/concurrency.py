@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from arc_common.exceptions import EngineClosedError
+from arc_common.exceptions import ArchiveError, EngineClosedError
 
 T = TypeVar("T")
 
@@ -133,7 +133,7 @@ class BackgroundQueue(Generic[K]):
         try:
             _background.is_working, _background.until = True, 0.0
             self._work(key)
-        except EngineClosedError:  # the session's next use catches up on the work
+        except (EngineClosedError, ArchiveError):  # the session's next use catches up on the work
             pass
         except Exception as error:  # noqa: BLE001 - nothing waits for this thread; the error is reported
             self._report(error)
@@ -210,6 +210,11 @@ _background = local()
 
 replying = _priority.reply
 waiting_for_background = _priority.waiting
+
+
+def in_background() -> bool:
+    """Return whether this thread runs a queue's work."""
+    return getattr(_background, "is_working", False)
 
 
 def give_way() -> None:

@@ -7,12 +7,14 @@ ArcError
 ├── BudgetExceededError                   the mandatory parts do not fit the model's context window
 ├── NotFoundError (LookupError)           this scope has no object with that id
 │   ├── SessionNotFoundError              the caller and user have no such session
+│   │   └── ConversationDeletedError      it was deleted, but can be restored
 │   ├── BranchNotFoundError               the session has no such branch
 │   ├── MemoryNotFoundError               this scope has no such memory or pin
 │   └── CandidateNotFoundError            the caller has no such candidate for a review
 ├── MemoryConflictError                   somebody else edited the memory meanwhile
 ├── ReviewConflictError                   the candidate was reviewed already
 ├── StoreError                            a store operation failed
+│   ├── ArchiveError                      the archive can't be reached, or an object is missing or damaged
 │   └── StoreUnavailableError             the store can't be reached, opened or read
 ├── ModelCallError                        a model call was refused, failed, or timed out
 │   └── SummaryFailedError                a model returned no usable summary
@@ -191,6 +193,18 @@ class SessionNotFoundError(NotFoundError):
         super().__init__(f"no session {shown(session_id)} for this caller and user")
 
 
+class ConversationDeletedError(SessionNotFoundError):
+    """The session was deleted with `soft=True`; until it is purged, `admin.restore` brings it back."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id)
+        what = f"session {shown(session_id)} was deleted: `engine.admin.restore` brings it back, `engine.admin.purge` "
+        self.args = (f"{what}removes it, and then its id can be used again",)
+
+    def __reduce__(self) -> tuple[type["ConversationDeletedError"], tuple[str]]:
+        return type(self), (self.session_id,)
+
+
 class BranchNotFoundError(NotFoundError):
     """The session has no branch with that number or name: it never had, or the branch was deleted."""
 
@@ -253,6 +267,10 @@ class StoreError(ArcError):
 
 class StoreUnavailableError(StoreError):
     """The store can't be reached, opened or read; the driver's error is the cause."""
+
+
+class ArchiveError(StoreError):
+    """The archive can't be reached, or the object of a conversation is missing or damaged."""
 
 
 class ModelCallError(ArcError):

@@ -2,17 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arc_common.concurrency import async_form
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt, build_context_window
+from arc_common.engine.maintenance import clear, purge
 from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.engine.user_data import ErasureReceipt, Progress, erase, export, load
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.exceptions import InvalidInputError, SessionNotFoundError, check_moment, check_whole
 from arc_common.memory.summaries.trigger import is_long_enough
 from arc_common.messages import Role
-from arc_common.protocols import Conversation, ConversationPage, SessionKey, StoredMessage
+from arc_common.protocols import (
+    Conversation,
+    ConversationFilter,
+    ConversationPage,
+    ConversationStatus,
+    SessionKey,
+    StoredMessage,
+)
 from arc_common.protocols.summaries import ConversationSummary, View
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import message_tokens_batch
@@ -173,17 +182,54 @@ class Admin:
         self._workers = runtime.workers
 
     def sessions(
-        self, caller_id: str = "default", user_id: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        caller_id: str = "default",
+        user_id: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        *,
+        status: ConversationStatus | str | None = None,
+        active_since: datetime | None = None,
+        idle_since: datetime | None = None,
+        created_since: datetime | None = None,
+        created_before: datetime | None = None,
+        min_messages: int | None = None,
+        max_messages: int | None = None,
     ) -> ConversationPage:
         """Return one page of a caller's conversations (with `user_id`, of that user's), newest first.
 
         A page has at most `limit` conversations and the `cursor` of the next page.
 
+        Args:
+            caller_id: The caller.
+            user_id: One of its users; by default all.
+            limit: The most conversations.
+            cursor: The `next_cursor` of the page before, with the same conditions.
+            status: "active", "archived" or "deleted"; by default active and archived ones.
+            active_since: The earliest time of the newest message, with a zone.
+            idle_since: The latest time of the newest message.
+            created_since: The earliest time of the creation.
+            created_before: The latest time of the creation.
+            min_messages: The fewest messages.
+            max_messages: The most messages.
+
         Raises:
-            InvalidInputError: `limit` is less than 1, or `cursor` is not from an earlier page.
+            InvalidInputError: `limit` is less than 1, `cursor` is not from an earlier page, or a condition is invalid.
         """
         SessionKey("any", caller_id, user_id)
-        return self._runtime.store.page(caller_id, user_id=user_id, limit=limit, cursor=cursor)
+        for name, count in (("min_messages", min_messages), ("max_messages", max_messages)):
+            if count is not None:
+                check_whole(name, count, least=0)
+        which = ConversationFilter(
+            status=None if status is None else ConversationStatus(status),
+            active_since=check_moment("active_since", active_since),
+            idle_since=check_moment("idle_since", idle_since),
+            created_since=check_moment("created_since", created_since),
+            created_before=check_moment("created_before", created_before),
+            min_messages=min_messages,
+            max_messages=max_messages,
+        )
+        return self._runtime.store.page(caller_id, user_id=user_id, limit=limit, cursor=cursor, which=which)
 
     asessions = async_form(sessions)
 
@@ -254,6 +300,45 @@ class Admin:
         return replay(self._runtime, key, turn=turn, budget=budget or self._runtime.default_budget())
 
     areplay = async_form(replay)
+
+    def restore(self, session_id: str, *, caller_id: str = "default", user_id: str | None = None) -> bool:
+        """Bring back a session that was archived, or deleted with `soft=True`; return whether it was one of these.
+
+        Archived sessions also come back by themselves when they are used.
+
+        Raises:
+            SessionNotFoundError: The caller and user have no such session, or it was deleted for good.
+        """
+        return self._runtime.store.restore(SessionKey(session_id, caller_id, user_id))
+
+    arestore = async_form(restore)
+
+    def purge(self, *, older_than: timedelta = timedelta(0), progress: Progress | None = None) -> int:
+        """Remove the sessions, of all callers, that were deleted with `soft=True`; return their number.
+
+        Args:
+            older_than: Keep those that were deleted more recently than this.
+            progress: Called after each session with the number so far.
+
+        Raises:
+            InvalidInputError: `older_than` is negative.
+        """
+        return purge(self._runtime, older_than, progress)
+
+    apurge = async_form(purge)
+
+    def clear(self, *, caller_id: str, user_id: str | None = None, progress: Progress | None = None) -> int:
+        """Delete all sessions of a caller, or of one of its users, whatever their status; return their number.
+
+        Memories, documents and what else does not belong to one session stay: `erase` removes those, too.
+
+        Raises:
+            InvalidInputError: An id is invalid.
+        """
+        SessionKey("any", caller_id, user_id)
+        return clear(self._runtime, caller_id, user_id, progress)
+
+    aclear = async_form(clear)
 
     def erase(self, *, caller_id: str, user_id: str | None) -> ErasureReceipt:
         """Erase everything of a user, or of a whole caller with `user_id=None`, and look for what is left.

@@ -25,7 +25,7 @@ from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_mes
 from arc_common.messages import Message, Role, as_message, check_identifier
 from arc_common.observability import timed
 from arc_common.protocols import Branch, SessionKey, StoredMessage
-from arc_common.protocols.conversations import After
+from arc_common.protocols.conversations import After, Idle
 from arc_common.protocols.summaries import Compaction, ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.selection import check_limits
@@ -478,18 +478,19 @@ class Session:
         if self._key is None:
             return 0
         removed = self._runtime.store.delete(self._key, keep_session=True)
-        self._forget_derived(self._key)
+        _forget_derived(self._runtime, self._key)
         return removed or 0
 
     aclear = async_form(clear)
 
-    def delete(self) -> bool:
-        """Remove the session with its messages and everything derived from them; return whether it existed."""
-        if self._key is None:
-            return False
-        removed = self._runtime.store.delete(self._key)
-        self._forget_derived(self._key)
-        return removed is not None
+    def delete(self, *, soft: bool = False) -> bool:
+        """Remove the session with its messages and everything derived from them; return whether it existed.
+
+        With `soft`, nothing is removed yet: whoever uses the session from then on gets `ConversationDeletedError`, and
+        other sessions don't recall its messages, until `engine.admin.restore` brings it back or `engine.admin.purge`
+        removes it. Memories that it left with its user stay until then.
+        """
+        return self._key is not None and delete_session(self._runtime, self._key, soft=bool(soft))
 
     adelete = async_form(delete)
 
@@ -626,13 +627,6 @@ class Session:
             raise InvalidInputError("branch", branch, "the number or the name of a branch")
         return self._named(*on_branch(replace(self._needed(), branch=None), branch))
 
-    def _forget_derived(self, key: SessionKey) -> None:
-        """Remove derived data that the store did not remove together with the messages."""
-        self._runtime.forget(key)
-        self._runtime.artifacts.forget(key)
-        self._runtime.recall.forget_session(key)
-        self._runtime.long_term.forget(key)
-
     def _needed(self) -> SessionKey:
         key = self._key
         if key is None:
@@ -647,6 +641,24 @@ class Session:
         tags = () if memory_tags is None else checked_memory_tags(memory_tags)
         log = self._log(self._key) if self._key else None
         return Reader(self._runtime, self._key, log, memory_tags=tags, following=following)
+
+
+def delete_session(runtime: "Runtime", key: SessionKey, *, soft: bool = False, idle: Idle | None = None) -> bool:
+    """Delete a session, with `idle` only if it still is; return whether it was deleted."""
+    removed = runtime.store.delete(key, soft=soft, idle=idle)
+    if soft:
+        runtime.forget(key)
+    elif removed is not None or idle is None:
+        _forget_derived(runtime, key)
+    return removed is not None
+
+
+def _forget_derived(runtime: "Runtime", key: SessionKey) -> None:
+    """Remove derived data that the store did not remove together with the messages."""
+    runtime.forget(key)
+    runtime.artifacts.forget(key)
+    runtime.recall.forget_session(key)
+    runtime.long_term.forget(key)
 
 
 def on_branch(key: SessionKey, branch: int | str | None) -> tuple[SessionKey, str | None]:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from arc_common.caches import forget_texts
-from arc_common.engine.session import Session
+from arc_common.engine.session import delete_session
 from arc_common.exceptions import ArcError, InvalidInputError
-from arc_common.protocols import Conversation
+from arc_common.protocols import Conversation, ConversationFilter, ConversationStatus
 from arc_common.protocols.search_index import Scope
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def erase(runtime: "Runtime", caller_id: str, user_id: str | None) -> ErasureRec
     traces = runtime.store.traces(caller_id, user_id)
     removed = traces.owned()
     samples = list(islice(_samples(runtime, caller_id, user_id), _SAMPLES))
-    for conversation in _conversations(runtime, caller_id, user_id):
-        Session(runtime, conversation.key).delete()
+    for conversation in conversations_of(runtime, caller_id, user_id):
+        delete_session(runtime, conversation.key)
     scope = Scope(caller_id, user_id)
     runtime.store.reviews.erase(scope)
     runtime.store.records.erase(scope)
@@ -66,19 +66,23 @@ def erase(runtime: "Runtime", caller_id: str, user_id: str | None) -> ErasureRec
     return ErasureReceipt(removed, traces.left(), traces.found_in_file(samples), tuple(pending))
 
 
-def _conversations(runtime: "Runtime", caller_id: str, user_id: str | None) -> Iterator[Conversation]:
-    """Yield the conversations page by page; each may be deleted before the next is read."""
-    cursor = None
-    while True:
-        page = runtime.store.page(caller_id, user_id=user_id, limit=_PAGE, cursor=cursor)
-        yield from page.conversations
-        if (cursor := page.next_cursor) is None:
-            return
+def conversations_of(runtime: "Runtime", caller_id: str, user_id: str | None) -> Iterator[Conversation]:
+    """Yield the conversations of any status page by page; each may be deleted before the next is read."""
+    for status in ConversationStatus:
+        cursor = None
+        while True:
+            which = ConversationFilter(status)
+            page = runtime.store.page(caller_id, user_id=user_id, limit=_PAGE, cursor=cursor, which=which)
+            yield from page.conversations
+            if (cursor := page.next_cursor) is None:
+                break
 
 
 def _samples(runtime: "Runtime", caller_id: str, user_id: str | None) -> Iterator[str]:
     """Yield some words of the newest message of each conversation."""
-    for conversation in _conversations(runtime, caller_id, user_id):
+    for conversation in conversations_of(runtime, caller_id, user_id):
+        if conversation.status is not ConversationStatus.ACTIVE:
+            continue
         for stored in runtime.store.read(conversation.key, limit=1):
             if words := _WORDS.search(stored.message.text):
                 yield words[0]

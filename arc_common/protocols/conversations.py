@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from arc_common.exceptions import InvalidInputError, check_whole
@@ -102,6 +103,23 @@ class After:
     without: tuple[int, ...] = ()
 
 
+class ConversationStatus(StrEnum):
+    """The state of a conversation. Parsed case-insensitively."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    """Its messages are in the archive; the next access brings them back."""
+    DELETED = "deleted"
+    """Deleted with `soft=True`: it can't be used until it is restored."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ConversationStatus":
+        for status in cls:
+            if isinstance(value, str) and value.strip().lower() == status.value:
+                return status
+        raise InvalidInputError("status", value, f"one of {', '.join(cls)}")
+
+
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """The record of a session. Counts and sums cover the messages stored now; times are UTC.
@@ -117,7 +135,7 @@ class Conversation:
     message_count: int
     tool_calls_count: int
     total_tokens: int
-    status: str
+    status: ConversationStatus
     metadata: Mapping[str, Any]
     last_seq: int = 0
     remembered_seq: int = 0
@@ -129,6 +147,45 @@ class ConversationPage:
 
     conversations: tuple[Conversation, ...]
     next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationFilter:
+    """Which conversations a listing shows: those that meet all conditions that are not `None`.
+
+    Args:
+        status: Their status; `None` for active and archived ones.
+        active_since: The earliest time of the newest message; of the creation where there is none.
+        idle_since: The latest time of the newest message.
+        created_since: The earliest time of the creation.
+        created_before: The latest time of the creation.
+        min_messages: The fewest messages.
+        max_messages: The most messages.
+    """
+
+    status: ConversationStatus | None = None
+    active_since: datetime | None = None
+    idle_since: datetime | None = None
+    created_since: datetime | None = None
+    created_before: datetime | None = None
+    min_messages: int | None = None
+    max_messages: int | None = None
+
+
+EVERY_CONVERSATION = ConversationFilter()
+"""All but deleted ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Conversations of one status that nobody has used since a time.
+
+    Their newest message and their last change are no younger, so that neither messages with old dates nor a clock that
+    was set back make a conversation look idle.
+    """
+
+    status: ConversationStatus
+    since: datetime
 
 
 _MAIN_BRANCH = 0
@@ -235,8 +292,8 @@ class ConversationStore(Protocol):
 
     A method that takes a session's key accesses only that session, along the path of the key's branch: the messages
     before each fork, and the branch's own. It raises `SessionNotFoundError` if the caller's conversation belongs to
-    another user, `BranchNotFoundError` if the conversation has no such branch, and treats a conversation that does not
-    exist as empty.
+    another user, `BranchNotFoundError` if the conversation has no such branch, `ConversationDeletedError` if it was
+    deleted softly, and treats a conversation that does not exist as empty.
     """
 
     def append(
@@ -315,18 +372,29 @@ class ConversationStore(Protocol):
         """Return the session's record, or `None` if nothing was ever stored or the session was deleted."""
 
     def page(
-        self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        caller_id: str,
+        *,
+        user_id: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        which: ConversationFilter = EVERY_CONVERSATION,
     ) -> ConversationPage:
         """Return a page of a caller's conversations, or of one user's with `user_id`, newest first by creation."""
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """Remove messages on every branch, with the memories derived from them alone; return the number removed."""
 
-    def delete(self, key: SessionKey, *, keep_session: bool = False) -> int | None:
+    def delete(
+        self, key: SessionKey, *, keep_session: bool = False, soft: bool = False, idle: Idle | None = None
+    ) -> int | None:
         """Remove all messages and forks, what was derived, and the session itself unless `keep_session` is set.
 
+        With `soft`, nothing is removed, but only `restore` and `delete` can use the session from then on. With `idle`,
+        nothing happens to a session that is not idle any more.
+
         Returns:
-            The number of messages removed; `None` if the session does not exist.
+            The number of messages removed; `None` if the session does not exist or is not idle.
         """
 
     def close(self) -> None:
@@ -351,6 +419,16 @@ class Store(ConversationStore, Protocol):
     @property
     def reviews(self) -> "ReviewQueue":
         """The review queue. Deleting a session also deletes its answers, and the documents that they became."""
+
+    def idle(self, which: Idle) -> Iterator[SessionKey]:
+        """Yield the idle conversations of all callers, those that were used longest ago first."""
+
+    def restore(self, key: SessionKey) -> bool:
+        """Make an archived or softly deleted conversation active again; return whether it was one of these.
+
+        Raises:
+            SessionNotFoundError: The conversation does not exist, or belongs to another user.
+        """
 
     def traces(self, caller_id: str, user_id: str | None) -> "Traces":
         """Return the rows of a caller's user; without a user, all rows of the caller."""

@@ -10,8 +10,8 @@ from typing import Any
 from arc_common.caches import cached_text
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, Origin, Role, check_identifier, fields_from_plain, is_storable, plain_fields
-from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
-from arc_common.protocols.conversations import After
+from arc_common.protocols import Conversation, ConversationFilter, CountedMessage, SessionKey, StoredMessage
+from arc_common.protocols.conversations import After, ConversationStatus
 from arc_common.protocols.search_index import Scope
 from arc_common.serialization import DECODER, TAG, dumps, loads
 from arc_common.stores.schema import branches, conversations
@@ -156,7 +156,7 @@ def conversation_from_row(row: Sequence[Any]) -> Conversation:
         message_count=count,
         tool_calls_count=calls,
         total_tokens=tokens,
-        status=status,
+        status=ConversationStatus(status),
         metadata=from_body(more) if more else {},
         last_seq=head,
         remembered_seq=read,
@@ -206,6 +206,21 @@ def checked_after(after: After) -> After:
     checked_place("after.seq", after.seq)
     checked_seqs(after.without)
     return after
+
+
+def bounds_of(which: ConversationFilter) -> dict[str, int]:
+    """Return a filter's limits as the parameters of a listing."""
+    limits = {
+        "active": (which.active_since, which.idle_since),
+        "created": (which.created_since, which.created_before),
+        "messages": (which.min_messages, which.max_messages),
+    }
+    bounds: dict[str, int] = {}
+    for name, (least, most) in limits.items():
+        for end, value, default in (("from", least, -_END), ("to", most, _END)):
+            given = to_microseconds(value) if isinstance(value, datetime) else value
+            bounds[f"{name}_{end}"] = default if given is None else given
+    return bounds
 
 
 def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:

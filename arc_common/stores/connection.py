@@ -12,8 +12,9 @@ from sqlalchemy import URL, Engine, NullPool, Pool, StaticPool, create_engine, e
 from sqlalchemy.exc import SQLAlchemyError
 
 from arc_common.caches import LRUCache
-from arc_common.concurrency import ForkGate, give_way
+from arc_common.concurrency import ForkGate, give_way, in_background
 from arc_common.exceptions import (
+    ArchiveError,
     BranchNotFoundError,
     ConfigurationError,
     MissingDependencyError,
@@ -25,7 +26,7 @@ from arc_common.protocols.conversations import MAIN, Path
 from arc_common.settings import StorageSettings
 from arc_common.stores.drivers import FROZEN, Call, PostgresDriver, Row, SqliteDriver, Transaction
 from arc_common.stores.migrate import ensure_schema
-from arc_common.stores.paths import check_owner, is_main, place_on
+from arc_common.stores.paths import ArchivedConversationError, check_owner, check_status, is_main, place_on
 from arc_common.stores.statements.conversations import statements_for
 
 T = TypeVar("T")
@@ -120,6 +121,10 @@ def _pool(address: URL, settings: StorageSettings) -> dict[str, Any]:
     return {**pool, "connect_args": arguments}
 
 
+def _refuse(key: SessionKey) -> None:
+    raise ArchiveError(f"session {key.session_id!r} is archived: set archive.url to where its archive is")
+
+
 class Database:
     """Runs statements; creates or upgrades the tables at first use."""
 
@@ -134,6 +139,8 @@ class Database:
         self._preparing = Lock()
         self._locking = Lock()
         self._paths: LRUCache[SessionKey, Path] = LRUCache(_PATHS)
+        self.restore: Callable[[SessionKey], object] = _refuse
+        """Brings a conversation's messages back from the archive."""
 
     @property
     def dialect(self) -> str:
@@ -159,8 +166,8 @@ class Database:
         """
         path = self.last_path(key)
         while not (found := work(path)):
-            before, path = path, self.path_of(key)
-            if path == before:
+            before, (path, is_restored) = path, self._path_of(key)
+            if path == before and not is_restored:
                 break
         return found
 
@@ -168,14 +175,38 @@ class Database:
         """Return the session's path as last read."""
         with self._locking:
             known = self._paths.get(key)
-        return known or (MAIN if key.branch is None else self.path_of(key))
+        return known or (MAIN if key.branch is None else self.path_of(key, active=False))
 
-    def path_of(self, key: SessionKey) -> Path:
-        """Read the session's path; raise if the session belongs to another user, or has no such branch."""
-        rows = self.read((statements_for(self.dialect).owner, place_on(key, MAIN, self.dialect)))
-        return self.known_path(key, *rows[0]) if rows else MAIN
+    def path_of(self, key: SessionKey, *, active: bool = True) -> Path:
+        """Read the session's path.
 
-    def known_path(self, key: SessionKey, user_id: str | None, branch: int | None, text: str | None) -> Path:
+        Raises if the session belongs to another user, has no such branch, or is deleted; if it is archived, it is
+        restored with `active`.
+        """
+        return self._path_of(key, active=active)[0]
+
+    def _path_of(self, key: SessionKey, *, active: bool = True) -> tuple[Path, bool]:
+        """Return the path, and whether the session had to be restored."""
+        is_restored = False
+        while rows := self.read((statements_for(self.dialect).owner, place_on(key, MAIN, self.dialect))):
+            user_id, status, branch, text = rows[0]
+            path = self._known_path(key, user_id, branch, text)
+            try:
+                check_status(key, status)
+            except ArchivedConversationError:
+                if active:
+                    self._restore(key)
+                    is_restored = True
+                    continue
+            return path, is_restored
+        return MAIN, is_restored
+
+    def _restore(self, key: SessionKey) -> None:
+        if in_background():  # it would undo the archiving of a conversation that nobody uses
+            raise ArchivedConversationError(key)
+        self.restore(key)
+
+    def _known_path(self, key: SessionKey, user_id: str | None, branch: int | None, text: str | None) -> Path:
         """Return a path as read, and keep it for the next read."""
         check_owner(key, user_id)
         if branch is None:
@@ -202,11 +233,15 @@ class Database:
 
     def _operate(self, work: Callable[[SqliteDriver | PostgresDriver], T]) -> T:
         """Call `work` with the driver once the tables exist, while no fork happens."""
-        give_way()
-        with self._gate.operation():
-            if not self._ready:
-                self._prepare()
-            return work(self._driver)
+        while True:
+            give_way()
+            try:
+                with self._gate.operation():
+                    if not self._ready:
+                        self._prepare()
+                    return work(self._driver)
+            except ArchivedConversationError as archived:
+                self._restore(archived.key)
 
     def close(self) -> None:
         """Close the connections, and the engine if this object created it."""

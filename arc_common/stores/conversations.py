@@ -10,22 +10,37 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError
+from arc_common.exceptions import (
+    ConversationDeletedError,
+    InvalidInputError,
+    SessionNotFoundError,
+    StoreError,
+)
 from arc_common.messages import same_content
 from arc_common.protocols import (
     Branch,
     Conversation,
+    ConversationFilter,
     ConversationPage,
     CountedMessage,
     SessionKey,
     StoredMessage,
 )
-from arc_common.protocols.conversations import MAIN, After, BranchAction, Path
+from arc_common.protocols.conversations import (
+    EVERY_CONVERSATION,
+    MAIN,
+    After,
+    BranchAction,
+    ConversationStatus,
+    Idle,
+    Path,
+)
 from arc_common.protocols.search_index import Scope
 from arc_common.settings import StorageSettings
 from arc_common.stores.branches import SqlBranches, lines_of
 from arc_common.stores.codec import (
     MAIN_BRANCH,
+    bounds_of,
     checked_after,
     checked_counts,
     checked_ids,
@@ -44,7 +59,14 @@ from arc_common.stores.codec import (
 )
 from arc_common.stores.connection import Database, shown_address
 from arc_common.stores.drivers import Call, Row, Transaction, is_conflict
-from arc_common.stores.paths import LOCKED_COLUMNS, Locked, check_owner, locked_from_row
+from arc_common.stores.paths import (
+    LOCKED_COLUMNS,
+    ArchivedConversationError,
+    Locked,
+    check_owner,
+    check_status,
+    locked_from_row,
+)
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.reviews import SqlReviews
 from arc_common.stores.search_index.entries import session_index_calls
@@ -141,7 +163,7 @@ def _new_session(key: SessionKey, place: Mapping[str, Any], now: int) -> dict[st
         "session_id": key.session_id,
         "account_id": key.account_id,
         "incarnation": new_incarnation(),
-        "status": "active",
+        "status": ConversationStatus.ACTIVE.value,
         "created_at": now,
         "updated_at": now,
     }
@@ -176,6 +198,8 @@ _log = logging.getLogger("arc.stores")
 
 
 _EVERY_ROW = 2**62
+_PAGE = 200
+_IN_USE = [ConversationStatus.ACTIVE.value, ConversationStatus.ARCHIVED.value]
 
 
 class SqlStore:
@@ -454,14 +478,20 @@ class SqlStore:
         }
         return [(self._sql.update_session, change), (self._sql.update_branch, change)]
 
-    def delete(self, key: SessionKey, *, keep_session: bool = False) -> int | None:
+    def delete(
+        self, key: SessionKey, *, keep_session: bool = False, soft: bool = False, idle: Idle | None = None
+    ) -> int | None:
         """See `ConversationStore.delete`."""
 
         def work(transaction: Transaction) -> int | None:
-            locked = self._lock_session(transaction, key)
-            if locked is None:
+            if idle is not None and not transaction.run((self._sql.lock_idle, self._idle_on(key, idle)))[0]:
                 return None
-            if keep_session:
+            locked = self._lock_session(transaction, key, active=keep_session)
+            if locked is None or (soft and locked.status == ConversationStatus.DELETED):
+                return None
+            if soft:
+                transaction.commit((self._sql.delete_softly, self._database.place(key, MAIN)))
+            elif keep_session:
                 place = {**self._database.place(key, locked.path), "branch": MAIN_BRANCH}
                 (removed,) = transaction.run((self._sql.remove_all_messages, place))
                 derived = [*self._summaries.clearing(place), *self._derived(transaction, key)]
@@ -523,8 +553,9 @@ class SqlStore:
             (record,) = transaction.run((self._sql.current, place))
             if not record:
                 return []
-            user_id, current = record[0]
+            user_id, status, current = record[0]
             check_owner(key, user_id)
+            check_status(key, status)
             rows = self._branches.all(transaction, place)
             points = self._branches.points(transaction, place, rows)
             return [row.public(current, points) for row in rows]
@@ -533,18 +564,27 @@ class SqlStore:
 
     def path(self, key: SessionKey, *, known: bool = False) -> Path:
         """See `ConversationStore.path`."""
-        return self._database.last_path(key) if known else self._database.path_of(key)
+        return self._database.last_path(key) if known else self._database.path_of(key, active=False)
 
     def get(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.get`."""
         rows = self._database.read((self._sql.conversation, self._database.place(key, MAIN)))
         if rows:
-            return conversation_from_row(rows[0])
-        self._database.path_of(key)
+            found = conversation_from_row(rows[0])
+            if found.status is ConversationStatus.DELETED:
+                raise ConversationDeletedError(key.session_id)
+            return found
+        self._database.path_of(key, active=False)
         return None
 
     def page(
-        self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        caller_id: str,
+        *,
+        user_id: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        which: ConversationFilter = EVERY_CONVERSATION,
     ) -> ConversationPage:
         """See `ConversationStore.page`."""
         checked_scope(caller_id, user_id, limit)
@@ -554,6 +594,8 @@ class SqlStore:
             "before_time": before_time,
             "before_key": before_key,
             "row_limit": limit + 1,
+            **bounds_of(which),
+            "statuses": self._database.many([which.status] if which.status else _IN_USE),
         }
         statement = self._sql.conversations
         if user_id is not None:
@@ -563,6 +605,33 @@ class SqlStore:
         page = tuple(conversation_from_row(row[:-1]) for row in rows[:limit])
         more = len(rows) > limit
         return ConversationPage(page, page_token(page[-1].created_at, rows[limit - 1][-1]) if more else None)
+
+    def idle(self, which: Idle) -> Iterator[SessionKey]:
+        """See `Store.idle`."""
+        given = {"status": which.status, "since": to_microseconds(which.since), "row_limit": _PAGE}
+        after = {"after_time": -_EVERY_ROW, "after_key": b""}
+        while rows := self._database.read((self._sql.idle, {**given, **after})):
+            for session_id, caller_id, user_id, *_ in rows:
+                yield SessionKey(session_id, caller_id, user_id)
+            after = dict(zip(after, rows[-1][-2:], strict=True))
+
+    def restore(self, key: SessionKey) -> bool:
+        """See `Store.restore`."""
+
+        def work(transaction: Transaction) -> bool:
+            locked = self._lock_session(transaction, key, active=False)
+            if locked is None:
+                raise SessionNotFoundError(key.session_id)
+            if locked.status == ConversationStatus.ACTIVE:
+                return False
+            transaction.commit((self._sql.set_active, self._database.place(key, MAIN)))
+            return True
+
+        return self._database.transact(work)
+
+    def _idle_on(self, key: SessionKey, idle: Idle) -> dict[str, Any]:
+        place = self._database.place(key, MAIN)
+        return {**place, "status": idle.status, "since": to_microseconds(idle.since)}
 
     def close(self) -> None:
         """See `ConversationStore.close`."""
@@ -613,7 +682,10 @@ class SqlStore:
         now: int,
     ) -> list[StoredMessage] | None:
         """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
-        look = look_from_rows(key, self._database.read((self._sql.look_up, wanted)))
+        try:
+            look = look_from_rows(key, self._database.read((self._sql.look_up, wanted)))
+        except ArchivedConversationError:
+            return None
         if look is not None and look.locked.path is not MAIN:
             return None
         existing = look.existing if look else {}
@@ -706,14 +778,14 @@ class SqlStore:
         else:
             yield self._sql.update_branch, change
 
-    def _lock_session(self, transaction: Transaction, key: SessionKey) -> Locked | None:
+    def _lock_session(self, transaction: Transaction, key: SessionKey, *, active: bool = True) -> Locked | None:
         """Lock a session; return it with its branch, or `None` if it does not exist."""
         place = self._database.place(key, MAIN)
         # Two statements: on PostgreSQL, a single one would see the branch as it was before waiting for the lock.
         found, rows = transaction.run(
             (self._sql.lock_session, {**place, "now": to_microseconds(self._clock())}), (self._sql.locked, place)
         )
-        return locked_from_row(key, rows[0]) if found else None
+        return locked_from_row(key, rows[0], active=active) if found else None
 
     def _check_owner(self, key: SessionKey) -> None:
         self._database.path_of(key)

@@ -24,11 +24,13 @@ from sqlalchemy import (
 )
 
 from arc_common.caches import cached_text
-from arc_common.exceptions import BranchNotFoundError, SessionNotFoundError
+from arc_common.exceptions import ArchiveError, BranchNotFoundError, ConversationDeletedError, SessionNotFoundError
 from arc_common.protocols import SessionKey
-from arc_common.protocols.conversations import MAIN, Path
+from arc_common.protocols.conversations import MAIN, ConversationStatus, Path
 from arc_common.stores.codec import conversation_key
 from arc_common.stores.schema import branches, conversations, messages
+
+_ACTIVE = ConversationStatus.ACTIVE.value
 
 FOLLOW = -1
 """The parameter `wanted` for a session that is on the current branch, whichever that is."""
@@ -40,8 +42,29 @@ def check_owner(key: SessionKey, user_id: str | None) -> None:
         raise SessionNotFoundError(key.session_id)
 
 
+class ArchivedConversationError(ArchiveError):
+    """A statement met a conversation whose messages are in the archive: `Database` restores it, and tries again."""
+
+    def __init__(self, key: SessionKey) -> None:
+        self.key = key
+        super().__init__(f"session {key.session_id!r} is archived")
+
+
+def check_status(key: SessionKey, status: str) -> None:
+    """Raise if a conversation is deleted or archived."""
+    if status == ConversationStatus.DELETED:
+        raise ConversationDeletedError(key.session_id)
+    if status == ConversationStatus.ARCHIVED:
+        raise ArchivedConversationError(key)
+
+
+def is_active() -> ColumnElement[bool]:
+    """Return the condition that a conversation is neither archived nor deleted."""
+    return conversations.c.status == literal_column(f"'{_ACTIVE}'")
+
+
 LOCKED_COLUMNS = (
-    conversations.c.user_id,
+    *(conversations.c[name] for name in ("user_id", "status", "archive_path")),
     *(conversations.c[name] for name in ("next_branch", "current_branch", "next_seq")),
     *(branches.c[name] for name in ("branch", "path", "head_seq", "message_count", "summarized_seq", "name")),
 )
@@ -60,6 +83,8 @@ class Locked:
     message_count: int
     summarized: int
     name: str | None
+    status: str
+    archive_path: str | None
 
     @property
     def next_seq(self) -> int:
@@ -72,13 +97,24 @@ class Locked:
         return self.next_branch > 1
 
 
-def locked_from_row(key: SessionKey, row: Sequence[Any]) -> Locked:
-    """Read a row of `LOCKED_COLUMNS`; raise if the session belongs to another user, or has no such branch."""
-    user_id, next_branch, current, next_seq, branch, path, head, count, summarized, name = row
+def locked_from_row(key: SessionKey, row: Sequence[Any], *, active: bool = True) -> Locked:
+    """Read a row of `LOCKED_COLUMNS`.
+
+    Raises if the session belongs to another user, has no such branch, or (with `active`) is archived or deleted.
+    """
+    user_id, status, archived, next_branch, current, next_seq, branch, path, head, count, summarized, name = row
     check_owner(key, user_id)
+    if active and status != _ACTIVE:
+        check_status(key, status)
     if branch is None:
         raise BranchNotFoundError(key.session_id, key.branch or 0)
-    return Locked(next_branch, current, next_seq, Path.from_text(branch, path), head, count, summarized, name)
+    known = Path.from_text(branch, path)
+    return Locked(next_branch, current, next_seq, known, head, count, summarized, name, status, archived)
+
+
+def objects_of(text: str | None) -> tuple[str, ...]:
+    """Return the archive's objects that a conversation's `archive_path` names: its own first, then older ones."""
+    return tuple((text or "").split())
 
 
 @cached_text(4_096)  # each statement of a session names its place
@@ -202,6 +238,7 @@ class Along:
         return and_(
             branches.c.conversation == conversations.c.conversation,
             branches.c.branch == bindparam("branch"),
+            is_active(),
             func.coalesce(branches.c.path, "[]") == bindparam("path", type_=Text),
             or_(bindparam("wanted", type_=BigInteger) != FOLLOW, conversations.c.current_branch == bindparam("branch")),
         )

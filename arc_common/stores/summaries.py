@@ -484,7 +484,7 @@ class SqlSummaries:
 
         rows = self._database.transact(work)
         if not rows:
-            self._database.path_of(key)
+            self._database.path_of(key, active=False)
         return rows
 
 

@@ -12,14 +12,14 @@ from arc_common.caches import drop_session
 from arc_common.concurrency import BackgroundQueue, replying
 from arc_common.context import Layers
 from arc_common.documents import Document, ScoredDocument
-from arc_common.exceptions import BranchNotFoundError, SessionNotFoundError, StoreError
+from arc_common.exceptions import ArchiveError, BranchNotFoundError, SessionNotFoundError, StoreError
 from arc_common.facts import Fact
 from arc_common.memory.recall.index import FoundMessages, LookedUp, MessageIndex, MessagePlace, of_user
 from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found, relevant, stated_anew
 from arc_common.memory.services import Services
 from arc_common.messages import Role
 from arc_common.observability import timed
-from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.protocols import Conversation, ConversationStatus, SessionKey, StoredMessage
 from arc_common.protocols.conversations import Path
 from arc_common.protocols.search_index import IndexQuery
 from arc_common.protocols.summaries import ScoredMessage
@@ -90,9 +90,11 @@ class SessionRecall:
     ) -> list[ScoredMessage]:
         """Return the messages relevant to a question, best first; facts also find the messages that state them."""
         joint = self._index.is_user_wide(key)
-        sessions = self._sessions(key) if scope == "user" else ()
+        others = self._sessions(key) if scope == "user" else []
+        sessions = [one.key.session_id for one in others]
+        active = [of_user(key, one.key.session_id) for one in others if one.status is ConversationStatus.ACTIVE]
         until = time.monotonic() + self._patience
-        for one in dict.fromkeys((key, *(of_user(key, name) for name in sessions))):
+        for one in dict.fromkeys((key, *active)):
             self._make_current(one, until)
         top_k = top_k or _DEFAULT_TOP_K
         limit = max(_CANDIDATES, 4 * top_k)
@@ -195,13 +197,13 @@ class SessionRecall:
         if self._index.embedder is not None or time.monotonic() > until:
             self.queue.schedule(key)
 
-    def _sessions(self, key: SessionKey) -> list[str]:
-        """Return the ids of all sessions of the session's user."""
-        found: list[str] = []
+    def _sessions(self, key: SessionKey) -> list[Conversation]:
+        """Return all sessions of the session's user."""
+        found: list[Conversation] = []
         cursor: str | None = None
         while True:
             page = self._conversations.page(key.caller_id, user_id=key.user_id, cursor=cursor)
-            found += [one.key.session_id for one in page.conversations if one.key.account_id == key.account_id]
+            found += [one for one in page.conversations if one.key.account_id == key.account_id]
             if (cursor := page.next_cursor) is None:
                 return found
 
@@ -316,7 +318,11 @@ class SessionRecall:
             try:
                 stored = self._conversations.read(of, seqs=sorted(seqs), beside=beside)
             except SessionNotFoundError:
-                continue  # deleted, then created again by another user
+                continue  # deleted, perhaps created again by another user
+            except ArchiveError as error:
+                _log.warning("messages of session %r are not recalled: %s", session_id, error)
+                self._count_error(error)
+                continue
             found.update({MessagePlace(session_id, one.seq): one for one in stored})
         return found
 

@@ -36,8 +36,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
+from arc_common.protocols.conversations import ConversationStatus
 from arc_common.stores.codec import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
-from arc_common.stores.paths import LOCKED_COLUMNS, Along, of_conversation
+from arc_common.stores.paths import LOCKED_COLUMNS, Along, is_active, of_conversation
 from arc_common.stores.schema import branches, conversations, messages
 
 _WRITTEN = tuple(column.name for column in messages.columns if column.name != "trust")
@@ -204,17 +205,23 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "open_branch": _open_branch(dialect_name),
         "lock_session": update(conversations)
         .where(*same_session())
-        .values(updated_at=bindparam("now"))
+        .values(updated_at=_later("now", conversations.c.updated_at))
         .returning(conversations.c.user_id),
+        "set_active": update(conversations).where(*same_session()).values(status=ConversationStatus.ACTIVE.value),
+        "delete_softly": update(conversations)
+        .where(*same_session())
+        .values(status=ConversationStatus.DELETED.value, epoch=conversations.c.epoch + 1),
         "locked": select(*LOCKED_COLUMNS)
         .select_from(conversations.outerjoin(branches, of_conversation()))
         .where(*same_session()),
-        "owner": select(conversations.c.user_id, branches.c.branch, branches.c.path)
+        "owner": select(conversations.c.user_id, conversations.c.status, branches.c.branch, branches.c.path)
         .select_from(conversations.outerjoin(branches, of_conversation()))
         .where(*same_session()),
         "conversation": _records(of_conversation()).where(*same_session(), same_user()),
-        "conversations": _conversations(),
-        "conversations_of_user": _conversations(conversations.c.user_id == bindparam("user_id", type_=Text)),
+        "conversations": _conversations(dialect_name),
+        "conversations_of_user": _conversations(
+            dialect_name, conversations.c.user_id == bindparam("user_id", type_=Text)
+        ),
         "insert_message": insert(messages).values({name: bindparam(name) for name in _WRITTEN}),
         "revise_message": update(messages)
         .where(*inside(messages), messages.c.seq == bindparam("at_seq"))
@@ -232,10 +239,32 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "delete_branches": delete(branches).where(
             branches.c.conversation == bindparam("conversation"), branches.c.caller_id == bindparam("caller_id")
         ),
-        "current": select(conversations.c.user_id, conversations.c.current_branch).where(*same_session()),
+        "current": select(conversations.c.user_id, conversations.c.status, conversations.c.current_branch).where(
+            *same_session()
+        ),
+        # the rows whose messages and last change are no younger than a time, and of which one is locked
+        "idle": select(*(conversations.c[name] for name in ("session_id", "caller_id", "user_id")), *_BY_AGE)
+        .where(*_idle(), tuple_(*_BY_AGE) > tuple_(bindparam("after_time", type_=BigInteger), bindparam("after_key")))
+        .order_by(*_BY_AGE)
+        .limit(bindparam("row_limit", type_=BigInteger)),
+        "lock_idle": update(conversations)
+        .where(*same_session(), *_idle())
+        .values(epoch=conversations.c.epoch)
+        .returning(conversations.c.user_id),
         "delete_session": delete(conversations).where(*same_session()),
         "stale_sessions": _stale_sessions(),
     }
+
+
+_BY_AGE = conversations.c.last_message_at, conversations.c.conversation
+
+
+def _idle() -> tuple[ColumnElement[bool], ...]:
+    return (
+        conversations.c.status == bindparam("status"),
+        _BY_AGE[0] <= bindparam("since", type_=BigInteger),
+        conversations.c.updated_at <= bindparam("since", type_=BigInteger),
+    )
 
 
 def same_session() -> tuple[ColumnElement[bool], ...]:
@@ -255,7 +284,7 @@ def session_row() -> ScalarSelect[Any]:
     """Select the key of the parameters' conversation if it belongs to this user and is on this branch."""
     return (
         select(conversations.c.conversation)
-        .where(*same_session(), same_user(), conversations.c.current_branch == bindparam("branch"))
+        .where(*same_session(), same_user(), is_active(), conversations.c.current_branch == bindparam("branch"))
         .scalar_subquery()
     )
 
@@ -315,7 +344,8 @@ def _open_session(dialect_name: str) -> Executable:
     names = (*_NAMED, "created_at", "updated_at")
     upsert = _insert(conversations, dialect_name).values({**{name: bindparam(name) for name in names}, "next_seq": 1})
     changed: Executable = upsert.on_conflict_do_update(
-        index_elements=[conversations.c.conversation], set_={"updated_at": upsert.excluded.updated_at}
+        index_elements=[conversations.c.conversation],
+        set_={"updated_at": _later("updated_at", conversations.c.updated_at)},
     )
     return changed
 
@@ -374,7 +404,7 @@ def _append_first() -> Executable:
 def _append_new() -> Executable:
     """Assign places to new messages, store them and update the sums, in one statement."""
     followed = conversations.c.current_branch == bindparam("branch")
-    locked = _update_session(same_user(), followed).returning(conversations.c.next_seq).cte("locked")
+    locked = _update_session(same_user(), is_active(), followed).returning(conversations.c.next_seq).cte("locked")
     # An EXISTS is evaluated once, before the row is read, so that the conversation's lock is taken first.
     head = select(locked.c.next_seq - 1).scalar_subquery()
     counted = _update_branch(head=head).where(exists(select(locked.c.next_seq))).cte("counted")
@@ -401,15 +431,21 @@ def _insert_given(locked: Any) -> Insert:
     return insert(messages).from_select([*fixed, *names], rows).returning(messages.c.seq)
 
 
+def _later(name: str, known: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the later of a parameter and a column, either of which may be null: a clock may go backwards."""
+    given: Any = bindparam(name, type_=BigInteger)
+    return case((given > func.coalesce(known, given - 1), given), else_=known)
+
+
 def _update_session(*which: ColumnElement[bool]) -> Update:
     return (
         update(conversations)
         .where(*same_session(), *which)
         .values(
             next_seq=conversations.c.next_seq + bindparam("more_main", type_=BigInteger),
-            last_message_at=func.coalesce(bindparam("last_at", type_=BigInteger), conversations.c.last_message_at),
+            last_message_at=_later("last_at", conversations.c.last_message_at),
             epoch=conversations.c.epoch + bindparam("more_epoch"),
-            updated_at=bindparam("now"),
+            updated_at=_later("now", conversations.c.updated_at),
         )
     )
 
@@ -470,7 +506,11 @@ def _records(which: Any, *more: Any) -> Any:
     return select(*CONVERSATION_COLUMNS, *more).select_from(conversations.join(branches, which))
 
 
-def _conversations(*of_user: ColumnElement[bool]) -> Executable:
+def _bounds(name: str) -> tuple[Any, Any]:
+    return bindparam(f"{name}_from", type_=BigInteger), bindparam(f"{name}_to", type_=BigInteger)
+
+
+def _conversations(dialect_name: str, *of_user: ColumnElement[bool]) -> Executable:
     place = conversations.c.created_at, conversations.c.conversation
     before = tuple_(bindparam("before_time", type_=BigInteger), bindparam("before_key", type_=LargeBinary))
     current = and_(
@@ -481,6 +521,12 @@ def _conversations(*of_user: ColumnElement[bool]) -> Executable:
     page: Executable = (
         _records(current, conversations.c.conversation)
         .where(conversations.c.caller_id == bindparam("caller_id"), *of_user, tuple_(*place) < before)
+        .where(
+            one_of(conversations.c.status, "statuses", Text, dialect_name),
+            func.coalesce(conversations.c.last_message_at, conversations.c.created_at).between(*_bounds("active")),
+            conversations.c.created_at.between(*_bounds("created")),
+            branches.c.message_count.between(*_bounds("messages")),
+        )
         .order_by(*(column.desc() for column in place))
         .limit(bindparam("row_limit", type_=BigInteger))
     )

@@ -36,7 +36,7 @@ from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, View
 from arc_common.sources import Trust
 from arc_common.stores.codec import MESSAGE_COLUMNS, from_body, from_microseconds, to_body, to_microseconds
-from arc_common.stores.paths import Along
+from arc_common.stores.paths import Along, is_active
 from arc_common.stores.schema import (
     IS_FACT,
     IS_UNCOVERED,
@@ -243,6 +243,7 @@ def _on_branch() -> ColumnElement[bool]:
         branches.c.conversation == conversations.c.conversation,
         branches.c.branch == bindparam("branch"),
         conversations.c.current_branch == bindparam("branch"),
+        is_active(),
     )
 
 
@@ -323,6 +324,7 @@ def _leasing() -> Mapping[str, Executable]:
         .where(
             *same_session(),
             same_user(),
+            is_active(),
             or_(
                 conversations.c.lease_owner.is_(None),
                 mine,

@@ -19,10 +19,11 @@ from sqlalchemy import create_engine, event
 
 from arc_common import ArcSettings, ContextEngine, Message, Role
 from arc_common.filters import Condition, Not
-from arc_common.protocols import SessionKey
+from arc_common.protocols import ConversationFilter, SessionKey
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.protocols.summaries import Commit
 from arc_common.settings import StorageSettings
+from arc_common.stores.codec import bounds_of
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.statements.conversations import statements_for
 from arc_common.stores.statements.summaries import summary_statements_for
@@ -431,10 +432,10 @@ SUMMARY_READS = [
     "session", "messages_behind", "cover", "parts", "unfinished", "outlines", "facts", "facts_of_keys",
     "segments", "overlapping", "known_facts", "leaves_over", "leaves_citing",
 ]  # fmt: skip
-SORTED_IN_MEMORY = {"facts_of_keys", "leaves_citing", "leaves_over"}
+SORTED_IN_MEMORY = {"idle", "facts_of_keys", "leaves_citing", "leaves_over"}
 CONVERSATION_READS = [
     "newest", "oldest", "of_ids", "of_seqs", "look_up", "conversation", "owner", "conversations",
-    "conversations_of_user",
+    "conversations_of_user", "idle",
 ]  # fmt: skip
 
 
@@ -447,6 +448,8 @@ def test_reads_go_by_index(tmp_path: Path) -> None:
         "before_time": 1, "before_key": b"", "keys": "[]", "leaf": 1, "leaves": "[]", "places": "[]",
         "message_ids": "[]", "seqs": "[]", "ids": "[]", "least": 1, "level": 0, "start_seq": 1, "end_seq": 1,
         "level_below": 0, "from_seq": 1, "to_seq": 1, "superseded": 0, "ungrounded": 0, "wanted": -1,
+        "statuses": "[]", "status": "", "since": 1, "after_time": 1, "after_key": b"",
+        **bounds_of(ConversationFilter()),
     }  # fmt: skip
     statements = {name: getattr(summary_statements_for("sqlite"), name) for name in SUMMARY_READS}
     for name in CONVERSATION_READS:
@@ -474,7 +477,7 @@ def test_a_state_reads_as_many_rows_as_it_returns(tmp_path: Path) -> None:
     for leaves in (4, 100):
         store = pooled_store(tmp_path / f"{leaves}.db")
         summarised(store, leaves=leaves)
-        assert steps_of(store, lambda store=store: store.summaries.state(KEY, limit=20)) < 330
+        assert steps_of(store, lambda store=store: store.summaries.state(KEY, limit=20)) < 340
         assert len(store.summaries.state(KEY, limit=20).messages) == 4
         store.close()
 
