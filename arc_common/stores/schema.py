@@ -156,8 +156,8 @@ def index_tables(dialect_name: str) -> IndexTables:
 
 
 def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: String) -> Table:
-    entries.append_column(Column("tokens", ARRAY(BigInteger), nullable=False))  # of its terms, then of its metadata
-    entries.append_column(Column("frequencies", ARRAY(Double), nullable=False))  # of its terms
+    entries.append_column(Column("tokens", ARRAY(BigInteger), nullable=False))  # of its terms and metadata, sorted
+    entries.append_column(Column("frequencies", ARRAY(Double), nullable=False))  # of each token; 0 for metadata
     Index("arc_index_entries_tokens", entries.c.tokens, postgresql_using="gin", postgresql_with=_PENDING)
     # beside the vector, so that a filtered search reads one table
     vectors.append_column(Column("entry_id", entry_id, nullable=False))

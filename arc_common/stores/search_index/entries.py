@@ -174,13 +174,15 @@ def value_rows(entry: IndexEntry, row_id: int, tokens: Tokens) -> list[dict[str,
 
 
 def candidates(
-    held: Held | None, found: Sequence[tuple[str, float, Sequence[float]]], holders: Sequence[int]
+    held: Held | None,
+    holders: Sequence[float] | NDArray[Any],
+    found: Sequence[tuple[str, float]] = (),
+    frequencies: NDArray[np.float64] | None = None,
 ) -> Candidates:
-    """Return the candidates found, with the statistics of the scope."""
-    frequencies = np.array([row[2] for row in found], dtype=np.float64).reshape(len(found), len(holders))
+    """Return the entries found, by id and length, with the statistics of the scope."""
     return Candidates(
         ids=tuple(row[0] for row in found),
-        frequencies=frequencies,
+        frequencies=np.zeros((len(found), len(holders))) if frequencies is None else frequencies,
         lengths=np.array([row[1] for row in found], dtype=np.float64),
         document_frequencies=np.array(holders, dtype=np.int64),
         count=held.entries if held else 0,
@@ -271,7 +273,7 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
     held = [scopes.c[name] for name in SCOPE_COLUMNS]
     these = (entries.c.scope == bindparam("scope"), entries.c.caller_id == bindparam("caller_id"))
     named = one_of(entries.c.entry_id, "ids", Text, dialect_name)
-    more = () if tables.terms is None else (entries.c.tokens, func.cardinality(entries.c.frequencies))
+    more = () if tables.terms is None else (entries.c.tokens, entries.c.frequencies)
     known = (
         select(entries.c.entry_id, entries.c.id, entries.c.length, vectors.c.id.is_not(None), *more)
         .select_from(scopes)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 from time import monotonic
 from typing import Any
 
@@ -143,44 +143,57 @@ FROM (
 _SCOPE = ", ".join(f"norm.{name}" for name in SCOPE_COLUMNS)
 
 _STATISTICS = f"""
-SELECT {{number}} AS asked, {_SCOPE}, CAST(NULL AS BIGINT[]) AS holders, CAST(NULL AS VARCHAR) AS entry_id,
-       CAST(NULL AS DOUBLE PRECISION) AS length, CAST(NULL AS DOUBLE PRECISION[]) AS frequencies
+SELECT {{number}} AS asked, {_SCOPE}, CAST(NULL AS BIGINT[]) AS terms, CAST(NULL AS DOUBLE PRECISION[]) AS counts,
+       CAST(NULL AS VARCHAR) AS entry_id, CAST(NULL AS DOUBLE PRECISION) AS length
 FROM arc_index_scopes AS norm
 WHERE norm.caller_id = :caller_id AND norm.session_id = :session_id AND norm.user_id = :user_id AND norm.kind = :kind
 """  # noqa: S608 - names of ours
 """Reads a scope's statistics."""
 
+# `tokens` is sorted, and `width_bucket` searches it by halves: finding 20 terms takes a third of what `array_position`
+# takes. Divisions of integers by a literal would be of NUMERIC, whose logarithm is slow.
 _LEXICAL = f"""
 WITH norm AS MATERIALIZED (
     SELECT *, CASE WHEN total_length > 0 THEN :k1 * (1 - :b) ELSE :k1 END AS base,
            CASE WHEN total_length > 0 THEN :k1 * :b * entries / total_length ELSE 0 END AS slope
     FROM arc_index_scopes WHERE id = :scope AND caller_id = :caller_id AND salt = :salt
+), known AS (
+    SELECT given.token, given.place - 1 AS place, terms.entries AS holders,
+           given.weight * ln((norm.entries + 1) / (terms.entries + CAST(0.5 AS DOUBLE PRECISION))) AS impact
+    FROM norm, arc_index_terms AS terms
+    JOIN unnest(CAST(:tokens AS BIGINT[]), CAST(:weights AS DOUBLE PRECISION[]))
+         WITH ORDINALITY AS given (token, weight, place) ON given.token = terms.token
+    WHERE terms.scope = :scope AND terms.caller_id = :caller_id
 ), asked AS MATERIALIZED (
-    SELECT given.token, given.place, coalesce(terms.entries, 0) AS holders, given.weight * ln(1 + (
-        norm.entries - coalesce(terms.entries, 0) + 0.5) / (coalesce(terms.entries, 0) + 0.5)) AS impact
-    FROM norm, unnest(CAST(:tokens AS BIGINT[]), CAST(:weights AS DOUBLE PRECISION[]))
-         WITH ORDINALITY AS given (token, weight, place)
-    LEFT JOIN arc_index_terms AS terms
-        ON terms.scope = :scope AND terms.caller_id = :caller_id AND terms.token = given.token
+    SELECT *, sum(holders) OVER (ORDER BY impact DESC, place) - holders < CAST(:reach AS DOUBLE PRECISION) AS seeks
+    FROM known
 ), best AS (
-    SELECT entry_id, length, tokens, frequencies, (
-        SELECT sum(asked.impact * held.frequency / (held.frequency + norm.base + norm.slope * entry.length))
-        FROM asked,
-             LATERAL (SELECT frequencies[array_position(tokens, asked.token)] OFFSET 0) AS held (frequency)
-        WHERE held.frequency IS NOT NULL
-    ) AS score
-    FROM norm, arc_index_entries AS entry
-    WHERE entry.scope = :scope AND entry.caller_id = :caller_id
-      AND tokens && CAST(:tokens AS BIGINT[]) AND {{condition}} {{ids}}
-    ORDER BY score DESC NULLS LAST, entry_id LIMIT :row_limit
+    SELECT entry_id, length, places, found
+    FROM norm, arc_index_entries AS entry, LATERAL (
+        SELECT sum(impact * frequencies[at] / (frequencies[at] + norm.base + norm.slope * entry.length)) AS score,
+               array_agg(place) AS places, array_agg(frequencies[at]) AS found
+        FROM (SELECT *, width_bucket(token, tokens) AS at FROM asked OFFSET 0) AS asked
+        WHERE tokens[at] = token AND frequencies[at] > 0
+    ) AS held
+    WHERE entry.scope = :scope AND entry.caller_id = :caller_id AND score > 0
+      AND tokens && ARRAY(SELECT token FROM asked WHERE seeks) AND {{condition}} {{ids}}
+    ORDER BY score DESC, entry_id LIMIT :row_limit
 )
-SELECT {{number}} AS asked, {_SCOPE}, ARRAY(SELECT asked.holders FROM asked ORDER BY asked.place) AS holders,
-    best.entry_id, best.length, ARRAY(
-        SELECT coalesce(best.frequencies[array_position(best.tokens, asked.token)], 0) FROM asked ORDER BY asked.place
-    ) AS frequencies
-FROM norm LEFT JOIN best ON TRUE
+SELECT {{number}} AS asked, {_SCOPE}, ARRAY(SELECT place FROM asked ORDER BY place) AS terms,
+    ARRAY(SELECT CAST(holders AS DOUBLE PRECISION) FROM asked ORDER BY place) AS counts,
+    NULL AS entry_id, NULL AS length
+FROM norm
+UNION ALL
+SELECT {{number}}, {", ".join("NULL" for _ in SCOPE_COLUMNS)}, places, found, entry_id, length FROM best
 """  # noqa: S608 - the same
-"""Reads a scope's statistics, and the entries that Arc's BM25 ranks first."""
+"""Reads a scope's statistics, and the entries that Arc's BM25 ranks first, with the terms that each has."""
+
+_REACH = 5
+"""A search by words looks at the entries of the words that weigh most until these have this many times the limit. With
+all words of 10,000 messages, it took nine times as long; of the ten messages recalled, 9.6 were the same, and questions
+found as much of their evidence (.562 and .558). Documents' nDCG@10 stayed the same."""
+
+_LEAST_REACH = 500
 
 _PARAMETER = re.compile(r"(?<!:):(\w+)")
 
@@ -319,11 +332,10 @@ class PostgresIndex:
 
     def entry_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:
         """Return an entry's columns beside those that all databases have."""
-        terms = [number_of(tokens.of(term)) for term in entry.terms]
-        return {
-            "tokens": [*terms, *_labels(entry, tokens)],
-            "frequencies": [float(frequency) for frequency in entry.terms.values()],
-        }
+        held = dict.fromkeys(_labels(entry, tokens), 0.0)
+        held |= {number_of(tokens.of(term)): float(frequency) for term, frequency in entry.terms.items()}
+        names = sorted(held)
+        return {"tokens": names, "frequencies": [held[name] for name in names]}
 
     def vector_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:
         """Return a vector's columns."""
@@ -350,8 +362,9 @@ class PostgresIndex:
 
     def known(self, row: Row) -> Known:
         """Read the columns of a stored entry behind its id."""
-        row_id, length, has_vector, tokens, terms = row
-        return Known(row_id, length, has_vector, tuple(tokens[:terms]))
+        row_id, length, has_vector, tokens, frequencies = row
+        words = [token for token, frequency in zip(tokens, frequencies, strict=True) if frequency]
+        return Known(row_id, length, has_vector, tuple(words))
 
     def new_rows(self, reserved: Sequence[Row], count: int) -> Iterable[int]:  # noqa: ARG002 - SQLite gives the last one
         """Return the numbers for new rows."""
@@ -401,7 +414,7 @@ class PostgresIndex:
             complete, found = True, dict[int, Candidates]()
             for number, (key, query, held) in enumerate(zip(keys, queries, known, strict=True)):
                 own = rows.get(number, [])
-                now = Held(*own[0][:-4]) if own else None
+                now = next((Held(*row[:-4]) for row in own if row[-2] is None), None)
                 if query.terms:
                     self._remember(_name(key), now)
                     complete &= now is None if held is None else now is not None
@@ -425,9 +438,12 @@ class PostgresIndex:
             "weights": [float(weight) for weight in query.terms.values()],
             "k1": float(self._bm25.k1),
             "b": float(self._bm25.b),
+            "reach": float(max(_LEAST_REACH, _REACH * query.limit)),
             "row_limit": query.limit,
             **_ids(query.ids),
         }
+        if query.filters is not None or query.ids is not None:
+            asked["reach"] = inf  # few of a word's entries may pass
         among = named("entry", with_ids=query.ids is not None)
         return _LEXICAL.format(number=number, condition=condition.sql, ids=among), asked
 
@@ -572,15 +588,19 @@ class PostgresIndex:
         self._learned[name] = monotonic(), value  # at once, without a lock that a fork could leave held
 
 
-NOTHING = candidates(None, [], [])
+NOTHING = candidates(None, [])
 
 
 def _candidates(held: Held | None, rows: Sequence[Row], terms: int) -> Candidates:
-    """Read the rows of one query."""
-    holders = rows[0][-4] if rows and rows[0][-4] is not None else [0] * terms
-    # a row without frequencies was found by a token that two words share, which is extremely rare
-    found = [(row[-3], row[-2], row[-1]) for row in rows if row[-3] is not None and any(row[-1])]
-    return candidates(held, found, holders)
+    """Read the rows of one query: the scope's, and those of entries."""
+    holders, found = np.zeros(terms), [row[-4:] for row in rows if row[-2] is not None]
+    frequencies = np.zeros((len(found), terms))
+    for places, counts, entry_id, _ in (row[-4:] for row in rows):
+        if entry_id is None and places:
+            holders[places] = counts
+    for row, (places, counts, *_) in zip(frequencies, found, strict=True):
+        row[places] = counts
+    return candidates(held, holders, [(entry_id, length) for *_, entry_id, length in found], frequencies)
 
 
 def _labels(entry: IndexEntry, tokens: Tokens) -> list[int]:

@@ -172,13 +172,13 @@ class SqliteIndex:
 
     def _found(self, query: IndexQuery, reader: SqliteReader | None, postings: Mapping[str, Posting]) -> Candidates:
         if reader is None:
-            return candidates(None, [], [0] * len(query.terms))
+            return candidates(None, [0] * len(query.terms))
         copy, held, limit = reader.copy, reader.held, query.limit
         holders = [len(posting.places) for posting in postings.values()]
         allowed = reader.allowed(query.filters, query.ids) if limit and _needs_copy(query) else None
         near = self._near(query, reader, allowed) if query.vector is not None else []
         if not limit or not query.terms:
-            return replace(candidates(held, [], holders), near=near)
+            return replace(candidates(held, holders), near=near)
         norms = partial(self._bm25.norms, mean=held.mean_length)
         sure, maybe = best_by(
             postings, query.terms, copy.lengths, limit, norms=norms, count=held.entries, allowed=allowed

@@ -27,7 +27,7 @@ from arc_common.stores.conversations import SqlStore
 from arc_common.stores.drivers import send_vectors
 from arc_common.stores.search_index.postgres import index_ddl, index_name, walk_width
 from arc_common.stores.search_index.store import SqlIndexStore
-from tests.contracts.index_queries import count, dense, vectors_of
+from tests.contracts.index_queries import count, dense, lexical, vectors_of
 from tests.contracts.search_index_contract import an_entry, matching
 from tests.support.databases import new_database
 from tests.support.servers import PostgresServer
@@ -78,7 +78,7 @@ def reported(database: Database, url: str, query: str, **asked: str) -> Any:
     others = text(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"
     )
-    engine = create_engine(url)
+    engine = create_engine(url, connect_args={"prepare_threshold": None})  # the question may be put through a pooler
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         wait_until(lambda: connection.execute(others).scalar_one() <= 1)
         found = connection.execute(text(query), asked).scalar()
@@ -433,6 +433,29 @@ def test_what_must_not_be_is_planned_for_its_scope(postgres_database: Callable[[
         ((generic, custom),) = connection.execute(text(PLANS)).all()
     assert generic == 0
     assert custom > 0
+    database.close()
+
+
+def test_frequent_words_do_not_make_a_search_read_a_large_scope(postgres_database: Callable[[], str]) -> None:
+    """The words that weigh most find the entries, and all words score them; with a filter, all words find."""
+    url = postgres_database()
+    database, index = index_on(url, graph_from=10_000)
+    held = [{"the": 1.0, "order": 0.0 + (n % 5 == 0), "rare": 2.0 * (n < 4)} for n in range(3_000)]
+    words = [{word: times for word, times in one.items() if times} for one in held]
+    index.put(SCOPE, "document", [IndexEntry(f"{n:04}", "", one, {"n": n}) for n, one in enumerate(words)])
+    with database.engine.begin() as connection:
+        connection.execute(text("ANALYZE"))
+    asked = {"the": 1.0, "order": 1.0, "rare": 1.0}
+    read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'arc_index_entries'"
+    before = reported(database, url, read)
+    found = lexical(index, SCOPE, "document", asked, limit=10)
+    assert reported(database, url, read) - before == 600 + 3
+    assert found.ids == ("0000", "0001", "0002", "0003", *(f"{n:04}" for n in range(5, 35, 5)))
+    assert found.frequencies[:5].tolist() == [[1, 1, 2], [1, 0, 2], [1, 0, 2], [1, 0, 2], [1, 1, 0]]
+    assert found.document_frequencies.tolist() == [3_000, 600, 4]
+    assert len(lexical(index, SCOPE, "document", {"the": 1.0}, limit=10).ids) == 10
+    narrow = Condition("n", "eq", 1_001)
+    assert lexical(index, SCOPE, "document", asked, limit=10, filters=narrow).ids == ("1001",)
     database.close()
 
 
