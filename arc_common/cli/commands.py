@@ -21,6 +21,8 @@ from arc_common.exceptions import ArcError, ConfigurationError, hide_password
 from arc_common.messages import Message
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from sqlalchemy import Engine
 
     from arc_common.engine.admin import ReplayedTurn, SessionDebug
@@ -235,13 +237,94 @@ def import_(
     typer.echo(f"{file}: {counted(stored, 'line')} stored")
 
 
+@app.command()
+def worker(
+    *,
+    url: Url = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:NAME", help="A ContextEngine, or a function that returns one: the models to work with."
+        ),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Sessions worked on at once.")] = 1,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop once nothing is due.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Work on one session, if any is due, and stop.")] = False,
+) -> None:
+    """Do the background work of all sessions: summaries, recall index, long-term memories."""
+    from threading import Event  # noqa: PLC0415 - the same
+
+    stop = Event()
+    with _worker_engine(url, engine) as opened, _stopping(stop), _progress("worked on", of="sessions") as advance:
+        done = opened.admin.work(
+            threads=threads, until_idle=until_idle or once, limit=1 if once else None, progress=advance, stop=stop
+        )
+    failed = f", {done.failed:,} failed and due again in a minute" if done.failed else ""
+    typer.echo(f"{counted(done.sessions, 'session')} worked on{failed}")
+    if done.failed:
+        raise typer.Exit(1)
+
+
+def _worker_engine(url: str | None, engine: str | None) -> ContextEngine:
+    """Import the engine that is named, or open one without models."""
+    from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
+
+    if engine is None:
+        settings = ArcSettings()
+        if settings.summary.enabled and settings.summary.llm_model is not None:
+            raise ConfigurationError(
+                f"summary.llm_model: got {settings.summary.llm_model!r}, but a worker makes no models: pass --engine "
+                "module:function, where the function returns open_engine(...)"
+            )
+        return ContextEngine.open(_database(url, settings), settings=settings)
+    if url is not None:
+        raise ConfigurationError("--url: got it beside --engine, expected one of them: the engine has a database")
+    return _imported(engine)
+
+
+def _imported(name: str) -> ContextEngine:
+    from importlib import import_module  # noqa: PLC0415 - the same
+
+    module, _, attribute = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(f"--engine: got {name!r}, expected an importable module:name ({error})") from error
+    made = found if isinstance(found, ContextEngine) else found() if callable(found) else found
+    if not isinstance(made, ContextEngine):
+        expected = "a ContextEngine, or a function without arguments that returns one"
+        raise ConfigurationError(f"--engine: {name!r} gave {type(made).__name__}, expected {expected}")
+    return made
+
+
 @contextmanager
-def _progress(done: str) -> "Iterator[Callable[[int], None]]":
-    """Show the number of lines so far on a terminal."""
+def _stopping(stop: "Event") -> "Iterator[None]":
+    """Set the event at the first SIGTERM or Ctrl-C; a second one ends the process at once."""
+    import signal  # noqa: PLC0415 - the same
+
+    def handle(number: int, _: Any) -> None:
+        signal.signal(number, before[signal.Signals(number)])
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _progress(done: str, *, of: str = "lines") -> "Iterator[Callable[[int], None]]":
+    """Show the number of things done so far on a terminal."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - the same
 
-    columns = SpinnerColumn(), TextColumn("{task.completed:,} lines " + done), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    columns = SpinnerColumn(), TextColumn(f"{{task.completed:,}} {of} {done}"), TimeElapsedColumn()
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
         task = shown.add_task("")
         yield lambda count: shown.update(task, completed=count)
 

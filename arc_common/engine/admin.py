@@ -1,9 +1,10 @@
-"""Administration: lists sessions, shows a session's state, replays stored turns, erases and exports users."""
+"""Administration: lists and replays sessions, erases and exports users, does background work."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from arc_common.concurrency import async_form
@@ -11,6 +12,7 @@ from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt,
 from arc_common.engine.maintenance import clear, purge
 from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.engine.user_data import ErasureReceipt, Progress, erase, export, load
+from arc_common.engine.worker import WorkDone, Worker
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, check_moment, check_whole
 from arc_common.memory.summaries.trigger import is_long_enough
 from arc_common.messages import Role
@@ -392,3 +394,39 @@ class Admin:
         return load(self._runtime, path, progress)
 
     aimport_ = async_form(import_)
+
+    def work(
+        self,
+        *,
+        threads: int = 1,
+        until_idle: bool = True,
+        limit: int | None = None,
+        progress: Progress | None = None,
+        stop: Event | None = None,
+    ) -> WorkDone:
+        """Do the background work of all sessions in the database, of any caller and written by any process.
+
+            engine.admin.work()  # after an import, for example
+
+        - Writes summaries, indexes messages for recall and extracts long-term memories, with this engine's models.
+        - Any number of processes may work at once: each session is leased to one of them. The work of a process that
+          died is taken over once its lease has expired, and nothing is done twice.
+        - A session whose work fails is due again in a minute; the others go on.
+
+        Args:
+            threads: The number of sessions worked on at once.
+            until_idle: Return once nothing is due; otherwise, wait for more work until `stop` is set.
+            limit: The most sessions to work on.
+            progress: Called with the number of sessions so far.
+            stop: Once it is set, finish the summary, index entry or memory at hand, and return.
+
+        Raises:
+            InvalidInputError: A number is not a whole one above zero.
+        """
+        check_whole("threads", threads)
+        if limit is not None:
+            check_whole("limit", limit)
+        worker = Worker(self._runtime, until_idle=until_idle, limit=limit, progress=progress, stop=stop)
+        return worker.run(threads)
+
+    awork = async_form(work)

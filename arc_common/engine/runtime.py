@@ -23,6 +23,7 @@ from arc_common.memory.long_term.service import LongTermMemory
 from arc_common.memory.pins import SessionPins
 from arc_common.memory.recall.service import SessionRecall
 from arc_common.memory.services import Services
+from arc_common.memory.summaries.background import HeldLease
 from arc_common.memory.summaries.reader import HierarchicalMemory
 from arc_common.memory.summaries.summarizers import ModelSummarizer
 from arc_common.memory.turn_sources import TurnSources
@@ -175,16 +176,26 @@ class Runtime:
         """Schedule summaries, recall indexing and memory extraction for newly stored messages."""
         if self.memory is not None:
             self.memory.schedule(key)
-        if self.settings.recall.enabled and not self.closed:
+        here = self.settings.background.in_process or bool(edited)  # a worker does not know which ones were edited
+        if self.settings.recall.enabled and here and not self.closed:
             self.recall.schedule(key, [message.id for message in messages if message.id], at_once=bool(edited))
         if edited:
             self.long_term.edited(key, edited)
-        if self.gathers(key):
+        if self.gathers(key) and here:
             newest = self.receipts.newest(self.on_branch(key))
             with_documents = newest is not None and any(
                 section.name == "documents" and section.tokens for section in newest.sections
             )
             self.long_term.schedule(key, messages, with_documents=with_documents)
+
+    def work(self, key: SessionKey, held: HeldLease, *, stop: Callable[[], bool]) -> None:
+        """Do what is due for a session under a lease on it: summaries, recall index and long-term memories."""
+        if self.memory is not None:
+            self.memory.work(key, held, stop=stop)
+        if self.settings.recall.enabled:
+            self.recall.work(key, stop=stop)
+        if self.gathers(key):
+            self.long_term.work(key, stop=stop)
 
     def gathers(self, key: SessionKey) -> bool:
         """Return whether memories are extracted from the messages that a session saves."""

@@ -168,7 +168,7 @@ def _memories(
     try:
         service = runtime.long_term
         scope = service.scope_of(key)
-        if runtime.gathers(key):
+        if runtime.gathers(key) and runtime.settings.background.in_process:
             service.catch_up(key)
         if looked is not None and not looked.ids and runtime.embedder is None:
             return []

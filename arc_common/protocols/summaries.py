@@ -198,11 +198,13 @@ class Lease:
         owner: The holder of the lease.
         fence: A number that grows with each change of owner; a commit with an older one is refused.
         epoch: The session's epoch when the lease was taken.
+        key: The session.
     """
 
     owner: str
     fence: int
     epoch: int
+    key: SessionKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,15 +271,26 @@ class SummaryStore(Protocol):
             limit: The maximum number of unfinished segments.
         """
 
-    def claim(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
+    def claim(self, key: SessionKey | None, *, owner: str, seconds: float) -> Lease | None:
         """Take the lease if it is free, expired or already the owner's.
 
+        - Work on a session is due once a message is stored, edited or removed, until a claim without a key and a
+          release with `worked` follow.
+        - Without a key, take the free lease of any caller's session whose work has been due longest. Two owners never
+          get the same one at once, and it is due again if the lease expires.
+
         Returns:
-            The lease; `None` if another owner holds it or the session does not exist.
+            The lease; `None` if another owner holds it, the session does not exist, or nothing is due.
         """
 
-    def release(self, key: SessionKey, lease: Lease) -> None:
-        """Release the lease if it is still the current one."""
+    def release(
+        self, key: SessionKey, lease: Lease, *, worked: bool = False, due_again: datetime | None = None
+    ) -> None:
+        """Release the lease if it is still the current one.
+
+        With `worked`, the session's work is done until `due_again`, or until something is stored: it stays due if that
+        has happened since the claim.
+        """
 
     def commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
         """Store a segment; return whether it was stored.

@@ -148,6 +148,9 @@ class BackgroundSettings(Group):
         ge=1,
         description="Tokens: of each process's background calls to chat models; then they wait. None: no limit.",
     )
+    in_process: bool = Field(
+        default=True, description="Whether each process works on its own sessions. Off: only `arc worker` does."
+    )
 
 
 def _split(value: object) -> object:

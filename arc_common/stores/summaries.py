@@ -253,19 +253,37 @@ class SqlSummaries:
             rows = self._rows(key, "cover" if part == "cover" else "segments")
         return sorted(map(segment_from_row, rows), key=lambda segment: (segment.start, segment.level))
 
-    def claim(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
+    def claim(self, key: SessionKey | None, *, owner: str, seconds: float) -> Lease | None:
         """See `SummaryStore.claim`."""
         now = self._clock()
         times = {"now": to_microseconds(now), "until": to_microseconds(now + timedelta(seconds=seconds))}
-        taken = self._lease(key, "claim", {"owner": owner, **times})
+        asked = {"owner": owner, **times}
+        taken = self._next_due(asked) if key is None else self._lease(key, "claim", asked)
         if not taken:
             return None
-        incarnation, edits, fence = taken[0]
-        return Lease(owner, fence, epoch_of(incarnation, edits))
+        incarnation, edits, fence, *named = taken[0]
+        return Lease(owner, fence, epoch_of(incarnation, edits), SessionKey(*named) if key is None else key)
 
-    def release(self, key: SessionKey, lease: Lease) -> None:
+    def _next_due(self, asked: Mapping[str, Any]) -> list[Row]:
+        """Claim the conversation whose work has been due longest; looks first, as a claim takes SQLite's only lock."""
+        if not self._database.read((self._sql.due, asked)):
+            return []
+
+        def work(transaction: Transaction) -> list[Row]:
+            (rows,) = transaction.run((self._sql.claim_due, asked))
+            transaction.commit()
+            return rows
+
+        return self._database.transact(work)
+
+    def release(
+        self, key: SessionKey, lease: Lease, *, worked: bool = False, due_again: datetime | None = None
+    ) -> None:
         """See `SummaryStore.release`."""
-        self._lease(key, "release", {"owner": lease.owner, "fence": lease.fence})
+        held: dict[str, Any] = {"owner": lease.owner, "fence": lease.fence}
+        if worked:
+            held["due_again"] = None if due_again is None else to_microseconds(due_again)
+        self._lease(key, "release_worked" if worked else "release", held)
 
     def commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
         """See `SummaryStore.commit`."""

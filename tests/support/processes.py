@@ -4,6 +4,7 @@ Run as a module it is the helper: it has everything imported and one thread, rea
 JSON lines, forks a process for each, and answers with its id.
 """
 
+import hashlib
 import importlib
 import json
 import os
@@ -212,6 +213,33 @@ def summarise(report: Callable[[str], None], *, url: str, stop: str) -> None:
     store.close()
 
 
+WORKED = ArcSettings(
+    background={"in_process": False, "lease_seconds": 0.3}, memory={"enabled": True}, summary={"leaf_messages": 16}
+)
+"""Leaves of few messages, and leases that a test can wait for."""
+LONG_LEASES = WORKED.background.model_copy(update={"lease_seconds": 60.0})
+
+
+class Reporting:
+    """A model that reports what it is asked."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+
+    def complete(self, messages: list[Message]) -> str:
+        time.sleep(0.005)
+        self._report(hashlib.sha256("".join(one.text for one in messages).encode()).hexdigest())
+        return '{"facts": [], "narrative": "It was told."}'
+
+
+def work(report: Callable[[str], None], *, url: str, asks: bool = False) -> None:
+    """Do all work that is due, by rules; or with a model, under long leases, and report what it was asked."""
+    model = Reporting(report) if asks else None
+    settings = WORKED.model_copy(update={"background": LONG_LEASES}) if asks else WORKED
+    with ContextEngine.open(url, settings=settings, summary_model=model) as engine:
+        engine.admin.work(threads=2, progress=lambda _: asks or report("worked"))
+
+
 def first_use(report: Callable[[str], None], *, url: str, at: float = 0.0) -> None:
     """Open a database that nobody has opened before."""
     store = SqlStore(url)
@@ -347,7 +375,7 @@ _JOBS: dict[str, Callable[..., None]] = {
     job.__name__: job
     for job in (
         append, churn, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork, fork_while_writing,
-        unprivileged, read_all, serve_postgres,
+        unprivileged, read_all, serve_postgres, work,
     )
 }  # fmt: skip
 

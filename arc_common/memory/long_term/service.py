@@ -1,7 +1,7 @@
 """LongTermMemory and MemoryKeeper: extract, store, find and forget long-term memories."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from threading import Lock
@@ -404,11 +404,16 @@ class LongTermMemory:
         self.queue.close(timeout=_LAST_SECONDS)
         self.keeper.close()
 
+    def work(self, key: SessionKey, *, stop: Callable[[], bool] = bool) -> None:
+        """Read a session's due messages."""
+        key = _plain(key)
+        self._read_edited(key)
+        while not (self.queue.stopping or stop()) and self._read_on(key):
+            pass
+
     def _work(self, key: SessionKey) -> None:
         try:
-            self._read_edited(key)
-            while not self.queue.stopping and self._read_on(key):
-                pass
+            self.work(key)
         except NotFoundError:  # the branch was deleted, or the session, and created again by another user
             return
         scope = self.scope_of(key)

@@ -167,10 +167,14 @@ class SessionRecall:
     def _count_error(self, error: Exception) -> None:
         self._observer.count("recall.errors", error=type(error).__name__)
 
+    def work(self, key: SessionKey, *, stop: Callable[[], bool] = bool) -> None:
+        """Index all messages of a session that are not indexed yet, and make the missing vectors."""
+        self._catch_up(key, stop=stop)
+        self._index.embed(key, stop=lambda: self.queue.stopping or stop())
+
     def _work(self, key: SessionKey) -> None:
         with suppress(BranchNotFoundError):  # it was deleted meanwhile
-            self._catch_up(key)
-            self._index.embed(key, stop=lambda: self.queue.stopping)
+            self.work(key)
 
     def _catch_up(self, key: SessionKey, *, stop: Callable[[], bool] = bool) -> None:
         with self._lock:

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from threading import Condition, Lock, Thread
 from uuid import uuid4
 
@@ -26,11 +26,14 @@ class HeldLease:
 
     def __init__(self, store: SummaryStore, key: SessionKey, lease: Lease, *, seconds: float) -> None:
         self._store = store
-        self._key = key
         self._seconds = seconds
         self._lock = Lock()
+        self.key = key
         self.lease: Lease | None = lease
         """The lease as last renewed; `None` once it is lost or released."""
+        self.worked = False
+        """Set it before the release if the session's work was claimed and is done, or `due_again`."""
+        self.due_again: datetime | None = None
 
     def renew(self) -> None:
         """Extend the lease, and read the session's current epoch with it."""
@@ -38,17 +41,17 @@ class HeldLease:
             before = self.lease
             if before is None:
                 return
-            renewed = self._store.claim(self._key, owner=before.owner, seconds=self._seconds)
+            renewed = self._store.claim(self.key, owner=before.owner, seconds=self._seconds)
             self.lease = renewed if renewed is not None and renewed.fence == before.fence else None
             if renewed is not None and self.lease is None:  # it expired, and another process held it meanwhile
-                self._store.release(self._key, renewed)
+                self._store.release(self.key, renewed)
 
     def release(self) -> None:
         """Release the lease, unless it is lost."""
         with self._lock:
             before, self.lease = self.lease, None
             if before is not None:
-                self._store.release(self._key, before)
+                self._store.release(self.key, before, worked=self.worked, due_again=self.due_again)
 
 
 class SessionLeases:
@@ -67,10 +70,10 @@ class SessionLeases:
         self._closed = False
 
     @contextmanager
-    def hold(self, key: SessionKey) -> Iterator[HeldLease | None]:
-        """Hold a session's lease; yields `None` if another process holds it or the session does not exist."""
+    def hold(self, key: SessionKey | None) -> Iterator[HeldLease | None]:
+        """Hold a session's lease, or that of the next one whose work is due; yields `None` if there is none to hold."""
         lease = self._store.claim(key, owner=self._name, seconds=self._seconds)
-        if lease is None:
+        if lease is None or (key := key or lease.key) is None:
             yield None
             return
         held = HeldLease(self._store, key, lease, seconds=self._seconds)
@@ -128,6 +131,8 @@ class SummaryQueues:
         pause: Callable[[float], None],
     ) -> None:
         background = services.settings.background
+        self.in_process = background.in_process
+        """`False` if only `arc worker` writes what sessions' messages make due."""
         self._store = services.store.summaries
         self._writer = writer
         self._leases = SessionLeases(self._store, seconds=background.lease_seconds)
@@ -146,6 +151,8 @@ class SummaryQueues:
 
     def schedule(self, key: SessionKey) -> None:
         """Schedule due summaries; write leaves by rules even while a model is at work."""
+        if not self.in_process:
+            return
         busy = self.queue.is_busy(key)
         self.queue.schedule(key)
         if busy and self._writer.has_model:
@@ -209,20 +216,25 @@ class SummaryQueues:
                 self._prepare(key, True)
                 return
             self._refused.discard(key)
-            changed, not_before = False, 0.0
-            while not self.queue.stopping and (lease := held.lease) is not None:
-                if self._writer.step(key, lease):
-                    changed = True
-                    give_way()
-                    if (begin := time.monotonic()) >= not_before:
-                        self._prepare(key, changed)
-                        end = time.monotonic()
-                        not_before = end + _PREPARING * (end - begin)
-                elif self._store.state(key, limit=0).epoch != lease.epoch:  # a message was edited meanwhile
-                    held.renew()
-                else:
-                    break
+            changed = self.work(key, held)
         self._prepare(key, changed)
+
+    def work(self, key: SessionKey, held: HeldLease, *, stop: Callable[[], bool] = bool) -> bool:
+        """Write all due segments of a session under a lease on it; return whether any was written."""
+        changed, not_before = False, 0.0
+        while not (self.queue.stopping or stop()) and (lease := held.lease) is not None:
+            if self._writer.step(key, lease):
+                changed = True
+                give_way()
+                if (begin := time.monotonic()) >= not_before:
+                    self._prepare(key, changed)
+                    end = time.monotonic()
+                    not_before = end + _PREPARING * (end - begin)
+            elif self._store.state(key, limit=0).epoch != lease.epoch:  # a message was edited meanwhile
+                held.renew()
+            else:
+                break
+        return changed
 
     def _work_quickly(self, key: SessionKey) -> None:
         """Store adopted views, and write leaves by rules while a model is at work."""

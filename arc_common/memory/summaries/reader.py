@@ -25,7 +25,7 @@ from arc_common.memory.summaries.adoption import (
     shown_narratives,
     with_excerpts,
 )
-from arc_common.memory.summaries.background import SummaryQueues
+from arc_common.memory.summaries.background import HeldLease, SummaryQueues
 from arc_common.memory.summaries.summarizers import Summarizer
 from arc_common.memory.summaries.trigger import BACKLOG, MOST_VERBATIM, Line, fits, least_to_free, token_limit
 from arc_common.memory.summaries.writer import SummaryWriter
@@ -282,6 +282,10 @@ class HierarchicalMemory:
         shown = [by_day(state.view.facts), by_day(state.view.narrative.splitlines())] if state.view else []
         return sum(map(self._services.token_counter.count, shown))
 
+    def work(self, key: SessionKey, held: HeldLease, *, stop: Callable[[], bool] = bool) -> None:
+        """Write all due summaries of a session under a lease on it."""
+        self._queues.work(key, held, stop=stop)
+
     def forget(self, key: SessionKey) -> None:
         """Drop a session from this process's memory; the next read goes to the store."""
         for kept in (self._tails, self._views, self._indexes, self._writer):
@@ -465,12 +469,16 @@ class HierarchicalMemory:
         """Write one leaf if the turn needs it, adopt the finished summaries, and leave the rest to the background."""
         key, state = turn.key, turn.state
         verbatim: Sequence[Line] = state.messages
-        if not turn.tail.complete:
-            verbatim = self._store.state(key, limit=0, after=turn.boundary, outlines=_EVERY).outlines
         is_stale = state.view is not None and state.view.stale
         if is_stale:
             self._writer.leaf_by_rules(key, epoch=state.epoch)
         material = self._prepared(key, state)
+        if not turn.tail.complete:
+            is_written = any(one.end > turn.boundary and one.made_by for one in material.cover)
+            if not (is_written or is_stale or fits(verbatim, limit=BACKLOG * turn.limit)):  # after a bulk append
+                self._queues.schedule(key)
+                return Remembered(state, (BEHIND,))
+            verbatim = self._store.state(key, limit=0, after=turn.boundary, outlines=_EVERY).outlines
         reach = self._reach(material, turn, verbatim, any_maker=False)
         notes: list[str] = []
         if not turn.fits and not fits(verbatim, limit=turn.limit, behind=reach):
@@ -485,16 +493,17 @@ class HierarchicalMemory:
     def _catch_up(
         self, turn: _Turn, verbatim: Sequence[Line], material: Material, reach: int, *, may_write: bool
     ) -> tuple[Material, int, list[str]]:
-        """Write one leaf by rules, wait for the model if the backlog is small, and find how far to adopt."""
+        """Unless there is a backlog, write one leaf by rules or wait for the model; find how far to adopt."""
         key = turn.key
-        if may_write and self._writer.leaf_by_rules(key, epoch=turn.state.epoch) is not None:
+        far_behind = not fits(verbatim, limit=BACKLOG * turn.limit, behind=reach)
+        if may_write and not far_behind and self._writer.leaf_by_rules(key, epoch=turn.state.epoch) is not None:
             material = self._prepared(key, self._store.state(key, limit=0))
         furthest = self._reach(material, turn, verbatim, any_maker=True)
         if furthest == reach:
             return material, reach, []
         notes: list[str] = []
         is_backlog = not fits(verbatim, limit=BACKLOG * turn.limit, behind=furthest)
-        if self._writer.has_model and not is_backlog and not self._queues.is_writing(key):
+        if self._queues.in_process and self._writer.has_model and not is_backlog and not self._queues.is_writing(key):
             with waiting_for_background():
                 self._queues.write(key, timeout=self._settings.synchronous_timeout_seconds)
             notes.append(WAITED)

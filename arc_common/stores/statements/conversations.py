@@ -170,6 +170,7 @@ def _branching(dialect_name: str) -> dict[str, Executable]:
             current_branch=bindparam("current"),
             epoch=conversations.c.epoch + bindparam("more_epoch"),
             updated_at=bindparam("now"),
+            work_due_at=_due_now(),
         ),
         "abandon_branch": update(branches)
         .where(*of_conversation_rows, which, branches.c.name.is_(None))
@@ -384,6 +385,7 @@ def _append_first() -> Executable:
             last_message_at=bindparam("last_at"),
             created_at=now,
             updated_at=now,
+            work_due_at=now,
         )
         .on_conflict_do_nothing(index_elements=[conversations.c.conversation])
     )
@@ -446,8 +448,15 @@ def _update_session(*which: ColumnElement[bool]) -> Update:
             last_message_at=_later("last_at", conversations.c.last_message_at),
             epoch=conversations.c.epoch + bindparam("more_epoch"),
             updated_at=_later("now", conversations.c.updated_at),
+            work_due_at=_due_now(),
         )
     )
+
+
+def _due_now() -> ColumnElement[int]:
+    """Return the value that makes background work due now; a later time is a retry's, or a worker's that may die."""
+    now, due = bindparam("now", type_=BigInteger), conversations.c.work_due_at
+    return case((and_(due <= now, due.is_distinct_from(conversations.c.lease_until)), due), else_=now)
 
 
 def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:

@@ -318,28 +318,45 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
 
 def _leasing() -> Mapping[str, Executable]:
     owner = bindparam("owner", type_=Text)
+    now, until = bindparam("now", type_=BigInteger), bindparam("until", type_=BigInteger)
     mine = conversations.c.lease_owner == owner
+    free = or_(conversations.c.lease_owner.is_(None), conversations.c.lease_until <= now)
+    taken = conversations.c.incarnation, conversations.c.epoch, conversations.c.lease_fence
+    held = (*same_session(), same_user(), mine, conversations.c.lease_fence == bindparam("fence", type_=BigInteger))
+    # Work that a worker has claimed is due again when its lease ends, and sooner only if something was stored since.
+    due, as_claimed = conversations.c.work_due_at, conversations.c.work_due_at == conversations.c.lease_until
+    is_due = due <= now, is_active(), free
+    next_due = select(conversations.c.conversation).where(*is_due).order_by(due).limit(1)
+    first = next_due.with_for_update(skip_locked=True).correlate(None)
     return {
         "claim": update(conversations)
-        .where(
-            *same_session(),
-            same_user(),
-            is_active(),
-            or_(
-                conversations.c.lease_owner.is_(None),
-                mine,
-                conversations.c.lease_until <= bindparam("now", type_=BigInteger),
-            ),
-        )
+        .where(*same_session(), same_user(), is_active(), or_(free, mine))
         .values(
             lease_owner=owner,
             lease_fence=conversations.c.lease_fence + case((mine, 0), else_=1),
-            lease_until=bindparam("until"),
+            lease_until=until,
+            work_due_at=case((and_(mine, as_claimed), until), else_=due),
         )
-        .returning(conversations.c.incarnation, conversations.c.epoch, conversations.c.lease_fence),
+        .returning(*taken),
+        "due": next_due,
+        "claim_due": update(conversations)
+        .where(conversations.c.conversation == first.scalar_subquery(), *is_due)
+        .values(lease_owner=owner, lease_fence=conversations.c.lease_fence + 1, lease_until=until, work_due_at=until)
+        .returning(
+            *taken,
+            *(conversations.c[name] for name in ("session_id", "caller_id", "user_id", "account_id")),
+        ),
         "release": update(conversations)
-        .where(*same_session(), same_user(), mine, conversations.c.lease_fence == bindparam("fence", type_=BigInteger))
+        .where(*held)
         .values(lease_owner=null(), lease_until=null())
+        .returning(conversations.c.epoch),
+        "release_worked": update(conversations)
+        .where(*held)
+        .values(
+            lease_owner=null(),
+            lease_until=null(),
+            work_due_at=case((as_claimed, bindparam("due_again", type_=BigInteger)), else_=due),
+        )
         .returning(conversations.c.epoch),
     }
 

@@ -1,0 +1,103 @@
+"""`arc worker`: what it works with, what it says, and how it stops."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from arc_common import ContextEngine
+from tests.behaviour.engine.test_commands import Arc, arc
+from tests.support.databases import rows, sqlite_url
+from tests.support.processes import ROOT
+from tests.support.summaries import settings_with, turn
+
+__all__ = ["arc"]
+
+APPLICATION = """
+from arc_common import ContextEngine
+
+class Model:
+    def complete(self, messages):
+        return '{"facts": [], "narrative": "The model told it."}'
+
+def engine():
+    return ContextEngine.open("sqlite:///arc.db", chat_model=Model())
+
+count = 3
+"""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Three sessions in which nobody has done anything yet."""
+    url = sqlite_url(tmp_path)
+    with ContextEngine.open(url, settings=settings_with(background={"in_process": False})) as engine:
+        for number in range(3):
+            engine.session(f"s{number}").append([message for at in range(20) for message in turn(at)])
+    return url
+
+
+def makers(url: str) -> set[str]:
+    return {made_by for (made_by,) in rows(url, "SELECT DISTINCT made_by FROM arc_segments WHERE level = 0")}
+
+
+def test_until_idle(arc: Arc, url: str) -> None:
+    """It does all there is, by rules without an engine, and says how much that was."""
+    assert arc("worker", "--url", url, "--until-idle", "--threads", "2") == (0, "3 sessions worked on\n", "")
+    assert makers(url) == {"rules"}
+    assert arc("worker", "--url", url, "--until-idle") == (0, "0 sessions worked on\n", "")
+
+
+def test_once(arc: Arc, url: str) -> None:
+    assert arc("worker", "--url", url, "--once") == (0, "1 session worked on\n", "")
+    assert len(rows(url, "SELECT DISTINCT conversation FROM arc_segments")) == 1
+
+
+def test_it_works_with_the_models_of_an_engine(arc: Arc, url: str, tmp_path: Path) -> None:
+    (tmp_path / "application_one.py").write_text(APPLICATION)
+    assert arc("worker", "--engine", "application_one:engine", "--until-idle")[:2] == (0, "3 sessions worked on\n")
+    assert makers(url) == {"model"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    {
+        "no module": ("nowhere:engine", "expected an importable module:name (No module named 'nowhere')"),
+        "no name": ("application_two", "expected an importable module:name"),
+        "no such name": ("application_two:other", "has no attribute 'other'"),
+        "not an engine": ("application_two:count", "gave int, expected a ContextEngine, or a function without"),
+    }.values(),
+)
+def test_a_wrong_engine_is_named(arc: Arc, tmp_path: Path, engine: str, said: str) -> None:
+    (tmp_path / "application_two.py").write_text(APPLICATION)
+    code, _, err = arc("worker", "--engine", engine)
+    assert code == 1
+    assert "arc: --engine: " in err
+    assert said in err
+
+
+def test_a_model_in_the_settings_needs_an_engine(arc: Arc, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would otherwise write by rules what the model is to write."""
+    monkeypatch.setenv("ARC_SUMMARY__LLM_MODEL", "openai:some")
+    code, _, err = arc("worker", "--url", url, "--until-idle")
+    assert code == 1
+    assert "summary.llm_model: got 'openai:some'" in err
+    assert "pass --engine" in err
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it(url: str, how: signal.Signals) -> None:
+    """It waits for work until then, and leaves no lease behind."""
+    command = [sys.executable, "-c", "from arc_common.cli.commands import main; main()", "worker", "--url", url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        deadline = time.monotonic() + 30
+        while rows(url, "SELECT count(*) FROM arc_conversations WHERE work_due_at IS NOT NULL") != [(0,)]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(how)
+        out, _ = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, "3 sessions worked on\n")
+    assert rows(url, "SELECT count(*) FROM arc_conversations WHERE lease_owner IS NOT NULL") == [(0,)]

@@ -1,0 +1,160 @@
+"""Work that is due: what makes it so, who gets it, and when it is done."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from arc_common.protocols import SessionKey
+from arc_common.protocols.summaries import Lease
+from arc_common.stores.conversations import SqlStore
+from arc_common.testing.conversation_store_contract import counted
+from tests.contracts.summary_store_contract import Clock
+
+KEY = SessionKey("s", "app", "ann", "account")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(database: str, clock: Clock) -> Iterator[SqlStore]:
+    store = SqlStore(database, clock=clock)
+    yield store
+    store.close()
+
+
+def say(store: SqlStore, key: SessionKey = KEY, text: str = "hello") -> None:
+    store.append(key, [counted(text, text)])
+
+
+def due(store: SqlStore, owner: str = "a") -> Lease | None:
+    """Take the lease of the session whose work has been due longest, for a minute."""
+    return store.summaries.claim(None, owner=owner, seconds=60)
+
+
+def done(store: SqlStore, lease: Lease | None) -> None:
+    assert lease is not None
+    assert lease.key is not None
+    store.summaries.release(lease.key, lease, worked=True)
+
+
+def test_the_session_that_has_waited_longest_comes_first(store: SqlStore, clock: Clock) -> None:
+    """Each once, of any caller, with its owner; a second message does not send a session to the end."""
+    assert due(store) is None
+    others = [SessionKey(f"t{number}") for number in range(2)]
+    for key in (KEY, *others):
+        say(store, key)
+        clock.pass_by(1)
+    say(store, KEY, "again")
+    taken = [due(store, owner) for owner in "aab"]
+    assert [lease and lease.key for lease in taken] == [KEY, *others]
+    assert due(store) is None
+    for lease in taken:
+        done(store, lease)
+    assert due(store) is None
+
+
+CHANGES: dict[str, Callable[[SqlStore], object]] = {
+    "a message": lambda store: say(store, KEY, "more"),
+    "an edit": lambda store: store.append(KEY, [counted("hello", "changed")]),
+    "a removal": lambda store: store.remove(KEY, ["hello"]),
+    "a message on another branch": lambda store: say(store, SessionKey("s", "app", "ann", "account", 1), "there"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("while_working", [True, False], ids=["while it is done", "afterwards"])
+def test_what_changes_a_session_makes_its_work_due_again(
+    store: SqlStore, clock: Clock, change: Callable[[SqlStore], object], while_working: bool
+) -> None:
+    """Also if the worker's clock is slow, so that its lease seems to be over."""
+    say(store)
+    store.branch(KEY, "fork")
+    lease = due(store)
+    clock.pass_by(100)
+    if while_working:
+        change(store)
+        done(store, lease)
+    else:
+        done(store, lease)
+        assert due(store) is None
+        change(store)
+    again = due(store, "b")
+    assert again is not None
+    assert again.key == KEY
+
+
+def test_work_that_failed_is_due_again_later(store: SqlStore, clock: Clock) -> None:
+    say(store)
+    lease = due(store)
+    assert lease is not None
+    store.summaries.release(KEY, lease, worked=True, due_again=clock() + timedelta(seconds=30))
+    clock.pass_by(29)
+    assert due(store) is None
+    clock.pass_by(1)
+    assert due(store) is not None
+
+
+def test_work_of_a_dead_worker_is_taken_over(store: SqlStore, clock: Clock) -> None:
+    """Once its lease has expired and no sooner; what it does when it is alive after all does not count."""
+    say(store)
+    dead = due(store)
+    assert dead is not None
+    clock.pass_by(30)
+    assert store.summaries.claim(KEY, owner="a", seconds=60) == dead  # it was renewed
+    clock.pass_by(59)
+    assert due(store, "b") is None
+    clock.pass_by(1)
+    taken = due(store, "b")
+    assert taken is not None
+    done(store, dead)
+    clock.pass_by(60)
+    done(store, due(store, "c"))
+    assert due(store) is None
+
+
+def test_work_under_way_in_a_process_of_its_own_is_left_alone(store: SqlStore) -> None:
+    """A process that works on one of its sessions holds the same lease, and its work stays due."""
+    say(store)
+    own = store.summaries.claim(KEY, owner="own", seconds=60)
+    assert own is not None
+    assert due(store) is None
+    store.summaries.release(KEY, own)
+    assert due(store) is not None
+
+
+def test_a_deleted_session_is_not_due(store: SqlStore) -> None:
+    say(store)
+    lease = due(store)
+    store.delete(KEY)
+    assert lease is not None
+    store.summaries.release(KEY, lease, worked=True)
+    say(store, SessionKey("s", "app", "bob"))
+    again = due(store)
+    assert again is not None
+    assert again.key == SessionKey("s", "app", "bob")
+
+
+@pytest.mark.parametrize("sessions", [40, pytest.param(2_000, marks=pytest.mark.torture)], ids=["short", "long"])
+def test_two_workers_never_get_one_session(database: str, sessions: int) -> None:
+    """Eight connections race; each session is claimed once."""
+    stores = [SqlStore(database) for _ in range(8)]
+    for number in range(sessions):
+        say(stores[0], SessionKey(f"s{number}"))
+
+    def race(store: SqlStore) -> list[str]:
+        taken = []
+        while (lease := due(store, str(id(store)))) is not None:
+            assert lease.key is not None
+            taken.append(lease.key.session_id)
+        return taken
+
+    with ThreadPoolExecutor(8) as pool:
+        claimed = [name for names in pool.map(race, stores) for name in names]
+    assert sorted(claimed) == sorted(f"s{number}" for number in range(sessions))
+    for store in stores:
+        store.close()
