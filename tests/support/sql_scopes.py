@@ -25,6 +25,10 @@ MAINTENANCE = {
         "asks whether words found in the file after an erasure are another caller's"
     ),
     r"INSERT INTO arc_index_words\(arc_index_words\) VALUES \('optimize'\)": "rewrites SQLite's index of words",
+    r"(UPDATE arc_conversations SET lease_owner=.* WHERE arc_conversations\.conversation = \()?"
+    r"SELECT arc_conversations\.conversation FROM arc_conversations WHERE arc_conversations\.work_due_at <=": (
+        "gives a worker the session whose work has been due longest"
+    ),
     r"(SELECT|INSERT INTO) .*arc_alembic_version": "the revision of the tables",
 }
 """What concerns all callers on purpose: a pattern of the statement, and the reason."""
