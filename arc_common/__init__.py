@@ -37,6 +37,7 @@ from arc_common.tokens.budget import SectionBudget, TokenBudget
 if TYPE_CHECKING:
     from arc_common.context import ContextWindow, Item, LeftOut, Omission, Receipt, Section
     from arc_common.engine.admin import SessionDebug
+    from arc_common.engine.receipts import SentRequest, with_receipt
     from arc_common.engine.session import Session
     from arc_common.model_calls import SerialChatModel
     from arc_common.protocols.review import Candidate, CandidatePage, CandidateStatus
@@ -97,6 +98,7 @@ __all__ = [
     "ScoredMessage",
     "Section",
     "SectionBudget",
+    "SentRequest",
     "SerialChatModel",
     "Session",
     "SessionDebug",
@@ -108,6 +110,7 @@ __all__ = [
     "TokenBudget",
     "ToolCall",
     "__version__",
+    "with_receipt",
 ]
 
 
@@ -125,10 +128,12 @@ _LAZY = {
     "Omission": "context",
     "Receipt": "context",
     "Section": "context",
+    "SentRequest": "engine.receipts",
     "SerialChatModel": "model_calls",
     "Session": "engine.session",
     "SessionDebug": "engine.admin",
     "TiktokenCounter": "tokens.counters",
+    "with_receipt": "engine.receipts",
 }
 """The submodules of the names that are imported on first use."""
 

@@ -178,18 +178,39 @@ class Receipt:
     input_tokens: int = 0
     error_reserve: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the receipt as JSON values: ids, tokens, reasons and scores, but no message text."""
+    def to_dict(self, *, texts: bool = False) -> dict[str, Any]:
+        """Return the receipt as JSON values: ids, tokens, reasons and scores, but no message text.
+
+        With `texts`, items other than messages with an id have their texts, days and sources.
+        """
         return {
             "total_tokens": self.total_tokens,
             "input_tokens": self.input_tokens,
             "error_reserve": self.error_reserve,
-            "sections": [_section(section) for section in self.sections],
+            "sections": [_section(section, texts=texts) for section in self.sections],
             "kept": list(self.kept),
             "nearest": [_omission(omission) for omission in self.nearest],
             "rest": {reason: {"count": left.count, "tokens": left.tokens} for reason, left in self.rest.items()},
             "notes": list(self.notes),
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], *, texts: Mapping[str, str] | None = None) -> "Receipt":
+        """Return the receipt that `to_dict` returned; `texts` are those of messages, by id."""
+        known = texts or {}
+        return cls(
+            kept=tuple(values["kept"]),
+            nearest=tuple(Omission(**one) for one in values["nearest"]),
+            rest={reason: LeftOut(**left) for reason, left in values["rest"].items()},
+            notes=tuple(values["notes"]),
+            sections=tuple(
+                Section(one["name"], one["tokens"], one["limit"], tuple(_item(item, known) for item in one["items"]))
+                for one in values["sections"]
+            ),
+            total_tokens=values["total_tokens"],
+            input_tokens=values["input_tokens"],
+            error_reserve=values["error_reserve"],
+        )
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return `to_dict` as JSON text."""
@@ -247,18 +268,36 @@ def receipt_of(
     )
 
 
-def _section(section: Section) -> dict[str, Any]:
+def _item(values: Mapping[str, Any], texts: Mapping[str, str]) -> Item:
+    return Item(
+        values["kind"],
+        values.get("text", texts.get(values["id"] or "", "")),
+        values["id"],
+        values["tokens"],
+        values["score_parts"],
+        date.fromisoformat(values["day"]) if values.get("day") else None,
+        Trust(values["trust"]) if values.get("trust") else None,
+        values.get("source", ""),
+    )
+
+
+def _section(section: Section, *, texts: bool = False) -> dict[str, Any]:
     items = [
         {
             "kind": item.kind,
             "id": item.id,
             "tokens": item.tokens,
             "score_parts": dict(item.score_parts),
-            **({"trust": item.trust} if item.trust else {}),
+            **({"trust": item.trust.value} if item.trust else {}),
+            **(_said(item) if texts and not (item.kind == "message" and item.id) else {}),
         }
         for item in section.items
     ]
     return {"name": section.name, "tokens": section.tokens, "limit": section.limit, "items": items}
+
+
+def _said(item: Item) -> dict[str, Any]:
+    return {"text": item.text, "day": item.day.isoformat() if item.day else None, "source": item.source}
 
 
 def _omission(omission: Omission) -> dict[str, Any]:

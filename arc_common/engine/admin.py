@@ -30,6 +30,7 @@ from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import says_something
 
 if TYPE_CHECKING:
+    from arc_common.engine.receipts import SentRequest
     from arc_common.engine.runtime import Runtime
 
 NOT_STORED = "replayed from what is stored: without the application's own system prompt, tools and documents"
@@ -149,7 +150,7 @@ class SessionDebug:
     summary: ConversationSummary | None
     """The summary written so far, adopted or not."""
     receipt: Receipt | None
-    """The receipt of the newest context window or view that this process built for the session, if it built any."""
+    """The receipt of the newest context window or view: of this process, or the stored one, if there is any."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON values: counts, ids, times and tokens, but no message text."""
@@ -257,13 +258,41 @@ class Admin:
         if record is None:
             raise SessionNotFoundError(session_id)
         memory = runtime.memory
+        receipt = runtime.receipts.newest(replace(key, branch=runtime.store.path(key).branch))
+        if receipt is None and runtime.settings.context.store_receipts != "off":
+            stored = runtime.receipt_log.find(replace(key, branch=runtime.store.path(key).branch), limit=1)
+            receipt = stored[0].window.receipt if stored else None
         return SessionDebug(
             conversation=record,
             summary=memory.summary(key) if memory else None,
-            receipt=runtime.receipts.newest(replace(key, branch=runtime.store.path(key).branch)),
+            receipt=receipt,
         )
 
     adebug = async_form(debug)
+
+    def requests(
+        self,
+        session_id: str,
+        *,
+        limit: int = 20,
+        caller_id: str = "default",
+        user_id: str | None = None,
+        branch: int | None = None,
+    ) -> "list[SentRequest]":
+        """Return a session's newest requests as they were sent, the newest first (see `context.store_receipts`).
+
+        Those of all branches, or of the one with the number `branch`.
+
+        Raises:
+            InvalidInputError: `limit` is less than 1.
+            SessionNotFoundError: The caller and user have no such session.
+        """
+        key = SessionKey(session_id, caller_id, user_id, branch=branch)
+        if self._runtime.store.get(key) is None:
+            raise SessionNotFoundError(session_id)
+        return self._runtime.receipt_log.find(key, limit=limit)
+
+    arequests = async_form(requests)
 
     def replay(
         self,

@@ -278,6 +278,7 @@ class Memories:
         """
         _known(self._service().keeper.delete(self._scope, [memory_id]), memory_id)
         forget_texts()
+        self._runtime.receipt_log.forget(self._scope)
 
     adelete = async_form(delete)
 

@@ -17,6 +17,7 @@ from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
 from arc_common.context.receipt import holds_untrusted
 from arc_common.context.repetition import body
+from arc_common.engine.receipts import ReceiptLog
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.memory.artifacts import SessionArtifacts
 from arc_common.memory.long_term.service import LongTermMemory
@@ -115,6 +116,7 @@ class Runtime:
         self.window_is_set = self.settings.conversation.window_is_set
         self._counted: tuple[float, TokenBudget] | None = None
         self.receipts = LastReceipts()
+        self.receipt_log = ReceiptLog(services)
         self.turn_sources = TurnSources()
         self.has_documents: MutableMapping[Scope, bool] = TTLCache(_WARNED, ttl=_LOOK_AGAIN)
         self.artifacts = SessionArtifacts(services)
@@ -174,6 +176,7 @@ class Runtime:
 
     def saved(self, key: SessionKey, messages: Sequence[Message], *, edited: Sequence[str] = ()) -> None:
         """Schedule summaries, recall indexing and memory extraction for newly stored messages."""
+        self.receipt_log.saved(key)
         if self.memory is not None:
             self.memory.schedule(key)
         here = self.settings.background.in_process or bool(edited)  # a worker does not know which ones were edited
@@ -208,7 +211,8 @@ class Runtime:
 
         def wait_for_each() -> bool:
             left = None if until is None else max(until - time.monotonic(), 0)
-            return all(part.wait(left) for part in (self._summaries, self._recall, self._long_term) if part)
+            parts = self._summaries, self._recall, self._long_term, self.receipt_log
+            return all(part.wait(left) for part in parts if part)
 
         return wait_for_each() and wait_for_each()  # the second pass waits for work that the first one scheduled
 
@@ -227,6 +231,7 @@ class Runtime:
             return
         self._recall.close()
         self._long_term.close()
+        self.receipt_log.close()
         self.closed = True
         if self._summaries is not None:
             self._summaries.close()

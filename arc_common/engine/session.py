@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from arc_common.concurrency import async_form, replying, started
-from arc_common.context import ContextWindow, ViewLimits, as_documents
+from arc_common.context import ContextWindow, Receipt, ViewLimits, as_documents
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.turn import Reader
 from arc_common.exceptions import (
@@ -26,6 +26,7 @@ from arc_common.messages import Message, Role, as_message, check_identifier
 from arc_common.observability import timed
 from arc_common.protocols import Branch, SessionKey, StoredMessage
 from arc_common.protocols.conversations import After, Idle
+from arc_common.protocols.search_index import Scope
 from arc_common.protocols.summaries import Compaction, ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.selection import check_limits
@@ -170,6 +171,25 @@ class Session:
             self._runtime.receipts.keep(key, replace(receipt, notes=(*receipt.notes, text)))
 
     anote = async_form(note)
+
+    def receipt(self) -> Receipt | None:
+        """Return the receipt of the session's last request, whichever adapter built it.
+
+        `None` if this process built none recently. `engine.admin.requests` returns those that are stored.
+        """
+        return None if self._key is None else self._runtime.receipts.newest(self._runtime.on_branch(self._key))
+
+    areceipt = async_form(receipt)
+
+    def receipt_events(self) -> list[str]:
+        """Return the last request's receipt as server-sent events; none unless `context.debug` (MEMORY_DEBUG) is on.
+
+        `with_receipt` adds them to a stream.
+        """
+        receipt = self.receipt() if self._runtime.settings.context.debug else None
+        return [] if receipt is None else [f"{line}\n\n" for line in receipt.sse_lines()]
+
+    areceipt_events = async_form(receipt_events)
 
     def messages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
         """Return the original messages, oldest first: the newest `limit`, of those before the message `before`.
@@ -538,6 +558,7 @@ class Session:
         removed = store.remove(key, message_ids)
         self._runtime.recall.forget_messages(key, on_branches)
         self._runtime.long_term.forget(key, message_ids)
+        self._runtime.receipt_log.forget(Scope(key.caller_id, key.user_id))
         self._runtime.forget(key)
         return removed
 
@@ -659,6 +680,7 @@ def _forget_derived(runtime: "Runtime", key: SessionKey) -> None:
     runtime.artifacts.forget(key)
     runtime.recall.forget_session(key)
     runtime.long_term.forget(key)
+    runtime.receipt_log.forget(Scope(key.caller_id, key.user_id))
 
 
 def on_branch(key: SessionKey, branch: int | str | None) -> tuple[SessionKey, str | None]:

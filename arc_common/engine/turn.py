@@ -314,7 +314,7 @@ class Reader:
             notes=(*loaded.notes, *runtime.services.models.notes),
             nearest=runtime.settings.context.receipt_misses,
         )
-        self._keep(view.receipt)
+        self._keep(view.receipt, view.messages, loaded)
         return list(view.messages)
 
     def _pinned(self, loaded: LoadedHistory) -> LoadedHistory:
@@ -440,6 +440,7 @@ class Reader:
             layers=memory.layers(self._key, state, question(messages)),
             summarised=True,
             notes=notes,
+            at_seq=read[-1].seq if read else None,
         )
         return loaded, notes
 
@@ -454,18 +455,22 @@ class Reader:
         """Log the receipt, keep it for `debug`, and warn once when the conversation approaches its limit."""
         if self._key is None:
             return
-        self._keep(window.receipt)
+        self._keep(window.receipt, window.messages, loaded)
         kept = next((section.tokens for section in window.sections if section.name == "history"), 0)
         tokens = window.total_tokens - kept + sum(loaded.tokens.values()) + loaded.unread.tokens
         if tokens > request.threshold and self._runtime.receipts.is_first_warning(self._key):
             _log.warning("Approaching token limit: %d tokens (session %r)", tokens, self._key.session_id)
 
-    def _keep(self, receipt: Receipt) -> None:
+    def _keep(self, receipt: Receipt, messages: Sequence[Message], loaded: LoadedHistory) -> None:
         if self._key is None:
             return
-        self._runtime.keep(self._key, receipt)
-        if _log.isEnabledFor(logging.DEBUG):
-            _log.debug("session %r: %s", self._key.session_id, receipt.to_json())
+        runtime = self._runtime
+        runtime.keep(self._key, receipt)
+        if not self._following:  # a temporary chat's messages are stored nowhere
+            runtime.receipt_log.note(runtime.on_branch(self._key), receipt, messages, at_seq=loaded.at_seq)
+        level = logging.INFO if runtime.settings.context.debug else logging.DEBUG
+        if _log.isEnabledFor(level):
+            _log.log(level, "session %r: %s", self._key.session_id, receipt.to_json())
 
 
 def _told(key: SessionKey | None, window: ContextWindow) -> Attributes:

@@ -59,6 +59,7 @@ def erase(runtime: "Runtime", caller_id: str, user_id: str | None) -> ErasureRec
         delete_session(runtime, conversation.key)
     scope = Scope(caller_id, user_id)
     runtime.store.reviews.erase(scope)
+    runtime.receipt_log.forget(scope, whole=True)
     runtime.store.records.erase(scope)
     runtime.store.index.remove(scope, None, None)
     forget_texts()

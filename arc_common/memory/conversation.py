@@ -108,6 +108,7 @@ class LoadedHistory:
     layers: Layers = NO_LAYERS
     summarised: bool = False
     notes: tuple[str, ...] = ()
+    at_seq: int | None = None  # of the newest message; `None` if it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,7 @@ class ConversationLog:
             messages=tuple(stored.message for stored in loaded),
             tokens=tokens,
             unread=LeftOut(0, 0) if exhausted else self._unread(loaded),
+            at_seq=loaded[-1].seq if loaded else 0,
         )
 
     def _leading(self, *, before: int) -> list[StoredMessage]:

@@ -12,6 +12,7 @@ from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, check_identifier
 
 if TYPE_CHECKING:
+    from arc_common.protocols.receipts import ReceiptStore
     from arc_common.protocols.records import Records
     from arc_common.protocols.review import ReviewQueue
     from arc_common.protocols.search_index import IndexStore
@@ -419,6 +420,10 @@ class Store(ConversationStore, Protocol):
     @property
     def reviews(self) -> "ReviewQueue":
         """The review queue. Deleting a session also deletes its answers, and the documents that they became."""
+
+    @property
+    def receipts(self) -> "ReceiptStore":
+        """The receipts that last. Deleting a session also deletes its receipts."""
 
     def idle(self, which: Idle) -> Iterator[SessionKey]:
         """Yield the idle conversations of all callers, those that were used longest ago first."""

@@ -250,6 +250,13 @@ class ContextSettings(Group):
         default=False,
         description="Mark the stable beginning of LangChain agents' requests for the caches of Anthropic and OpenAI.",
     )
+    store_receipts: Literal["off", "sampled", "all"] = Field(
+        default="off",
+        description="Store each request's receipt and messages, the newest 50 of a session: none, one in ten, or all.",
+    )
+    debug: Annotated[bool, EnvironmentAlias("MEMORY_DEBUG")] = Field(
+        default=False, description="Log each request's receipt, and add it to streams by with_receipt."
+    )
     receipt_misses: int = Field(
         default=20, ge=0, description="Items: left out by little, and listed one by one on the receipt."
     )

@@ -67,6 +67,7 @@ from arc_common.stores.paths import (
     check_status,
     locked_from_row,
 )
+from arc_common.stores.receipts import SqlReceipts
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.reviews import SqlReviews
 from arc_common.stores.search_index.entries import session_index_calls
@@ -245,6 +246,7 @@ class SqlStore:
         self._summaries = SqlSummaries(self._database, clock=self._clock)
         self._index = SqlIndexStore(self._database)
         self._records = SqlRecords(self._database, clock=self._clock, index=self._index)
+        self._receipts = SqlReceipts(self._database)
         self._reviews = SqlReviews(self._database, clock=self._clock, index=self._index)
 
     def __repr__(self) -> str:
@@ -274,6 +276,11 @@ class SqlStore:
     def reviews(self) -> SqlReviews:
         """The review queue, in the same database. Deleting a session also deletes its answers."""
         return self._reviews
+
+    @property
+    def receipts(self) -> SqlReceipts:
+        """The receipts that last, in the same database. Deleting a session also deletes its receipts."""
+        return self._receipts
 
     def traces(self, caller_id: str, user_id: str | None) -> SqlTraces:
         """See `Store.traces`."""
@@ -424,7 +431,7 @@ class SqlStore:
                 changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
                 undo = self._summaries.undoing(transaction, place, changed, summarized=locked.summarized)
                 undo += self._records.forgetting(transaction, key, self._records.lost(key, locked.path, ids))[1]
-                undo += self._records.unpinning(key, ids)
+                undo += [*self._records.unpinning(key, ids), *self._receipts.dropping(place)]
             transaction.commit(*self._without(removed, place, edits=int(bool(removed))), *undo)
             return len(removed)
 
@@ -444,7 +451,7 @@ class SqlStore:
         points = [(row[0], row[1]) for row in removed]
         calls += self._undo_on_lines(transaction, key, lines.values(), points, Changed((), tuple(ids), removed=True))
         calls += self._records.forgetting(transaction, key, self._records.lost(key, MAIN, ids))[1]
-        transaction.commit(*calls, *self._records.unpinning(key, ids))
+        transaction.commit(*calls, *self._records.unpinning(key, ids), *self._receipts.dropping(place))
         return len({row[4] for row in removed})
 
     def _undo_on_lines(
@@ -669,6 +676,7 @@ class SqlStore:
         calls = self._records.forgetting(transaction, key, self._records.lost(key, MAIN, None), whole=True)[1]
         return [
             *calls,
+            *self._receipts.dropping(self._database.place(key, MAIN)),
             *self._reviews.erasing(transaction, Scope(key.caller_id, key.user_id, key.session_id)),
             *session_index_calls(self._database.dialect, caller_id=key.caller_id, session_id=key.session_id),
         ]

@@ -14,12 +14,12 @@ NAMES = {
         ArcError ArcSettings ArchiveError Branch BranchNotFoundError BudgetExceededError CalibratedTokenCounter
         Candidate CandidateNotFoundError CandidatePage CandidateStatus Compaction ConfigurationError ContentPart
         ContextEngine ContextWindow Conversation ConversationDeletedError ConversationPage ConversationStatus
-        ConversationSummary Document EngineClosedError Fact FactCategory Health HeuristicTokenCounter IngestionPolicy
-        InvalidInputError Item LeftOut Memory MemoryConflictError MemoryNotFoundError MemoryStatus MemoryType Message
-        MissingDependencyError ModelCallError NotFoundError Omission Origin Receipt ReviewConflictError Role
-        ScoredDocument ScoredMemory ScoredMessage Section SectionBudget SerialChatModel Session SessionDebug
-        SessionNotFoundError StoreError StoreUnavailableError SummaryFailedError TiktokenCounter TokenBudget ToolCall
-        __version__
+        ConversationSummary Document EngineClosedError Fact FactCategory Health HeuristicTokenCounter
+        IngestionPolicy InvalidInputError Item LeftOut Memory MemoryConflictError MemoryNotFoundError
+        MemoryStatus MemoryType Message MissingDependencyError ModelCallError NotFoundError Omission Origin
+        Receipt ReviewConflictError Role ScoredDocument ScoredMemory ScoredMessage Section SectionBudget
+        SentRequest SerialChatModel Session SessionDebug SessionNotFoundError StoreError StoreUnavailableError
+        SummaryFailedError TiktokenCounter TokenBudget ToolCall __version__ with_receipt
     """,
     langchain_arc: """
         ArcChatMessageHistory ArcChatModel ArcContext ArcDocumentCompressor ArcIngestionHandler

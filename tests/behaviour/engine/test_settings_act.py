@@ -141,6 +141,8 @@ ELSEWHERE: dict[str, str] = {
     "artifacts.top_k": "test_settings_switch_them_off_and_bound_them",
     "context.cache_markers": "test_an_anthropic_request_is_marked_where_it_stays_the_same",
     "context.compression": "test_a_strategy_of_ones_own_takes_the_place_of_the_settings",
+    "context.debug": "test_debug_logs_and_streams_the_receipt",
+    "context.store_receipts": "test_the_newest_are_kept",
     "conversation.compression_threshold": "test_the_threshold_is_a_share_of_the_room_or_a_number_of_tokens",
     "conversation.resume_note_days": "test_a_conversation_resumed_after_a_long_rest_gets_a_note",
     "facts.related_tokens": "test_known_facts_are_shown_within_limits",

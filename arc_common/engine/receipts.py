@@ -1,0 +1,198 @@
+"""Keeps receipts that last, and shows them: in the log, beside a streamed answer, and as they were sent."""
+
+import logging
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from threading import Lock
+from typing import TYPE_CHECKING, overload
+
+from arc_common.caches import LRUCache
+from arc_common.concurrency import BackgroundQueue, begin_in_each_process
+from arc_common.context import ContextWindow, Receipt
+from arc_common.memory.services import Services
+from arc_common.messages import Message
+from arc_common.protocols import SessionKey
+from arc_common.protocols.receipts import KeptReceipt
+from arc_common.protocols.search_index import Scope
+
+if TYPE_CHECKING:
+    from arc_common.engine.session import Session
+
+_log = logging.getLogger("arc.receipts")
+
+_WAITING = 64
+"""The most receipts that wait for the store; further ones are dropped and counted."""
+_EARLY = 4
+"""The most receipts of a session that wait for its first message."""
+_PATIENCE = 5.0
+"""Seconds: the longest wait for a receipt that is being written."""
+_SAMPLED = 0.1
+"""The share of receipts that "sampled" keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """A request as it was sent, from its stored receipt.
+
+    Args:
+        id: The request's id.
+        created_at: When it was built (UTC).
+        branch: The number of the branch on which it was built.
+        window: Its messages, sections and receipt; without messages if these were too large to be kept.
+    """
+
+    id: str
+    created_at: datetime
+    branch: int
+    window: ContextWindow
+
+
+class ReceiptLog:
+    """Writes receipts in the background, so that no reply waits for or fails with the store."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._store = services.store.receipts
+        self._mode = services.settings.context.store_receipts
+        begin_in_each_process(self._begin)
+        self._queue: BackgroundQueue[SessionKey] = BackgroundQueue(self._write, threads=1, on_error=self._count)
+
+    def _begin(self) -> None:
+        self._lock = Lock()
+        self._waiting: deque[tuple[SessionKey, _Waiting]] = deque()
+        self._early: LRUCache[SessionKey, list[_Waiting]] = LRUCache(_WAITING)
+
+    def note(self, key: SessionKey, receipt: Receipt, messages: Sequence[Message], *, at_seq: int | None) -> None:
+        """Keep a request's receipt and messages, if the settings say so. Never raises; does no I/O."""
+        if self._mode == "off":
+            return
+        run_id = self._services.new_id()
+        if self._mode == "sampled" and sha256(run_id.encode()).digest()[0] >= _SAMPLED * 256:
+            return
+        source = _Waiting(run_id, self._services.clock(), at_seq, receipt, tuple(messages))
+        with self._lock:
+            is_full = len(self._waiting) >= _WAITING
+            if not is_full:
+                self._waiting.append((key, source))
+        if is_full:
+            self._services.observer.count("receipts.dropped")
+            return
+        self._queue.schedule(key)
+
+    def saved(self, key: SessionKey) -> None:
+        """Store the receipts that were made before the session's first message was stored."""
+        if not self._early:
+            return
+        with self._lock:
+            for early in [one for one in self._early if one.session == key.session]:
+                self._waiting.extend((early, source) for source in self._early.pop(early))
+                self._queue.schedule(early)
+
+    def find(self, key: SessionKey, *, limit: int) -> list[SentRequest]:
+        """Return the newest requests of a session, the newest first."""
+        self._store_of(key)
+        return [
+            SentRequest(one.run_id, one.created_at, one.branch, window_of(one))
+            for one in self._store.find(key, limit=limit)
+        ]
+
+    def forget(self, scope: Scope, *, whole: bool = False) -> None:
+        """Remove every stored receipt that may quote what is removed from a scope.
+
+        Requests quote a user's other sessions and memories, or those of all users if these share their memories.
+        """
+        with self._lock:
+            kept = [one for one in self._waiting if one[0].caller_id != scope.caller_id]
+            self._waiting.clear()
+            self._waiting.extend(kept)
+            self._early.clear()
+        self._queue.wait(_PATIENCE)  # for one that is being written
+        shared = self._services.settings.memory.scope == "caller"
+        self._store.forget(scope.caller_id, user_id=scope.user_id, whole=whole or shared)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until all receipts are stored; return whether they were within `timeout` seconds."""
+        return self._queue.wait(timeout)
+
+    def close(self) -> None:
+        """Store what waits, and stop; never raises."""
+        for key in dict.fromkeys(key for key, _ in list(self._waiting)):
+            try:
+                self._write(key)
+            except Exception as error:  # noqa: BLE001 - a lost receipt must not keep an engine from closing
+                self._count(error)
+        self._queue.close()
+
+    def _store_of(self, key: SessionKey) -> None:
+        """Store what this process still holds of a session."""
+        if any(one[0] == key or one[0].session == key.session for one in list(self._waiting)):
+            self._queue.wait(_PATIENCE)
+
+    def _write(self, key: SessionKey) -> None:
+        with self._lock:
+            mine = [source for one, source in self._waiting if one == key]
+            others = [one for one in self._waiting if one[0] != key]
+            self._waiting.clear()
+            self._waiting.extend(others)
+        if mine and not self._store.keep(key, [source.kept() for source in mine]):
+            with self._lock:  # the session's first message is not stored yet
+                self._early[key] = [*self._early.get(key, ()), *(one for one in mine if one.at_seq == 0)][-_EARLY:]
+
+    def _count(self, error: Exception) -> None:
+        _log.warning("a receipt was not stored: %s", error)
+        self._services.observer.count("receipts.errors", error=type(error).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A receipt that waits to be stored; its items are made only then."""
+
+    run_id: str
+    created_at: datetime
+    at_seq: int | None
+    receipt: Receipt
+    messages: tuple[Message, ...]
+
+    def kept(self) -> KeptReceipt:
+        """Return what is stored."""
+        receipt = self.receipt.to_dict(texts=True)
+        return KeptReceipt(self.run_id, self.created_at, self.at_seq, receipt, self.messages)
+
+
+def window_of(kept: KeptReceipt) -> ContextWindow:
+    """Return a stored request as the window that it was."""
+    receipt = Receipt.from_dict(kept.receipt, texts={one.id: one.text for one in kept.messages if one.id})
+    return ContextWindow(kept.messages, receipt.sections, receipt.total_tokens, receipt)
+
+
+@overload
+def with_receipt(session: "Session", events: AsyncIterable[str]) -> AsyncIterator[str]: ...
+@overload
+def with_receipt(session: "Session", events: Iterable[str]) -> Iterator[str]: ...
+def with_receipt(session: "Session", events: Iterable[str] | AsyncIterable[str]) -> Iterator[str] | AsyncIterator[str]:
+    """Return a stream of server-sent events, followed by the receipt of the session's last request.
+
+        return StreamingResponse(with_receipt(session, events), media_type="text/event-stream")
+
+    - The receipt comes as comments (`Receipt.sse_lines`), which clients ignore, and only if `context.debug`
+      (MEMORY_DEBUG) is on. It holds ids, tokens and reasons, but no message text.
+    - Sync and async streams stay what they are.
+    """
+    if isinstance(events, AsyncIterable):
+        return _awith_receipt(session, events)
+    return _with_receipt(session, events)
+
+
+def _with_receipt(session: "Session", events: Iterable[str]) -> Iterator[str]:
+    yield from events
+    yield from session.receipt_events()
+
+
+async def _awith_receipt(session: "Session", events: AsyncIterable[str]) -> AsyncIterator[str]:
+    async for event in events:
+        yield event
+    for event in await session.areceipt_events():
+        yield event

@@ -1,0 +1,174 @@
+"""A past request is shown as it was sent; storing it costs no reply anything, and nothing removed stays in it."""
+
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from arc_common import ArcSettings, ContextEngine, InvalidInputError, Message, SessionNotFoundError, with_receipt
+from arc_common.testing import CountingObserver
+from tests.support.databases import rows
+
+KEPT = ArcSettings(context={"store_receipts": "all"}, memory={"enabled": True})
+
+
+def test_a_request_is_shown_as_it_was_sent(database: str, opened: Callable[..., ContextEngine]) -> None:
+    """Also by another process, after the session has gone on, word for word and with its receipt."""
+    engine = opened(database, settings=KEPT)
+    engine.documents.add("Refunds take three days.")
+    session = engine.session("s", user_id="ann")
+    session.save_turn("My name is Ann, and I live in Porto.", [Message("assistant", "Hello Ann.")])
+    session.pin("Answer in English.")
+    window = session.context("How long do refunds take?", system_prompt="Be kind.")
+    session.save_turn("How long do refunds take?", "Three days.")
+    session.context("And for how much?")
+    other = opened(database, settings=KEPT)
+    assert engine.flush(60)
+    newest, sent = other.admin.requests("s", user_id="ann")
+    assert sent.window.messages == tuple(one for one in window.messages)
+    assert sent.window.receipt.to_dict(texts=True) == window.receipt.to_dict(texts=True)
+    texts = [item.text for section in sent.window.sections for item in section.items]
+    assert texts == [item.text for section in window.sections for item in section.items]
+    assert "Refunds take three days." in sent.window._repr_html_()
+    assert newest.created_at >= sent.created_at
+    assert len(other.admin.requests("s", user_id="ann", limit=1)) == 1
+    debug = other.admin.debug("s", user_id="ann")
+    assert debug.receipt == newest.window.receipt
+    with pytest.raises(SessionNotFoundError):
+        other.admin.requests("s", user_id="ben")
+    with pytest.raises(InvalidInputError, match="limit"):
+        other.admin.requests("s", user_id="ann", limit=0)
+
+
+@pytest.mark.parametrize(("mode", "least", "most"), [("off", 0, 0), ("sampled", 1, 20), ("all", 50, 50)])
+def test_the_newest_are_kept(
+    database: str, opened: Callable[..., ContextEngine], mode: str, least: int, most: int
+) -> None:
+    """None, one in ten, or all, up to fifty of a session."""
+    engine = opened(database, settings=ArcSettings(context={"store_receipts": mode}))
+    session = engine.session("s")
+    session.save_turn("Hello.", "Hello.")
+    for number in range(60):
+        session.context(f"Question {number}?")
+        if number % 20 == 19:
+            assert engine.flush(60)
+    kept = engine.admin.requests("s", limit=100)
+    assert least <= len(kept) <= most
+    if mode == "all":
+        questions = [one.window.messages[-1].text for one in kept]
+        assert questions == [f"Question {number}?" for number in range(59, 9, -1)]
+
+
+def test_a_first_request_waits_for_the_first_message(opened: Callable[..., ContextEngine]) -> None:
+    """It is built before anything of its session is stored, and kept once something is."""
+    engine = opened(settings=KEPT)
+    session = engine.session("s")
+    session.context("First?")
+    engine.flush(60)
+    assert not session.exists()
+    session.save_turn("First?", "Yes.")
+    engine.flush(60)
+    assert [one.window.messages[-1].text for one in engine.admin.requests("s")] == ["First?"]
+
+
+def test_they_follow_their_branch(opened: Callable[..., ContextEngine]) -> None:
+    engine = opened(settings=KEPT)
+    session = engine.session("s")
+    session.save_turn("Hello.", "Hello.")
+    session.fork(name="idea").context("On the fork?")
+    session.context("On the main branch?")
+    engine.flush(60)
+    assert [one.window.messages[-1].text for one in engine.admin.requests("s", branch=1)] == ["On the fork?"]
+    assert len(engine.admin.requests("s")) == 2
+
+
+def test_a_failing_store_breaks_no_reply(database: str, opened: Callable[..., ContextEngine]) -> None:
+    """The failure is counted, and no more receipts wait than a few."""
+    observer = CountingObserver()
+    engine = opened(database, settings=KEPT, observer=observer)
+    session = engine.session("s")
+    session.save_turn("Hello.", "Hello.")
+    session.context("Before?")
+    engine.flush(60)
+    broken = create_engine(database)
+    with broken.begin() as connection:
+        connection.execute(text("DROP TABLE arc_receipts"))
+    broken.dispose()
+    for number in range(3):
+        assert session.context(f"After {number}?").messages
+        engine.flush(60)
+    assert observer.counts["receipts.errors"] == 3
+
+
+@pytest.mark.parametrize("removal", ["remove", "clear", "delete", "memory", "erase"])
+def test_nothing_removed_stays_in_a_stored_request(
+    database: str, opened: Callable[..., ContextEngine], removal: str
+) -> None:
+    """Neither in the session's own, nor in those of the user's other sessions, which quote it."""
+    settings = ArcSettings(context={"store_receipts": "all"}, memory={"enabled": True}, recall={"scope": "user"})
+    engine = opened(database, settings=settings)
+    session = engine.session("s", user_id="ann")
+    (message, _) = session.append([Message("user", "My code is S3CRET."), Message("assistant", "Noted.")])
+    memory = engine.memories(user_id="ann").add("The code is S3CRET.")
+    other = engine.session("t", user_id="ann")
+    other.save_turn("Hello.", "Hello.")
+    for one in (session, other):
+        one.context("What is my code?")
+    ben = engine.session("b", user_id="ben")
+    ben.save_turn("Hello.", "Hello.")
+    ben.context("What of ben?")
+    engine.flush(60)
+    assert "S3CRET" in repr(rows(database, "SELECT body FROM arc_receipts"))
+    if removal == "memory":
+        engine.memories(user_id="ann").delete(memory.id)
+    elif removal == "remove":
+        session.remove([message.id or ""])
+    elif removal == "erase":
+        assert engine.admin.erase(caller_id="default", user_id="ann").is_complete
+    else:
+        getattr(session, removal)()
+    assert "S3CRET" not in repr(rows(database, "SELECT body FROM arc_receipts"))
+    assert len(engine.admin.requests("b", user_id="ben")) == (removal != "erase")
+
+
+def test_a_late_receipt_of_a_deleted_session_is_not_stored(database: str, opened: Callable[..., ContextEngine]) -> None:
+    """Not even if another session has its id by then."""
+    engine = opened(database, settings=KEPT)
+    session = engine.session("s")
+    session.save_turn("Hello.", "Hello.")
+    session.context("What is S3CRET?")
+    session.delete()
+    session.save_turn("New.", "New.")
+    engine.flush(60)
+    assert engine.admin.requests("s") == []
+
+
+async def test_debug_logs_and_streams_the_receipt(
+    opened: Callable[..., ContextEngine], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As comments after the application's own events, sync or async, and only with MEMORY_DEBUG."""
+    monkeypatch.setenv("MEMORY_DEBUG", "true")
+    engine = opened(settings=ArcSettings())
+    monkeypatch.delenv("MEMORY_DEBUG")
+    session = engine.session("s")
+    assert list(with_receipt(session, ["data: a\n\n"])) == ["data: a\n\n"]
+    with caplog.at_level(logging.INFO, logger="arc.context"):
+        window = session.context("Hello S3CRET?")
+    assert window.receipt.to_json() in caplog.text
+    assert session.receipt() == window.receipt
+    events = list(with_receipt(session, ["data: a\n\n"]))
+    assert events[0] == "data: a\n\n"
+    assert all(event.startswith(": ") and event.endswith("\n\n") and event.count("\n") == 2 for event in events[1:])
+    told = json.loads(events[1].removeprefix(": MEMORY_DEBUG "))
+    assert told["total_tokens"] == window.total_tokens
+    assert "S3CRET" not in "".join(events)
+
+    async def stream() -> AsyncIterator[str]:
+        yield "data: a\n\n"
+
+    assert [event async for event in with_receipt(session, stream())] == events
+    quiet = opened().session("s")
+    quiet.context("Hello?")
+    assert list(with_receipt(quiet, ["data: a\n\n"])) == ["data: a\n\n"]
