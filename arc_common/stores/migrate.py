@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from arc_common.exceptions import ConfigurationError, StoreUnavailableError, hide_password, scrubbed
-from arc_common.stores.schema import HEAD, VECTORS, VERSION_TABLE, WORDS, index_tables, metadata
+from arc_common.stores.schema import HEAD, ROW_NUMBERS, VECTORS, VERSION_TABLE, WORDS, index_tables, metadata
 
 _LOCK = 0x6172_6301
 """The PostgreSQL advisory lock that migrations hold ("arc", 1)."""
@@ -119,12 +119,15 @@ def _statements(dialect_name: str) -> tuple[str, ...]:
     indexes = [index for table in tables for index in table.indexes]
     is_sqlite = dialect_name == "sqlite"
     dialect: Dialect = sqlite.dialect() if is_sqlite else postgresql.psycopg.dialect()  # type: ignore[no-untyped-call]
+    more = (
+        (f"CREATE VIRTUAL TABLE {WORDS} USING fts5(tokens, tokenize = 'ascii', detail = none, columnsize = 0)",)
+        if is_sqlite
+        else (f"CREATE SEQUENCE {ROW_NUMBERS}", f"ALTER TABLE {VECTORS} SET (toast_tuple_target = 8160)")
+    )
     return (
         *(str(CreateTable(table).compile(dialect=dialect)) for table in tables),
         *(str(CreateIndex(index).compile(dialect=dialect)) for index in indexes),
-        f"CREATE VIRTUAL TABLE {WORDS} USING fts5(tokens, tokenize = 'ascii', detail = none, columnsize = 0)"
-        if is_sqlite
-        else f"ALTER TABLE {VECTORS} SET (toast_tuple_target = 8160)",
+        *more,
     )
 
 

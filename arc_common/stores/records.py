@@ -329,9 +329,8 @@ class SqlRecords:
         index = index_statements_for(self._database.dialect)
         lock = index.lock_within if within else index.lock_scope
         found = transaction.run(*((lock, index_scope(scope, kind)) for kind in kinds))
-        ids = [row[0] for rows in found for row in rows]
-        these = {"scopes": self._database.many(ids), "caller_id": scope.caller_id}
-        erasing = erasing_statements(self._database.dialect, by_session=False) if ids else ()
+        these = [{"scope": row[0], "caller_id": scope.caller_id} for rows in found for row in rows]
+        erasing = erasing_statements(self._database.dialect, by_session=False) if these else ()
         return [(statement, these) for statement in erasing]
 
     def _forget_in(

@@ -8,8 +8,8 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     Column,
+    ColumnElement,
     Double,
-    ForeignKey,
     Index,
     Integer,
     LargeBinary,
@@ -21,6 +21,8 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
+    literal_column,
     text,
 )
 from sqlalchemy.types import UserDefinedType
@@ -34,6 +36,9 @@ SHOW_POSTINGS = f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.arc_index_postings USI
 """Creates a temporary table that lists tokens and rows for one connection; it stores nothing."""
 
 VECTORS = "arc_index_vectors"
+
+ROW_NUMBERS = "arc_index_rows"
+"""PostgreSQL's sequence of entries' numbers."""
 
 PREFIX = 64
 """The number of leading characters that are indexed; PostgreSQL can't index a long text as a whole."""
@@ -82,9 +87,9 @@ def index_tables(dialect_name: str) -> IndexTables:
     scopes = Table(
         "arc_index_scopes",
         metadata,
-        Column("id", _RowId, primary_key=True, autoincrement=True),
+        Column("scope", _Key, primary_key=True),
         Column("caller_id", identifier, nullable=False),
-        Column("session_id", identifier, nullable=False),  # "" for no session: NULLs would not be unique
+        Column("session_id", identifier, nullable=False),  # "" for no session
         Column("user_id", identifier, nullable=False),  # "" for no user
         Column("kind", String(16), nullable=False),
         Column("salt", LargeBinary, nullable=False),
@@ -95,21 +100,19 @@ def index_tables(dialect_name: str) -> IndexTables:
         Column("vectors", BigInteger, nullable=False),
         Column("embedder", identifier),
         Column("dimension", Integer),
-        UniqueConstraint("caller_id", "session_id", "user_id", "kind", name="arc_index_scopes_key"),
-        Index("arc_index_scopes_by_user", "caller_id", "user_id"),
-        sqlite_autoincrement=True,
+        Index("arc_index_scopes_by_user", "caller_id", "user_id", "session_id", "kind"),
     )
     entries = Table(
         "arc_index_entries",
         metadata,
-        Column("id", _RowId, primary_key=True, autoincrement=True),
-        _scope(),
+        Column("id", _RowId, primary_key=True, autoincrement=not postgres),
+        _scope(primary_key=postgres),
         Column("caller_id", identifier, nullable=False),
         Column("entry_id", entry_id, nullable=False),
         Column("version", BigInteger, nullable=False),
         Column("length", Double, nullable=False),
         Column("metadata", Text, nullable=False),
-        UniqueConstraint("scope", "entry_id", name="arc_index_entries_key"),
+        UniqueConstraint(*(("entry_id", "scope") if postgres else ("scope", "entry_id")), name="arc_index_entries_key"),
         sqlite_autoincrement=True,
     )
     texts = Table(
@@ -127,7 +130,7 @@ def index_tables(dialect_name: str) -> IndexTables:
         VECTORS,
         metadata,
         Column("id", _RowId, primary_key=True, autoincrement=False),
-        _scope(),
+        _scope(primary_key=postgres),
         Column("caller_id", identifier, nullable=False),
         Column("vector", Vector() if postgres else LargeBinary, nullable=False),
     )
@@ -144,8 +147,9 @@ def index_tables(dialect_name: str) -> IndexTables:
         Column("text", Text(collation="C") if postgres else Text),  # the whole text if it is longer than the prefix
         PrimaryKeyConstraint("scope", "id", "place", name="arc_index_values_pk"),
     )
-    Index("arc_index_values_numbers", values.c.label, values.c.number, values.c.id, **_partial("number IS NOT NULL"))
-    Index("arc_index_values_texts", values.c.label, values.c.prefix, values.c.id, **_partial("prefix IS NOT NULL"))
+    found = values.c.id, values.c.scope
+    Index("arc_index_values_numbers", values.c.label, values.c.number, *found, **_partial("number IS NOT NULL"))
+    Index("arc_index_values_texts", values.c.label, values.c.prefix, *found, **_partial("prefix IS NOT NULL"))
     terms = None
     if postgres:
         terms = _for_postgres(metadata, entries, vectors, entry_id)
@@ -158,12 +162,13 @@ def index_tables(dialect_name: str) -> IndexTables:
 def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: String) -> Table:
     entries.append_column(Column("tokens", ARRAY(BigInteger), nullable=False))  # of its terms and metadata, sorted
     entries.append_column(Column("frequencies", ARRAY(Double), nullable=False))  # of each token; 0 for metadata
+    Index("arc_index_entries_by_scope", by_scope(entries), entries.c.entry_id)
     Index("arc_index_entries_tokens", entries.c.tokens, postgresql_using="gin", postgresql_with=_PENDING)
     # beside the vector, so that a filtered search reads one table
     vectors.append_column(Column("entry_id", entry_id, nullable=False))
     vectors.append_column(Column("sample", Integer, nullable=False))  # a random number
     vectors.append_column(Column("labels", ARRAY(BigInteger), nullable=False))
-    Index("arc_index_vectors_sample", vectors.c.scope, vectors.c.sample)
+    Index("arc_index_vectors_sample", by_scope(vectors), vectors.c.sample)
     Index("arc_index_vectors_labels", vectors.c.labels, postgresql_using="gin", postgresql_with=_PENDING)
     return Table(
         "arc_index_terms",
@@ -176,9 +181,17 @@ def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: 
     )
 
 
-def _scope() -> Column[Any]:
-    whole = ForeignKey("arc_index_scopes.id", ondelete="CASCADE")
-    return Column("scope", _RowId, whole, nullable=False, autoincrement=False)
+def by_scope(table: Table) -> ColumnElement[Any]:
+    """Return the scope as PostgreSQL's indexes of entries and vectors name it.
+
+    A statement that means to read a whole scope says so by this expression, besides naming the scope itself, by which
+    tables are partitioned. Elsewhere the planner can't choose to: with many scopes, it takes each for small.
+    """
+    return func.substr(table.c.scope, literal_column("1"), type_=_Key)
+
+
+def _scope(*, primary_key: bool = False) -> Column[Any]:
+    return Column("scope", _Key, nullable=False, primary_key=primary_key)
 
 
 HEAD = "0001"

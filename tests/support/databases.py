@@ -23,7 +23,7 @@ from tests.support.servers import PostgresServer
 _numbers = count(1)
 _INDEXED = """
     SELECT texts.text FROM arc_index_entries entries
-    JOIN arc_index_scopes scopes ON scopes.id = entries.scope
+    JOIN arc_index_scopes scopes ON scopes.scope = entries.scope
     JOIN arc_index_texts texts ON texts.scope = entries.scope AND texts.id = entries.id
     WHERE scopes.kind = :kind AND scopes.user_id = :user_id AND scopes.session_id = :session_id
     ORDER BY entries.id

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any
@@ -34,8 +34,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import is_storable
 from arc_common.protocols.search_index import Candidates, EntryKind, IndexEntry, Scope
+from arc_common.stores.codec import scope_key as row_scope
 from arc_common.stores.drivers import Call
-from arc_common.stores.schema import PREFIX, WORDS, IndexTables, index_tables
+from arc_common.stores.schema import PREFIX, ROW_NUMBERS, WORDS, IndexTables, by_scope, index_tables
 from arc_common.stores.search_index.filters import Tokens, number_of
 from arc_common.stores.statements.conversations import Statement, Statements, compiler_for, one_of
 
@@ -44,7 +45,7 @@ from arc_common.stores.statements.conversations import Statement, Statements, co
 class Held:
     """The statistics of a scope and kind: a row of `SCOPE_COLUMNS`."""
 
-    id: int
+    scope: bytes
     salt: bytes
     version: int
     detached: int
@@ -66,7 +67,7 @@ class Held:
 
     def row(self) -> dict[str, Any]:
         """Return the columns, except those that never change."""
-        return {name: getattr(self, name) for name in SCOPE_COLUMNS if name not in ("id", "salt")}
+        return {name: getattr(self, name) for name in SCOPE_COLUMNS if name not in ("scope", "salt")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +80,10 @@ class Known:
     tokens: tuple[int, ...] = ()
 
 
-def scope_key(scope: Scope, kind: EntryKind) -> dict[str, str]:
+def scope_key(scope: Scope, kind: EntryKind) -> dict[str, Any]:
     """Return the parameters that identify a scope and kind."""
     return {
+        "scope": row_scope(scope, kind),
         "caller_id": scope.caller_id,
         "session_id": scope.session_id or "",
         "user_id": scope.user_id or "",
@@ -212,14 +214,15 @@ def index_statements_for(dialect_name: str) -> Statements:
 
 @cache
 def erasing_statements(dialect_name: str, *, by_session: bool) -> tuple[Statement, ...]:
-    """Return the statements that remove a session's scopes, or the scopes with given row numbers."""
+    """Return the statements that remove all scopes of a session, or one scope."""
     tables = index_tables(dialect_name)
     scopes = tables.scopes
-    which = scopes.c.session_id == bindparam("session_id")
-    if not by_session:
-        which = one_of(scopes.c.id, "scopes", BigInteger, dialect_name)
-    these = scopes.c.caller_id == bindparam("caller_id"), which
-    return tuple(map(compiler_for(dialect_name), _erasing(tables, these, dialect_name)))
+    named = scopes.c.caller_id == bindparam("caller_id"), scopes.c.session_id == bindparam("session_id")
+
+    def within(column: ColumnElement[Any]) -> ColumnElement[bool]:
+        return column.in_(select(scopes.c.scope).where(*named)) if by_session else column == bindparam("scope")
+
+    return tuple(map(compiler_for(dialect_name), _erasing(tables, within)))
 
 
 def session_index_calls(dialect_name: str, *, caller_id: str, session_id: str) -> list[Call]:
@@ -234,8 +237,8 @@ def whole_entries(tables: IndexTables, *conditions: ColumnElement[bool] | TextCl
     vector = cast(vectors.c.vector, Text) if tables.terms is not None else vectors.c.vector
     return (
         _shown(tables, texts.c.terms, vector, scopes.c.embedder)
-        .outerjoin(vectors, vectors.c.id == entries.c.id)
-        .where(entries.c.entry_id > bindparam("after", type_=entries.c.entry_id.type), *conditions)
+        .outerjoin(vectors, _has(tables))
+        .where(entries.c.entry_id > bindparam("after", type_=entries.c.entry_id.type), *_whole(tables), *conditions)
         .order_by(entries.c.entry_id)
         .limit(bindparam("row_limit", type_=BigInteger))
     )
@@ -247,7 +250,7 @@ def _shown(tables: IndexTables, *more: ColumnElement[Any]) -> Select[Any]:
         select(entries.c.entry_id, texts.c.text, texts.c.source, entries.c.metadata, *more)
         .select_from(scopes)
         .join(entries, _belongs(tables))
-        .join(texts, and_(texts.c.scope == scopes.c.id, texts.c.id == entries.c.id))
+        .join(texts, and_(texts.c.scope == entries.c.scope, texts.c.id == entries.c.id))
         .where(*_same_scope(tables))
     )
 
@@ -259,9 +262,7 @@ def _reading(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]
     return {
         "scope": select(*(scopes.c[name] for name in SCOPE_COLUMNS)).where(*_same_scope(tables)),
         "fetch": _shown(tables).where(named),
-        "fetch_with_vectors": _shown(tables, packed, scopes.c.embedder)
-        .outerjoin(vectors, vectors.c.id == entries.c.id)
-        .where(named),
+        "fetch_with_vectors": _shown(tables, packed, scopes.c.embedder).outerjoin(vectors, _has(tables)).where(named),
         "scan": whole_entries(tables),
         "scan_unembedded": whole_entries(tables, vectors.c.id.is_(None)),
     }
@@ -269,7 +270,7 @@ def _reading(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]
 
 def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]:
     entries, texts, vectors, scopes = tables.entries, tables.texts, tables.vectors, tables.scopes
-    key = ("caller_id", "session_id", "user_id", "kind")
+    key = ("scope", "caller_id", "session_id", "user_id", "kind")
     held = [scopes.c[name] for name in SCOPE_COLUMNS]
     these = (entries.c.scope == bindparam("scope"), entries.c.caller_id == bindparam("caller_id"))
     named = one_of(entries.c.entry_id, "ids", Text, dialect_name)
@@ -278,7 +279,7 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         select(entries.c.entry_id, entries.c.id, entries.c.length, vectors.c.id.is_not(None), *more)
         .select_from(scopes)
         .join(entries, _belongs(tables))
-        .outerjoin(vectors, vectors.c.id == entries.c.id)
+        .outerjoin(vectors, _has(tables))
         .where(*_same_scope(tables))
     )
     new: dict[str, Any] = {name: bindparam(name) for name in (*key, "salt")}
@@ -286,7 +287,7 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
     upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(scopes).values({**new, **zero})
     return {
         "open_scope": upsert.on_conflict_do_update(
-            index_elements=[scopes.c[name] for name in key], set_={"version": scopes.c.version + 1}
+            index_elements=[scopes.c.scope], set_={"version": scopes.c.version + 1}
         ).returning(*held),
         "lock_scope": update(scopes).where(*_same_scope(tables)).values(version=scopes.c.version + 1).returning(*held),
         "reserve": text(_RESERVE[dialect_name]),
@@ -300,9 +301,9 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         .join(entries, _belongs(tables))
         .join(texts, and_(texts.c.scope == entries.c.scope, texts.c.id == entries.c.id))
         .where(*_same_scope(tables), named),
-        "write_entry": _upsert(entries, "id", dialect_name),
-        "write_text": _upsert(texts, ("scope", "id"), dialect_name),
-        "write_vector": _upsert(vectors, "id", dialect_name),
+        "write_entry": _upsert(entries, dialect_name),
+        "write_text": _upsert(texts, dialect_name),
+        "write_vector": _upsert(vectors, dialect_name),
         "write_value": insert(tables.values),
         "touch": update(entries)
         .where(*these, one_of(entries.c.id, "rows", BigInteger, dialect_name))
@@ -312,12 +313,14 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         "drop_vectors": _drop(vectors, dialect_name),
         "drop_values": _drop(tables.values, dialect_name),
         "drop_all_vectors": delete(vectors).where(
-            vectors.c.scope == bindparam("scope"), vectors.c.caller_id == bindparam("caller_id")
+            vectors.c.scope == bindparam("scope"),
+            vectors.c.caller_id == bindparam("caller_id"),
+            *((by_scope(vectors) == bindparam("scope"),) if tables.terms is not None else ()),
         ),
         "save_scope": update(scopes)
-        .where(scopes.c.id == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id"))
-        .values({name: bindparam(name) for name in SCOPE_COLUMNS if name not in ("id", "salt")}),
-        "lock_within": select(scopes.c.id, scopes.c.entries)
+        .where(scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id"))
+        .values({name: bindparam(name) for name in SCOPE_COLUMNS if name not in ("scope", "salt")}),
+        "lock_within": select(scopes.c.scope, scopes.c.entries)
         .where(
             scopes.c.caller_id == bindparam("caller_id"),
             *(
@@ -325,7 +328,7 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
                 for name in ("session_id", "user_id", "kind")
             ),
         )
-        .order_by(scopes.c.id)
+        .order_by(scopes.c.scope)
         .with_for_update(),
     }
 
@@ -334,23 +337,33 @@ _WORDS = table(WORDS, column("rowid"), column("tokens"))
 
 _RESERVE = {
     "sqlite": "SELECT seq FROM sqlite_sequence WHERE name = 'arc_index_entries' AND :count > 0",
-    "postgresql": "SELECT nextval(pg_get_serial_sequence('arc_index_entries', 'id')) FROM generate_series(1, :count)",
+    "postgresql": f"SELECT nextval('{ROW_NUMBERS}') FROM generate_series(1, :count)",  # noqa: S608 - a name of ours
 }
 """On SQLite, the last number used; on PostgreSQL, new ones."""
 
 
 def _same_scope(tables: IndexTables) -> tuple[ColumnElement[bool], ...]:
     scopes = tables.scopes
-    return tuple(scopes.c[name] == bindparam(name) for name in ("caller_id", "session_id", "user_id", "kind"))
+    return tuple(scopes.c[name] == bindparam(name) for name in ("scope", "caller_id"))
 
 
 def _belongs(tables: IndexTables) -> ColumnElement[bool]:
     entries, scopes = tables.entries, tables.scopes
-    return and_(entries.c.scope == scopes.c.id, entries.c.caller_id == scopes.c.caller_id)
+    return and_(entries.c.scope == scopes.c.scope, entries.c.caller_id == scopes.c.caller_id)
 
 
-def _upsert(target: Any, key: str | tuple[str, ...], dialect_name: str) -> Executable:
-    names = (key,) if isinstance(key, str) else key
+def _has(tables: IndexTables) -> ColumnElement[bool]:
+    entries, vectors = tables.entries, tables.vectors
+    return and_(vectors.c.scope == entries.c.scope, vectors.c.id == entries.c.id)
+
+
+def _whole(tables: IndexTables) -> list[ColumnElement[bool]]:
+    """Let PostgreSQL read the entries of a scope in order of id."""
+    return [] if tables.terms is None else [by_scope(tables.entries) == bindparam("scope")]
+
+
+def _upsert(target: Any, dialect_name: str) -> Executable:
+    names = [each.name for each in target.primary_key]
     upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(target).values(
         {each.name: bindparam(each.name) for each in target.columns}
     )
@@ -368,15 +381,18 @@ def _drop(target: Any, dialect_name: str) -> Executable:
     )
 
 
-def _erasing(tables: IndexTables, which: tuple[ColumnElement[bool], ...], dialect_name: str) -> list[Executable]:
+def _erasing(tables: IndexTables, within: Callable[[ColumnElement[Any]], ColumnElement[bool]]) -> list[Executable]:
     """Remove scopes with all that they hold."""
-    scopes = tables.scopes
-    if dialect_name == "postgresql":
-        return [delete(scopes).where(*which)]  # the rest goes with them, table by table
-    leaving = select(scopes.c.id).where(*which)
-    entries = tables.entries
-    words = delete(_WORDS).where(_WORDS.c.rowid.in_(select(entries.c.id).where(entries.c.scope.in_(leaving))))
-    rows = [
-        delete(each).where(each.c.scope.in_(leaving)) for each in (tables.texts, tables.vectors, tables.values, entries)
+    entries, words = tables.entries, tables.terms
+    mine: ColumnElement[Any] = bindparam("caller_id")
+    large = () if words is None else (entries, tables.vectors)
+    all_words = delete(_WORDS).where(_WORDS.c.rowid.in_(select(entries.c.id).where(within(entries.c.scope))))
+    return [
+        all_words if words is None else delete(words).where(within(words.c.scope), words.c.caller_id == mine),
+        *(
+            delete(each).where(
+                within(each.c.scope), each.c.caller_id == mine, *([within(by_scope(each))] if each in large else [])
+            )
+            for each in (tables.texts, tables.values, tables.vectors, entries, tables.scopes)
+        ),
     ]
-    return [words, *rows, delete(scopes).where(*which)]

@@ -111,7 +111,8 @@ class SqliteIndex:
 
     def candidates(self, queries: Sequence[IndexQuery]) -> list[Candidates]:
         """See `IndexStore.candidates`: one statement, unless a filter, a vector or a new scope needs more."""
-        keys = [tuple(scope_key(query.scope, query.kind).values()) for query in queries]
+        named = [scope_key(query.scope, query.kind) for query in queries]
+        keys = [tuple(key[name] for name in _KEY) for key in named]
         copied = [key for key, query in zip(keys, queries, strict=True) if _needs_copy(query)]
 
         def read(copies: Mapping[tuple[str, ...], ScopeCopy], transaction: Transaction) -> list[Candidates]:
@@ -137,7 +138,7 @@ class SqliteIndex:
         wanted: list[list[str]] = []
         for key, query in zip(keys, queries, strict=True):
             copy = copies.get(key)
-            missing = copy.lacks(query.terms) if copy is not None and copy.scope_id and _needs_copy(query) else []
+            missing = copy.lacks(query.terms) if copy is not None and copy.salt and _needs_copy(query) else []
             known = copy.version if copy is not None and _needs_copy(query) else _LATEST
             tokens = [copy.tokens.of(term).hex() for term in missing] if copy is not None else []
             wanted.append(missing)

@@ -163,16 +163,16 @@ def sqlite_index_statements() -> Statements:
 _SQL = {
     # For each scope asked for: its statistics, what changed after the version known, and the postings not known yet.
     "look": """
-        SELECT asked.key, held.id, held.salt, held.version, held.detached, held.entries, held.total_length,
+        SELECT asked.key, held.scope, held.salt, held.version, held.detached, held.entries, held.total_length,
           held.vectors, held.embedder, held.dimension,
           CASE WHEN held.version > asked.value ->> 'version' THEN (
             SELECT json_array(group_concat(entry.id), group_concat(entry.length), json_group_array(entry.entry_id),
               json_group_array((
                 SELECT terms FROM arc_index_texts AS held_text
                 WHERE (asked.value ->> 'version' > 0 OR held.entries <= :few)
-                  AND held_text.scope = held.id AND held_text.id = entry.id)))
+                  AND held_text.scope = held.scope AND held_text.id = entry.id)))
             FROM arc_index_entries AS entry
-            WHERE entry.scope = held.id AND entry.caller_id = held.caller_id
+            WHERE entry.scope = held.scope AND entry.caller_id = held.caller_id
               AND entry.version > asked.value ->> 'version') END,
           (SELECT group_concat(
              ifnull((SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH wanted.value), '')
@@ -222,11 +222,11 @@ class ScopeCopy:
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.reset(scope_id=0)
+        self.reset(b"")
 
-    def reset(self, *, scope_id: int, salt: bytes = b"") -> None:
-        """Begin anew, with another scope's row."""
-        self.scope_id = scope_id
+    def reset(self, salt: bytes) -> None:
+        """Begin anew, with the salt of another scope or of one that was made anew."""
+        self.salt = salt
         self.tokens = Tokens(salt)
         self.version = 0
         self.rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -394,7 +394,7 @@ class Copies:
                 result = work(copies)
             except BaseException:  # an interrupt may have left a change half made
                 for copy in copies.values():
-                    copy.reset(scope_id=0)
+                    copy.reset(b"")
                 raise
         with self._lock:
             self._sizes.update((key, copy.size) for key, copy in copies.items() if self._copies.get(key) is copy)
@@ -427,7 +427,7 @@ class SqliteReader:
     def __init__(self, transaction: Transaction, copy: ScopeCopy, held: Held, *, caller_id: str) -> None:
         self._transaction = transaction
         self._sql = sqlite_index_statements()
-        self._place = {"scope": held.id, "caller_id": caller_id}
+        self._place = {"scope": held.scope, "caller_id": caller_id}
         self.copy = copy
         self.held = held
 
@@ -438,10 +438,10 @@ class SqliteReader:
     def refresh(self, changes: str | None) -> bool:
         """Update the copy with the changed entries; return whether the copy must be read from the beginning."""
         copy, held = self.copy, self.held
-        is_known = copy.scope_id == held.id
+        is_known = copy.salt == held.salt
         if not is_known or copy.version > held.version or copy.is_hollow:
-            is_new = not copy.scope_id
-            copy.reset(scope_id=held.id, salt=held.salt)
+            is_new = not copy.salt
+            copy.reset(held.salt)
             if not is_new:
                 return True
         if copy.version != held.version:

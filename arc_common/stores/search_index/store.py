@@ -119,10 +119,9 @@ class EntriesChange:
             vectors=sum(entry.vector is not None for entry in self._put.values())
             - sum(one.has_vector for one in known.values()),
         )
-        place = {"scope": held.id, "caller_id": self._key["caller_id"]}
+        place = {"scope": held.scope, "caller_id": self._key["caller_id"]}
         if not self.after.entries:
-            these = {"scopes": self._database.many([held.id]), "caller_id": place["caller_id"]}
-            return [(statement, these) for statement in erasing_statements(self._database.dialect, by_session=False)]
+            return [(statement, place) for statement in erasing_statements(self._database.dialect, by_session=False)]
         numbers = iter(self._finder.new_rows(rows[2], len(self._put)))
         stored = [(known[name].id if name in known else next(numbers), one) for name, one in self._put.items()]
         tokens = Tokens(held.salt)
@@ -274,7 +273,7 @@ class SqlIndexStore:
             embedding = one_embedding(held.embedding if held else None, given)
             if held is None:
                 return 0, None
-            place = {"scope": held.id, "caller_id": scope.caller_id}
+            place = {"scope": held.scope, "caller_id": scope.caller_id}
             known = {row[0]: self._finder.known(row[1:]) for row in known_rows}
             stored = {row[0]: row[1:] for row in text_rows}
             fitting = [entry for entry in given if entry.id in stored and stored[entry.id][0] == entry.text]
@@ -305,7 +304,7 @@ class SqlIndexStore:
             held = Held(*rows[0]) if rows else None
             if held is None or not held.vectors:
                 return 0
-            place = {"scope": held.id, "caller_id": scope.caller_id}
+            place = {"scope": held.scope, "caller_id": scope.caller_id}
             after = changed(held, embedding=None, vectors=-held.vectors)
             transaction.commit((self._sql.drop_all_vectors, place), self._saving(place, after))
             return held.vectors
@@ -336,7 +335,7 @@ class SqlIndexStore:
             (rows,) = transaction.run((self._sql.lock_within, within))
             if not rows:
                 return 0
-            these = {"scopes": self._database.many([row[0] for row in rows]), "caller_id": scope.caller_id}
+            these = [{"scope": row[0], "caller_id": scope.caller_id} for row in rows]
             transaction.commit(
                 *((statement, these) for statement in erasing_statements(self._database.dialect, by_session=False))
             )

@@ -17,11 +17,11 @@ LONG = 20.0
 
 WITHOUT_VECTOR = """
     SELECT entries.entry_id FROM arc_index_entries entries
-    JOIN arc_index_scopes scopes ON scopes.id = entries.scope
+    JOIN arc_index_scopes scopes ON scopes.scope = entries.scope
     LEFT JOIN arc_index_vectors vectors ON vectors.id = entries.id
     WHERE scopes.kind = 'memory' AND vectors.id IS NULL
 """
-TERMS = "SELECT terms FROM arc_index_texts WHERE scope IN (SELECT id FROM arc_index_scopes WHERE kind = 'message')"
+TERMS = "SELECT terms FROM arc_index_texts WHERE scope IN (SELECT scope FROM arc_index_scopes WHERE kind = 'message')"
 KEY = SessionKey("s", user_id="ann")
 OTHER = SessionKey("other", user_id="ann")
 

@@ -13,7 +13,7 @@ from tests.support.databases import indexed, rows, unreadable
 
 METADATA = """
     SELECT entries.metadata FROM arc_index_entries entries
-    JOIN arc_index_scopes scopes ON scopes.id = entries.scope WHERE scopes.kind = 'artifact'
+    JOIN arc_index_scopes scopes ON scopes.scope = entries.scope WHERE scopes.kind = 'artifact'
 """
 WEATHER = "Cookies. Seoul is sunny. The high in Seoul is 21 degrees. Subscribe. Busan has rain."
 
