@@ -4,12 +4,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from arc_common.breaker import Breaker
 from arc_common.concurrency import begin_in_each_process, started
 from arc_common.exceptions import EngineClosedError, InvalidInputError, ModelCallError
 from arc_common.messages import Message
@@ -171,8 +171,7 @@ class GuardedChatModel:
         health: ModelHealth | None = None,
         count: Callable[[str], int] | None = None,
     ) -> None:
-        import pybreaker  # noqa: PLC0415 - these two would double arc's import time
-        import stamina  # noqa: PLC0415
+        import stamina  # noqa: PLC0415 - arc is imported faster without it
 
         options = settings.model_calls
         self._serial = model if isinstance(model, SerialChatModel) else None
@@ -185,10 +184,7 @@ class GuardedChatModel:
         self._prices = options.input_price, options.output_price
         self._unstructured = 0  # the structured answers that failed in a row
         self._logged = False
-        self._outcomes = pybreaker.CircuitMemoryStorage(pybreaker.STATE_CLOSED)
-        self._breaker = pybreaker.CircuitBreaker(
-            options.breaker_failures, options.breaker_reset_seconds, state_storage=self._outcomes
-        )
+        self._breaker = Breaker(options.breaker_failures, options.breaker_reset_seconds)
         self._retrying = stamina.RetryingCaller(
             attempts=options.attempts,
             timeout=None,
@@ -214,9 +210,9 @@ class GuardedChatModel:
         return answer
 
     def _attempt(self, messages: Sequence[Message], schema: "type[BaseModel] | None") -> str:
-        if self._is_left_alone():
+        if self._breaker.is_open:
             self._observer.count(f"{self._name}.refused")
-            raise _LeftAloneError(f"the model failed {self._breaker.fail_max} times in a row and is not called for now")
+            raise _LeftAloneError(f"the model failed {self._breaker.failures} times in a row and is not called for now")
         if self._count is not None and not self._health.may_spend():
             self._observer.count(f"{self._name}.postponed")
             raise SpentError(SPENT)
@@ -232,11 +228,11 @@ class GuardedChatModel:
             raise
         except Exception as error:
             self._observer.count(f"{self._name}.errors")
-            self._record(error)
+            self._breaker.record(error)
             if isinstance(error, ModelCallError):
                 raise
             raise ModelCallError(f"the model failed: {type(error).__name__}: {error}"[:500]) from error
-        self._record(None)
+        self._breaker.record(None)
         return answer
 
     def _spend(self, texts: Iterable[str]) -> int:
@@ -302,22 +298,6 @@ class GuardedChatModel:
             return None
         self._unstructured = 0
         return answer
-
-    def _is_left_alone(self) -> bool:
-        opened = self._outcomes.opened_at
-        if self._outcomes.state != "open" or opened is None:
-            return False
-        return (datetime.now(UTC) - opened).total_seconds() < self._breaker.reset_timeout
-
-    def _record(self, error: Exception | None) -> None:
-        """Report a call's outcome to the breaker; calls made inside `breaker.call` would block each other."""
-
-        def outcome() -> None:
-            if error is not None:
-                raise error
-
-        with suppress(Exception):
-            self._breaker.call(outcome)
 
 
 def guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", observer: Observer) -> GuardedChatModel:
