@@ -17,8 +17,9 @@ class Health:
     """The problems of an engine, if it has any.
 
     Args:
-        problems: What is wrong with each part that does not work: "engine", "store", "embedder", "spending" (the hour's
-            tokens are spent), and the chat models by the name of their counters ("summary", "memory.model").
+        problems: What is wrong with each part that does not work: "engine", "store", "redis", "embedder", "spending"
+            (the hour's tokens are spent), and the chat models by the name of their counters ("summary",
+            "memory.model").
         model_tokens: The tokens of this process's own calls to chat models within the last hour, as the engine's
             counter counts them.
     """

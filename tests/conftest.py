@@ -14,6 +14,7 @@ from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.support import processes
 from tests.support.databases import new_database, sqlite_url
 from tests.support.processes import Helper
+from tests.support.redis_servers import RedisServer, redis_server
 from tests.support.servers import POSTGRES_16, PostgresServer, bouncer, pgbouncer, postgres_server
 from tests.support.sql_scopes import record_sql, unscoped
 from tests.support.summaries import Model, settings_with
@@ -86,6 +87,13 @@ def pooled_postgres(postgres: PostgresServer) -> Iterator[PostgresServer]:
     if pgbouncer() is None:
         pytest.skip("PgBouncer (Debian's package pgbouncer) is not installed")
     with bouncer(postgres) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RedisServer]:
+    """A Valkey server; tests that empty or stop one start their own."""
+    with redis_server() as server:
         yield server
 
 

@@ -164,7 +164,7 @@ class ContextEngine:
                 raise ConfigurationError(f"rag.ingestion.{error}") from error
         clock = clock_of(clock)
         observer = observer_of(observer, otel=settings.observability.otel)
-        store, threads = open_store(url, settings, clock)
+        store, threads = open_store(url, settings, clock, observer)
         services = Services(
             store=store,
             settings=settings,

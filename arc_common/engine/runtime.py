@@ -31,7 +31,7 @@ from arc_common.memory.turn_sources import TurnSources
 from arc_common.messages import Message
 from arc_common.observability import Health, Observer, SilentObserver
 from arc_common.protocols import ChatModel, Retriever, SessionKey, TokenCounter
-from arc_common.protocols.conversations import Store
+from arc_common.protocols.conversations import Degradable, Store
 from arc_common.protocols.search_index import Scope
 from arc_common.rag import RagPipeline
 from arc_common.settings import ArcSettings
@@ -246,6 +246,8 @@ class Runtime:
             problems["engine"] = str(error)
         except Exception as error:  # noqa: BLE001 - whatever a driver raises is the answer
             problems["store"] = f"{type(error).__name__}: {error}"
+        if isinstance(self.services.store, Degradable) and not self.closed:
+            problems.update(self.services.store.problems())
         return Health(problems, self.services.models.spent())
 
     def check_open(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, check_identifier
@@ -452,6 +452,14 @@ class Store(ConversationStore, Protocol):
         Raises:
             InvalidInputError: The object is not from `dump`, or another conversation has its id. Nothing was stored.
         """
+
+
+@runtime_checkable
+class Degradable(Protocol):
+    """A store that goes on without a part that fails, such as a cache."""
+
+    def problems(self) -> Mapping[str, str]:
+        """Return the error of each part that does not work, by the part's name. Never raises."""
 
 
 class Traces(Protocol):

@@ -182,10 +182,10 @@ def unknown_setting(
     meant = next(iter(difflib.get_close_matches(name, secret, n=1, cutoff=0.7)), None)
     hint = f"; did you mean {meant}?" if meant else "."
     group = groups_of(model).get(path[0]) if len(path) > 1 else None
-    harmless = meant is not None and not secret[meant] and not sounds_secret(f"{name} {value}")
+    harmless = meant is not None and not secret[meant] and not sounds_secret(name)
     whose = f"Settings of {path[0]}" if group else "Settings"
     return ConfigurationError(
-        f"{name}: no such setting (got {shown(value) if harmless else HIDDEN}){hint} "
+        f"{name}: no such setting (got {_unless_secret(value) if harmless else HIDDEN}){hint} "
         f"{whose}: {', '.join((group or model).model_fields)}"
     )
 
@@ -196,15 +196,21 @@ def not_a_group(
     """Return the error for a group whose value is not a mapping (in the environment: not a JSON object)."""
     name, expected = (environment_name(path), "a JSON object") if in_environment else (path[0], "a mapping")
     return ConfigurationError(
-        f"{name}: got {HIDDEN if sounds_secret(str(value)) else shown(value)}, expected {expected} "
+        f"{name}: got {_unless_secret(value)}, expected {expected} "
         f"with some of {', '.join(groups_of(model)[path[0]].model_fields)}"
     )
+
+
+def _unless_secret(value: object) -> str:
+    """Return the value for a message, unless it may hold a password or an address with one."""
+    text = str(value)
+    return HIDDEN if sounds_secret(text) or "@" in text else shown(value)
 
 
 def _with_scheme(url: SecretUrl) -> SecretUrl:
     scheme, separator, _ = url.get_secret_value().partition("://")
     if not separator or not scheme:
-        raise ValueError("a URL with its scheme (sqlite:///arc.db, postgresql+psycopg://…)")
+        raise ValueError("a URL with its scheme (sqlite:///arc.db, postgresql+psycopg://…, redis://…)")
     return url
 
 

@@ -29,7 +29,7 @@ from arc_common.settings.base import (
     settings_of,
 )
 
-StorageMode: TypeAlias = Literal["in-memory", "sql"]
+StorageMode: TypeAlias = Literal["in-memory", "sql", "redis"]
 
 
 def _mode_name(value: object) -> object:
@@ -45,7 +45,8 @@ class StorageSettings(Group):
     mode: Annotated[StorageMode | None, BeforeValidator(_mode_name), EnvironmentAlias("CONVERSATION_STORAGE_MODE")] = (
         Field(
             default=None,
-            description='The store ("memory" is "in-memory"). None: sql with a database_url, else in-memory.',
+            description='The store ("memory" is "in-memory"; "redis" is sql with the cache of redis.url). None: by the '
+            "URLs that are set: redis with both, sql with a database_url, else in-memory.",
         )
     )
     auto_migrate: bool = Field(default=True, description="Create and migrate the tables on first use.")
@@ -93,6 +94,30 @@ class StorageSettings(Group):
         ge=1,
         description="Messages: kept per session; the oldest turns are removed. None: all. With summaries at least "
         "2 * summary.leaf_messages + recent_message_count + trigger_message_count.",
+    )
+
+
+class RedisSettings(Group):
+    """The cache of conversations' newest messages on a Redis or Valkey server, which all processes share."""
+
+    url: Url | None = Field(default=None, description="The server, or one node of a cluster. None: no cache.")
+    enabled: bool = Field(default=True, description="Use the cache once there is a url and a database.")
+    ttl_minutes: float = Field(
+        default=60.0, gt=0, description="Minutes: a conversation is kept after its last message."
+    )
+    list_ttl_hours: float = Field(
+        default=24.0, gt=0, description="Hours: the list of a user's cached conversations is kept, for erasures."
+    )
+    max_sessions: int = Field(
+        default=10_000, ge=1, description="Sessions: cached at most; the one cached longest ago leaves."
+    )
+    fallback_to_sql: bool = Field(
+        default=True, description="Read from the database while Redis does not answer. Off: such reads fail."
+    )
+    key_prefix: str = Field(default="arc:", min_length=1, description="The beginning of every key.")
+    timeout_seconds: float = Field(default=0.25, gt=0, description="Seconds: the longest wait for an answer.")
+    retry_seconds: float = Field(
+        default=10.0, gt=0, description="Seconds: until Redis is asked again after three failures in a row."
     )
 
 
@@ -511,6 +536,7 @@ class ArcSettings(Immutable, BaseSettings):
         default=False, description="Refuse the default caller, so that every call names its own."
     )
     storage: StorageSettings = StorageSettings()
+    redis: RedisSettings = RedisSettings()
     conversation: ConversationSettings = ConversationSettings()
     budget: BudgetSettings = BudgetSettings()
     context: ContextSettings = ContextSettings()
@@ -533,6 +559,7 @@ class ArcSettings(Immutable, BaseSettings):
             # from None: pydantic's error holds the values, and one of them may be a secret
             raise configuration_error(error, type(self)) from None
         self._check_message_cap()
+        self._check_redis()
 
     def _check_message_cap(self) -> None:
         """Refuse a message cap per session that would remove messages before they are summarised."""
@@ -545,6 +572,20 @@ class ArcSettings(Immutable, BaseSettings):
                 "a smaller cap removes messages before their facts are read; raise the cap, lower these settings, or "
                 "set summary.enabled to false"
             )
+
+    def _check_redis(self) -> None:
+        """Refuse the storage mode "redis" without a server."""
+        missing = "redis.url (ARC_REDIS__URL)" if self.redis.url is None else "redis.enabled (ARC_REDIS__ENABLED)"
+        if self.storage.mode == "redis" and (self.redis.url is None or not self.redis.enabled):
+            raise ConfigurationError(
+                f"storage.mode (ARC_STORAGE__MODE, CONVERSATION_STORAGE_MODE): got 'redis', which needs {missing}, and "
+                "that is not set; set it, or choose 'sql'"
+            )
+
+    @property
+    def caches_in_redis(self) -> bool:
+        """Return whether a database's conversations are cached in Redis."""
+        return self.storage.mode in (None, "redis") and self.redis.enabled and self.redis.url is not None
 
     @classmethod
     def settings_customise_sources(
@@ -566,14 +607,17 @@ class ArcSettings(Immutable, BaseSettings):
         because an engine may be opened with its own URL.
 
         Raises:
-            ConfigurationError: `storage.mode` is "sql", and no URL is set.
+            ConfigurationError: `storage.mode` is "sql" or "redis", or a `redis.url` is set, but no database's URL.
         """
-        if self.storage.mode == "in-memory" or (self.database_url is None and self.storage.mode is None):
+        mode = self.storage.mode
+        if mode == "in-memory" or (self.database_url is None and mode is None and not self.caches_in_redis):
             return None
         if self.database_url is None:
+            named = "storage.mode (ARC_STORAGE__MODE, CONVERSATION_STORAGE_MODE)"
+            what = f"{named}: got {mode!r}" if mode else "redis.url (ARC_REDIS__URL): got a server for a cache"
             raise ConfigurationError(
-                "storage.mode (ARC_STORAGE__MODE, CONVERSATION_STORAGE_MODE): got 'sql', which needs database_url "
-                "(ARC_DATABASE_URL), and that is not set; set it, or choose 'in-memory'"
+                f"{what}, which needs database_url (ARC_DATABASE_URL), and that is not set; set it, or set {named} to "
+                "'in-memory'"
             )
         return self.database_url.get_secret_value()
 

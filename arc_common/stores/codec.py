@@ -20,11 +20,16 @@ MAIN_BRANCH = 0
 """The initial branch of every conversation."""
 
 
+def digest(*parts: str) -> bytes:
+    """Return the sha256 of the length-prefixed parts."""
+    encoded = [part.encode() for part in parts]
+    return hashlib.sha256(b"".join([len(part).to_bytes(4) + part for part in encoded])).digest()
+
+
 @cached_text(4_096)  # each statement of a session names the same keys
 def row_key(*parts: str) -> bytes:
-    """Return a row's key: 16 bytes of sha256 over its length-prefixed parts."""
-    encoded = [part.encode() for part in parts]
-    return hashlib.sha256(b"".join([len(part).to_bytes(4) + part for part in encoded])).digest()[:16]
+    """Return a row's key: the first 16 bytes of its parts' digest."""
+    return digest(*parts)[:16]
 
 
 def conversation_key(key: SessionKey) -> bytes:

@@ -6,8 +6,10 @@ from datetime import datetime
 
 from sqlalchemy import Engine
 
+from arc_common.observability import Observer
 from arc_common.protocols.conversations import Store
 from arc_common.settings import ArcSettings
+from arc_common.stores.cache import CachedStore
 from arc_common.stores.conversations import SqlStore
 
 _log = logging.getLogger("arc.engine")
@@ -15,7 +17,9 @@ _log = logging.getLogger("arc.engine")
 _SQLITE_THREADS = 4
 
 
-def open_store(url: str | Engine | None, settings: ArcSettings, clock: Callable[[], datetime]) -> tuple[Store, int]:
+def open_store(
+    url: str | Engine | None, settings: ArcSettings, clock: Callable[[], datetime], observer: Observer
+) -> tuple[Store, int]:
     """Return the store that the URL or the settings name, and the number of threads that serve async calls to it."""
     address = url if url is not None else settings.resolved_database_url
     storage = settings.storage
@@ -23,5 +27,8 @@ def open_store(url: str | Engine | None, settings: ArcSettings, clock: Callable[
         _log.info("no database URL: conversations are kept in memory and end with the process")
         most = storage.max_sessions_in_memory
         return SqlStore(clock=clock, settings=storage, max_sessions=most), _SQLITE_THREADS
-    store = SqlStore(address, clock=clock, settings=storage)
+    if settings.caches_in_redis:
+        store: SqlStore = CachedStore(address, redis=settings.redis, observer=observer, clock=clock, settings=storage)
+    else:
+        store = SqlStore(address, clock=clock, settings=storage)
     return store, _SQLITE_THREADS if store.engine.dialect.name == "sqlite" else storage.pool_size

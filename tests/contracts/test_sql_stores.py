@@ -1,23 +1,26 @@
-"""Every store contract on SQLite files, PostgreSQL 18 and 16, and behind PgBouncer.
+"""Every store contract on SQLite files, PostgreSQL 18 and 16, behind PgBouncer, and with a cache in Redis.
 
 On SQLite in memory in the long form only: the random operations in `tests/properties` show that it answers as the
 others do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from arc_common.protocols import ConversationStore
 from arc_common.protocols.records import Records
 from arc_common.protocols.search_index import IndexStore
-from arc_common.settings import StorageSettings
+from arc_common.settings import RedisSettings, StorageSettings
+from arc_common.stores.cache import CachedStore
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import ConversationStoreContract
 from tests.contracts.records_contract import RecordsContract
 from tests.contracts.search_index_contract import IndexStoreContract
 from tests.contracts.summary_store_contract import Clock, SummaryStoreContract
 from tests.support.databases import new_database
+from tests.support.redis_servers import RedisServer
 from tests.support.servers import PostgresServer
 
 
@@ -28,7 +31,14 @@ def shared_clock() -> Clock:
 
 @pytest.fixture(
     scope="module",
-    params=["file", "postgres", "postgres_16", "pooled_postgres", pytest.param("memory", marks=pytest.mark.torture)],
+    params=[
+        "file",
+        "postgres",
+        "postgres_16",
+        "pooled_postgres",
+        "cached_postgres",
+        pytest.param("memory", marks=pytest.mark.torture),
+    ],
 )
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -40,7 +50,7 @@ def url(backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.T
         return "sqlite://"
     if backend == "file":
         return f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'arc.db'}"
-    server: PostgresServer = request.getfixturevalue(backend)
+    server: PostgresServer = request.getfixturevalue(backend.removeprefix("cached_"))
     if backend != "pooled_postgres":
         return new_database(server)
     return server.url(new_database(request.getfixturevalue("postgres")).rpartition("/")[2])
@@ -52,15 +62,25 @@ def settings(backend: str) -> StorageSettings:
 
 
 @pytest.fixture(scope="module")
-def shared(url: str, settings: StorageSettings) -> Iterator[SqlStore]:
-    store = SqlStore(url, settings=settings)
+def opened(
+    backend: str, url: str, settings: StorageSettings, request: pytest.FixtureRequest
+) -> Callable[..., SqlStore]:
+    if backend != "cached_postgres":
+        return partial(SqlStore, url, settings=settings)
+    server: RedisServer = request.getfixturevalue("redis")
+    return partial(CachedStore, url, settings=settings, redis=RedisSettings(url=server.url))
+
+
+@pytest.fixture(scope="module")
+def shared(opened: Callable[..., SqlStore]) -> Iterator[SqlStore]:
+    store = opened()
     yield store
     store.close()
 
 
 @pytest.fixture(scope="module")
-def shared_by_clock(url: str, settings: StorageSettings, shared_clock: Clock) -> Iterator[SqlStore]:
-    store = SqlStore(url, clock=shared_clock, settings=settings)
+def shared_by_clock(opened: Callable[..., SqlStore], shared_clock: Clock) -> Iterator[SqlStore]:
+    store = opened(clock=shared_clock)
     yield store
     store.close()
 

@@ -32,14 +32,15 @@ def refused(**values: Any) -> str:
 DESCRIBED = {description.name: description for description in describe_settings()}
 UNITS = {
     "Artifacts", "Bullets", "Bytes", "Calls", "Characters", "Connections", "Cosine", "Days", "Documents", "Failures",
-    "Items", "Memories", "Messages", "Ranks", "Seconds", "Sessions", "Share", "Snippets", "Terms", "Texts", "Threads",
-    "Tokens", "Turns", "Vectors",
+    "Hours", "Items", "Memories", "Messages", "Minutes", "Ranks", "Seconds", "Sessions", "Share", "Snippets", "Terms",
+    "Price", "Texts", "Threads", "Tokens", "Turns", "Vectors",
 }  # fmt: skip
 ALIASES = [
     ("CONVERSATION_STORAGE_MODE", "sql", "storage.mode", "sql"),
     ("CONVERSATION_ROLLING_WINDOW_SIZE", "31", "conversation.rolling_window_size", 31),
     ("CONVERSATION_MAX_CONTEXT_TOKENS", "100000", "conversation.max_context_tokens", 100_000),
     ("CONVERSATION_COMPRESSION_THRESHOLD", "80000", "conversation.compression_threshold", 80_000),
+    ("MEMORY_DEBUG", "true", "context.debug", True),
     ("RAG_CHUNK_SIZE", "301", "rag.chunk_size", 301),
     ("RAG_CHUNK_OVERLAP", "51", "rag.chunk_overlap", 51),
     ("RAG_TOP_K_MAX", "6", "artifacts.top_k", 6),
@@ -303,7 +304,11 @@ def test_settings_without_a_secret_can_be_pickled() -> None:
         {"ARC_DATABASE_URL": "postgres:/arc:hunter2@db"},
         {"ARC_DATABASE_URL": "host=db user=arc password=hunter2"},
         {"ARC_DATABSE_URL": "postgres://arc:hunter2@db"},
-        {"ARC_REDIS__URL": "redis://:hunter2@cache/0"},
+        {"ARC_REDIS__URL": "redis:/:hunter2@cache/0"},
+        {"ARC_REDIS__ULR": "redis://:hunter2@cache/0"},
+        {"ARC_REDIS__TTL_URL": "redis://:hunter2@cache/0"},
+        {"ARC_REDIS": "redis://:hunter2@cache/0"},
+        {"ARC_REDIS": '{"url": "redis://:hunter2@cache/0"'},
         {"ARC_AWS__SECRET_ACCESS_KEY": "hunter2"},
         {"ARC_AWS": '{"secret_access_key": "hunter2"}'},
         {"ARC_SUMMARY": '{"password": "hunter2"'},
