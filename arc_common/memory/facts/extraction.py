@@ -42,6 +42,10 @@ _LONGEST = 240
 
 _SHORT = 5
 """A statement of more words needs two specific ones."""
+_TOLD = 4
+"""The fewest specific words of a statement beside which a word of praise or feeling is only a comment."""
+_OF_CLAUSE = 2
+"""The fewest specific words of a clause that is a statement without the rest of its sentence."""
 _NAMED = 3
 """The fewest specific words before a pronoun that refers to one of them."""
 
@@ -152,8 +156,9 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
                     stated = text[start : end + len(said)]
             plain = stated.translate(QUOTES)
             if role is Role.USER:
-                category = _of_user(plain, language, is_personal=is_personal)
-                if category is None and IDENTIFIER.search(plain):
+                category, start = _of_user(plain, language, is_personal=is_personal)
+                stated = stated[start:].strip()
+                if category is None and IDENTIFIER.search(plain) and not language.supposition.search(plain):
                     category, stated = FactCategory.NUMERIC, said
             else:
                 category = _of_assistant(plain, language, is_long=len(text) > LONG_REPLY)
@@ -188,12 +193,10 @@ def _statements(sentence: str, language: Language) -> Iterator[str]:
             for start, to in clauses
             if language.seeking.search(plain[start:to]) and not language.forbidding.search(plain[start:to])
         ]
-        if asked and language.is_spaced:
-            return
         end = asked[0] if asked else end  # "订单号是 AB-20931，请查一下"
     stated = _cut(sentence[:end].strip(" ,;:-–—，、；：").rstrip(".。"))
     only_condition = end < len(sentence) and language.condition.search(stated)
-    if stated and not only_condition and not language.supposition.search(plain[:end]):
+    if stated and not only_condition:
         yield stated
 
 
@@ -205,15 +208,26 @@ def _cut(sentence: str) -> str:
     return sentence[: ends[-1]] if ends else ""
 
 
-def _of_user(plain: str, language: Language, *, is_personal: bool) -> FactCategory | None:
-    """Return the kind of a user's sentence: of all of it, or else of what stands before one of its joints."""
-    for end in (len(plain), *(joint.start() for joint in reversed([*language.joining.finditer(plain)]))):
-        least = 1 + (end < len(plain))
-        if (kind := _stated_kind(plain[:end], language, is_personal=is_personal, least=least)) is not None:
-            return kind
+def _of_user(plain: str, language: Language, *, is_personal: bool) -> tuple[FactCategory | None, int]:
+    """Return the kind of a user's sentence, and where its statement begins: at its start, or behind a joint."""
+    joints = list(language.joining.finditer(plain))
+    ends = [*(joint.start() for joint in joints), len(plain)]
+    parts = [(0, end) for end in reversed(ends)]
+    parts += [
+        (joint.end(), end)
+        for joint, end in zip(joints, ends[1:], strict=True)
+        if not language.condition.match(joint[0].strip(" ,")) and language.oneself.match(plain[joint.end() :].lstrip())
+    ]
+    for start, end in parts:
+        part = plain[start:end].strip()
+        if start and len(content_words(part)) < _OF_CLAUSE:
+            continue
+        kind = _stated_kind(part, language, is_personal=is_personal, least=1 + (part != plain))
+        if kind is not None:
+            return kind, start
         if language.condition.search(plain):
             break
-    return None
+    return None, 0
 
 
 def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: int) -> FactCategory | None:
@@ -225,8 +239,9 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
     is_dated = any(date.casefold() in language.dates for date in DATES.findall(plain))
     is_told = bool(is_named or concrete or is_dated)
     is_own, is_decided = (form.search(plain) is not None for form in (language.oneself, language.deciding))
-    is_small_talk = language.chit_chat.search(plain) and not (is_sure and is_own)
-    if not (words or is_told) or is_small_talk or plain.count('"') % 2:
+    lasting = language.lasting.search(plain)
+    is_small_talk = language.chit_chat.search(plain) and not (is_own and (is_sure or (lasting and len(words) >= _TOLD)))
+    if not (words or is_told) or is_small_talk or plain.count('"') % 2 or language.supposition.search(plain):
         return None
     if language.forbidding.search(plain):
         is_whole = is_own or is_told or not language.is_spaced or len(plain.split()) >= _FORBIDDING
@@ -239,7 +254,6 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
         return FactCategory.NUMERIC if is_sure and language.asserting.search(plain) else None
     if is_own:
         is_clear = is_told or is_decided or language.preferring.search(plain) is not None
-        lasting = language.lasting.search(plain)
         if lasting and not content_words(f"{plain[: lasting.start()]} {plain[lasting.end() :]}"):
             words = words[1:]  # "I confirm" has no object
         enough = 1 if is_clear else max(least, 1 + (len(plain.split()) > _SHORT))
@@ -262,7 +276,7 @@ def _is_vague(plain: str, language: Language, *, least: int) -> bool:
 
 def _of_assistant(plain: str, language: Language, *, is_long: bool) -> FactCategory | None:
     """Return the kind of an assistant's statement: a decision with a value, or an id; `None` for others."""
-    if is_long or language.chit_chat.search(plain) or language.wanting.search(plain):
+    if is_long or any(form.search(plain) for form in (language.chit_chat, language.wanting, language.supposition)):
         return None
     is_about = language.listener.search(plain) or language.oneself.search(plain)
     if _is_vague(plain, language, least=1):

@@ -56,10 +56,7 @@ COMMON_WORDS = STOP_WORDS | word_set(
 )
 _I = r"\b(?:i|we)(?:'ve|'m|'re|'d|'ll)?\b"
 _NAME = r"(?-i:(?P<value>[A-Z][\w'&-]*(?: [A-Z][\w'&-]*){0,2}))"
-_ADVERBS = (
-    r"(?:also|really|just|always|usually|often|still|currently|recently|now|only|actually|both|never|finally|mostly"
-    r"|especially|already|mainly|even|don't|do not|no longer|do)"
-)
+_ADVERBS = r"(?:\w+ly|also|just|always|often|still|already|now|both|never|even|don't|do not|no longer|do)"
 _MENTAL = (
     r"(?:think|guess|know|mean|see|hear|agree|understand|wonder|believe|feel|suppose|hope|wish|want|need|bet|imagine"
     r"|remember|realize|care|mind|love|like|enjoy|try|get|got|gotta|can|could|will|would|should|might|may|must|shall"
@@ -92,14 +89,13 @@ ENGLISH = Language(
     general_nouns=GENERAL_NOUNS,
     thesaurus="english_thesaurus",
     lead_ins=Pattern(
-        r"^(?:(?:no|nope|yes|yeah|yep|yup|look|listen|right|fine|great|now|sure|sorry|thanks|thank you|perfect|cool"
-        r"|nice|alright|awesome|good (?:morning|evening|afternoon)|absolutely|definitely|totally|(?:thanks|hey|hi"
-        r"|hello|wow|yeah|sure|ok|oh|woah|whoa),? [A-Z]\w+)[,.;:!—–-]+\s+|(?:oh|hi|hey|hello|wow|aw+|so|and|but|also"
-        r"|plus|anyways?|well|okay|ok|um+|uh+|ah|hmm+|actually|honestly|basically|unfortunately|finally|however|of"
-        r" course|for example|on another note|speaking of[^,]{1,30}|like i mentioned earlier|by the way|btw|fyi"
-        r"|before i forget|one more thing|in fact)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}|(?:i (?:think|guess|believe"
-        r"|suppose|mean|should mention|forgot to (?:say|mention)|(?:just )?wanted to (?:say|mention)))(?: that|,)?\s"
-        r"(?=(?:i|we|my|our|the)\b))"
+        r"^(?:(?:no|nope|yes|yeah|yep|yup|look|right|fine|great|now|sure|sorry|thanks|thank you|perfect|cool|nice"
+        r"|alright|awesome|good (?:morning|evening|afternoon)|absolutely|definitely|(?:thanks|hey|hi|wow|yeah|sure|oh"
+        r"|woah|whoa),? [A-Z]\w+)[,.;:!—–-]+\s+|(?:oh|hi|hey|hello|wow|aw+|so|and|but|also|plus|anyways?|well|okay|ok"
+        r"|um+|ah|hmm+|actually|honestly|unfortunately|finally|however|of course|for example|on another note|speaking"
+        r" of[^,]{1,30}|by the way|btw|fyi|like i mentioned earlier|before i forget|one more thing|in"
+        r" fact)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}|i (?:think|guess|mean|should mention|forgot to (?:say|mention)"
+        r"|(?:just )?wanted to (?:say|mention))(?: that|,)?\s(?=(?:i|we|my|our|the)\b))"
     ),
     seeking=Pattern(
         r"^(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|yes|no|sure|thanks|actually|please|pls|kindly|just|btw"
@@ -120,20 +116,19 @@ ENGLISH = Language(
         r"|\b(?:forgot|(?:ca|could|do|did)(?:n'?t| ?n?ot) (?:remember|recall|find))\b"
     ),
     chit_chat=Pattern(
-        r"\b(?:thank(?:s| you)|thx|appreciat\w+|sorry|apolog\w+|no (?:rush|worries|problem|need|idea)|get back to"
-        r"|good (?:luck|point|question|news|for|with)|take care|see you|nice to|welcome|sounds?|agree|hear\w*|can't"
-        r" wait|(?:don't|never ?)(?: worry| ?mind| get me| mention| bother| need| care| say)|kidding|never! ?$|not"
-        r" an expert|to be honest|let's (?!go with|meet|take)|excited|happy|glad|thrilled|curious|interested|sure"
-        r"|grateful|proud|confused|looking forward|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)|i see|got"
-        r" (?:it|this)|cheers|congrat\w*|keep (?:it|up|going|in|on)|i'll (?!go with|take the|be |have |need )|all"
-        r" set|works for me|(?:is|are|was|and|or|but|the|an?|to|of)\W*$|intrigued|works?\W*$|hang in|as an ai"
-        r"|confirming|feel\w*|felt|amazing|awesome|fun|great|inspir\w+|important|special|beautiful|wonderful|nice"
-        r"|cool|lovely|incredible|lucky|joy|bless\w*|powerful|support\w*|meaning\w*|(?:love|like) (?-i:it|this|that"
-        r"|how|your|these|those|the|seeing|them|when|all)\b|passion\w*|memories|remind\w*|know|knew|believe"
-        r"|understand|means?|see|think\w*|thought|got to|moments?|should|consider\w*|hop(?:e|es|ing)|worried"
-        r"|concerned|trying|motivat\w*|impressed|realiz\w+|really|blast|reward\w*|imagine|ended up|gave me|together"
-        r"|we (?:all|can|could)|life's|dreams?|positive|remember\w*|wonder\w*|notic\w+|definitely|(?:i|we) have to"
-        r"|(?:is|are|'s|looks?|was|so) (?:so|both|pretty|much))\b"
+        r"\b(?:thank(?:s| you)|thx|appreciat\w+|sorry|apolog\w+|no (?:rush|worries|problem|need|idea)|get back to|good"
+        r" (?:luck|point|question|news|for|with)|take care|welcome|sounds?|agree|hear\w*|can't wait|(?:don't|never"
+        r" ?)(?: worry| ?mind| get me| mention| bother| need| care| say)|to be honest|let's (?!go with|meet|take)"
+        r"|excited|happy|glad|thrilled|curious|interested|sure|grateful|proud|looking forward|(?:that|this|it)(?:'s| is"
+        r"| was) (?:all|it|[a-z]+\W*$)|got (?:it|this)|cheers|congrat\w*|keep (?:it|up|going|in|on)|i'll (?!go with"
+        r"|take the|be |have |need )|all set|works for me|(?:is|are|was|and|or|but|the|an?|to|of)\W*$|intrigued"
+        r"|works?\W*$|hang in|feel\w*|felt|amazing|awesome|fun|great|inspir\w+|important|special|beautiful|wonderful"
+        r"|nice|cool|lovely|incredible|lucky|joy|bless\w*|powerful|support\w*|meaning\w*|(?:love|like) (?-i:it|this"
+        r"|that|how|your|these|those|the|seeing|them|when|all)\b|passion\w*|memories|remind\w*|know|knew|believe"
+        r"|understand|means?|see|think\w*|thought|got to|moments?|should|consider\w*|hop(?:e|es|ing)|worried|concerned"
+        r"|trying|motivat\w*|impressed|realiz\w+|really|blast|reward\w*|imagine|ended up|gave me|together|we (?:all|can"
+        r"|could)|life's|dreams?|positive|remember\w*|wonder\w*|notic\w+|definitely|(?:i|we) have to|(?:is|are|'s"
+        r"|looks?|was|so) (?:so|both|pretty|much))\b"
     ),
     supposition=Pattern(
         r"^(?:(?:and|but|so)\s)?(?:what if|imagine|suppos(?:e|ing)|hypothetically|let's (?:say|imagine|assume)"
@@ -146,48 +141,48 @@ ENGLISH = Language(
         r"|after|before|given)\b"
     ),
     joining=Pattern(
-        r",? (?:and|but|so|because|since|as|which|though|although|plus)(?= (?:i|i'\w+|we|it|it's|that|this|they|he"
-        r"|she|you|my|our|there|was|is)\b)|, so(?= )|[;!] | [–—-]+ "
+        r",? (?:and|but|so|because|since|as|which|though|although|plus)(?= (?:i|i'\w+|we|it|it's|that|this|they|he|she"
+        r"|you|my|our|there|was|is)\b)|, so(?= )|[;!] | [–—-]+ "
     ),
     oneself=Pattern(r"\b(?:i|i'm|i've|i'd|i'll|me|my|we|we're|we've|we'll|our|let's)\b"),
     listener=Pattern(r"\b(?:you|your|yours|yourself|you're|you've|you'll|you'd|ya)\b"),
     lasting=Pattern(
         rf"^(?:[\w' ]{{3,20}}, )?(?:i|we(?= (?:live|work|have|run|rent|host|do)\b)) (?:{_ADVERBS}"
-        rf" ){{0,3}}(?!(?:{_ADVERBS}|{_MENTAL}|{_PASTS}|am|are)\b)[a-z]+(?:(?<!ed)|(?<=eed))\b(?!')|{_I}"
-        rf" (?:{_ADVERBS} |am |are |was |were |have |been ){{0,3}}(?:an?(?! (?:bit|lot|little|few|mix|big)\b)"
-        rf"|allergic|vegan|vegetarian|based|married|engaged|divorced|single|retired|pregnant|diabetic|diagnosed|born"
-        rf"|living|working (?:at|for|as|from)|moving|learning|studying|training|planning|taking an?|turning|building"
-        rf"|moved|bought|adopted|joined|graduated|quit|sold|lost|hired|signed)\b|\b(?:last|next|this) (?:year|month"
-        rf"|week|weekend|spring|summer|autumn|fall|winter|night)\b|\byesterday\b|\w+ ago\b|^(?:my|our) (?:[\w'-]+"
-        rf" ){{1,2}}(?:is|are|has|have|can't|can|will|doesn't|don't|won't|[a-z]{{3,}}s|named|called|died|broke)\b"
-        rf"|\b(?:my|our) \w+, (?-i:[A-Z])|^[a-z]+, my \w+,"
+        rf" ){{0,3}}(?!(?:{_ADVERBS}|{_MENTAL}|{_PASTS}|am|are)\b)[a-z]+(?:(?<!ed)|(?<=eed))\b(?!')|{_I} (?:{_ADVERBS} "
+        rf"|am |are |was |were |have |been ){{0,3}}(?:an?(?! (?:bit|lot|little|few|mix|big)\b)|allergic|based|married"
+        rf"|engaged|divorced|single|retired|pregnant|diabetic|diagnosed|born|living|working (?:at|for|as|from)|moving"
+        rf"|learning|studying|training|planning|taking an?|turning|building|moved|bought|adopted|joined|graduated|quit"
+        rf"|sold|lost|hired|signed|been (?!(?:think|try|mean|want|look|consider|wonder|hop|gett|hav|feel|see|hear"
+        rf"|ask)ing)\w+ing)\b|\b(?:last|next|this) (?:year|month|week|weekend|spring|summer|autumn|fall|winter|night)\b"
+        rf"|\w+ ago\b|\b(?:yesterday|today|recently|lately)\b|^(?:my|our) (?:[\w'-]+ ){{1,2}}(?:is|are|has|have|can't"
+        rf"|can|will|doesn't|don't|won't|[a-z]{{3,}}s|named|called|died|broke)\b|\b(?:my|our) \w+, (?-i:[A-Z])|^[a-z]+,"
+        rf" my \w+,"
     ),
     asserting=Pattern(
-        r"(?:'s|\b(?:is|are|was|were|has|have|had|will|costs?|starts?|opens?|closes?|means|takes?|goes|said|says|lives?"
-        r"|works?|needs?|left|made|gets?|goes|go|comes?|keeps?|belongs?|leaves?|runs?|meets?|moved|broke|stopped|gives?"
-        r"|makes?|hates?|loves?|wants?|took|kicks|reads|stays?|feed|head|hid|\w+ed))\b"
+        r"(?:'s|\b(?:is|are|was|were|has|have|had|will|costs?|starts?|opens?|closes?|means|takes?|said|says|lives?"
+        r"|works?|needs?|left|made|gets?|goe?s?|comes?|keeps?|belongs?|leaves?|runs?|meets?|broke|gives?|makes?|hates?"
+        r"|loves?|wants?|took|stays?|head|hid|\w+ed))\b"
     ),
     wanting=Pattern(
-        r"\b(?:(?:i|we)(?:'d|'ll| would| will| do| did|'m)?(?: (?:also|just|really|only|still|now|like|prefer)){0,2}"
-        r" (?:want(?:ed)?|need(?:ed)?|requir\w+|wish\w*|rather|request\w*|hop(?:e|ed|ing))|(?:you|he|she|they|we"
-        r"|i)(?:'d| would| will)(?: \w+)? (?:like|love|rather|want|need)|would(?! prefer)|should|you (?:can|could"
-        r"|may|might|should|want|need)|(?:will|going to) (?:do|need|be)|wanna|gonna|looking to|(?:we|one|people"
-        r"|everyone)(?:'ve| have)? (?:all |just |got |really )*(?:can|gotta|must|should|to|need)|looking for|(?:i'm"
-        r"|i am) looking|searching for|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)? (?:you |to )|interested in"
-        r"|how about|(?:get|let|give) me|please|(?:i|we) must|wanting|bet|(?:in|the) mood|need your|i have (?:a|some"
-        r"|any|another) (?:\w+ )?(?:questions?|problems?|doubts?))\b"
+        r"\b(?:(?:i|we)(?:'d|'ll| would| will| do| did|'m)?(?: (?:also|just|really|only|still)){0,2} (?:want(?:ed)?"
+        r"|need(?:ed)?|requir\w+|wish\w*|hop(?:e|ed|ing))|(?:you|i)(?:'d| would| will)(?: \w+)? (?:like|love|rather"
+        r"|want|need)|would(?! prefer)|should|you (?:can|could|may|might|want|need)|(?:will|going to) (?:do|need|be)"
+        r"|wanna|gonna|looking to|(?:we|one|people|everyone)(?:'ve| have)? (?:all |just |got |really )*(?:can|gotta|to"
+        r"|need)|looking for|(?:i'm|i am) looking|searching for|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)?"
+        r" (?:you |to )|interested in|how about|(?:get|let|give) me|please|(?:i|we) must|wanting|bet|(?:in|the) mood|i"
+        r" have (?:a|some|any|another) (?:\w+ )?(?:questions?|problems?|doubts?))\b"
     ),
     forbidding=Pattern(
-        r"^(?:(?:please|so|and|but|just|kindly|also),? ){0,2}(?:never (?!had|been|saw|knew|thought|\w+ed\b)|(?:don't"
-        r"|do not) (?!forget|give up|worry|let|hesitate|be |stop|you|know|think|get|both|we|they|people)|avoid|no"
-        r" more|only|no [\w ]{3,20} (?:in|on|at|near|after|before|for|during|until|with|from|please)|always"
-        r" (?:answer|reply|use|call|send|write|speak|give|put|ask|include|book))\b|\b(?:must not|mustn't|not allowed"
-        r"|(?:we|i) aren't allowed|isn't allowed|forbidden|prohibited|off[- ]limits|no-go|out of the question|(?:is"
-        r"|are|i'm|i am|he's|she's|severely) allergic|(?<=\w )allerg(?:y|ies) to|intoleran\w+|(?:strict|a) (?:vegan"
-        r"|vegetarian)s?(?! \w)|i'm (?:a )?(?:vegan|vegetarian)|halal|kosher|(?:has|have|needs?) to be (?:\w+"
-        r" ){0,2}\d|only if|unless|under no circumstances|on no account|no (?:more|later|earlier|less) than|(?:can't"
-        r"|cannot|mustn't|won't) have|(?:can't|cannot|mustn't|won't|don't) (?:eat|drink|take|use|touch|fly|drive"
-        r"|stand|accept|handle|tolerate|do (?:\w+days|mornings|evenings))|strictly)\b"
+        r"^(?:(?:please|so|and|but|just|kindly|also),? ){0,2}(?:never (?!had|been|saw|knew|thought|\w+ed\b)|(?:don't|do"
+        r" not) (?!forget|give up|worry|let|hesitate|be |stop|you|know|think|get|both|we|they|people)|avoid|no more"
+        r"|only|no [\w ]{3,20} (?:in|on|at|near|after|before|for|during|until|with|from|please)|always (?:answer|reply"
+        r"|use|call|send|write|speak|give|put|ask|include|book))\b|\b(?:must not|mustn't|not allowed|(?:we|i) aren't"
+        r" allowed|isn't allowed|forbidden|prohibited|off[- ]limits|no-go|out of the question|(?:is|are|i'm|i am|he's"
+        r"|she's|severely) allergic|(?<=\w )allerg(?:y|ies) to|intoleran\w+|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)"
+        r"|i'm (?:a )?(?:vegan|vegetarian)|halal|kosher|(?:has|have|needs?) to be (?:\w+ ){0,2}\d|only if|unless|under"
+        r" no circumstances|on no account|no (?:more|later|earlier|less) than|(?:can't|cannot|mustn't|won't) have"
+        r"|(?:can't|cannot|mustn't|won't|don't) (?:eat|drink|take|use|touch|fly|drive|stand|accept|handle|tolerate|do"
+        r" (?:\w+days|mornings|evenings))|strictly)\b"
     ),
     deciding=Pattern(
         r"\b(?:decided|settled on|agreed|chose|chosen|picked|going with|went with|go with|opted|booked|reserved"
@@ -202,13 +197,12 @@ ENGLISH = Language(
         r"|give)\b"
     ),
     vague=Pattern(
-        r"\b(?-i:it|its|it's|they|they're|their|them|he|she|he's|she's|his|her|him|there|there's|here|here's|things"
-        r"|stuff)\b|\b(?:something|everything|nothing)\b|^(?:(?:and|but|so) )?(?:that|that's|this|these|those|much"
-        r"|lots?|been|one|some|all|both|same|many|it|its|it's|they|they're|their|he|she|he's|she's|his|her|there"
-        r"|there's|here|here's)\b|\b(?:this|these|those) (?!year|month|week|morning|evening|afternoon|spring|summer"
-        r"|autumn|fall|winter|time)\w|\b(?:the|my|our|old|new|this|that|been|prefer|choose|like|ordered|bought|got)"
-        r" ones?\b|\b(?P<bare>that|this|these|those|one|another|(?-i:it|them|there)(?=\W*$|[,;]))(?=\W*$|[,.;]|"
-        r" (?:and|but|so|for|in|on|at|as|to|too|with|before|after|over|until|either)\b)"
+        r"\b(?-i:it|its|they|their|them|he|she|his|her|him|there|here|things|stuff)\b|\b(?:something|everything"
+        r"|nothing)\b|^(?:(?:and|but|so) )?(?:that|this|these|those|much|lots?|been|one|some|all|both|same|many|its?"
+        r"|they|their|he|she|his|her|there|here)\b|\b(?:this|these|those) (?!year|month|week|morning|evening|afternoon"
+        r"|spring|summer|autumn|fall|winter|time)\w|\b(?:the|my|our|old|new|this|that|been|prefer|choose|like|ordered"
+        r"|bought|got) ones?\b|\b(?P<bare>that|this|these|those|one|another|(?-i:it|them|there)(?=\W*$|[,;]))(?=\W*$"
+        r"|[,.;]| (?:and|but|so|for|in|on|at|as|to|too|with|before|after|over|until|either)\b)"
     ),
     denying=Pattern(
         r"n't\b|\b(?:no(?! problem| one| idea| longer)|not(?! only| just)|cannot|no longer|never|anymore|without|nobody"

@@ -184,6 +184,25 @@ def test_a_sentence_that_begins_with_a_statement_is_kept_whole(text: str) -> Non
     assert values(f"{text}.") == [text]
 
 
+PARTS = {
+    "These all sound great, but I'm not a big fan of cooked breakfasts": "I'm not a big fan of cooked breakfasts",
+    "I already rent a garage in Leith, but I'm wondering what else I could ask": "I already rent a garage in Leith",
+    "I raise two goats in Leith, so maybe they could help": "I raise two goats in Leith, so maybe they could help",
+    "I've been growing my own herbs on my balcony": "I've been growing my own herbs on my balcony",
+    "I attended a cooking class at the culinary school today and learned some great tips": (
+        "I attended a cooking class at the culinary school today and learned some great tips"
+    ),
+    "It all takes time, since I build strength": None,
+    "I've been thinking about that": None,
+}
+
+
+@pytest.mark.parametrize("text", PARTS)
+def test_a_statement_is_kept_beside_what_is_none(text: str) -> None:
+    """Behind a comment it stands alone, but not behind "since"; a question is left out, praise and guesses are kept."""
+    assert values(f"{text}.") == ([] if PARTS[text] is None else [PARTS[text]])
+
+
 ANSWERS = {
     "a value": ("What is your customer number?", "HB-4471902", "What is your customer number?"),
     "several values": ("Where to?", "1st of May, to 8 Quayside Terrace, Whitby", "Where to?"),

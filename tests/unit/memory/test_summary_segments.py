@@ -364,4 +364,4 @@ def test_excerpts_of_eras_stand_among_the_others_by_day() -> None:
     assert days == sorted(set(days))
     assert days[0] < "2026-04"
     assert ERA_MARK.rstrip() not in told
-    assert COUNT(told) <= settings.summary.max_tokens
+    assert COUNT(told.partition("\n")[2]) <= settings.summary.max_tokens
