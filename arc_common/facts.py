@@ -115,6 +115,11 @@ class Fact:
         return self.key if self.key.strip() else self.value
 
     @property
+    def user(self) -> str:
+        """The name of the user who said it, as in a group chat; `""` for any other speaker."""
+        return self.said_by if self.trust is Trust.USER and self.said_by != "user" else ""
+
+    @property
     def text(self) -> str:
         """The statement on one line; a model's value that does not name its subject follows its key."""
         value, key = " ".join(self.value.split()), " ".join(self.key.split())

@@ -215,14 +215,15 @@ class Commit:
         segment: The segment. It replaces one of the same level and start (a running era grows), but one made by rules
             never replaces one made by a model.
         facts: The facts read from the segment; they replace all facts read from this leaf before.
-        superseded: The id of each superseded fact of an earlier leaf, mapped to the id of the fact that replaces it.
-        removed: The ids of facts of earlier leaves that are no longer valid and have no replacement.
+        ends: The facts that no longer hold, each with the fact that replaces it; both by id, `None` for no replacement.
+            At least one is of this leaf, and the replacement is of the same leaf or a later one, on whichever branch.
+        facts_version: The ledger into which the facts were merged; a commit to another one is refused.
     """
 
     segment: Segment
     facts: tuple[Fact, ...] = ()
-    superseded: dict[str, str] = field(default_factory=dict)
-    removed: tuple[str, ...] = ()
+    ends: tuple[tuple[str, str | None], ...] = ()
+    facts_version: int | None = None
 
 
 class SummaryStore(Protocol):
@@ -234,8 +235,8 @@ class SummaryStore(Protocol):
       undoes their supersessions and removals of other facts; makes the view stale (its boundary stays, its texts are
       removed); and changes the epoch. A leaf without any messages left is removed; a view that depends on none of this
       stays.
-    - Each fact occupies a slot, in which only the newest fact is valid. When a leaf is removed, the facts that it
-      superseded become valid again unless a later fact of the slot remains.
+    - Facts that say the same share a slot. What ends a fact lies in the leaf of its replacement: the fact is valid on
+      paths that do not show that leaf, and again when the leaf is removed, unless a later leaf ends it, too.
     - Removing messages through a cap on the conversation's length changes nothing here: summaries and facts made from
       them stay.
     - What was made from messages before a fork is shared: every branch that shows the newest message read for a segment
@@ -297,7 +298,7 @@ class SummaryStore(Protocol):
 
         Refuses, changing nothing, in any of these cases:
 
-        - The session's epoch is no longer `epoch`.
+        - The session's epoch is no longer `epoch`, or its ledger no longer the commit's.
         - `lease` is given and another one has been taken since (an expired lease that nobody has taken is accepted).
         - The segment was made by rules and one made by a model is stored.
         - The same range by the same maker is stored.
@@ -315,7 +316,7 @@ class SummaryStore(Protocol):
         key: SessionKey,
         *,
         keys: Sequence[str] | None = None,
-        without: int = 0,
+        leaf: int = 0,
         saying: Collection[str] | None = None,
         include_superseded: bool = False,
         include_ungrounded: bool = False,
@@ -327,8 +328,8 @@ class SummaryStore(Protocol):
         Args:
             key: The session.
             keys: Return all valid facts under these keys, compared after folding case and whitespace.
-            without: With `keys`, the start of a leaf to disregard: its facts are left out, and facts that only they
-                superseded or only it removed are included. A new reading of the leaf is merged with this result.
+            leaf: The start of a leaf that is read, maybe again: return the facts of earlier leaves that were valid
+                before it and, with `keys`, also all facts of later leaves, on any branch.
             saying: With `keys`, the values (compared likewise) to which facts found by rules are limited, because a
                 key that rules assign may have hundreds of facts.
             include_superseded: Include facts that are no longer valid.

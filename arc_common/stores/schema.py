@@ -355,13 +355,14 @@ facts = Table(
     Column("conversation", _Key, nullable=False),
     Column("branch", BigInteger, nullable=False),
     Column("leaf_seq", BigInteger, nullable=False),  # the newest message of the leaf that it was read from
-    Column("place", Integer, nullable=False),
+    Column("place", BigInteger, nullable=False),
     Column("caller_id", _Identifier, nullable=False),
     Column("leaf_start", BigInteger, nullable=False),
     Column("point_seq", BigInteger, nullable=False),  # its leaf's
     Column("fact_id", _Identifier),
-    Column("slot", _Key, nullable=False),  # its newest fact is valid unless a tombstone is newer
-    Column("tombstone", SmallInteger, nullable=False),  # 1 for a row that ends the slot's fact
+    Column("slot", String(32), nullable=False),  # the same for facts that say the same
+    Column("ends", String(32), nullable=False),  # the slot or the folded key of which it ends the earlier facts
+    Column("tombstone", SmallInteger, nullable=False),  # 1 for a row that only ends facts
     Column("heir", _Identifier),  # the fact that replaced it, for a tombstone
     Column("folded_key", String(32), nullable=False),
     Column("category", String(16), nullable=False),
@@ -376,8 +377,8 @@ facts = Table(
     PrimaryKeyConstraint("conversation", "branch", "leaf_seq", "place", name="arc_facts_pk"),
     UniqueConstraint("conversation", "fact_id", name="arc_facts_id"),
 )
-Index("arc_facts_by_slot", *(facts.c[name] for name in ("conversation", "branch", "slot", "leaf_seq", "place")))
-Index("arc_facts_by_key", facts.c.conversation, facts.c.branch, facts.c.folded_key)
+Index("arc_facts_by_ends", *(facts.c[name] for name in ("conversation", "ends", "leaf_seq", "place")))
+Index("arc_facts_by_key", facts.c.conversation, facts.c.folded_key, facts.c.branch)
 Index(
     "arc_facts_by_importance",
     *(facts.c[name] for name in ("conversation", "branch", "importance", "valid_from", "leaf_start", "fact_id")),

@@ -12,13 +12,14 @@ from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, Path
 from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentPart, SessionState, View
 from arc_common.stores.branches import SqlBranches
-from arc_common.stores.codec import row_key, stored_from_row, to_microseconds
+from arc_common.stores.codec import stored_from_row, to_microseconds
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.paths import check_owner, place_on
 from arc_common.stores.statements.conversations import Statements
 from arc_common.stores.statements.records import pin_scopes, pins_from_text
 from arc_common.stores.statements.summaries import (
+    LEAF_COLUMNS,
     FactRow,
     fact_from_row,
     fact_row,
@@ -27,6 +28,7 @@ from arc_common.stores.statements.summaries import (
     may_concern,
     segment_from_row,
     segment_row,
+    slot_of,
     summary_statements_along,
     summary_statements_for,
     view_from_text,
@@ -54,54 +56,36 @@ def edited(revised: Sequence[StoredMessage]) -> Changed:
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A fact of an earlier leaf that a new leaf may end."""
+    """A fact of another leaf: its slot and key, the slots that it ended, and the columns of its leaf."""
 
-    slots: tuple[bytes, ...]
-    leaf_start: int
-    holds: bool
+    slot: str
+    folded_key: str
+    ended: frozenset[str]
+    is_later: bool
+    leaf: Mapping[str, int]
 
 
 def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
-    """Return the fact rows of a leaf, in order."""
-    start = commit.segment.start
-    own = {fact.id: place for place, fact in enumerate(commit.facts)}
-    ended: dict[str, list[bytes]] = {}
-    tombstones: list[FactRow] = []
-    for fact_id, heir in (*commit.superseded.items(), *((fact_id, None) for fact_id in commit.removed)):
-        before = known.get(fact_id)
-        if before is None or not before.holds or before.leaf_start >= start:
-            continue
-        if heir is None and fact_id in commit.superseded:
-            continue
-        if heir in own:
-            ended.setdefault(heir or "", []).extend(before.slots)
-        else:
-            tombstones += [FactRow(slot, heir=heir) for slot in before.slots]
-    rows: list[FactRow] = []
-    keyed: set[bytes] = set()
-    for place, fact in enumerate(commit.facts):
-        slots = ended.get(fact.id, [])
-        taker = known.get(fact.superseded_by or "")
-        if taker is not None and taker.leaf_start > start:
-            slots = [taker.slots[0], *(slot for slot in slots if slot != taker.slots[0])]
-        elif (of_key := _slot_of_key(fact)) and of_key not in keyed:  # facts of one leaf with the same key all hold
-            keyed.add(of_key)
-            slots = [of_key, *(slot for slot in slots if slot != of_key)]
-        slots = slots or [row_key(fact.id)]
-        rows.append(FactRow(slots[0], fact))
-        rows += [FactRow(slot, heir=fact.id) for slot in slots[1:]]
-        if fact.removed:
-            rows += [FactRow(slot) for slot in slots]
-        elif own.get(fact.superseded_by or "", -1) > place:
-            ended.setdefault(fact.superseded_by or "", []).extend(slots)
-        elif fact.superseded_by is not None and (taker is None or taker.leaf_start <= start):
-            rows += [FactRow(slot, heir=fact.superseded_by) for slot in slots]
-    return [*rows, *tombstones]
-
-
-def _slot_of_key(fact: Fact) -> bytes | None:
-    """Return the slot that a model's key names, which is the same on branches that do not see each other's facts."""
-    return row_key("key", folded_key(fact.key)) if fact.key and fact.made_by == "model" and fact.grounded else None
+    """Return the rows of a leaf's facts, and those that end facts, each in the leaf of the fact that ends it."""
+    own = {fact.id: FactRow(slot_of(fact), fact) for fact in commit.facts}
+    slots = {fact_id: {row.slot} for fact_id, row in own.items()}
+    ends: list[FactRow] = []
+    for fact_id, heir in commit.ends:
+        before, after = known.get(fact_id), known.get(heir or "")
+        if fact_id in own and after is not None and after.is_later:
+            ends += [FactRow(slot, heir=heir, leaf=after.leaf) for slot in slots[fact_id]]
+        elif fact_id in own and heir in own:
+            ends += [FactRow(slot, heir=heir, ends_own=True) for slot in slots[fact_id]]
+            slots[heir] |= slots[fact_id]
+        elif before is not None and not before.is_later and heir is None:
+            ends += [FactRow(slot) for slot in {before.slot, before.folded_key, *before.ended}]
+        elif before is not None and not before.is_later and heir in own:
+            is_of_key = own[heir].ends == before.folded_key  # ended without a row, or the rows of a chain would add up
+            taken = before.ended if is_of_key else {before.slot, *before.ended}
+            ends += [FactRow(slot, heir=heir) for slot in taken]
+            slots[heir] |= taken
+    once = {(row.slot, row.ends_own, *row.leaf.values()): row for row in ends}
+    return [*own.values(), *(once[place] for place in sorted(once))]
 
 
 def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:
@@ -290,26 +274,21 @@ class SqlSummaries:
         segment = commit.segment
         row = segment_row(segment, now=self._clock())
         stretch = {name: row[name] for name in ("level", "start_seq", "end_seq")}
-        judged = [
-            *commit.superseded,
-            *commit.removed,
-            *(one.superseded_by for one in commit.facts if one.superseded_by),
-        ]
+        judged = sorted({fact_id for pair in commit.ends for fact_id in pair if fact_id is not None})
         named = {"ids": self._database.many(judged), "leaf": segment.start}
 
         def work(path: Path, transaction: Transaction) -> tuple[bool, ...]:
             place, sql = self._on(key, path)
-            _, found, overlapping, known, taken = transaction.run(
+            _, found, overlapping, known = transaction.run(
                 (self._sql.lock, place),
                 (sql.session, place),
                 (sql.overlapping, {**place, **stretch}),
                 (sql.known_facts, {**place, **named}),
-                (sql.taken_slots, {**place, **named}),
             )
             locked = _session(key, found)
             if locked is None:
                 return ()
-            if locked.epoch != epoch:
+            if locked.epoch != epoch or commit.facts_version not in (None, locked.facts_version):
                 return (False,)
             if lease is not None and (lease.owner, lease.fence) != (locked.lease_owner, locked.lease_fence):
                 return (False,)
@@ -322,7 +301,7 @@ class SqlSummaries:
             if segment.level:
                 calls = [(self._sql.mark_parts, {**place, **_within(segment), "branch": at["branch"], "is_covered": 1})]
             else:
-                facts = fact_rows(commit, _known_facts(known, taken))
+                facts = fact_rows(commit, _known_facts(known))
                 calls = self._ledger({**place, **at}, commit, facts, redone=bool(overlapping))
             reached = {**place, "summarized_to": max(locked.summarized, segment.end)}
             transaction.commit(
@@ -355,8 +334,8 @@ class SqlSummaries:
             yield self._sql.drop_facts, {**place, "leaves": self._database.many([commit.segment.start])}
         if rows:
             yield (
-                self._sql.insert_fact,
-                [{**fact_row(row, number, commit.segment), **place} for number, row in enumerate(rows)],
+                self._sql.write_fact,
+                [{**fact_row(row, number, commit.segment), **place, **row.leaf} for number, row in enumerate(rows)],
             )
         if rows or redone:
             yield self._sql.change_ledger, place
@@ -387,7 +366,7 @@ class SqlSummaries:
         key: SessionKey,
         *,
         keys: Sequence[str] | None = None,
-        without: int = 0,
+        leaf: int = 0,
         saying: Collection[str] | None = None,
         include_superseded: bool = False,
         include_ungrounded: bool = False,
@@ -397,22 +376,17 @@ class SqlSummaries:
         """See `SummaryStore.facts`."""
         most = {"row_limit": _EVERY_ROW if limit is None else limit}
         if keys is not None:
-            return self._facts_of_keys(key, keys, without, saying, most)
+            return self._facts_of_keys(key, keys, saying, leaf=leaf, **most)
         wanted = {"superseded": int(include_superseded), "ungrounded": int(include_ungrounded)}
         before = known or {}
-        rows = self._rows(key, "facts", **wanted, **most)
+        rows = self._rows(key, "facts", **wanted, **most, leaf=leaf)
         return [before.get(row[0]) or fact_from_row(row) for row in rows]
 
     def _facts_of_keys(
-        self,
-        key: SessionKey,
-        keys: Sequence[str],
-        without: int,
-        saying: Collection[str] | None,
-        most: Mapping[str, int],
+        self, key: SessionKey, keys: Sequence[str], saying: Collection[str] | None, **given: int
     ) -> list[Fact]:
         names = self._database.many([folded_key(name) for name in keys])
-        rows = self._rows(key, "facts_of_keys", keys=names, leaf=without, **most)
+        rows = self._rows(key, "facts_of_keys", keys=names, **given)
         if saying is not None:  # avoids decoding most rows
             said = set(map(folded, saying))
             rows = [row for row in rows if may_concern(row, said)]
@@ -515,13 +489,15 @@ def _session(key: SessionKey, found: list[Row]) -> _Session | None:
     return session
 
 
-def _known_facts(known: list[Row], taken: list[Row]) -> dict[str, KnownFact]:
-    others: dict[str, list[bytes]] = {}
-    for fact_id, slot in taken:
-        others.setdefault(fact_id, []).append(bytes(slot))
+def _known_facts(rows: list[Row]) -> dict[str, KnownFact]:
+    ended: dict[str, set[str]] = {}
+    for fact_id, *_, slot in rows:
+        ended.setdefault(fact_id, set()).update([slot] if slot else [])
     return {
-        fact_id: KnownFact((bytes(slot), *others.get(fact_id, ())), leaf_start, bool(holds))
-        for fact_id, slot, leaf_start, holds in known
+        fact_id: KnownFact(
+            slot, key, frozenset(ended[fact_id]), bool(later), dict(zip(LEAF_COLUMNS, leaf, strict=True))
+        )
+        for fact_id, slot, key, later, *leaf, _ in rows
     }
 
 

@@ -260,7 +260,7 @@ class SummaryStoreContract:
     def test_known_facts_are_not_read_again(self, store: Store, key: SessionKey) -> None:
         """A fact that the caller holds comes back as given, in its order; the others are read."""
         self.put(store, key, a_leaf(1, 4), a_fact("low", importance=0.1), a_fact("top", importance=0.9), a_fact("gone"))
-        self.put(store, key, a_leaf(5, 8), a_fact("new", 5), superseded={"gone": "new"})
+        self.put(store, key, a_leaf(5, 8), a_fact("new", 5), ends=(("gone", "new"),))
         known = {"top": a_fact("top"), "gone": a_fact("gone")}
         top, new, low = store.summaries.facts(key, known=known)
         assert top is known["top"]
@@ -274,9 +274,9 @@ class SummaryStoreContract:
         self.put(store, key, a_leaf(1, 4, made_by="rules"), said, more, invented)
         assert names(summaries.facts(key)) == ["said", "more"]
         assert summaries.facts(key, keys=["key of invented"]) == []
-        assert summaries.facts(key, keys=["key of invented"], without=5) == []
+        assert summaries.facts(key, keys=["key of invented"], leaf=5) == []
         assert not invented.holds
-        self.put(store, key, a_leaf(5, 8), removed=("invented", "said"))
+        self.put(store, key, a_leaf(5, 8), ends=(("invented", None), ("said", None)))
         gone = replace(said, removed=True)
         assert summaries.facts(key, include_superseded=True) == [gone, more]
         assert summaries.facts(key, include_ungrounded=True) == [more, invented]
@@ -303,7 +303,7 @@ class SummaryStoreContract:
         self.put(store, key, a_leaf(1, 4), *found, a_fact("m", key="City", value="Bern"), a_fact("other", value="oslo"))
         asked = store.summaries.facts(key, keys=["city"], saying=["oslo "])
         assert sorted(names(asked)) == ["m", "r0", "r1"]
-        assert asked == store.summaries.facts(key, keys=["city"], saying=["oslo "], without=5)
+        assert asked == store.summaries.facts(key, keys=["city"], saying=["oslo "], leaf=5)
         assert names(store.summaries.facts(key, keys=["city"], saying=[])) == ["m"]
 
     def test_a_new_value_supersedes(self, store: Store, key: SessionKey) -> None:
@@ -311,7 +311,7 @@ class SummaryStoreContract:
         self.put(store, key, a_leaf(1, 4), a_fact("a", key="City", value="Rome"), a_fact("b"), a_fact("c"))
         before = store.summaries.state(key, limit=0).facts_version
         new = a_fact("d", 5, key=" city  ", value="Oslo")
-        assert self.put(store, key, a_leaf(5, 8), new, superseded={"a": "d"}, removed=("b",))
+        assert self.put(store, key, a_leaf(5, 8), new, ends=(("a", "d"), ("b", None)))
         assert names(store.summaries.facts(key)) == ["d", "c"]
         every = {fact.id: fact for fact in store.summaries.facts(key, include_superseded=True)}
         assert (every["a"].superseded_by, every["a"].removed, every["a"].holds) == ("d", False, False)
@@ -323,11 +323,11 @@ class SummaryStoreContract:
         """Its facts are replaced, and what they superseded and removed holds again unless the new ones say so too."""
         self.put(store, key, a_leaf(1, 4), a_fact("a"), a_fact("b"), a_fact("c"))
         first = a_leaf(5, 8, made_by="rules")
-        self.put(store, key, first, a_fact("d", 5), superseded={"a": "d", "b": "d"}, removed=("c",))
+        self.put(store, key, first, a_fact("d", 5), ends=(("a", "d"), ("b", "d"), ("c", None)))
         assert names(store.summaries.facts(key)) == ["d"]
-        unread = store.summaries.facts(key, keys=[f"key of {name}" for name in "abcd"], without=5)
+        unread = store.summaries.facts(key, keys=[f"key of {name}" for name in "abcd"], leaf=5)
         assert unread == [a_fact("c"), a_fact("b"), a_fact("a")]
-        assert self.put(store, key, a_leaf(5, 8), a_fact("e", 5), superseded={"a": "e"})
+        assert self.put(store, key, a_leaf(5, 8), a_fact("e", 5), ends=(("a", "e"),))
         assert names(store.summaries.facts(key)) == ["e", "c", "b"]
         every = {fact.id: fact.superseded_by for fact in store.summaries.facts(key, include_superseded=True)}
         assert every == {"a": "e", "b": None, "c": None, "e": None}
@@ -335,8 +335,8 @@ class SummaryStoreContract:
     def test_a_chain_of_values_loses_its_middle(self, store: Store, key: SessionKey) -> None:
         """The oldest value does not hold again while the newest does."""
         self.put(store, key, a_leaf(1, 4), a_fact("rome"))
-        self.put(store, key, a_leaf(5, 8), a_fact("oslo", 5), superseded={"rome": "oslo"})
-        self.put(store, key, a_leaf(9, 12), a_fact("bern", 9), superseded={"oslo": "bern"})
+        self.put(store, key, a_leaf(5, 8), a_fact("oslo", 5), ends=(("rome", "oslo"),))
+        self.put(store, key, a_leaf(9, 12), a_fact("bern", 9), ends=(("oslo", "bern"),))
         store.remove(key, ["m6"])
         every = {fact.id: fact.superseded_by for fact in store.summaries.facts(key, include_superseded=True)}
         assert every == {"rome": "bern", "bern": None}
@@ -346,8 +346,8 @@ class SummaryStoreContract:
     def test_a_removed_value_loses_its_beginning(self, store: Store, key: SessionKey) -> None:
         """A fact superseded by a value that was later removed holds again only once the removal is undone."""
         self.put(store, key, a_leaf(1, 4), a_fact("rome"))
-        self.put(store, key, a_leaf(5, 8), a_fact("oslo", 5), superseded={"rome": "oslo"})
-        self.put(store, key, a_leaf(9, 12), removed=("oslo",))
+        self.put(store, key, a_leaf(5, 8), a_fact("oslo", 5), ends=(("rome", "oslo"),))
+        self.put(store, key, a_leaf(9, 12), ends=(("oslo", None),))
         store.remove(key, ["m6"])
         assert store.summaries.facts(key) == []
         assert store.summaries.facts(key, include_superseded=True) == [a_fact("rome", removed=True)]
@@ -356,8 +356,45 @@ class SummaryStoreContract:
 
     def test_marks_of_unknown_facts_and_of_its_own_do_nothing(self, store: Store, key: SessionKey) -> None:
         """A leaf judges other leaves' facts only."""
-        self.put(store, key, a_leaf(1, 4), a_fact("a"), superseded={"a": "x", "no": "x"}, removed=("a", "no"))
+        self.put(store, key, a_leaf(1, 4), a_fact("a"), ends=(("a", "x"), ("no", "x"), ("a", None), ("no", None)))
         assert store.summaries.facts(key) == [a_fact("a")]
+
+    def test_a_leaf_read_again_is_ended_where_its_successors_are_seen(self, store: Store, key: SessionKey) -> None:
+        """Both facts of a key hold on a fork that sees nothing that ends them, and neither holds on the others."""
+        summaries = store.summaries
+        self.put(store, key, a_leaf(1, 4, made_by="rules"))
+        fork, beside = (replace(key, branch=store.branch(key, "fork", at="m4")[0].id) for _ in range(2))
+        store.append(beside, [counted("m33", role="user"), counted("m34")])
+        self.put(store, key, a_leaf(5, 8), a_fact("late", 5, key="pet"))
+        self.put(store, beside, a_leaf(5, 6), a_fact("aside", 5, key="pet", minute=1))
+        later = summaries.facts(key, keys=["pet"], leaf=1)
+        assert sorted(names(later)) == ["aside", "late"]
+        pets = [a_fact(name, key="pet", made_by=maker) for name, maker in (("cat", "model"), ("dog", "rules"))]
+        ends = tuple((pet.id, one.id) for pet in pets for one in later)
+        assert self.put(store, key, a_leaf(1, 4), *pets, ends=ends)
+        assert [names(summaries.facts(one)) for one in (key, beside)] == [["late"], ["aside"]]
+        assert sorted(names(summaries.facts(fork))) == ["cat", "dog"]
+        every = summaries.facts(beside, include_superseded=True)
+        assert {fact.id: fact.superseded_by for fact in every} == {"aside": None, "cat": "aside", "dog": "aside"}
+
+    def test_a_leaf_is_read_again_as_it_was_before_it(self, store: Store, key: SessionKey) -> None:
+        """It ends what held when it was first read, even if a later leaf has ended that, too: forks may lie between."""
+        self.put(store, key, a_leaf(1, 4), a_fact("cat"))
+        self.put(store, key, a_leaf(5, 8, made_by="rules"))
+        self.put(store, key, a_leaf(9, 12), a_fact("dog", 9), ends=(("cat", "dog"),))
+        wanted = ["key of cat", "key of dog"]
+        assert sorted(names(store.summaries.facts(key, keys=wanted, leaf=5))) == ["cat", "dog"]
+        assert names(store.summaries.facts(key, leaf=5)) == ["cat"]
+        self.put(store, key, a_leaf(5, 8), a_fact("fish", 5), ends=(("cat", "fish"),))
+        fork = replace(key, branch=store.branch(key, "fork", at="m8")[0].id)
+        assert names(store.summaries.facts(fork)) == ["fish"]
+
+    def test_what_was_merged_into_another_ledger_is_refused(self, store: Store, key: SessionKey) -> None:
+        """Another leaf may have come between reading the known facts and storing the new ones."""
+        version = store.summaries.state(key, limit=0).facts_version
+        assert self.put(store, key, a_leaf(1, 4), a_fact("cat"), facts_version=version)
+        assert not self.put(store, key, a_leaf(5, 8), a_fact("dog", 5), facts_version=version)
+        assert names(store.summaries.facts(key)) == ["cat"]
 
     # Edits
 
@@ -604,7 +641,7 @@ class SummaryStoreContract:
         there = replace(key, branch=fork.id)
         store.append(there, [counted(f"n{n}") for n in range(4)])
         assert self.put(store, there, a_leaf(5, 8), a_fact("f2", 5))
-        assert self.put(store, key, a_leaf(9, 12), a_fact("f3", 9, key="city"), superseded={"f1": "f3"})
+        assert self.put(store, key, a_leaf(9, 12), a_fact("f3", 9, key="city"), ends=(("f1", "f3"),))
         assert self.put(store, there, a_leaf(9, 12, parts=3), a_fact("f4", 9))
         assert store.summaries.segments(there)[-1].parts == 3
         for one, facts in ((key, {"f2", "f3"}), (there, {"f1", "f2", "f4"})):

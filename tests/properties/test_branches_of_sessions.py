@@ -179,9 +179,11 @@ class Lives:
             linear = self.engine.session(f"{self.id} {branch}", user_id="ann")
             known = {one.id: one for one in messages}
             times = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=n) for n in count())
-            for name, text, _ in line.messages:  # a removed one leaves a gap
-                linear.append(known.get(name) or Message(Role.USER, text, id=name, created_at=next(times)))
-            linear.remove([name for name, _, is_there in line.messages if not is_there])
+            linear.append(
+                known.get(name) or Message(Role.USER, text, id=name, created_at=next(times))
+                for name, text, _ in line.messages
+            )
+            linear.remove([name for name, _, is_there in line.messages if not is_there])  # they leave gaps
             for text, _ in line.pins:
                 linear.pin(text)
             linear.summarize()
@@ -275,7 +277,7 @@ def test_each_branch_is_like_a_conversation_of_its_own(histories: int) -> None:
     live("sqlite://", range(histories))
 
 
-@pytest.mark.parametrize("histories", [2, pytest.param(1_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("histories", [2, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_it_is_so_on_postgres(postgres_database: Callable[[], str], histories: int) -> None:
     """The same on PostgreSQL."""
     live(postgres_database(), range(histories))

@@ -3,13 +3,11 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from datetime import datetime
 
 from arc_common.concurrency import giving_way
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.long_term.contradictions import contradicts, follows_up, is_changed
-from arc_common.messages import Role
 from arc_common.prompts.context import split_day
 from arc_common.protocols.summaries import Commit, Segment
 from arc_common.sources import Trust
@@ -57,32 +55,30 @@ def merged(
             grounded=grounded,
         )
 
-    facts = _of_one_leaf(giving_way([stored(proposal, maker) for proposal, maker in proposed]), contradicts)
-    holding = [fact for fact in known if fact.holds]
-    earlier = [fact for fact in holding if fact.segment < segment.start]
-    later = [fact for fact in holding if fact.segment > segment.start]
-    superseded: dict[str, str] = {}
-    for place, fact in giving_way(list(facts.items())):
-        taker = next((one.id for one in later if _ends(one, fact, contradicts)), None)
-        facts[place] = replace(fact, superseded_by=taker) if taker else fact
-        superseded.update((other.id, fact.id) for other in earlier if _ends(fact, other, contradicts))
-    gone = {folded(key) for key in removed_keys} - {slot for slot, *_ in facts}
-    removed = tuple(one.id for one in earlier if folded(one.slot) in gone and one.id not in superseded)
+    facts, ends = _of_one_leaf(giving_way([stored(proposal, maker) for proposal, maker in proposed]), contradicts)
+    earlier = [fact for fact in known if fact.segment < segment.start and fact.holds]
+    later = [fact for fact in known if fact.segment > segment.start and fact.grounded]
+    superseded = {one.id: fact.id for fact in giving_way(facts) for one in earlier if _ends(fact, one, contradicts)}
+    overtaken = [(fact.id, one.id) for fact in facts for one in later if _ends(one, fact, contradicts)]
+    gone = {folded(key) for key in removed_keys} - {folded(fact.slot) for fact in facts}
+    removed = [(one.id, None) for one in earlier if folded(one.slot) in gone and one.id not in superseded]
     invented = (stored(proposal, "model", grounded=False) for proposal in ungrounded)
-    return Commit(segment, (*facts.values(), *invented), superseded, removed)
+    return Commit(segment, (*facts, *invented), (*superseded.items(), *removed, *ends.items(), *overtaken))
 
 
-def _of_one_leaf(proposed: Iterable[Fact], contradicts: Callable[[str, str], bool]) -> dict[tuple[str, ...], Fact]:
-    """Return facts by what they say: the last of equal ones, each superseded by a later one that ends it."""
+def _of_one_leaf(
+    proposed: Iterable[Fact], contradicts: Callable[[str, str], bool]
+) -> tuple[list[Fact], dict[str, str]]:
+    """Return the last of each facts that say the same, and by id which of them a later one ends."""
     facts: dict[tuple[str, ...], Fact] = {}
+    ends: dict[str, str] = {}
     for fact in proposed:
-        own = folded(fact.slot), folded(fact.value), user_of(fact)
+        own = folded(fact.slot), folded(fact.value), fact.user
         facts.pop(own, None)  # so that the last one also comes last
-        for place, before in facts.items():
-            if fact.made_by == "rules" and _contradicts(fact, before, contradicts):
-                facts[place] = replace(before, superseded_by=fact.id)
+        if fact.made_by == "rules":
+            ends |= {before.id: fact.id for before in facts.values() if _contradicts(fact, before, contradicts)}
         facts[own] = fact
-    return facts
+    return list(facts.values()), ends
 
 
 def _ends(later: Fact, earlier: Fact, contradicts: Callable[[str, str], bool]) -> bool:
@@ -102,13 +98,8 @@ def _contradicts(later: Fact, earlier: Fact, contradicts: Callable[[str, str], b
     return earlier.trust is not Trust.USER or later.trust is Trust.USER or is_changed(later.value)
 
 
-def user_of(fact: Fact) -> str:
-    """Return the name of the user who said a fact, as in a group chat; `""` for any other speaker."""
-    return fact.said_by if fact.trust is Trust.USER and fact.said_by != Role.USER.value else ""
-
-
 def _are_of_two_users(one: Fact, other: Fact) -> bool:
-    return one.trust is other.trust is Trust.USER and user_of(one) != user_of(other)
+    return one.trust is other.trust is Trust.USER and one.user != other.user
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
@@ -155,7 +146,7 @@ def adopted_facts(
     total = misses = 0
     best_first = sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.text))
     for fact in giving_way(best_first):
-        if fact.id in chosen or (user_of(fact), folded(fact.text)) in said or _is_said(fact, sentences):
+        if fact.id in chosen or (fact.user, folded(fact.text)) in said or _is_said(fact, sentences):
             continue
         both = [one for one in (fact, after.get(fact.id)) if one is not None and one.id not in chosen]
         lines = [split_day(one.line) for one in both]
@@ -170,7 +161,7 @@ def adopted_facts(
         days |= headings
         for one in both:
             chosen[one.id] = one
-            said.add((user_of(one), folded(one.text)))
+            said.add((one.user, folded(one.text)))
             for source in one.sources if one.made_by != "model" else ():
                 sentences.setdefault(source, []).append(folded(one.text))
         total += tokens

@@ -12,7 +12,7 @@ from arc_common.caches import LRUCache, drop_session
 from arc_common.context.repetition import Said, body, without_lead_in
 from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndex
-from arc_common.memory.facts.ledger import adopted_facts, user_of
+from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.memory.summaries.trigger import ERA, Line, first_to_stay
 from arc_common.prompts.context import ERA_MARK, by_day, is_excerpts
 from arc_common.protocols import SessionKey
@@ -163,12 +163,12 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
     """Return the facts without near-copies of earlier ones, and the narrative without what they say."""
     told = {line: without_lead_in(body(line)) for line in narrative.splitlines()}
     shown = [*(fact.line for fact in facts), *told, *told.values()]
-    said, by_user = Said(shown), {user: Said(shown) for user in set(map(user_of, facts))}
+    said, by_user = Said(shown), {user: Said(shown) for user in {fact.user for fact in facts}}
     kept: list[Fact] = []
     for fact in sorted(facts, key=lambda fact: -len(fact.line)):  # a copy may say more
-        if by_user[user_of(fact)].unsaid(fact.line)[0]:
+        if by_user[fact.user].unsaid(fact.line)[0]:
             kept.append(fact)
-            by_user[user_of(fact)].add(fact.id, body(fact.line))
+            by_user[fact.user].add(fact.id, body(fact.line))
             said.add(fact.id, body(fact.line))
     lines: list[str] = []
     for line, bare in told.items():

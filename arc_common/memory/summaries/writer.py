@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import takewhile
 from threading import Lock
 
@@ -226,7 +227,8 @@ class SummaryWriter:
         most, known = self._settings.leaf_narrative_tokens, [fact.value for fact, _ in facts]
         narrative = self._rules.narrative(learnable(messages), max_tokens=most, facts=known)
         segment = self._segment(plan, sources, narrative, "rules")
-        return self._commit(key, self._with_facts(key, segment, messages, facts), lease=None, epoch=epoch)
+        merge = partial(self._with_facts, key, segment, messages, facts)
+        return self._commit_leaf(key, merge, lease=None, epoch=epoch)
 
     def _leaf_by_model(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
         sources = self._sources(key, plan)
@@ -251,8 +253,10 @@ class SummaryWriter:
         named = set(summary.removed_keys)
         ends = self._services.contradictions.contradicts
         removed = {fact.slot for fact in near if fact.slot in named and is_revoked(fact, text, ends)}
-        commit = self._with_facts(key, segment, messages, facts, removed_keys=sorted(removed), ungrounded=ungrounded)
-        return self._commit(key, commit, lease=lease, epoch=lease.epoch)
+        merge = partial(
+            self._with_facts, key, segment, messages, facts, removed_keys=sorted(removed), ungrounded=ungrounded
+        )
+        return self._commit_leaf(key, merge, lease=lease, epoch=lease.epoch)
 
     def _checked(
         self, summary: SegmentSummary, messages: Sequence[Message]
@@ -329,11 +333,11 @@ class SummaryWriter:
         for names, said in ((sorted(whole), None), (by_value, {fact.value for fact in others})):
             if names:
                 give_way()
-                found = self._store.facts(key, keys=names, without=segment.start, saying=said)
+                found = self._store.facts(key, keys=names, leaf=segment.start, saying=said)
                 known.update((one.id, one) for one in found)
         if any(maker != "guard" and self._services.contradictions.may_end(fact.value) for fact, maker in facts):
-            near = self._store.facts(key, limit=_CONTRADICTED)
-            known = {one.id: one for one in near if one.segment != segment.start} | known
+            near = self._store.facts(key, limit=_CONTRADICTED, leaf=segment.start)
+            known = {one.id: one for one in near} | known
         give_way()
         return list(known.values())
 
@@ -366,6 +370,16 @@ class SummaryWriter:
             if not isinstance(error.__cause__, SpentError):
                 self._given_up.add((key, *_place(plan)))
             return None
+
+    def _commit_leaf(self, key: SessionKey, merge: Callable[[], Commit], *, lease: Lease | None, epoch: int) -> bool:
+        """Store a leaf; merge its facts again if another leaf, perhaps of another branch, came between."""
+        version = self._store.state(key, limit=0, view=False).facts_version
+        while not self._commit(key, replace(merge(), facts_version=version), lease=lease, epoch=epoch):
+            state = self._store.state(key, limit=0, view=False)
+            if self._stopped or state.epoch != epoch or state.facts_version == version:
+                return False
+            version = state.facts_version
+        return True
 
     def _commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
         give_way()

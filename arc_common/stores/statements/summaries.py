@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -21,7 +21,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     literal,
     null,
     or_,
@@ -113,23 +112,50 @@ def segment_from_row(row: Sequence[Any]) -> Segment:
     )
 
 
+LEAF_COLUMNS = ("branch", "leaf_seq", "leaf_start", "point_seq")
+"""The columns of a fact that say which leaf it was read from, and where that is shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """A fact in its slot, or a tombstone, which ends the slot's previous fact."""
+    """A fact in its slot, or a tombstone, which ends a slot's facts of earlier leaves, or those of its own.
 
-    slot: bytes
+    A tombstone may belong to another leaf than the one that is written.
+    """
+
+    slot: str
     fact: Fact | None = None
     heir: str | None = None
+    ends_own: bool = False
+    leaf: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> str:
+        """The slot or, for a model's fact, the key whose earlier facts it ends."""
+        fact = self.fact
+        return folded_key(fact.slot) if fact and fact.made_by == "model" and fact.grounded else self.slot
 
 
-def fact_row(row: FactRow, place: int, leaf: Segment) -> dict[str, Any]:
-    """Return the columns of a fact or tombstone of a leaf."""
-    at = {"leaf_seq": leaf.end, "leaf_start": leaf.start, "point_seq": leaf.end, "place": place, "slot": row.slot}
+def slot_of(fact: Fact) -> str:
+    """Return the slot of a fact, which is the same for all that say the same, in whichever leaf or branch."""
+    parts = folded(fact.slot), folded(fact.value), fact.user
+    return _digest("".join(f"{len(part)} {part}" for part in parts) if fact.grounded else fact.id)
+
+
+def fact_row(row: FactRow, number: int, leaf: Segment) -> dict[str, Any]:
+    """Return the columns of a fact or tombstone of a leaf, whose place is its number if it is a fact.
+
+    A tombstone's place follows from its slot, so that it is stored once; it is below 0 if it ends only facts of earlier
+    leaves.
+    """
+    at = {"leaf_seq": leaf.end, "leaf_start": leaf.start, "point_seq": leaf.end, "slot": row.slot, "ends": row.ends}
     fact = row.fact
     if fact is None:
-        return {**at, **_TOMBSTONE, "heir": row.heir}
+        place = _MOST_FACTS + (int(row.slot[:16], 16) >> 2)
+        return {**at, **_TOMBSTONE, "heir": row.heir, "place": place if row.ends_own else -place}
     return {
         **at,
+        "place": number,
         "tombstone": 0,
         "heir": None,
         "fact_id": fact.id,
@@ -144,6 +170,7 @@ def fact_row(row: FactRow, place: int, leaf: Segment) -> dict[str, Any]:
     }
 
 
+_MOST_FACTS = 2**32
 _TOMBSTONE = {
     "tombstone": 1, "fact_id": None, "folded_key": "", "category": "", "status": "", "importance": 0.0,
     "sources": "[]", "valid_from": 0, "made_by": "", "body": "",
@@ -179,7 +206,11 @@ def folded(text: str) -> str:
 
 def folded_key(key: str) -> str:
     """Return a short, storable name shared by all keys that are equal after folding case and whitespace."""
-    return hashlib.blake2b(folded(key).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return _digest(folded(key))
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def may_concern(row: Sequence[Any], said: Collection[str]) -> bool:
@@ -189,7 +220,7 @@ def may_concern(row: Sequence[Any], said: Collection[str]) -> bool:
 
 def view_text(view: View) -> str:
     """Return a view as JSON."""
-    return to_body({field.name: getattr(view, field.name) for field in fields(view)}, field="view")
+    return to_body({one.name: getattr(view, one.name) for one in fields(view)}, field="view")
 
 
 @cached_text(256)  # each turn reads the view that it adopted turns ago
@@ -254,6 +285,11 @@ def _messages_of_branch(names: Sequence[str], *between: Any, newest: bool) -> An
     return rows.order_by(messages.c.seq.desc() if newest else messages.c.seq).limit(_row_limit())
 
 
+def of_conversation(table: Any) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions for rows of any branch, whose owner was checked."""
+    return table.c.conversation == bindparam("conversation"), table.c.caller_id == bindparam("caller_id")
+
+
 def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
     boundary = _view(reach.mine).with_only_columns(views.c.boundary).scalar_subquery()
     after = bindparam("after", type_=BigInteger)
@@ -288,15 +324,20 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
         "facts": _facts(
             reach,
             *mine(facts),
+            _is_before(facts),
             or_(bindparam("ungrounded", type_=BigInteger) == 1, facts.c.status == ""),
             or_(bindparam("superseded", type_=BigInteger) == 1, and_(*holds), facts.c.status == _UNGROUNDED),
         ).limit(_row_limit()),
         "facts_of_keys": _facts(
             reach,
-            *mine(facts),
+            facts.c.conversation
+            == select(conversations.c.conversation).where(*same_session(), same_user()).scalar_subquery(),
             one_of(facts.c.folded_key, "keys", Text, dialect_name),
-            facts.c.leaf_start != _LEAF,
-            *_holds(reach, without=_LEAF),
+            facts.c.status == "",
+            or_(
+                and_(_LEAF > 0, facts.c.leaf_start > _LEAF),
+                and_(*mine(facts), _is_before(facts), *holds),
+            ),
         ).limit(_row_limit()),
         "overlapping": _segments(
             *mine(summaries),
@@ -304,13 +345,13 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
             summaries.c.start_seq <= bindparam("end_seq", type_=BigInteger),
             summaries.c.end_seq >= bindparam("start_seq", type_=BigInteger),
         ).add_columns(summaries.c.branch, summaries.c.point_seq),
-        "known_facts": select(
-            facts.c.fact_id, facts.c.slot, facts.c.leaf_start, and_(*_holds(reach, without=_LEAF))
-        ).where(*mine(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)),
-        "taken_slots": _taken_slots(dialect_name, mine),
+        "known_facts": _known_facts(
+            *of_conversation(facts),
+            one_of(facts.c.fact_id, "ids", Text, dialect_name),
+            or_(facts.c.leaf_start > _LEAF, and_(*mine(facts), *holds)),
+        ),
         "segment_points": select(summaries.c.branch, summaries.c.point_seq).where(
-            summaries.c.conversation == bindparam("conversation"),
-            summaries.c.caller_id == bindparam("caller_id"),
+            *of_conversation(summaries),
             summaries.c.start_seq <= bindparam("end_seq", type_=BigInteger),
         ),
     }
@@ -363,12 +404,10 @@ def _leasing() -> Mapping[str, Executable]:
 
 def _storing(dialect_name: str) -> Mapping[str, Executable]:
     names = ("conversation", "branch", "caller_id", "point_seq", *SEGMENT_COLUMNS)
-    upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(summaries).values(
-        {name: bindparam(name) for name in names}
-    )
-    view = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(views).values(
-        {column.name: bindparam(column.name) for column in views.columns}
-    )
+    insert = sqlite.insert if dialect_name == "sqlite" else postgresql.insert
+    upsert = insert(summaries).values({name: bindparam(name) for name in names})
+    view = insert(views).values({column.name: bindparam(column.name) for column in views.columns})
+    fact = insert(facts).values({name: bindparam(name) for name in _FACT_WRITTEN})
     return {
         "lock": select(conversations.c.epoch).where(*same_session()).with_for_update(),
         "write_segment": upsert.on_conflict_do_update(
@@ -380,7 +419,10 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
             },
         ),
         "mark_parts": update(summaries).where(*inside(summaries), *_within()).values(covered=bindparam("is_covered")),
-        "insert_fact": insert(facts).values({name: bindparam(name) for name in _FACT_WRITTEN}),
+        "write_fact": fact.on_conflict_do_update(
+            index_elements=[facts.c[name] for name in ("conversation", "branch", "leaf_seq", "place")],
+            set_={"heir": fact.excluded.heir},
+        ),
         "set_summarized": update(branches)
         .where(*inside(branches))
         .values(summarized_seq=bindparam("summarized_to", type_=BigInteger)),
@@ -463,9 +505,6 @@ def _erasing() -> Mapping[str, Executable]:
     kept = bindparam("kept", type_=BigInteger)
     which = bindparam("which", type_=BigInteger)
 
-    def of_conversation(table: Any) -> tuple[ColumnElement[bool], ...]:
-        return table.c.conversation == bindparam("conversation"), table.c.caller_id == bindparam("caller_id")
-
     return {
         **{f"drop_all_{name}": delete(table).where(*of_conversation(table)) for name, table in tables.items()},
         **{
@@ -523,48 +562,57 @@ _LEAF = bindparam("leaf", type_=BigInteger)
 _FACT_WRITTEN = tuple(column.name for column in facts.columns if column.name not in ("trust", "valid_until"))
 
 
-def _later(reach: Reach) -> tuple[Select[Any], Any]:
-    """Select the later rows of a fact's slot; return the selection and its table."""
+def _later(reach: Reach, named: Any) -> tuple[Select[Any], Any]:
+    """Select the rows that end a fact by one of its names: of later leaves, and its own leaf's tombstones."""
     later = facts.alias("later")
-    shown = reach.later(later) if reach.later else (later.c.branch == facts.c.branch,)
+    # the sum keeps PostgreSQL from another index, which it takes for as good before it has statistics
+    shown = reach.later(later) if reach.later else (later.c.branch + 0 == facts.c.branch,)
     return select(later.c.slot).where(
         later.c.conversation == facts.c.conversation,
         *shown,
         later.c.caller_id == facts.c.caller_id,
-        later.c.slot == facts.c.slot,
-        tuple_(later.c.leaf_seq, later.c.place) > tuple_(facts.c.leaf_seq, facts.c.place),
+        later.c.ends == named,
+        tuple_(later.c.leaf_seq, later.c.tombstone * later.c.place) > tuple_(facts.c.leaf_seq, 0),
     ), later
 
 
-def _holds(reach: Reach, *, without: Any = None) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions that a fact is grounded and newest in its slot, disregarding a leaf's rows if given."""
-    rows, later = _later(reach)
-    if without is not None:
-        rows = rows.where(later.c.leaf_start != without)
-    return facts.c.status == "", ~rows.correlate(facts).exists()
+_NAMES = (facts.c.slot, facts.c.folded_key)
+"""What rows end a fact by, one at a time: for both at once, databases find no index."""
+
+
+def _holds(reach: Reach) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions that a fact is grounded and nothing ends it, or ended it before a leaf if one is given."""
+    found = (_later(reach, named) for named in _NAMES)
+    return facts.c.status == "", *(~rows.where(_is_before(one)).correlate(facts).exists() for rows, one in found)
+
+
+def _is_before(table: Any) -> ColumnElement[bool]:
+    """Return the condition that a row is of an earlier leaf than the given one, if one is given."""
+    return or_(_LEAF == 0, table.c.leaf_start < _LEAF)
 
 
 def _in_its_place(reach: Reach) -> Any:
     """Select the id of a fact's successor: "" if it ended without one, NULL if it is valid."""
-    rows, later = _later(reach)
-    named = rows.with_only_columns(func.coalesce(later.c.fact_id, later.c.heir, ""))
-    return named.order_by(later.c.leaf_seq, later.c.place).limit(1).correlate(facts).scalar_subquery()
+    ids = []
+    for rows, later in (_later(reach, named) for named in _NAMES):
+        named = rows.with_only_columns(func.coalesce(later.c.fact_id, later.c.heir, ""))
+        first = named.order_by(later.c.leaf_seq, later.c.place).limit(1)
+        ids.append(first.correlate(facts).scalar_subquery())
+    return func.coalesce(*ids)
 
 
-def _taken_slots(dialect_name: str, mine: Callable[[Any], tuple[ColumnElement[bool], ...]]) -> Any:
-    """Select the other slots that facts took when they were stored."""
-    taken = facts.alias("taken")
+def _known_facts(*conditions: Any) -> Any:
+    """Select facts, each once for each slot that it ended."""
+    ended = facts.alias("ended")
     beside = and_(
-        taken.c.conversation == facts.c.conversation,
-        taken.c.branch == facts.c.branch,
-        taken.c.leaf_seq == facts.c.leaf_seq,
-        taken.c.heir == facts.c.fact_id,
+        ended.c.conversation == facts.c.conversation,
+        ended.c.branch == facts.c.branch,
+        ended.c.leaf_seq == facts.c.leaf_seq,
+        ended.c.heir == facts.c.fact_id,
     )
-    return (
-        select(facts.c.fact_id, taken.c.slot)
-        .select_from(facts.join(taken, beside))
-        .where(*mine(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name))
-    )
+    known = (facts.c.fact_id, facts.c.slot, facts.c.folded_key, facts.c.leaf_start > _LEAF)
+    leaf = (facts.c[name] for name in LEAF_COLUMNS)
+    return select(*known, *leaf, ended.c.slot).select_from(facts.outerjoin(ended, beside)).where(*conditions)
 
 
 def _row_limit() -> Any:

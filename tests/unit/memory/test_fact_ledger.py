@@ -49,7 +49,7 @@ def test_a_fact_as_it_is_kept() -> None:
     commit = stored([(proposed("home", "Berlin", importance=0.7), "rules")], [])
     [fact] = commit.facts
     assert fact == Fact("new1", "home", "Berlin", FactCategory.STATE, ("m1",), 0.7, 17, "rules", START, "user")
-    assert (commit.superseded, commit.removed) == ({}, ())
+    assert commit.ends == ()
 
 
 def test_what_is_not_grounded_changes_nothing() -> None:
@@ -60,7 +60,7 @@ def test_what_is_not_grounded_changes_nothing() -> None:
         ("berlin", False, False),
         ("Atlantis", False, False),
     ]
-    assert (commit.superseded, commit.removed) == ({}, ())
+    assert commit.ends == ()
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_what_is_not_grounded_changes_nothing() -> None:
 def test_superseding(maker: Maker, earlier: Fact, superseded: bool) -> None:
     """A model's key decides, the rules' key does not; what was said later is never superseded by what came before."""
     commit = stored([(proposed("home town", "Lisbon"), maker)], [earlier])
-    assert commit.superseded == ({"old": "new1"} if superseded else {})
+    assert (("old", "new1") in commit.ends) is superseded
     assert [fact.value for fact in commit.facts] == ["Lisbon"]
 
 
@@ -93,9 +93,7 @@ def test_superseding(maker: Maker, earlier: Fact, superseded: bool) -> None:
     ],
 )
 def test_an_old_leaf_read_again(later: Fact, taken: str | None) -> None:
-    [fact] = stored([(proposed("home town", "Lisbon"), "model")], [later]).facts
-    assert fact.superseded_by == taken
-    assert fact.holds == (taken is None)
+    assert stored([(proposed("home town", "Lisbon"), "model")], [later]).ends == ((("new1", taken),) if taken else ())
 
 
 def test_the_same_twice_in_a_leaf() -> None:
@@ -112,8 +110,7 @@ def test_removed_keys() -> None:
     """Earlier facts under the key hold no longer, unless this leaf has one; then that supersedes. Later ones stay."""
     ledger = [known("a", "gift", "book"), known("b", "Home", "Rome"), known("c", "gift", "pen", leaf=33)]
     commit = stored([(proposed("home", "Berlin"), "model")], ledger, removed=["GIFT", "home", "unheard of"])
-    assert commit.removed == ("a",)
-    assert commit.superseded == {"b": "new1"}
+    assert commit.ends == (("b", "new1"), ("a", None))
 
 
 @given(st.text(max_size=30))
@@ -353,11 +350,11 @@ def test_an_assistants_restatement_ends_no_users_fact() -> None:
     own = Fact("f1", "email", "My email is a@x.org.", FactCategory.NUMERIC, ("m1",), 0.8, 1, "rules", START, "user")
 
     def ended(value: str, trust: Trust) -> bool:
-        return "f1" in merged(
+        return ("f1", "f2") in merged(
             Segment(0, 17, 32, "n", 1, "rules"),
             [(ProposedFact("email", value, FactCategory.NUMERIC, ("m20",)), "rules")],
             known=[own], said=lambda _: (START, "user", trust), new_id=lambda: "f2",
-        ).superseded  # fmt: skip
+        ).ends  # fmt: skip
 
     assert ended("My email is b@x.org.", Trust.USER)
     assert not ended("My email is b@x.org.", Trust.ASSISTANT)
