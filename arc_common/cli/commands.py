@@ -237,16 +237,19 @@ def import_(
     typer.echo(f"{file}: {counted(stored, 'line')} stored")
 
 
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:NAME", help="A ContextEngine, or a function that returns one: the models to work with."
+    ),
+]
+
+
 @app.command()
 def worker(
     *,
     url: Url = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE:NAME", help="A ContextEngine, or a function that returns one: the models to work with."
-        ),
-    ] = None,
+    engine: EngineName = None,
     threads: Annotated[int, typer.Option(min=1, help="Sessions worked on at once.")] = 1,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop once nothing is due.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Work on one session, if any is due, and stop.")] = False,
@@ -255,7 +258,11 @@ def worker(
     from threading import Event  # noqa: PLC0415 - the same
 
     stop = Event()
-    with _worker_engine(url, engine) as opened, _stopping(stop), _progress("worked on", of="sessions") as advance:
+    with (
+        _named_engine(url, engine, "a worker") as opened,
+        _stopping(stop),
+        _progress("worked on", of="sessions") as advance,
+    ):
         done = opened.admin.work(
             threads=threads, until_idle=until_idle or once, limit=1 if once else None, progress=advance, stop=stop
         )
@@ -265,7 +272,58 @@ def worker(
         raise typer.Exit(1)
 
 
-def _worker_engine(url: str | None, engine: str | None) -> ContextEngine:
+@app.command()
+def serve(
+    *,
+    url: Url = None,
+    engine: EngineName = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help="The JSON file of tokens; by default ARC_SERVER__TOKENS_FILE.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for any free one.")] = 8000,
+    anonymous: Annotated[bool, typer.Option("--anonymous", help="Need no token, and serve this machine only.")] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Play the demo's conversation if need be, and serve it to this machine.")
+    ] = False,
+) -> None:
+    """Serve the REST API; its description is at /openapi.json."""
+    from arc_common.exceptions import MissingDependencyError  # noqa: PLC0415 - the same
+
+    try:
+        import uvicorn  # noqa: PLC0415 - an optional dependency
+    except ImportError as error:
+        raise MissingDependencyError("arc serve", package="uvicorn", extra="server") from error
+    from arc_common.server import create_app, load_tokens  # noqa: PLC0415 - the same
+    from arc_common.server.access import LOOPBACK  # noqa: PLC0415 - the same
+
+    if demo:
+        url, anonymous = _played_demo(url), True
+    with _named_engine(url, engine, "a server") as opened:
+        file = tokens or opened.settings.server.tokens_file
+        if anonymous and host not in LOOPBACK:
+            raise ConfigurationError(f"--host: got {host!r} with --anonymous, expected one of {', '.join(LOOPBACK)}")
+        app_ = create_app(opened, load_tokens(file) if file and not demo else [], anonymous=anonymous)
+        config = uvicorn.Config(app_, host=host, port=port, log_level="warning", access_log=False)
+        listening = config.bind_socket()
+        at = f"[{host}]" if ":" in host else host
+        address = f"http://{at}:{listening.getsockname()[1]}"
+        typer.echo(f"listening on {address}, described at {address}/openapi.json", err=True)
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _played_demo(url: str | None) -> str:
+    """Play the demo to its end, and return the address of its database."""
+    from arc_common.cli.demo_display import run_demo  # noqa: PLC0415 - the same
+
+    if url is not None:
+        raise ConfigurationError("--url: got it beside --demo, which has a database of its own")
+    file = Path("arc-demo.db")
+    run_demo(Console(stderr=True), file=file, restart=False, turns=None, local=True, model=None, fast=None)
+    return f"sqlite:///{file.resolve()}"
+
+
+def _named_engine(url: str | None, engine: str | None, who: str) -> ContextEngine:
     """Import the engine that is named, or open one without models."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
 
@@ -273,7 +331,7 @@ def _worker_engine(url: str | None, engine: str | None) -> ContextEngine:
         settings = ArcSettings()
         if settings.summary.enabled and settings.summary.llm_model is not None:
             raise ConfigurationError(
-                f"summary.llm_model: got {settings.summary.llm_model!r}, but a worker makes no models: pass --engine "
+                f"summary.llm_model: got {settings.summary.llm_model!r}, but {who} makes no models: pass --engine "
                 "module:function, where the function returns open_engine(...)"
             )
         return ContextEngine.open(_database(url, settings), settings=settings)

@@ -504,6 +504,15 @@ class RagSettings(Group):
         return overlap
 
 
+class ServerSettings(Group):
+    """The REST API."""
+
+    tokens_file: str | None = Field(
+        default=None, min_length=1, description="The JSON file of the tokens that are admitted. None: no token is."
+    )
+    max_body_bytes: int = Field(default=8 * 2**20, ge=1, description="Bytes: at most in the body of a request.")
+
+
 class ArcSettings(Immutable, BaseSettings):
     """All settings of arc, read on construction and immutable afterwards.
 
@@ -550,6 +559,7 @@ class ArcSettings(Immutable, BaseSettings):
     model_calls: ModelCallSettings = ModelCallSettings()
     background: BackgroundSettings = BackgroundSettings()
     tokens: TokenSettings = TokenSettings()
+    server: ServerSettings = ServerSettings()
     observability: ObservabilitySettings = ObservabilitySettings()
 
     def __init__(self, **values: Any) -> None:

@@ -178,6 +178,8 @@ ELSEWHERE: dict[str, str] = {
     "redis.ttl_minutes": "test_ids_stand_in_no_key",
     "redis.url": "test_settings_alone_choose_the_mode",
     "require_scope": "test_the_default_caller_can_be_refused",
+    "server.max_body_bytes": "test_a_router_in_another_application",
+    "server.tokens_file": "test_serve_takes_its_tokens_from_a_file",
     "storage.busy_timeout_seconds": "test_sqlite_is_treated_as_the_settings_say",
     "storage.index_cache_bytes": "test_the_index_keeps_in_memory_what_the_settings_allow",
     "storage.index_ef_search": "test_postgres_walks_as_wide_as_the_settings_say",

@@ -1,0 +1,196 @@
+"""Who may do what: bearer tokens, their roles, and what a request may reach."""
+
+import hmac
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.ingestion import Ingestion
+from arc_common.engine.memories import Memories
+from arc_common.engine.session import Session
+from arc_common.exceptions import ArcError, ConfigurationError, InvalidInputError
+from arc_common.messages import check_identifier
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_SHORTEST = 16
+
+
+class Role(StrEnum):
+    """What a token may do. Each role may do what those before it may."""
+
+    READER = "reader"
+    """Read."""
+    WRITER = "writer"
+    """Add and remove messages, memories, documents, pins and branches, and capture answers."""
+    REVIEWER = "reviewer"
+    """See the review queue, decide, and change its policy."""
+
+    def includes(self, other: "Role") -> bool:
+        """Return whether it may do what the other may."""
+        roles = list(Role)
+        return roles.index(self) >= roles.index(other)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A bearer token, and whom it speaks for.
+
+    Args:
+        secret: What clients send, at least 16 characters.
+        caller_id: The caller whose data it reaches; no other's.
+        user_id: The one user of the caller that it reaches; `None` for any.
+        role: What it may do.
+        name: Its holder, who is named as the reviewer.
+
+    Raises:
+        InvalidInputError: A value is invalid.
+    """
+
+    secret: str = field(repr=False)
+    caller_id: str = "default"
+    user_id: str | None = None
+    role: Role = Role.READER
+    name: str = "api"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.secret, str) or len(self.secret) < _SHORTEST or not self.secret.isascii():
+            raise InvalidInputError("token", "a secret", f"at least {_SHORTEST} ASCII characters")
+        check_identifier("caller", self.caller_id)
+        check_identifier("name", self.name)
+        if self.user_id is not None:
+            check_identifier("user", self.user_id)
+        try:
+            object.__setattr__(self, "role", Role(self.role))
+        except ValueError:
+            raise InvalidInputError("role", self.role, f"one of {', '.join(Role)}") from None
+
+
+def load_tokens(path: str | Path) -> list[Token]:
+    """Read tokens from a JSON file: an array of objects with `token`, and optionally `caller`, `user`, `role`, `name`.
+
+    Raises:
+        ConfigurationError: The file can't be read, or a token is invalid.
+    """
+    try:
+        listed = json.loads(Path(path).read_text("utf-8"))
+        return [_token(**one) for one in list.copy(listed)]
+    except InvalidInputError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+    except (OSError, ValueError, TypeError) as error:
+        what = type(error).__name__ if isinstance(error, ValueError | TypeError) else error  # it may quote a token
+        expected = 'a JSON array of objects such as {"token": "…", "caller": "shop", "role": "reader"}'
+        raise ConfigurationError(f"server.tokens_file {str(path)!r}: {what}, expected {expected}") from None
+
+
+def _token(
+    *, token: str, caller: str = "default", user: str | None = None, role: str = "reader", name: str = "api"
+) -> Token:
+    return Token(token, caller, user, role, name)  # type: ignore[arg-type]  # checked by the class
+
+
+class AccessError(ArcError):
+    """A request without a valid token, or beyond what its token may do."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        self.status = status
+        super().__init__(reason)
+
+
+_ANYBODY = Token("-" * _SHORTEST, role=Role.REVIEWER)
+
+
+class Guard:
+    """Admits requests by their tokens.
+
+    Every token's digest is compared, in constant time, so that the time of a refusal tells nothing. Without tokens,
+    only requests from this machine to this machine are admitted, none that a web page of another origin sends.
+    """
+
+    def __init__(self, engine: ContextEngine, tokens: Sequence[Token], *, anonymous: bool = False) -> None:
+        if not tokens and not anonymous:
+            raise ConfigurationError(
+                "server.tokens_file: no token is configured; name a file of tokens, or pass --anonymous "
+                "(anonymous=True) to serve this machine only"
+            )
+        if tokens and anonymous:
+            raise ConfigurationError(
+                "server.tokens_file: tokens are configured; --anonymous is for a server without any"
+            )
+        if len({one.secret for one in tokens}) < len(tokens):
+            raise ConfigurationError("server.tokens_file: a token is listed twice")
+        self._engine = engine
+        self._tokens = [(sha256(one.secret.encode()).digest(), one) for one in tokens]
+
+    def admit(self, request: "Request", role: Role) -> "Access":
+        """Return what a request may reach, or raise `AccessError`."""
+        token = self._of(request) if self._tokens else self._local(request)
+        if not token.role.includes(role):
+            raise AccessError(403, f"this needs the role {role.value!r}, and the token's is {token.role.value!r}")
+        return Access(self._engine, token)
+
+    def _of(self, request: "Request") -> Token:
+        kind, _, secret = request.headers.get("authorization", "").partition(" ")
+        digest = sha256(secret.strip().encode()).digest()
+        found = [token for known, token in self._tokens if hmac.compare_digest(known, digest)]
+        if kind.lower() != "bearer" or not found:
+            raise AccessError(401, "a valid bearer token is required")
+        return found[0]
+
+    @staticmethod
+    def _local(request: "Request") -> Token:
+        hosts = [
+            request.client.host if request.client else None,
+            urlsplit(f"//{request.headers.get('host', '')}").hostname,
+        ]
+        if origin := request.headers.get("origin"):
+            hosts.append(urlsplit(origin).hostname)
+        if any(host not in LOOPBACK for host in hosts):
+            raise AccessError(403, "this server has no tokens, and serves only this machine")
+        return _ANYBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a request may reach: the data of its token's caller, and of one user or any."""
+
+    engine: ContextEngine
+    token: Token
+
+    @property
+    def caller_id(self) -> str:
+        """The caller."""
+        return self.token.caller_id
+
+    def user(self, user_id: str | None) -> str | None:
+        """Return the user for whom a request acts: the token's, or for a token of any user the one that is named."""
+        own = self.token.user_id
+        if own is not None and user_id not in (None, own):
+            raise AccessError(403, "the token is for another user")
+        return user_id if own is None else own
+
+    def session(self, session_id: str, user_id: str | None, branch: str | None = None) -> Session:
+        """Return a handle on a session of the user."""
+        on: int | str | None = int(branch) if branch is not None and branch.isdecimal() else branch
+        return self.engine.session(session_id, user_id=self.user(user_id), caller_id=self.caller_id, branch=on)
+
+    def memories(self, session_id: str, user_id: str | None) -> Memories:
+        """Return the memories that a session reads and adds to."""
+        user, scope = self.user(user_id), self.engine.settings.memory.scope
+        whose: dict[str, Any] = {"user_id": user} if scope != "caller" else {}
+        if scope == "session" or (scope == "user" and user is None):
+            whose["session_id"] = session_id
+        return self.engine.memories(caller_id=self.caller_id, **whose)
+
+    @property
+    def ingestion(self) -> Ingestion:
+        """The caller's review queue."""
+        return self.engine.ingestion_of(self.caller_id)

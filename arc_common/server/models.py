@@ -1,0 +1,455 @@
+"""What the API takes and returns. Names are camelCase in JSON; unknown fields are refused."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from arc_common.documents import Document, ScoredDocument
+from arc_common.engine.receipts import SentRequest
+from arc_common.facts import Fact
+from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory, Pin
+from arc_common.messages import ContentPart, Message, Role, ToolCall
+from arc_common.protocols import Branch, Conversation
+from arc_common.protocols.review import Candidate, CandidateStatus
+from arc_common.protocols.summaries import ScoredMessage
+from arc_common.settings import IngestionPolicy
+
+Identifier = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+class Camel(BaseModel):
+    """The base of all models."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, from_attributes=True, extra="forbid")
+
+
+class ToolCallBody(Camel):
+    """A tool call of an assistant's message."""
+
+    id: Identifier
+    name: Identifier
+    arguments: dict[str, Any] | str = {}
+
+
+class MessageIn(Camel):
+    """A message to store."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | None = None
+    id: Identifier | None = None
+    name: Identifier | None = None
+    tool_calls: list[ToolCallBody] = []
+    tool_call_id: Identifier | None = None
+    metadata: dict[str, Any] = {}
+
+    def message(self) -> Message:
+        """Return it as the engine's message."""
+        return Message(
+            Role(self.role),
+            self.content,
+            tuple(ToolCall(one.name, one.arguments, one.id) for one in self.tool_calls),
+            tool_call_id=self.tool_call_id,
+            name=self.name,
+            id=self.id,
+            metadata=self.metadata,
+        )
+
+
+class MessageOut(Camel):
+    """A message."""
+
+    role: str
+    content: str | list[dict[str, Any]] | None
+    id: str | None
+    name: str | None
+    tool_calls: list[dict[str, Any]]
+    tool_call_id: str | None
+    created_at: datetime | None
+
+    @classmethod
+    def of(cls, one: Message) -> "MessageOut":
+        """Return it for the API."""
+        content = one.content
+        return cls(
+            role=one.role.value,
+            content=content if content is None or isinstance(content, str) else list(map(_part, content)),
+            id=one.id,
+            name=one.name,
+            tool_calls=[{"id": call.id, "name": call.name, "arguments": call.arguments} for call in one.tool_calls],
+            tool_call_id=one.tool_call_id,
+            created_at=one.created_at,
+        )
+
+
+def _part(part: ContentPart) -> dict[str, Any]:
+    names = ("type", "text", "url", "mime_type")
+    return {name: getattr(part, name) for name in names if getattr(part, name, None) is not None}
+
+
+class AppendIn(Camel):
+    """Messages to append, the oldest first."""
+
+    messages: list[MessageIn] = Field(min_length=1, max_length=1_000)
+
+
+class MessagesOut(Camel):
+    """Messages, the oldest first."""
+
+    messages: list[MessageOut]
+
+
+class DocumentIn(Camel):
+    """A document."""
+
+    text: Text
+    id: Identifier | None = None
+    source: str | None = None
+    metadata: dict[str, Any] = {}
+
+    def document(self) -> Document:
+        """Return it as the engine's document."""
+        return Document(self.text, self.id, self.source, self.metadata)
+
+
+class ContextIn(Camel):
+    """What a request's window is built for. Without `query`, the newest stored user message is the question."""
+
+    query: Text | None = None
+    system_prompt: str | None = None
+    documents: list[DocumentIn] | None = Field(default=None, description="Instead of the engine's own, best first.")
+    tools: list[dict[str, Any]] | None = Field(default=None, description="The tools' schemas in OpenAI's form.")
+    response_format: dict[str, Any] | None = None
+    context_window: int | None = Field(default=None, ge=1, le=10_000_000, description="Tokens.")
+    output_reserve: int | None = Field(default=None, ge=0, le=10_000_000, description="Tokens.")
+    memory_tags: list[Identifier] | None = Field(default=None, min_length=1)
+
+
+class ContextOut(Camel):
+    """A request for a model, and the account of it."""
+
+    messages: list[MessageOut]
+    total_tokens: int
+    receipt: dict[str, Any]
+
+
+class RecallIn(Camel):
+    """A question for earlier messages."""
+
+    query: Text
+    top_k: int = Field(default=10, ge=1, le=100)
+    scope: Literal["session", "user"] | None = None
+
+
+class RecalledOut(Camel):
+    """A recalled message."""
+
+    message: MessageOut
+    score: float
+    score_parts: dict[str, float]
+
+    @classmethod
+    def of(cls, one: ScoredMessage) -> "RecalledOut":
+        """Return it for the API."""
+        return cls(message=MessageOut.of(one.message), score=one.score, score_parts=dict(one.score_parts))
+
+
+class FactOut(Camel):
+    """A fact of a conversation."""
+
+    id: str
+    value: str
+    category: str
+    importance: float
+    sources: list[str]
+
+    @classmethod
+    def of(cls, one: Fact) -> "FactOut":
+        """Return it for the API."""
+        return cls(
+            id=one.id,
+            value=one.value,
+            category=one.category.value,
+            importance=one.importance,
+            sources=list(one.sources),
+        )
+
+
+class MemoryIn(Camel):
+    """A memory to add."""
+
+    content: Annotated[str, StringConstraints(min_length=1, max_length=MAX_MEMORY_CHARACTERS)]
+    type: Annotated[str, StringConstraints(min_length=1, max_length=32)] = "fact"
+    importance: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
+
+
+class MemoryOut(Camel):
+    """A long-term memory."""
+
+    id: str
+    session_id: str
+    memory_content: str
+    memory_type: str
+    importance: float
+    created_at: datetime
+    last_accessed_at: datetime
+
+    @classmethod
+    def of(cls, one: Memory, session_id: str) -> "MemoryOut":
+        """Return it for the API."""
+        return cls(
+            id=one.id,
+            session_id=session_id,
+            memory_content=one.text,
+            memory_type=one.type.value,
+            importance=one.importance,
+            created_at=one.created_at,
+            last_accessed_at=one.last_accessed_at or one.created_at,
+        )
+
+
+class PinIn(Camel):
+    """A text, or the id of a message, that every request shows."""
+
+    text: Text
+
+
+class PinOut(Camel):
+    """A pin."""
+
+    id: str
+    text: str
+    created_at: datetime
+    message_id: str | None
+
+    @classmethod
+    def of(cls, one: Pin) -> "PinOut":
+        """Return it for the API."""
+        return cls.model_validate({name: getattr(one, name) for name in cls.model_fields})
+
+
+class ForkIn(Camel):
+    """Where a branch begins: after the message `at`, by default the newest."""
+
+    at: Identifier | None = None
+    name: Identifier | None = None
+
+
+class RewindIn(Camel):
+    """The message that becomes the newest."""
+
+    to: Identifier
+
+
+class BranchOut(Camel):
+    """A branch of a conversation."""
+
+    id: int
+    name: str | None
+    parent: int | None
+    forked_at: str | None
+    message_count: int
+    created_at: datetime
+    last_message_at: datetime | None
+    is_current: bool
+    is_live: bool
+
+    @classmethod
+    def of(cls, one: Branch) -> "BranchOut":
+        """Return it for the API."""
+        return cls.model_validate({name: getattr(one, name) for name in cls.model_fields})
+
+
+class SessionOut(Camel):
+    """A session."""
+
+    session_id: str
+    user_id: str | None
+    status: str
+    created_at: datetime
+    updated_at: datetime
+    last_message_at: datetime | None
+    message_count: int
+    tool_calls_count: int
+    total_tokens: int
+
+    @classmethod
+    def of(cls, one: Conversation) -> "SessionOut":
+        """Return it for the API."""
+        counts = ("message_count", "tool_calls_count", "total_tokens")
+        times = ("created_at", "updated_at", "last_message_at")
+        values = {name: getattr(one, name) for name in (*counts, *times)}
+        return cls(session_id=one.key.session_id, user_id=one.key.user_id, status=str(one.status), **values)
+
+
+class SessionPage(Camel):
+    """A page of sessions, the newest first."""
+
+    sessions: list[SessionOut]
+    next_cursor: str | None
+
+
+class DebugOut(Camel):
+    """A conversation's figures, and the receipt of its last request."""
+
+    conversation_id: str
+    total_messages: int
+    messages_in_context: int
+    total_tokens: int
+    compression_needed: bool
+    last_receipt: dict[str, Any] | None
+
+
+class RequestOut(Camel):
+    """A request as it was sent."""
+
+    id: str
+    created_at: datetime
+    branch: int
+    messages: list[MessageOut]
+    receipt: dict[str, Any]
+
+    @classmethod
+    def of(cls, one: SentRequest) -> "RequestOut":
+        """Return it for the API."""
+        return cls(
+            id=one.id,
+            created_at=one.created_at,
+            branch=one.branch,
+            messages=list(map(MessageOut.of, one.window.messages)),
+            receipt=one.window.receipt.to_dict(texts=True),
+        )
+
+
+class DocumentsIn(Camel):
+    """Documents to store; those with the same ids are replaced."""
+
+    documents: list[DocumentIn] = Field(min_length=1, max_length=1_000)
+    chunk: bool = Field(default=False, description="Split long documents at sentences.")
+
+
+class IdsOut(Camel):
+    """The ids of what was stored."""
+
+    ids: list[str]
+
+
+class SearchIn(Camel):
+    """A question for documents."""
+
+    query: Text
+    top_k: int = Field(default=10, ge=1, le=100)
+    filters: dict[str, Any] | None = Field(default=None, description="Conditions on the metadata.")
+
+
+class DocumentOut(Camel):
+    """A document that was found."""
+
+    id: str | None
+    text: str
+    source: str | None
+    metadata: dict[str, Any]
+    score: float | None = None
+    score_parts: dict[str, float] = {}
+
+    @classmethod
+    def of(cls, one: Document | ScoredDocument) -> "DocumentOut":
+        """Return it for the API."""
+        found = one if isinstance(one, ScoredDocument) else ScoredDocument(one)
+        document, parts = found.document, found.score_parts
+        return cls(
+            id=document.id,
+            text=document.text,
+            source=document.source,
+            metadata=dict(document.metadata),
+            score=found.score,
+            score_parts=dict(parts),
+        )
+
+
+class PolicyIn(Camel):
+    """Changes to the review queue's policy; what is not given stays as it is."""
+
+    enabled: bool | None = None
+    require_review: bool | None = None
+    allowed_channels: list[Identifier] | None = Field(default=None, max_length=1_000)
+    min_query_chars: int | None = Field(default=None, ge=0, le=1_000_000)
+    min_response_chars: int | None = Field(default=None, ge=0, le=1_000_000)
+    blocked_patterns: list[str] | None = Field(default=None, max_length=100)
+
+
+class PolicyOut(Camel):
+    """The policy in force."""
+
+    enabled: bool
+    require_review: bool
+    allowed_channels: list[str]
+    min_query_chars: int
+    min_response_chars: int
+    blocked_patterns: list[str]
+
+    @classmethod
+    def of(cls, one: IngestionPolicy) -> "PolicyOut":
+        """Return it for the API."""
+        return cls.model_validate(one.model_dump(mode="json", include=set(cls.model_fields)))
+
+
+class CaptureIn(Camel):
+    """An answered question."""
+
+    query: Text
+    response: Text
+    run_id: Identifier
+    session_id: Identifier | None = None
+    channel: Identifier = "api"
+
+
+class CandidateOut(Camel):
+    """A candidate for the knowledge base."""
+
+    id: str
+    kind: Literal["answer", "memory"]
+    status: CandidateStatus
+    query: str
+    response: str
+    captured_at: datetime
+    run_id: str
+    session_id: str | None
+    user_id: str | None
+    channel: str
+    document_id: str | None
+    reviewer: str | None
+    comment: str
+    reviewed_at: datetime | None
+
+    @classmethod
+    def of(cls, one: Candidate) -> "CandidateOut":
+        """Return it for the API."""
+        return cls.model_validate({name: getattr(one, name) for name in cls.model_fields})
+
+
+class CapturedOut(Camel):
+    """The candidate; `null` if the policy refused the answer."""
+
+    candidate: CandidateOut | None
+
+
+class CandidatePage(Camel):
+    """A page of candidates, the oldest first."""
+
+    candidates: list[CandidateOut]
+    next_cursor: str | None
+
+
+class ReviewIn(Camel):
+    """A reviewer's comment."""
+
+    comment: Annotated[str, StringConstraints(max_length=4_000)] = ""
+
+
+class HealthOut(Camel):
+    """The server works."""
+
+    status: Literal["ok"]

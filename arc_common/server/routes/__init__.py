@@ -1,0 +1,1 @@
+"""The API's routes: `table` lists all of them."""

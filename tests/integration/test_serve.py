@@ -1,0 +1,68 @@
+"""`arc serve` in a process of its own, on a real port."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from arc_common import ContextEngine
+from tests.support.databases import sqlite_url
+
+ROOT = Path(__file__).parents[2]
+SECRET = "a-token-of-the-shop"
+
+
+@contextmanager
+def serving(folder: Path, *words: str) -> Iterator[str]:
+    """The address of a server, and its end by SIGTERM."""
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from arc_common.cli.commands import main; main()"
+    command = [sys.executable, "-c", program, "serve", "--port", "0", *words]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr
+            said = next((line for line in process.stderr if "listening" in line), "")
+            found = re.search(r"http://\S+:\d+", said)
+            assert found, said
+            yield found[0]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) in (0, -signal.SIGTERM)
+
+
+def test_serve_takes_its_tokens_from_a_file(tmp_path: Path) -> None:
+    """What is written through it is durable, and it ends at SIGTERM."""
+    url = sqlite_url(tmp_path)
+    (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "role": "writer"}]))
+    with serving(tmp_path, "--url", url, "--tokens", "tokens.json") as address:
+        assert httpx.get(f"{address}/readyz").json() == {"status": "ok"}
+        assert httpx.get(f"{address}/api/sessions").status_code == 401
+        body = {"messages": [{"role": "user", "content": "Hello"}]}
+        headers = {"Authorization": f"Bearer {SECRET}"}
+        assert httpx.post(f"{address}/api/sessions/s/messages", json=body, headers=headers).status_code == 201
+    with ContextEngine.open(url) as engine:
+        assert [one.text for one in engine.session("s", caller_id="shop").messages()] == ["Hello"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "no token is configured"),
+        (("--anonymous", "--host", "192.0.2.1"), "--host: got '192.0.2.1' with --anonymous"),
+        (("--tokens", "missing.json"), "missing.json"),
+    ],
+)
+def test_it_refuses_to_serve_without_tokens(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    """Except to this machine, if that is asked for."""
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from arc_common.cli.commands import main; main()"
+    command = [sys.executable, "-c", program, "serve", "--url", sqlite_url(tmp_path), *words]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
