@@ -176,6 +176,30 @@ def upgrade(url: Address = None) -> None:
 
 
 @db.command()
+def partition(
+    url: Address = None,
+    parts: Annotated[int, typer.Option(help="The number of partitions of each table.")] = 16,
+) -> None:
+    """Partition the tables of a PostgreSQL database; stop all writers before."""
+    from arc_common.stores import migrate  # noqa: PLC0415 - the same
+
+    with _connected(url) as (engine, shown):
+        done = migrate.partition(engine, parts)
+    typer.echo(f"{shown}: {f'each table has {parts} partitions' if done else 'already partitioned'}")
+
+
+@db.command()
+def row_security(
+    role: Annotated[str, typer.Argument(help="The role; it uses the rows of the caller that has its name.")],
+) -> None:
+    """Print the SQL that lets a role of PostgreSQL use only one caller's rows."""
+    from arc_common.stores import migrate  # noqa: PLC0415 - the same
+
+    for statement in migrate.row_security(role):
+        typer.echo(f"{statement};")
+
+
+@db.command()
 def current(url: Address = None) -> None:
     """Print the revision of the database's tables; change nothing."""
     from arc_common.stores import migrate  # noqa: PLC0415 - the same

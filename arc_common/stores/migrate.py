@@ -7,12 +7,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Engine, column, select, table, text
+from sqlalchemy import Connection, Dialect, Engine, Table, column, select, table, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from arc_common.exceptions import ConfigurationError, StoreUnavailableError, hide_password, scrubbed
+from arc_common.exceptions import (
+    ConfigurationError,
+    StoreUnavailableError,
+    check_whole,
+    hide_password,
+    scrubbed,
+)
+from arc_common.messages import check_identifier
 from arc_common.stores.schema import HEAD, ROW_NUMBERS, VECTORS, VERSION_TABLE, WORDS, index_tables, metadata
 
 _LOCK = 0x6172_6301
@@ -90,14 +97,69 @@ def _set_busy_timeout(connection: Connection) -> None:
         driver.execute("PRAGMA busy_timeout = 30000")
 
 
-def create_tables(connection: Connection) -> None:
-    """Create all tables in an empty database: the body of the first migration."""
+def partition(engine: Engine, parts: int = 16) -> bool:
+    """Partition all tables of a PostgreSQL database by hash, and move their rows; return whether it did.
+
+    - A conversation's rows are in one partition of each table, as are a scope's memories and index.
+    - It is one transaction that locks the tables: stop the writers before. Nothing changes if it fails.
+    - Vector graphs are built anew when vectors are added for the next time.
+
+    Raises:
+        ConfigurationError: The database is not PostgreSQL, or its tables are not those of this version.
+        InvalidInputError: `parts` is not a whole number of at least 2.
+        StoreUnavailableError: The server can't be used, or the user may not create schemas.
+    """
+    check_whole("parts", parts, least=2)
+    if engine.dialect.name != "postgresql":
+        raise ConfigurationError("only PostgreSQL's tables can be partitioned: SQLite keeps a database in one file")
+    upgrade(engine)
+    try:
+        with _locked(engine) as connection:
+            run = connection.exec_driver_sql
+            if run(f"SELECT to_regclass('{VECTORS}_p0') IS NOT NULL").scalar():
+                return False
+            run(f"CREATE SCHEMA {_WHOLE}")
+            for table in _tables("postgresql"):
+                run(f"ALTER TABLE {table.name} SET SCHEMA {_WHOLE}")
+            create_tables(connection, parts)
+            for table in _tables("postgresql"):
+                names = ", ".join(column.name for column in table.columns)
+                run(f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {_WHOLE}.{table.name}")  # noqa: S608 - ours
+            run(f"DROP SCHEMA {_WHOLE} CASCADE")
+    except SQLAlchemyError as error:
+        raise _unavailable(engine, error) from error
+    return True
+
+
+def row_security(role: str) -> list[str]:
+    """Return the statements that let a role of PostgreSQL use only the rows of the caller with the role's name.
+
+    The owner of the tables, and superusers, go on using all rows.
+    """
+    named = '"' + check_identifier("role", role, longest=63).replace('"', '""') + '"'
+    names = [table.name for table in _tables("postgresql")]
+    return [
+        *(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY" for name in names),
+        *(f"DROP POLICY IF EXISTS arc_caller ON {name}" for name in names),
+        *(f"CREATE POLICY arc_caller ON {name} USING (caller_id = current_user)" for name in names),
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(names)} TO {named}",
+        f"GRANT SELECT ON {VERSION_TABLE} TO {named}",
+        f"GRANT USAGE ON SEQUENCE {ROW_NUMBERS} TO {named}",
+    ]
+
+
+_WHOLE = "arc_whole"
+"""The schema that holds the tables while they are partitioned."""
+
+
+def create_tables(connection: Connection, parts: int = 0) -> None:
+    """Create all tables: the body of the first migration, where they have no parts."""
     dialect_name = connection.dialect.name
     if dialect_name == "postgresql" and not _has_pgvector(connection):
-        for statement in _statements(dialect_name):
+        for statement in _statements(dialect_name, parts):
             connection.exec_driver_sql(statement.replace(" VECTOR ", " BYTEA "))
         return
-    for statement in _statements(dialect_name):
+    for statement in _statements(dialect_name, parts):
         connection.exec_driver_sql(statement)
     if dialect_name == "postgresql":
         # Store vectors in the row if a page holds them: fetching one from TOAST takes longer than comparing it.
@@ -113,22 +175,50 @@ def _has_pgvector(connection: Connection) -> bool:
     return True
 
 
+def _tables(dialect_name: str) -> list[Table]:
+    return [*metadata.sorted_tables, *index_tables(dialect_name).metadata.sorted_tables]
+
+
 @cache
-def _statements(dialect_name: str) -> tuple[str, ...]:
-    tables = [*metadata.sorted_tables, *index_tables(dialect_name).metadata.sorted_tables]
+def _statements(dialect_name: str, parts: int) -> tuple[str, ...]:
+    tables = _tables(dialect_name)
     indexes = [index for table in tables for index in table.indexes]
     is_sqlite = dialect_name == "sqlite"
     dialect: Dialect = sqlite.dialect() if is_sqlite else postgresql.psycopg.dialect()  # type: ignore[no-untyped-call]
     more = (
         (f"CREATE VIRTUAL TABLE {WORDS} USING fts5(tokens, tokenize = 'ascii', detail = none, columnsize = 0)",)
         if is_sqlite
-        else (f"CREATE SEQUENCE {ROW_NUMBERS}", f"ALTER TABLE {VECTORS} SET (toast_tuple_target = 8160)")
+        else (
+            f"CREATE SEQUENCE IF NOT EXISTS {ROW_NUMBERS}",
+            *([] if parts else [f"ALTER TABLE {VECTORS} SET ({_WIDE})"]),
+        )
     )
     return (
-        *(str(CreateTable(table).compile(dialect=dialect)) for table in tables),
+        *(
+            statement
+            for table in tables
+            for statement in _partitioned(table, str(CreateTable(table).compile(dialect=dialect)), parts)
+        ),
         *(str(CreateIndex(index).compile(dialect=dialect)) for index in indexes),
         *more,
     )
+
+
+_WIDE = "toast_tuple_target = 8160"
+"""Keeps a vector in its row while a page holds it."""
+
+
+def _partitioned(table: Table, create: str, parts: int) -> Iterator[str]:
+    """Yield the statements that create a table, and its partitions."""
+    if not parts:
+        yield create
+        return
+    key = "scope" if "scope" in table.primary_key else "conversation"
+    yield f"{create} PARTITION BY HASH ({key})"
+    wide = f" WITH ({_WIDE})" if table.name == VECTORS else ""
+    for part in range(parts):
+        bounds = f"FOR VALUES WITH (MODULUS {parts}, REMAINDER {part})"
+        yield f"CREATE TABLE {table.name}_p{part} PARTITION OF {table.name} {bounds}{wide}"
 
 
 def _run_alembic(connection: Connection, revision: str) -> None:

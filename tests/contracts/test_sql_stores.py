@@ -1,4 +1,4 @@
-"""Every store contract on SQLite files, PostgreSQL 18 and 16, behind PgBouncer, and with a cache in Redis.
+"""Every store contract on SQLite files, PostgreSQL 18 and 16, in partitions, behind PgBouncer, and cached in Redis.
 
 On SQLite in memory in the long form only: the random operations in `tests/properties` show that it answers as the
 others do.
@@ -19,7 +19,7 @@ from arc_common.testing.conversation_store_contract import ConversationStoreCont
 from tests.contracts.records_contract import RecordsContract
 from tests.contracts.search_index_contract import IndexStoreContract
 from tests.contracts.summary_store_contract import Clock, SummaryStoreContract
-from tests.support.databases import new_database
+from tests.support.databases import new_database, partitioned_database
 from tests.support.redis_servers import RedisServer
 from tests.support.servers import PostgresServer
 
@@ -35,6 +35,7 @@ def shared_clock() -> Clock:
         "file",
         "postgres",
         "postgres_16",
+        "partitioned",
         "pooled_postgres",
         "cached_postgres",
         pytest.param("memory", marks=pytest.mark.torture),
@@ -50,6 +51,8 @@ def url(backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.T
         return "sqlite://"
     if backend == "file":
         return f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'arc.db'}"
+    if backend == "partitioned":
+        return partitioned_database(request.getfixturevalue("postgres"))
     server: PostgresServer = request.getfixturevalue(backend.removeprefix("cached_"))
     if backend != "pooled_postgres":
         return new_database(server)

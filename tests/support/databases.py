@@ -18,6 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from arc_common.protocols import SessionKey
 from arc_common.stores.conversations import SqlStore
+from arc_common.stores.migrate import partition
 from tests.support.servers import PostgresServer
 
 _numbers = count(1)
@@ -45,6 +46,14 @@ def new_database(server: PostgresServer, *, tables: bool = True) -> str:
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log")
     return server.url(name)
+
+
+def partitioned_database(server: PostgresServer) -> str:
+    """The address of a new database with arc's tables in 16 partitions each."""
+    url = new_database(server, tables=False)
+    engine = create_engine(url, poolclass=NullPool)
+    assert partition(engine)
+    return url
 
 
 @cache

@@ -23,7 +23,7 @@ from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row, Transaction
-from arc_common.stores.schema import index_tables
+from arc_common.stores.schema import VECTORS, index_tables
 from arc_common.stores.search_index.entries import (
     SCOPE_COLUMNS,
     Held,
@@ -74,10 +74,10 @@ def indexed_as(dimension: int) -> str | None:
     return f"vector({dimension})" if is_precise(dimension) else f"halfvec({dimension})"
 
 
-def index_ddl(name: str, kind: str, dimension: int) -> str:
+def index_ddl(name: str, kind: str, dimension: int, *, table: str = VECTORS) -> str:
     """Return the statement that builds a graph while others write."""
     return (
-        f"CREATE INDEX CONCURRENTLY {name} ON arc_index_vectors "
+        f"CREATE INDEX CONCURRENTLY {name} ON {table} "
         f"USING hnsw (CAST(vector AS {kind}) {kind.partition('(')[0]}_ip_ops) WHERE vector_dims(vector) = {dimension}"
     )
 
@@ -86,6 +86,10 @@ def is_built(name: str) -> str:
     """Return the statement that tells whether a graph is there and complete."""
     return f"SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{name}')"  # noqa: S608 - a name of ours
 
+
+_PARTITIONS = f"SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('{VECTORS}')"  # noqa: S608 - the same
+
+_NAMES_OF_PARTITIONS = f"SELECT relname FROM pg_class WHERE oid IN ({_PARTITIONS})"  # noqa: S608 - the same
 
 # Checks, once and before rows are read, that the scope is still the one that the statement was made for.
 _STILL = """(
@@ -125,10 +129,13 @@ FROM (
     "drop_terms": """
         DELETE FROM arc_index_terms
         WHERE scope = :scope AND caller_id = :caller_id AND token = ANY (CAST(:tokens AS BIGINT[])) AND entries <= 0""",
-    "graph": """
-        SELECT CAST(greatest(class.reltuples, 0) AS BIGINT)
+    # The largest graph, if each partition has one.
+    "graph": f"""
+        SELECT CAST(max(greatest(class.reltuples, 0)) AS BIGINT)
         FROM pg_class AS class JOIN pg_index AS index ON index.indexrelid = class.oid
-        WHERE class.oid = to_regclass(:name) AND index.indisvalid""",
+        WHERE index.indisvalid AND class.relname ~ ('^' || :name || '(_p[0-9]+)?$')
+          AND (index.indrelid = to_regclass('{VECTORS}') OR index.indrelid IN ({_PARTITIONS}))
+        HAVING count(*) = greatest(1, (SELECT count(*) FROM ({_PARTITIONS}) AS part))""",  # noqa: S608 - names of ours
     "vector_type": """
         SELECT format_type(atttypid, NULL) FROM pg_attribute
         WHERE attrelid = CAST('arc_index_vectors' AS regclass) AND attname = 'vector'""",
@@ -322,12 +329,15 @@ class PostgresIndex:
         with self._database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             run = connection.exec_driver_sql
             try:
-                may_build = run(_MAY_BUILD_POOLED if pooled else _MAY_BUILD).scalar()
-                if may_build and not run(is_built(name)).scalar():
-                    run(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")  # a builder that failed leaves one
-                    if not pooled:
-                        run("SET maintenance_work_mem = '256MB'; SET statement_timeout = 0")
-                    run(index_ddl(name, kind, dimension))
+                if not run(_MAY_BUILD_POOLED if pooled else _MAY_BUILD).scalar():
+                    return
+                if not pooled:
+                    run("SET maintenance_work_mem = '256MB'; SET statement_timeout = 0")
+                for table in run(_NAMES_OF_PARTITIONS).scalars().all() or [VECTORS]:
+                    own = table.replace(VECTORS, name)
+                    if not run(is_built(own)).scalar():
+                        run(f"DROP INDEX CONCURRENTLY IF EXISTS {own}")  # a builder that failed leaves one
+                        run(index_ddl(own, kind, dimension, table=table))
             finally:
                 connection.invalidate()  # the lock and the settings end with the connection
 

@@ -89,6 +89,12 @@ def test_db_current_and_check_tell_a_deployment_what_is_there(arc: Arc, tmp_path
     assert arc("db", "check", "sqlite:///new.db") == (0, "sqlite:///new.db: up to date\n", "")
 
 
+def test_db_row_security_prints_sql(arc: Arc) -> None:
+    code, out, _ = arc("db", "row-security", "shop")
+    assert code == 0
+    assert 'GRANT USAGE ON SEQUENCE arc_index_rows TO "shop";' in out.splitlines()
+
+
 def test_export_and_import_move_a_caller(arc: Arc) -> None:
     """What one command writes the other stores in another database, once; a missing database is an error."""
     with ContextEngine.open("sqlite:///one.db") as engine:
@@ -114,13 +120,22 @@ def test_db_upgrade_takes_the_address_from_the_settings(arc: Arc, monkeypatch: p
     ("words", "told"),
     [
         (["db", "upgrade"], "ARC_DATABASE_URL"),
+        (["db", "partition", "sqlite:///new.db"], "only PostgreSQL"),
         (["db", "upgrade", "mysql://me:hunter2@host/db"], "'mysql' is not supported"),
         (["db", "upgrade", "sqlite:////nowhere/at/all.db"], "unable to open"),
         (["db", "upgrade", "postgresql://me:hunter2@127.0.0.1:1/db?connect_timeout=1"], "127.0.0.1"),
         (["demo", "--file", "/nowhere/at/all.db"], "unable to open"),
         (["demo", "--model", "nobody:x"], "provider:name"),
     ],
-    ids=["no address", "other database", "no folder", "no server", "demo without folder", "unknown provider"],
+    ids=[
+        "no address",
+        "no partitions",
+        "other database",
+        "no folder",
+        "no server",
+        "demo without folder",
+        "unknown provider",
+    ],
 )
 def test_an_error_is_said_once_and_without_a_traceback(arc: Arc, words: list[str], told: str) -> None:
     code, _, err = arc(*words)
