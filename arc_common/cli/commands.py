@@ -347,6 +347,24 @@ def _played_demo(url: str | None) -> str:
     return f"sqlite:///{file.resolve()}"
 
 
+@app.command()
+def reembed(
+    engine: Annotated[
+        str, typer.Argument(metavar="MODULE:NAME", help="A ContextEngine, or a function that returns one.")
+    ],
+) -> None:
+    """Make all vectors with the engine's embedder, after a change of it."""
+    from threading import Event  # noqa: PLC0415 - the same
+
+    stop = Event()
+    with _imported(engine) as opened, _stopping(stop), _progress("made", of="vectors") as advance:
+        made = opened.admin.reembed(progress=advance, stop=stop)
+    rest = f", {counted(made.unfinished, 'scope')} not complete: run the command again" if made.unfinished else ""
+    typer.echo(f"{counted(made.vectors, 'vector')} in {counted(made.scopes, 'scope')}{rest}")
+    if made.unfinished:
+        raise typer.Exit(1)
+
+
 def _named_engine(url: str | None, engine: str | None, who: str) -> ContextEngine:
     """Import the engine that is named, or open one without models."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
@@ -374,11 +392,11 @@ def _imported(name: str) -> ContextEngine:
         for part in attribute.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigurationError(f"--engine: got {name!r}, expected an importable module:name ({error})") from error
+        raise ConfigurationError(f"engine: got {name!r}, expected an importable module:name ({error})") from error
     made = found if isinstance(found, ContextEngine) else found() if callable(found) else found
     if not isinstance(made, ContextEngine):
         expected = "a ContextEngine, or a function without arguments that returns one"
-        raise ConfigurationError(f"--engine: {name!r} gave {type(made).__name__}, expected {expected}")
+        raise ConfigurationError(f"engine: {name!r} gave {type(made).__name__}, expected {expected}")
     return made
 
 

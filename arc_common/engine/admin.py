@@ -12,8 +12,9 @@ from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt,
 from arc_common.engine.maintenance import clear, purge
 from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.engine.user_data import ErasureReceipt, Progress, erase, export, load
+from arc_common.engine.vectors import VectorsMade
 from arc_common.engine.worker import WorkDone, Worker
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError, check_moment, check_whole
+from arc_common.exceptions import ConfigurationError, InvalidInputError, SessionNotFoundError, check_moment, check_whole
 from arc_common.memory.summaries.trigger import is_long_enough
 from arc_common.messages import Role
 from arc_common.protocols import (
@@ -459,3 +460,26 @@ class Admin:
         return worker.run(threads)
 
     awork = async_form(work)
+
+    def reembed(self, *, progress: Progress | None = None, stop: Event | None = None) -> VectorsMade:
+        """Make all vectors in the database with this engine's embedder, after a change of it; return what was made.
+
+        - The new vectors of each scope (a user's documents, a conversation's messages, …) are made beside the old ones
+          and take their place once all are made. Until then, its texts are found by words.
+        - Makes missing vectors too. If it is interrupted or the embedder fails, the next call goes on from there.
+        - Any number of processes may do so at once: each scope is leased to one of them.
+        - An application's own items (`engine.items_of`) have an embedder of their own: call their `re_embed`.
+
+        Args:
+            progress: Called with the number of vectors so far.
+            stop: Once it is set, finish the batch at hand, and return.
+
+        Raises:
+            ConfigurationError: The engine has no embedder.
+        """
+        if self._runtime.embedder is None:
+            raise ConfigurationError("embedder: got None, expected an embedder: open the engine with the new one")
+        stopping = (lambda: False) if stop is None else stop.is_set
+        return self._runtime.vectors.run(everything=True, stop=stopping, progress=progress)
+
+    areembed = async_form(reembed)

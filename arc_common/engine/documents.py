@@ -18,7 +18,7 @@ from arc_common.protocols.search_index import Scope, cached_scope
 from arc_common.rag import Chunker, ContextBuilder, RagContext, RagPipeline, RagQuery
 from arc_common.rerankers import RERANKERS
 from arc_common.retrieval import HybridIndex, SearchResult, reciprocal_rank_fusion, score_fusion
-from arc_common.retrieval.index import checked_ids
+from arc_common.retrieval.index import OTHER_EMBEDDER, checked_ids
 from arc_common.retrieval.query_transformers import RuleBasedConversationTransformer, last_turns
 
 if TYPE_CHECKING:
@@ -145,7 +145,10 @@ class DocumentIndex:
         cosines: bool = False,
     ) -> SearchResult:
         """Call `retrieve` and also return notes on its limitations (see `NotingRetriever`)."""
-        return self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
+        found = self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
+        if OTHER_EMBEDDER in found.notes:
+            self._runtime.vectors.soon()
+        return found
 
 
 def _checked_ids(ids: object) -> list[str]:

@@ -18,6 +18,7 @@ from arc_common.context import Receipt, Request
 from arc_common.context.receipt import holds_untrusted
 from arc_common.context.repetition import body
 from arc_common.engine.receipts import ReceiptLog
+from arc_common.engine.vectors import VectorRenewal
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.memory.artifacts import SessionArtifacts
 from arc_common.memory.long_term.service import LongTermMemory
@@ -127,6 +128,7 @@ class Runtime:
         facts = self._summaries.facts_about if self._summaries else lambda *_: []
         self._recall = SessionRecall(services, facts=facts)
         self._long_term = LongTermMemory(services)
+        self.vectors = VectorRenewal(self)
         self._pins = SessionPins(services, ledger=self._summaries)
 
     @property
@@ -182,6 +184,7 @@ class Runtime:
         here = self.settings.background.in_process or bool(edited)  # a worker does not know which ones were edited
         if self.settings.recall.enabled and here and not self.closed:
             self.recall.schedule(key, [message.id for message in messages if message.id], at_once=bool(edited))
+        self.vectors.soon()
         if edited:
             self.long_term.edited(key, edited)
         if self.gathers(key) and here:
@@ -211,7 +214,7 @@ class Runtime:
 
         def wait_for_each() -> bool:
             left = None if until is None else max(until - time.monotonic(), 0)
-            parts = self._summaries, self._recall, self._long_term, self.receipt_log
+            parts = self._summaries, self._recall, self._long_term, self.receipt_log, self.vectors
             return all(part.wait(left) for part in parts if part)
 
         return wait_for_each() and wait_for_each()  # the second pass waits for work that the first one scheduled
@@ -229,6 +232,7 @@ class Runtime:
         """Stop background work and close the store. Safe to call twice."""
         if self.closed:
             return
+        self.vectors.close()
         self._recall.close()
         self._long_term.close()
         self.receipt_log.close()

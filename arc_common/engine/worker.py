@@ -52,6 +52,7 @@ class Worker:
         self._changed = Condition()
         self._working = 0
         self._sessions = self._failed = 0
+        self._renewing = False
         self._error: Exception | None = None
 
     def run(self, threads: int) -> WorkDone:
@@ -124,13 +125,26 @@ class Worker:
         """Do what is due for the session that has waited longest; return whether there was one."""
         with self._leases.hold(None) as held:
             if held is None:
-                return False
+                return self._renew_vectors()
             self._work_on(held)
         with self._changed:
             self._sessions += 1
             if self._progress is not None:
                 self._progress(self._sessions)
         return True
+
+    def _renew_vectors(self) -> bool:
+        """Make vectors of another embedder anew if it is time to look for them; return `False`: there is no session."""
+        vectors = self._runtime.vectors
+        with self._changed:
+            is_due = vectors.is_due and not self._renewing
+            self._renewing = self._renewing or is_due
+        if is_due:
+            try:
+                vectors.run(stop=self._stop.is_set)
+            finally:
+                self._renewing = False
+        return False
 
     def _work_on(self, held: HeldLease) -> None:
         runtime, now = self._runtime, self._runtime.clock

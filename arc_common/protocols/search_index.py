@@ -7,6 +7,7 @@ backend gives the same ranking.
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from numbers import Real
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
@@ -215,7 +216,8 @@ class IndexStore(IndexReader, Protocol):
         - The same step removes the entries whose ids are in `removed` and their chunks (see `remove`), but none of the
           entries just stored.
         - With `only_vectors`, only add the vectors to the stored entries with the same id and text: they were stored
-          while no embedder was available.
+          while no embedder was available. If the stored vectors are from another embedder, the new ones are kept beside
+          them, found by no search, until `remove` puts them in their place.
 
         Raises:
             InvalidInputError: A vector's embedder or dimension differs from that of the stored vectors; nothing was
@@ -223,7 +225,13 @@ class IndexStore(IndexReader, Protocol):
         """
 
     def remove(
-        self, scope: Scope, kind: EntryKind | None, ids: Collection[str] | None, *, only_vectors: bool = False
+        self,
+        scope: Scope,
+        kind: EntryKind | None,
+        ids: Collection[str] | None,
+        *,
+        only_vectors: bool = False,
+        embedder: str | None = None,
     ) -> int:
         """Remove entries and return the number removed.
 
@@ -231,7 +239,7 @@ class IndexStore(IndexReader, Protocol):
         - Without `ids`, remove all entries of the scope and of every scope within it, as a user's conversations lie
           within the user's; without a kind, of every kind.
         - With `only_vectors`, remove all vectors of the scope and kind but no entry, so that another embedder can make
-          new ones; `ids` is `None`.
+          new ones; `ids` is `None`. With an `embedder`, what it made beside them takes their place in the same step.
         """
 
     def scan(
@@ -240,7 +248,7 @@ class IndexStore(IndexReader, Protocol):
         kind: EntryKind,
         *,
         filters: Filter | None = None,
-        unembedded: bool = False,
+        unembedded: bool | str = False,
         after: str | None = None,
         limit: int,
     ) -> list[IndexEntry]:
@@ -250,10 +258,45 @@ class IndexStore(IndexReader, Protocol):
             scope: The scope to read.
             kind: The kind of entries to read.
             filters: Return only entries whose metadata match.
-            unembedded: Return only entries without a vector.
+            unembedded: Return only entries without a vector; with an embedder's name, without one that it made beside
+                the stored ones (then no filter is possible).
             after: The last id of the previous page; return only entries with a larger one.
             limit: The maximum number of entries.
         """
+
+
+@runtime_checkable
+class OutdatedVectors(Protocol):
+    """What an `IndexStore` also offers if it can find the scopes whose vectors are from another embedder."""
+
+    def claim_outdated(
+        self,
+        embedder: str,
+        *,
+        owner: str,
+        now: datetime,
+        seconds: float,
+        after: tuple[Scope, EntryKind] | None = None,
+        everything: bool = False,
+    ) -> tuple[Scope, EntryKind] | None:
+        """Claim the next scope and kind with vectors of another embedder than this one; `None` if there is none.
+
+        - Two owners never get the same one at once. A claim ends after `seconds` unless `keep_outdated` renews it.
+        - An application's own items, which have an embedder of their own, are never returned, nor are scopes whose
+          vectors were of this embedder before the present one: two processes would else make them anew for ever. With
+          `everything`, those are returned too, and so are scopes in which a vector is missing.
+
+        Args:
+            embedder: The embedder's name.
+            owner: The name of the process.
+            now: The current time.
+            seconds: How long the claim holds.
+            after: The last one returned; only claims one that follows it.
+            everything: See above.
+        """
+
+    def keep_outdated(self, scope: Scope, kind: EntryKind, *, owner: str, now: datetime, seconds: float) -> bool:
+        """Renew a claim, or end it with `seconds=0`; return whether it was still this owner's."""
 
 
 def chunk_prefix(document_id: str) -> str:

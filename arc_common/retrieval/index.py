@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
@@ -117,7 +117,7 @@ words with queries, and within .001 for paragraphs in three languages and for ab
 
 _BY_WORDS_ONLY = "no vector for the query: searched by words only"
 _NO_THRESHOLD_MET = "no vector for the query: nothing can meet the threshold"
-_OTHER_EMBEDDER = "the stored vectors are of another embedder: their texts were searched by words only"
+OTHER_EMBEDDER = "the stored vectors are of another embedder: their texts were searched by words only"
 
 _MOST = 2**62
 """The maximum number of texts requested from a store: a larger one may overflow SQL's integers."""
@@ -269,13 +269,45 @@ class HybridIndex:
             embedder = embedder if works else None
         return done
 
-    def re_embed(self) -> int:
+    def re_embed(self, *, stop: Callable[[], bool] = bool) -> int:
         """Replace all vectors after a change of the embedder; return the number of vectors made.
 
-        Until it has finished, texts without a vector are found by words only.
+        - The new vectors are made beside those of the other embedder and take their place when all are made. Until
+          then, this index finds texts by words, and processes with the other embedder also by its vectors.
+        - If it is interrupted, or the embedder fails, the next call makes those that are missing.
+        - An embedder of the same name (a new version of the model) makes all vectors anew, one by one.
+
+        Args:
+            stop: Called before each batch; stops if it returns true.
         """
-        self._store.remove(self._scope, self._kind, None, only_vectors=True)
-        return self.embed_pending()
+        embedder, stored = self._embedder, self._embedding()
+        if embedder is None or stored is None or stored[0] == embedder.name:
+            self._store.remove(self._scope, self._kind, None, only_vectors=True)
+            return self.embed_pending()
+        done, more = 0, 1
+        while more:  # texts may change behind the place that a pass has reached
+            more, is_complete = self._embed_beside(embedder, stop)
+            done += more
+            if not is_complete:
+                return done
+        self._store.remove(self._scope, self._kind, None, only_vectors=True, embedder=embedder.name)
+        return done + self.embed_pending()
+
+    def _embed_beside(self, embedder: GuardedEmbedder, stop: Callable[[], bool]) -> tuple[int, bool]:
+        """Make the vectors that are missing beside the stored ones; return how many, and whether none was left out."""
+        done, after = 0, None
+        while page := self._store.scan(
+            self._scope, self._kind, unembedded=embedder.name, after=after, limit=self._batch_size
+        ):
+            if stop():
+                return done, False
+            after = page[-1].id
+            made, works = embedder.of_entries([replace(one, vector=None, embedder=None) for one in page])
+            if not works:
+                return done, False
+            ready = [entry for entry in made if entry.vector is not None]
+            done += self._store.put(self._scope, self._kind, ready, only_vectors=True)
+        return done, True
 
     def delete(self, ids: Collection[str]) -> int:
         """Remove texts, including a document's chunks; return the number removed."""
@@ -381,7 +413,7 @@ class HybridIndex:
                 comparable = self._embedder.accepts(stored)
                 wanted = self._embedder.of_query(query, stored[1]) if comparable else None
                 if wanted is None:
-                    why = _BY_WORDS_ONLY if comparable else _OTHER_EMBEDDER
+                    why = _BY_WORDS_ONLY if comparable else OTHER_EMBEDDER
                     notes.append(_NO_THRESHOLD_MET if mode == "dense" and threshold is not None else why)
             if wanted is not None:
                 nearest = top_k if mode == "dense" else limit
@@ -404,8 +436,8 @@ class HybridIndex:
                 replace(one, document=replace(one.document, id=MultiScopeReader.apart(one.document.id or "")[1]))
                 for one in documents
             ]
-            if wanted is not None and _OTHER_EMBEDDER not in notes and self._has_several_embedders():
-                notes.append(_OTHER_EMBEDDER)
+            if wanted is not None and OTHER_EMBEDDER not in notes and self._has_several_embedders():
+                notes.append(OTHER_EMBEDDER)
         return SearchResult(tuple(documents), tuple(notes))
 
     @property

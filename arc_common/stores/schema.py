@@ -67,6 +67,7 @@ class IndexTables:
     entries: Table
     texts: Table
     vectors: Table
+    next_vectors: Table
     values: Table
     terms: Table | None
 
@@ -100,6 +101,9 @@ def index_tables(dialect_name: str) -> IndexTables:
         Column("vectors", BigInteger, nullable=False),
         Column("embedder", identifier),
         Column("dimension", Integer),
+        Column("former_embedder", identifier),
+        Column("lease_owner", identifier),  # who makes the vectors of another embedder
+        Column("lease_until", BigInteger),
         Index("arc_index_scopes_by_user", "caller_id", "user_id", "session_id", "kind"),
     )
     entries = Table(
@@ -134,6 +138,16 @@ def index_tables(dialect_name: str) -> IndexTables:
         Column("caller_id", identifier, nullable=False),
         Column("vector", Vector() if postgres else LargeBinary, nullable=False),
     )
+    next_vectors = Table(  # made by another embedder beside the vectors, whose place they take once they are complete
+        "arc_index_next_vectors",
+        metadata,
+        _scope(),
+        Column("id", _RowId, nullable=False, autoincrement=False),
+        Column("caller_id", identifier, nullable=False),
+        Column("embedder", identifier, nullable=False),
+        Column("vector", LargeBinary, nullable=False),
+        PrimaryKeyConstraint("scope", "id", name="arc_index_next_vectors_pk"),
+    )
     values = Table(
         "arc_index_values",
         metadata,
@@ -156,7 +170,7 @@ def index_tables(dialect_name: str) -> IndexTables:
     else:
         Index("arc_index_entries_changed", entries.c.scope, entries.c.version, entries.c.id)
         Index("arc_index_vectors_by_scope", vectors.c.scope)
-    return IndexTables(metadata, scopes, entries, texts, vectors, values, terms)
+    return IndexTables(metadata, scopes, entries, texts, vectors, next_vectors, values, terms)
 
 
 def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: String) -> Table:

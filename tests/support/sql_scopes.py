@@ -26,8 +26,11 @@ MAINTENANCE = {
     ),
     r"INSERT INTO arc_index_words\(arc_index_words\) VALUES \('optimize'\)": "rewrites SQLite's index of words",
     r"(UPDATE arc_conversations SET lease_owner=.* WHERE arc_conversations\.conversation = \()?"
-    r"SELECT arc_conversations\.conversation FROM arc_conversations WHERE arc_conversations\.work_due_at <=": (
+    r"SELECT arc_conversations\.\w+ FROM arc_conversations WHERE arc_conversations\.work_due_at <=": (
         "gives a worker the session whose work has been due longest"
+    ),
+    r"UPDATE arc_index_scopes SET lease_owner=.* WHERE arc_index_scopes\.scope = \(": (
+        "gives a process a scope whose vectors are to be made anew"
     ),
     r"(SELECT|INSERT INTO) .*arc_alembic_version": "the revision of the tables",
 }

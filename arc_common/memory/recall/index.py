@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from arc_common.caches import LRUCache, cached_text, drop_session
 from arc_common.concurrency import give_way
-from arc_common.exceptions import SessionNotFoundError
+from arc_common.exceptions import NotFoundError, SessionNotFoundError
 from arc_common.filters import parse_filter
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
@@ -247,9 +247,7 @@ class MessageIndex:
         scope, done = self.scope(key), 0
         stored = self.store.candidates(IndexQuery(scope, "message"))[0].embedding
         if stored is not None and stored[0] != self.embedder.name:
-            _log.warning("messages are embedded anew: %s made their vectors", stored[0])
-            self.store.remove(scope, "message", None, only_vectors=True)
-            stored = None
+            return done  # `re_embed` makes them anew
         for page in islice(self._pages(key, unembedded=True), most):
             if stop():
                 break
@@ -268,6 +266,46 @@ class MessageIndex:
             ]
             done += self.store.put(scope, "message", ready, only_vectors=True)
         return done
+
+    def re_embed(self, scope: Scope, *, stop: Callable[[], bool] = bool) -> int:
+        """Make the vectors of a scope anew beside those of another embedder, which they then replace; return how many.
+
+        If the vectors are of this embedder already, makes those that are missing. Stops if the embedder fails.
+        """
+        embedder = self.embedder
+        if embedder is None:
+            return 0
+        stored = self.store.candidates(IndexQuery(scope, "message"))[0].embedding
+        is_other = stored is not None and stored[0] != embedder.name
+        missing: bool | str = embedder.name if is_other else True
+        done, more = 0, 1
+        while more:  # messages may change behind the place that a pass has reached
+            more, after = 0, None
+            while page := self.store.scan(scope, "message", unembedded=missing, after=after, limit=_BATCH):
+                after = page[-1].id
+                for key, entries in _by_branch(scope, page).items():
+                    vectors = None if stop() else self._vectors_on(key, entries)
+                    if vectors is None:
+                        return done
+                    ready = [
+                        IndexEntry(one.id, one.text, vector=vector, embedder=embedder.name)
+                        for one in entries
+                        if (vector := vectors.get(one.id)) is not None
+                    ]
+                    more += self.store.put(scope, "message", ready, only_vectors=True)
+                    done += len(ready)
+        if is_other:
+            self.store.remove(scope, "message", None, only_vectors=True, embedder=embedder.name)
+        return done
+
+    def _vectors_on(self, key: SessionKey, entries: Sequence[IndexEntry]) -> dict[str, NDArray[np.float32]] | None:
+        """Return the vectors of a branch's entries, which other branches may show after it was deleted."""
+        for branch in (key.branch, None):
+            try:
+                return self._vectors(replace(key, branch=branch), entries)
+            except NotFoundError:
+                continue
+        return {}  # the session was deleted meanwhile
 
     def remove(self, key: SessionKey, removed: Mapping[int, Collection[int]]) -> None:
         """Remove deleted messages, given by branch and place, and index their neighbours again without them."""
@@ -489,6 +527,17 @@ def is_on_path(path: Path, entry_id: str) -> bool:
     """Return whether a path shows an entry."""
     _, seq, *branch = entry_id.split("-")
     return path.branch_at(int(seq) + NEIGHBOURS) == (int(branch[0]) if branch else 0)
+
+
+def _by_branch(scope: Scope, page: Sequence[IndexEntry]) -> dict[SessionKey, list[IndexEntry]]:
+    """Group a scope's entries by the session and branch that they are of."""
+    found: dict[SessionKey, list[IndexEntry]] = {}
+    for entry in page:
+        name = entry.metadata.get("session") or scope.session_id or ""
+        branch = entry.id.split("-")[2:]
+        key = SessionKey(name, scope.caller_id, scope.user_id, branch=int(branch[0]) if branch else 0)
+        found.setdefault(key, []).append(entry)
+    return found
 
 
 def of_user(key: SessionKey, session_id: str) -> SessionKey:

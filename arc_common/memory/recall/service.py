@@ -21,7 +21,7 @@ from arc_common.messages import Role
 from arc_common.observability import timed
 from arc_common.protocols import Conversation, ConversationStatus, SessionKey, StoredMessage
 from arc_common.protocols.conversations import Path
-from arc_common.protocols.search_index import IndexQuery
+from arc_common.protocols.search_index import IndexQuery, Scope
 from arc_common.protocols.summaries import ScoredMessage
 from arc_common.rerankers.base import reranked_if_possible
 from arc_common.retrieval.bm25 import QueryTerms
@@ -171,6 +171,10 @@ class SessionRecall:
         """Index all messages of a session that are not indexed yet, and make the missing vectors."""
         self._catch_up(key, stop=stop)
         self._index.embed(key, stop=lambda: self.queue.stopping or stop())
+
+    def re_embed(self, scope: Scope, *, stop: Callable[[], bool]) -> int:
+        """Make the vectors of all messages in a scope anew: see `MessageIndex.re_embed`."""
+        return self._index.re_embed(scope, stop=stop)
 
     def _work(self, key: SessionKey) -> None:
         with suppress(BranchNotFoundError):  # it was deleted meanwhile

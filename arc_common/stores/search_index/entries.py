@@ -13,6 +13,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Executable,
+    LargeBinary,
     Select,
     Text,
     TextClause,
@@ -21,8 +22,10 @@ from sqlalchemy import (
     cast,
     column,
     delete,
+    exists,
     func,
     insert,
+    null,
     or_,
     select,
     table,
@@ -209,7 +212,8 @@ SCOPE_COLUMNS = tuple(field.name for field in fields(Held))
 def index_statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
     tables = index_tables(dialect_name)
-    return Statements(dialect_name, {**_reading(tables, dialect_name), **_changing(tables, dialect_name)})
+    every = {**_reading(tables, dialect_name), **_changing(tables, dialect_name), **_leasing(tables, dialect_name)}
+    return Statements(dialect_name, every)
 
 
 @cache
@@ -265,6 +269,63 @@ def _reading(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]
         "fetch_with_vectors": _shown(tables, packed, scopes.c.embedder).outerjoin(vectors, _has(tables)).where(named),
         "scan": whole_entries(tables),
         "scan_unembedded": whole_entries(tables, vectors.c.id.is_(None)),
+        "scan_outdated": whole_entries(tables, ~exists().where(*_next_of(tables), _by_embedder(tables))),
+        "next_vectors": select(entries.c.id, entries.c.entry_id, entries.c.metadata, tables.next_vectors.c.vector)
+        .join(tables.next_vectors, and_(*_next_of(tables)))
+        .where(
+            tables.next_vectors.c.scope == bindparam("scope"),
+            tables.next_vectors.c.caller_id == bindparam("caller_id"),
+            tables.next_vectors.c.id > bindparam("after", type_=BigInteger),
+            _by_embedder(tables),
+        )
+        .order_by(tables.next_vectors.c.id)
+        .limit(bindparam("row_limit", type_=BigInteger)),
+    }
+
+
+def _next_of(tables: IndexTables) -> tuple[ColumnElement[bool], ...]:
+    following, entries = tables.next_vectors, tables.entries
+    return following.c.scope == entries.c.scope, following.c.id == entries.c.id
+
+
+def _by_embedder(tables: IndexTables) -> ColumnElement[bool]:
+    return tables.next_vectors.c.embedder == bindparam("embedder", type_=Text)
+
+
+def _leasing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]:
+    """The statements that give the scopes whose vectors are to be made anew to one process at a time."""
+    scopes = tables.scopes
+    owner, now = bindparam("owner", type_=Text), bindparam("now", type_=BigInteger)
+    embedder, everything = bindparam("embedder", type_=Text), bindparam("everything", type_=BigInteger)
+    outdated = or_(
+        and_(scopes.c.embedder != embedder, or_(everything == 1, scopes.c.former_embedder.is_distinct_from(embedder))),
+        and_(everything == 1, scopes.c.vectors < scopes.c.entries),
+    )
+    chosen = (
+        select(scopes.c.scope)
+        .where(
+            scopes.c.scope > bindparam("after", type_=LargeBinary),
+            one_of(scopes.c.kind, "kinds", Text, dialect_name),
+            or_(scopes.c.lease_until.is_(None), scopes.c.lease_until <= now),
+            outdated,
+        )
+        .order_by(scopes.c.scope)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+        .correlate(None)
+    )
+    until = bindparam("until", type_=BigInteger)
+    mine = (*_same_scope(tables), scopes.c.lease_owner == owner)
+    return {
+        "claim_outdated": update(scopes)
+        .where(scopes.c.scope == chosen.scalar_subquery())
+        .values(lease_owner=owner, lease_until=until)
+        .returning(*(scopes.c[name] for name in ("caller_id", "user_id", "session_id", "kind"))),
+        "renew_outdated": update(scopes).where(*mine).values(lease_until=until).returning(scopes.c.kind),
+        "release_outdated": update(scopes)
+        .where(*mine)
+        .values(lease_owner=null(), lease_until=null())
+        .returning(scopes.c.kind),
     }
 
 
@@ -305,6 +366,14 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         "write_text": _upsert(texts, dialect_name),
         "write_vector": _upsert(vectors, dialect_name),
         "write_value": insert(tables.values),
+        "write_next": _upsert(tables.next_vectors, dialect_name),
+        "drop_next": _drop(tables.next_vectors, dialect_name),
+        "drop_all_next": delete(tables.next_vectors).where(
+            tables.next_vectors.c.scope == bindparam("scope"), tables.next_vectors.c.caller_id == bindparam("caller_id")
+        ),
+        "note_former": update(scopes)
+        .where(scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id"))
+        .values(former_embedder=bindparam("former")),
         "touch": update(entries)
         .where(*these, one_of(entries.c.id, "rows", BigInteger, dialect_name))
         .values(version=bindparam("new_version")),
@@ -393,6 +462,6 @@ def _erasing(tables: IndexTables, within: Callable[[ColumnElement[Any]], ColumnE
             delete(each).where(
                 within(each.c.scope), each.c.caller_id == mine, *([within(by_scope(each))] if each in large else [])
             )
-            for each in (tables.texts, tables.values, tables.vectors, entries, tables.scopes)
+            for each in (tables.texts, tables.values, tables.vectors, tables.next_vectors, entries, tables.scopes)
         ),
     ]

@@ -3,14 +3,18 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Engine
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.protocols.search_index import (
     DOCUMENT_ID,
+    KINDS,
     Candidates,
     EntryKind,
     IndexEntry,
@@ -20,7 +24,7 @@ from arc_common.protocols.search_index import (
     one_embedding,
 )
 from arc_common.settings import StorageSettings
-from arc_common.stores.codec import checked_limit
+from arc_common.stores.codec import checked_limit, to_microseconds
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import (
@@ -44,6 +48,9 @@ if TYPE_CHECKING:
     from arc_common.stores.search_index.postgres import PostgresIndex
 
 T = TypeVar("T")
+
+_MOVED = 500
+"""The number of vectors that change over is read and written by at once."""
 
 
 class EntriesChange:
@@ -138,6 +145,7 @@ class EntriesChange:
         table_rows = (
             (self._sql.drop_values, known.values()),
             (self._sql.drop_vectors, lose),
+            (self._sql.drop_next, known.values()),
             (self._sql.drop_texts, gone),
             (self._sql.drop_entries, gone),
         )
@@ -270,7 +278,9 @@ class SqlIndexStore:
                 (self._sql.lock_scope, key), (self._sql.known, named), (self._sql.texts, named)
             )
             held = Held(*scopes[0]) if scopes else None
-            embedding = one_embedding(held.embedding if held else None, given)
+            made_by = one_embedding(None, given)
+            beside = held is not None and held.embedder is not None and made_by and made_by[0] != held.embedder
+            embedding = one_embedding(held.embedding if held and not beside else None, given)
             if held is None:
                 return 0, None
             place = {"scope": held.scope, "caller_id": scope.caller_id}
@@ -280,6 +290,11 @@ class SqlIndexStore:
             latest = {one.id: replace(one, metadata=json.loads(stored[one.id][1])) for one in fitting}
             if not latest:
                 return 0, None
+            if beside:
+                named_by = {**place, "embedder": embedding[0] if embedding else ""}
+                kept = [{"id": known[one.id].id, **named_by, "vector": _packed(one)} for one in latest.values()]
+                transaction.commit((self._sql.write_next, kept))
+                return len(fitting), None
             tokens = Tokens(held.salt)
             rows = [
                 {"id": known[entry.id].id, **place, **self._finder.vector_columns(entry, tokens)}
@@ -306,19 +321,91 @@ class SqlIndexStore:
                 return 0
             place = {"scope": held.scope, "caller_id": scope.caller_id}
             after = changed(held, embedding=None, vectors=-held.vectors)
-            transaction.commit((self._sql.drop_all_vectors, place), self._saving(place, after))
+            vectors, following = (self._sql.drop_all_vectors, place), (self._sql.drop_all_next, place)
+            transaction.commit(vectors, following, self._saving(place, after))
             return held.vectors
 
         return self._database.transact(work)
 
+    def _change_over(self, scope: Scope, kind: EntryKind, embedder: str) -> int:
+        """Replace all vectors by those that another embedder made beside them."""
+        self._finder.before_vectors()
+
+        def work(transaction: Transaction) -> tuple[int, Held | None]:
+            (rows,) = transaction.run((self._sql.lock_scope, scope_key(scope, kind)))
+            held = Held(*rows[0]) if rows else None
+            if held is None or held.embedder == embedder:
+                return 0, None
+            place = {"scope": held.scope, "caller_id": scope.caller_id}
+            transaction.run((self._sql.drop_all_vectors, place))
+            tokens, number, moved, dimension = Tokens(held.salt), 0, 0, 0
+            asked = {**place, "embedder": embedder, "row_limit": _MOVED}
+            while page := transaction.run((self._sql.next_vectors, {**asked, "after": number}))[0]:
+                number = page[-1][0]
+                dimension = dimension or len(page[0][3]) // 4
+                given = [
+                    (row, IndexEntry(name, "", metadata=json.loads(more), vector=_unpacked(stored), embedder=embedder))
+                    for row, name, more, stored in page
+                    if len(stored) == 4 * dimension
+                ]
+                columns = [{"id": row, **place, **self._finder.vector_columns(one, tokens)} for row, one in given]
+                transaction.run((self._sql.write_vector, columns))
+                moved += len(given)
+            anew = replace(held, detached=held.version)  # so that readers drop the vectors that they hold
+            after = changed(anew, embedding=(embedder, dimension), vectors=moved - held.vectors)
+            former = (self._sql.note_former, {**place, "former": held.embedder})
+            transaction.commit((self._sql.drop_all_next, place), self._saving(place, after), former)
+            return held.vectors, after
+
+        removed, after = self._database.transact(work)
+        if after is not None:
+            self._finder.after_vectors(after)
+        return removed
+
+    def claim_outdated(
+        self,
+        embedder: str,
+        *,
+        owner: str,
+        now: datetime,
+        seconds: float,
+        after: tuple[Scope, EntryKind] | None = None,
+        everything: bool = False,
+    ) -> tuple[Scope, EntryKind] | None:
+        """See `OutdatedVectors.claim_outdated`."""
+        asked = {
+            **_lease(owner, now, seconds),
+            "embedder": embedder,
+            "after": scope_key(*after)["scope"] if after else b"",
+            "kinds": self._database.many([kind for kind in KINDS if kind != "item"]),
+            "everything": int(everything),
+        }
+        rows = self._database.transact(lambda transaction: transaction.commit((self._sql.claim_outdated, asked)))[0]
+        if not rows:
+            return None
+        caller_id, user_id, session_id, kind = rows[0]
+        return Scope(caller_id, user_id or None, session_id or None), kind
+
+    def keep_outdated(self, scope: Scope, kind: EntryKind, *, owner: str, now: datetime, seconds: float) -> bool:
+        """See `OutdatedVectors.keep_outdated`."""
+        asked = {**_lease(owner, now, seconds), **scope_key(scope, kind)}
+        renew = self._sql.renew_outdated if seconds else self._sql.release_outdated
+        return bool(self._database.transact(lambda transaction: transaction.commit((renew, asked)))[0])
+
     def remove(
-        self, scope: Scope, kind: EntryKind | None, ids: Collection[str] | None, *, only_vectors: bool = False
+        self,
+        scope: Scope,
+        kind: EntryKind | None,
+        ids: Collection[str] | None,
+        *,
+        only_vectors: bool = False,
+        embedder: str | None = None,
     ) -> int:
         """See `IndexStore.remove`."""
         if only_vectors:
             if ids is not None or kind is None:
                 raise InvalidInputError("ids", ids, "None, and a kind, to remove only vectors")
-            return self._detach(scope, kind)
+            return self._detach(scope, kind) if embedder is None else self._change_over(scope, kind, embedder)
         if ids is None:
             return self._erase(scope, kind)
         if kind is None:
@@ -365,14 +452,19 @@ class SqlIndexStore:
         kind: EntryKind,
         *,
         filters: Filter | None = None,
-        unembedded: bool = False,
+        unembedded: bool | str = False,
         after: str | None = None,
         limit: int,
     ) -> list[IndexEntry]:
         """See `IndexStore.scan`."""
         checked_limit("limit", limit)
         key, start = scope_key(scope, kind), after or ""
-        if filters is None:
+        if isinstance(unembedded, str):
+            if filters is not None:
+                raise InvalidInputError("filters", filters, "None with an embedder's name")
+            asked = {**key, "after": start, "row_limit": limit, "embedder": unembedded}
+            rows = self._database.read((self._sql.scan_outdated, asked))
+        elif filters is None:
             statement = self._sql.scan_unembedded if unembedded else self._sql.scan
             rows = self._database.read((statement, {**key, "after": start, "row_limit": limit}))
         else:
@@ -407,6 +499,19 @@ class SqlIndexStore:
 
     def _saving(self, place: Mapping[str, Any], held: Held) -> Call:
         return self._sql.save_scope, {**place, **held.row()}
+
+
+def _packed(entry: IndexEntry) -> bytes:
+    return np.ascontiguousarray(entry.vector, dtype="<f4").tobytes()
+
+
+def _unpacked(stored: bytes) -> NDArray[np.float32]:
+    return np.frombuffer(stored, dtype="<f4")
+
+
+def _lease(owner: str, now: datetime, seconds: float) -> dict[str, Any]:
+    until = to_microseconds(now + timedelta(seconds=seconds))
+    return {"owner": owner, "now": to_microseconds(now), "until": until}
 
 
 def _finder_for(database: Database) -> "SqliteIndex | PostgresIndex":

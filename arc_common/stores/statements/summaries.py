@@ -379,7 +379,7 @@ def _leasing() -> Mapping[str, Executable]:
             work_due_at=case((and_(mine, as_claimed), until), else_=due),
         )
         .returning(*taken),
-        "due": next_due,
+        "due": next_due.with_only_columns(conversations.c.caller_id),
         "claim_due": update(conversations)
         .where(conversations.c.conversation == first.scalar_subquery(), *is_due)
         .values(lease_owner=owner, lease_fence=conversations.c.lease_fence + 1, lease_until=until, work_due_at=until)

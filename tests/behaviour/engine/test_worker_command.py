@@ -75,7 +75,7 @@ def test_a_wrong_engine_is_named(arc: Arc, tmp_path: Path, engine: str, said: st
     (tmp_path / "application_two.py").write_text(APPLICATION)
     code, _, err = arc("worker", "--engine", engine)
     assert code == 1
-    assert "arc: --engine: " in err
+    assert "arc: engine: " in err
     assert said in err
 
 
@@ -86,6 +86,44 @@ def test_a_model_in_the_settings_needs_an_engine(arc: Arc, url: str, monkeypatch
     assert code == 1
     assert "summary.llm_model: got 'openai:some'" in err
     assert "pass --engine" in err
+
+
+class Letters:
+    name = "letters"
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0, float(len(text))] for text in texts]
+
+
+EMBEDDING = """
+from pathlib import Path
+from arc_common import ContextEngine
+
+class Others:
+    name = "others"
+
+    def embed(self, texts):
+        if Path("down").exists():
+            raise OSError("down")
+        return [[1.0, 2.0, float(len(text))] for text in texts]
+
+def engine():
+    return ContextEngine.open("sqlite:///arc.db", embedder=Others())
+"""
+
+
+def test_reembed(arc: Arc, tmp_path: Path) -> None:
+    """It says what was made; code 1 and what to do if not all of it was."""
+    (tmp_path / "application_three.py").write_text(EMBEDDING)
+    url = sqlite_url(tmp_path)
+    with ContextEngine.open(url, embedder=Letters()) as engine:
+        engine.documents.add([f"Text {number}." for number in range(100)])
+    (tmp_path / "down").touch()
+    code, out, _ = arc("reembed", "application_three:engine")
+    assert (code, out) == (1, "0 vectors in 0 scopes, 1 scope not complete: run the command again\n")
+    (tmp_path / "down").unlink()
+    assert arc("reembed", "application_three:engine")[:2] == (0, "100 vectors in 1 scope\n")
+    assert rows(url, "SELECT embedder, vectors FROM arc_index_scopes") == [("others", 100)]
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

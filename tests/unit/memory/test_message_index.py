@@ -237,7 +237,8 @@ class TestVectors:
 
         later = index_of(conversations, store, embedder=Others())
         assert not later.search(KEY, "harbour", limit=5).near
-        assert later.embed(KEY) == 2
+        assert later.embed(KEY) == 0
+        assert later.re_embed(later.scope(KEY)) == 2
         assert len(later.search(KEY, "harbour", limit=5).near) == 2
 
     def test_an_edit_changes_the_vector(self, stores: tuple[ConversationStore, IndexStore]) -> None:
