@@ -184,7 +184,8 @@ class Runtime:
         here = self.settings.background.in_process or bool(edited)  # a worker does not know which ones were edited
         if self.settings.recall.enabled and here and not self.closed:
             self.recall.schedule(key, [message.id for message in messages if message.id], at_once=bool(edited))
-        self.vectors.soon()
+        if self.embedder is not None:
+            self.vectors.soon()
         if edited:
             self.long_term.edited(key, edited)
         if self.gathers(key) and here:
