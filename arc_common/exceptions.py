@@ -55,6 +55,17 @@ def scrubbed(text: str, url: str) -> str:
     return text
 
 
+_KEYS = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|pplx)[-_][\w*.-]{6,}|\b(?:AIza|AKIA)[\w*-]{8,}"
+    r"|(?<=Bearer )\S{6,}|(?i:(?<=api key provided: )|(?<=api key: )|(?<=api_key=)|(?<=api-key: ))[^\s'\",;]{6,}"
+)
+
+
+def without_keys(text: str) -> str:
+    """Replace what looks like a provider's key in an error's text: some providers repeat the key that they refuse."""
+    return _KEYS.sub("***", text)
+
+
 _SHOWN = 120
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from arc_common.breaker import Breaker
 from arc_common.concurrency import begin_in_each_process, started
-from arc_common.exceptions import EngineClosedError, InvalidInputError, ModelCallError
+from arc_common.exceptions import EngineClosedError, InvalidInputError, ModelCallError, without_keys
 from arc_common.messages import Message
 from arc_common.observability import Attributes, Observer, timed
 from arc_common.protocols import ChatModel, StructuredChatModel
@@ -231,7 +231,7 @@ class GuardedChatModel:
             self._breaker.record(error)
             if isinstance(error, ModelCallError):
                 raise
-            raise ModelCallError(f"the model failed: {type(error).__name__}: {error}"[:500]) from error
+            raise ModelCallError(without_keys(f"the model failed: {type(error).__name__}: {error}")[:500]) from error
         self._breaker.record(None)
         return answer
 
@@ -294,7 +294,9 @@ class GuardedChatModel:
             self._observer.count(f"{self._name}.unstructured", error=type(error).__name__)
             if not self._logged:
                 self._logged = True
-                _log.warning("no structured answer, text is used: %s: %.300s", type(error).__name__, error)
+                _log.warning(
+                    "no structured answer, text is used: %s: %.300s", type(error).__name__, without_keys(str(error))
+                )
             return None
         self._unstructured = 0
         return answer

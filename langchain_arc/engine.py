@@ -5,7 +5,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Unpack
 
-from arc_common.engine.context_engine import ContextEngine, EngineOptions
+from arc_common.engine.context_engine import ContextEngine, EngineOptions, check_options
 from arc_common.exceptions import MissingDependencyError, converter_of
 from arc_common.messages import Message
 from arc_common.protocols import ChatModel, Embedder
@@ -56,6 +56,7 @@ def open_engine(
     """
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
 
+    check_options(options, embedder="embeddings")
     settings = settings or ArcSettings()
     if summary_llm is None and settings.summary.llm_model is not None:
         summary_llm = _NamedChatModel(settings.summary.llm_model)

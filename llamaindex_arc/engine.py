@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from arc_common.engine.context_engine import ContextEngine, EngineOptions
+from arc_common.engine.context_engine import ContextEngine, EngineOptions, check_options
 from arc_common.exceptions import ConfigurationError, MissingDependencyError
 from arc_common.messages import Message
 from arc_common.protocols import ChatModel, Embedder
@@ -60,6 +60,7 @@ def open_engine(
     """
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
 
+    check_options(options, embedder="embed_model")
     settings = settings or ArcSettings()
     if summary_llm is None and settings.summary.llm_model is not None:
         summary_llm = _NamedChatModel(settings.summary.llm_model)

@@ -592,6 +592,7 @@ class Session:
 
         - The session continues on a new branch, which takes over this one's name, and becomes current if this one is.
         - What followed the message stays on a branch that is no longer live: see `branches`.
+        - Does nothing if nothing follows the message.
 
         Raises:
             InvalidInputError: This branch has no such message.

@@ -264,7 +264,8 @@ class Branch:
     Args:
         id: Its number: 0 for the branch on which the conversation began.
         name: The name given by `fork`, if any. A rewind or an edit passes it on to the branch that it makes.
-        parent: The branch from which it was forked; `None` for the first.
+        parent: The branch from which it was forked or, if that was deleted, the nearest one before it whose messages
+            it shows; `None` for the first, and if none of these exists any more.
         forked_at: The id of the last message that it shares with its parent; `None` if it shares none, or that message
             was removed.
         message_count: The number of messages that it shows, those before the fork included.

@@ -1,6 +1,6 @@
 """Forks, rewinds, switches and deletes branches of conversations in SQLite or PostgreSQL."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,12 +41,13 @@ class BranchRow:
         seq = self.path.before[-1][1] if self.path.before else 0
         return self.path.branch_at(seq), seq
 
-    def public(self, current: int, points: Mapping[tuple[int, int], str]) -> Branch:
-        """Return the branch as callers see it; `points` has the ids of the messages at forks."""
+    def public(self, current: int, points: Mapping[tuple[int, int], str], others: Collection[int]) -> Branch:
+        """Return the branch as callers see it, given the ids of the messages at forks and the branches that exist."""
+        ancestors = (self.parent, *(branch for branch, _ in reversed(self.path.before)))
         return Branch(
             id=self.id,
             name=self.name,
-            parent=self.parent,
+            parent=next((branch for branch in ancestors if branch in others), None),
             forked_at=points.get(self.fork_point),
             message_count=self.sums["message_count"],
             created_at=from_microseconds(self.created_at),
@@ -115,7 +116,7 @@ class SqlBranches:
         is_rewind: bool,
         now: int,
     ) -> tuple[Branch, list[Call]]:
-        """Return a new branch and the calls that make it."""
+        """Return a new branch and the calls that make it; a rewind that nothing follows makes none."""
         place = self._place(key, locked.path)
         rows = {row.id: row for row in self.all(transaction, place)}
         if name is not None and check_identifier("name", name) in [row.name for row in rows.values()]:
@@ -129,6 +130,8 @@ class SqlBranches:
             seq = found[0][_SEQ]
         ((after,),) = transaction.run((self._along.sums_after, {**place, "after": seq}))
         before = rows[locked.path.branch]
+        if is_rewind and not after[0]:
+            return before.public(locked.current_branch, self.points(transaction, place, [before]), rows), []
         sums = {name: before.sums[name] - (after[i] or 0) for i, name in enumerate(SUMS)}
         path = locked.path.forked(seq, locked.next_branch)
         name = locked.name if is_rewind else name
@@ -141,7 +144,7 @@ class SqlBranches:
         ]
         if is_rewind:
             calls += self.leaving(place, locked)
-        return row.public(current, self.points(transaction, place, [row])), calls
+        return row.public(current, self.points(transaction, place, [row]), rows), calls
 
     def editing(
         self,

@@ -549,7 +549,7 @@ class SqlStore:
                 calls = self._branches.switching(place, locked, now)
             transaction.run(*calls)
             transaction.commit(*self._branches.refreshing(transaction, place))
-            return [chosen.public(current, points)]
+            return [chosen.public(current, points, {row.id for row in rows})]
 
         return self._database.transact(work)
 
@@ -565,7 +565,8 @@ class SqlStore:
             check_status(key, status)
             rows = self._branches.all(transaction, place)
             points = self._branches.points(transaction, place, rows)
-            return [row.public(current, points) for row in rows]
+            ids = {row.id for row in rows}
+            return [row.public(current, points, ids) for row in rows]
 
         return self._database.reading(work)
 

@@ -10,7 +10,7 @@ from typing import Any
 from arc_common.context import ContextWindow
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
+from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError, StoreError
 from arc_common.memories import checked_memory_tags
 from arc_common.messages import Message, Role, check_identifier
 from arc_common.protocols import StoredMessage, TokenCounter
@@ -250,10 +250,22 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         return Run(opened, thread_id if follows else None, point, remembers=self._remembers(runtime))
 
     def _shown(self, run: Run, request: ModelRequest[Any]) -> "Shown":
-        """Return the request with the session's window in place of its messages, or with its own fitted."""
+        """Return the request with the session's window in place of its messages, or with its own fitted.
+
+        If what must be sent exceeds the limit that the model stated, this alone is sent: the model says so itself.
+        """
+        own = self._budget or budget_of(request.model, self._engine.budget)
+        budget = self._limits.limited(own, name_of(request.model))
+        try:
+            return self._within(budget, run, request)
+        except BudgetExceededError as error:
+            if budget is own:
+                raise
+            inaccuracy = budget.counted_by(self._engine.token_counter).relative_error
+            return self._within(replace(budget, context_window=int(error.needed * (1 + inaccuracy)) + 2), run, request)
+
+    def _within(self, budget: TokenBudget, run: Run, request: ModelRequest[Any]) -> "Shown":
         parts = parts_of(request)
-        budget = self._budget or budget_of(request.model, self._engine.budget)
-        budget = self._limits.limited(budget, name_of(request.model))
         built = partial(
             Session.context,
             system_prompt=parts.instructions.text if parts.instructions else None,

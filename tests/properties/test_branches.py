@@ -80,6 +80,9 @@ class History:
             return
         at = self.random.randrange(len(line.messages))
         (made,) = self.store.branch(self.on(parent), action, at=line.messages[at][0], name=name)
+        if action == "rewind" and at + 1 == len(line.messages):
+            assert made.id == parent
+            return
         self.made += 1
         assert (made.id, made.parent, made.message_count) == (self.made, parent, at + 1)
         assert made.forked_at == line.messages[at][0]

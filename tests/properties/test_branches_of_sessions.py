@@ -107,6 +107,8 @@ class Lives:
         if line.there:
             at = self.random.choice(line.there)
             self.on(branch).rewind(to=line.messages[at][0])
+            if at == line.there[-1]:
+                return
             self.made += 1
             self.current = self.made if branch == self.current else self.current
             self.lines[self.made] = line.cut(at + 1)

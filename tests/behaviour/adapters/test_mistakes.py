@@ -22,6 +22,16 @@ CHAIN_MODEL = FakeListChatModel(responses=["Hello."])
 
 
 @pytest.mark.parametrize(
+    ("open_engine", "word"), [(langchain_arc.open_engine, "embeddings"), (llamaindex_arc.open_engine, "embed_model")]
+)
+def test_arcs_word_for_a_model_is_answered_with_the_frameworks(open_engine: Any, word: str) -> None:
+    """`ContextEngine.open` and the adapters call models by different names."""
+    for given, called in {"embedder": word, "chat_model": "llm", "summary_model": "summary_llm"}.items():
+        with pytest.raises(InvalidInputError, match=rf"{given}.*open_engine calls it {called}"):
+            open_engine(**{given: object()})
+
+
+@pytest.mark.parametrize(
     ("call", "field", "converter"),
     [
         (lambda: langchain_arc.open_engine(llm=MockLLM()), "llm", "llamaindex_arc.LlamaIndexChatModel"),

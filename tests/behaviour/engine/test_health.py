@@ -23,6 +23,23 @@ def talk(engine: ContextEngine, session_id: str) -> None:
     assert engine.flush(60)
 
 
+def test_a_key_that_a_provider_repeats_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """OpenAI's refusal of a wrong key quotes it, and whoever reads the log would have most of it."""
+    refusals = (
+        "Incorrect API key provided: sk-proj-Ab12cd****************Wxyz. You can find yours at https://example.org.",
+        "API key not valid: AIzaSyA-1234567890abcdef",
+        "Bearer gsk_abcdef1234567890 was refused",
+    )
+    for refusal in refusals:
+        model = FailingChatModel(PermissionError(refusal))
+        with ContextEngine.open("sqlite://", chat_model=model, settings=ONE_ATTEMPT) as engine:
+            talk(engine, "a")
+            told = f"{caplog.text} {engine.health()}"
+        assert "PermissionError: " in told
+        assert not any(part in told for part in ("Ab12cd", "Wxyz", "AIzaSy", "abcdef"))
+    assert "You can find yours at https://example.org" in caplog.text
+
+
 def test_a_model_that_fails_on_every_call_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     """One error in the log names the cause; receipts, counters and `health` say so as long as it lasts."""
     observer = CountingObserver()

@@ -174,3 +174,15 @@ async def test_another_error_is_raised_at_once(engine: ContextEngine, ask: Any, 
     with pytest.raises(ConnectionError, match="down"):
         await ask(engine, model, way)
     assert len(model.asked) == 1
+
+
+def test_a_limit_below_what_must_be_sent_is_the_models_to_refuse(engine: ContextEngine) -> None:
+    """The question alone is tried, and the model's own refusal is raised with both figures, at each turn."""
+    model = Narrow(limit=5)
+    agent = create_agent(model, middleware=[ArcMemoryMiddleware(engine)])
+    for turn in (1, 2):
+        with pytest.raises(ContextOverflowError) as refused:
+            agent.invoke({"messages": [("user", "Which number has the third order?")]}, config())
+        assert "of at most 5" in refused.value.__notes__[0]
+        assert model.asked[-1] == len("Which number has the third order?")
+        assert len(model.asked) == 2 * turn

@@ -69,6 +69,27 @@ def test_a_plain_session_follows_a_rewind(engine: ContextEngine, session: Sessio
     assert session.branch is None
 
 
+def test_a_rewind_that_nothing_follows_makes_no_branch(session: Session) -> None:
+    """A button pressed twice leaves nothing behind, also if the newest messages were removed."""
+    session.rewind(to="m4")
+    assert [branch.id for branch in session.branches()] == [0]
+    session.remove(["m4"])
+    session.rewind(to="m3")
+    assert [(branch.id, branch.is_live) for branch in session.branches()] == [(0, True)]
+
+
+def test_a_deleted_branch_is_no_ones_parent(session: Session) -> None:
+    """A branch of it names the nearest branch before it that exists, and none once there is none."""
+    middle = session.fork(at="m3", name="middle")
+    middle.append([Message("user", "By train?", id="m5")])
+    last = middle.fork(name="last")
+    session.delete_branch("middle")
+    assert [(branch.name, branch.parent) for branch in session.branches()] == [(None, None), ("last", 0)]
+    session.switch(to="last")
+    session.delete_branch(0)
+    assert [(branch.name, branch.parent) for branch in last.branches()] == [("last", None)]
+
+
 def test_a_session_on_a_branch_moves_with_its_rewinds_and_edits(engine: ContextEngine, session: Session) -> None:
     """It goes on where a rewind or an edit leads, under the same name; the branch's other readers keep the old text."""
     idea = session.fork(name="idea")
