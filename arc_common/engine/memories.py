@@ -227,7 +227,7 @@ class Memories:
         return _known(self._service().keeper.edit(self._scope, memory_id, values, revision=revision), memory_id)
 
     def history(self, memory_id: str) -> list[Memory]:
-        """Return every revision of a memory, the newest last.
+        """Return the revisions of a memory, the newest last: the newest 32 of them are kept.
 
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
@@ -237,10 +237,10 @@ class Memories:
     ahistory = async_form(history)
 
     def rollback(self, memory_id: str, revision: int) -> Memory:
-        """Make an earlier revision's content the newest one's, and return that; nothing of the history is lost.
+        """Make an earlier revision's content the newest one's, and return that: a further revision.
 
         Raises:
-            InvalidInputError: The memory has no such revision.
+            InvalidInputError: The memory has no such revision, or no longer.
             MemoryNotFoundError: This scope has no memory with that id.
         """
         revisions = {one.revision: one for one in self.history(memory_id)}

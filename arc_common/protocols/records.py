@@ -11,6 +11,9 @@ from arc_common.protocols.conversations import SessionKey
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.text import analyze
 
+MOST_REVISIONS = 32
+"""The most revisions of one memory that are kept, the newest included: a memory edited for years stays small."""
+
 
 def memory_entry(memory: Memory) -> IndexEntry:
     """Return a memory's index entry, without a vector."""
@@ -48,7 +51,7 @@ class RecordChange:
 
     Args:
         put: Memories to store; each replaces the one with its id, which stays as history if its revision was an earlier
-            one. The time of its last access does not move back.
+            one, one of the newest `MOST_REVISIONS`. The time of its last access does not move back.
         removed: The ids of memories and pins to remove.
         stated: By a memory's id, what was proposed: the memory counts on the branches that show its sources.
         pins: Pins to store; each replaces the one with its id.

@@ -13,6 +13,7 @@ from arc_common.memories import Memory, MemoryStatus, MemoryType
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import MAIN, Path
 from arc_common.protocols.records import (
+    MOST_REVISIONS,
     IndexChange,
     Onlooker,
     Progress,
@@ -370,6 +371,10 @@ class SqlRecords:
         rows = [{**memory_row(memory, body), **place, "version": version} for memory, body in stored]
         edited = [{**place, "record_id": one.id, "revision": one.revision} for one, _ in stored if one.revision > 1]
         calls: list[Call] = [(self._sql.archive, edited)] if edited else []
+        old = [
+            {**one, "revision": one["revision"] - MOST_REVISIONS} for one in edited if one["revision"] > MOST_REVISIONS
+        ]
+        calls += [(self._sql.drop_oldest, old)] if old else []
         return [*calls, (self._sql.write, rows)]
 
     def _removals(self, place: dict[str, Any], ids: Sequence[str]) -> list[Call]:

@@ -14,7 +14,7 @@ from arc_common.memories import Memory, MemoryStatus, MemoryType, Pin, Wording
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.conversations import Store
-from arc_common.protocols.records import Progress, RecordChange, Records
+from arc_common.protocols.records import MOST_REVISIONS, Progress, RecordChange, Records
 from arc_common.protocols.search_index import Scope
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -162,6 +162,16 @@ class RecordsContract:
         self.put(store, scope, replace(second, revision=3), removed=["b"])
         assert store.erase(scope) == 1
         assert store.find(scope, history=True) == []
+
+    def test_the_oldest_revisions_leave(self, store: Records, scope: Scope) -> None:
+        """Of this memory alone; those that are kept are the newest ones."""
+        self.put(store, scope, a_memory("a"), a_memory("b"))
+        for number in range(2, MOST_REVISIONS + 4):
+            self.put(store, scope, replace(a_memory("a"), text=f"text {number}", revision=number, revised_at=START))
+        kept = store.find(scope, ["a"], history=True)
+        assert [one.revision for one in kept] == list(range(4, MOST_REVISIONS + 4))
+        assert store.find(scope, ["a", "b"]) == [kept[-1], a_memory("b")]
+        assert store.find(scope, ["b"], history=True) == [a_memory("b")]
 
     def test_what_is_no_longer_valid_is_listed_on_request(self, store: Records, scope: Scope) -> None:
         """As what was superseded is."""

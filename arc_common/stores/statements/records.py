@@ -409,6 +409,12 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         )
         .values(kind=literal_column(f"'{REVISION}'"), pinned=literal_column("0")),
         "drop_history": delete(records).where(*these, records.c.kind == REVISION, named),
+        "drop_oldest": delete(records).where(
+            *these,
+            records.c.kind == literal_column(f"'{REVISION}'"),
+            records.c.record_id == bindparam("record_id", type_=Text),
+            records.c.revision <= bindparam("revision", type_=BigInteger),
+        ),
         "write": row.on_conflict_do_update(
             index_elements=[records.c.scope, records.c.record_id, records.c.revision],
             set_={
