@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from arc_common.caches import cached_text
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.recall.index import FoundMessages, MessagePlace
 from arc_common.messages import Message
@@ -86,7 +87,7 @@ def relevant(
     messages have together, or half of a question with specific words. Messages in sight (`seen`) are not counted: the
     question itself, if it is stored already, would match best of all.
     """
-    specific = _specific_terms(question)
+    specific = specific_terms(question)
     shares, mean, most, rarest = _shares_of_words(ranked, found, seen, specific)
     best = max(shares.values(), default=0.0)
     cosines = [cosine for place, cosine in found.near.items() if place not in seen]
@@ -101,7 +102,8 @@ def relevant(
     return [one for one in ranked if shares.get(one.place, 0.0) > mean or one.parts.get("vector", -1.0) > usual]
 
 
-def _specific_terms(question: str) -> dict[str, float]:
+@cached_text(64)  # a turn asks one question
+def specific_terms(question: str) -> Mapping[str, float]:
     """Return the terms of a question's specific words, each with its part of its word."""
     # A word that most conversations have proves nothing, however rare it is in this one.
     found: dict[str, float] = {}

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from threading import Lock
 from typing import Literal, NamedTuple
 
@@ -15,7 +16,15 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import ArchiveError, BranchNotFoundError, SessionNotFoundError, StoreError
 from arc_common.facts import Fact
 from arc_common.memory.recall.index import FoundMessages, LookedUp, MessageIndex, MessagePlace, of_user
-from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found, relevant, stated_anew
+from arc_common.memory.recall.ranking import (
+    MOST_READ_ANEW,
+    Recalled,
+    Stated,
+    rank_found,
+    relevant,
+    specific_terms,
+    stated_anew,
+)
 from arc_common.memory.services import Services
 from arc_common.messages import Role
 from arc_common.observability import timed
@@ -116,7 +125,8 @@ class SessionRecall:
     def asking(self, key: SessionKey, question: str, *, room: int) -> tuple[QueryTerms, IndexQuery]:
         """Return the question as read, and what `for_turn` asks the index for it by words."""
         asked = QueryTerms.of(question)
-        return asked, self._index.asking(key, asked, limit=_limit(room))
+        query = self._index.asking(key, asked, limit=_limit(room))
+        return asked, query if self._may_find(question) else replace(query, terms={})
 
     def for_turn(
         self,
@@ -129,6 +139,8 @@ class SessionRecall:
         looked: LookedUp | None = None,
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         """Return the messages that fill `room` tokens, best first, then their neighbours; and notes on failures."""
+        if not self._may_find(question):
+            return [], ()
         try:
             with replying(), timed(self._observer, "context.recall"):
                 found = self._index.search(key, question, limit=_limit(room), looked=looked)
@@ -137,6 +149,10 @@ class SessionRecall:
             _log.warning("messages of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._count_error(error)
             return [], (f"messages were not recalled: {type(error).__name__}",)
+
+    def _may_find(self, question: str) -> bool:
+        """Return whether a turn's question can prove any message relevant: by its meaning, or by a specific word."""
+        return self._index.embedder is not None or bool(specific_terms(question))
 
     def forget(self, key: SessionKey) -> None:
         """Drop a session from this process's caches; edited messages are still to be indexed."""
