@@ -60,22 +60,22 @@ class ModelHealth:
         self._lock = Lock()
         self._failing: dict[str, tuple[object, ModelCallError]] = {}
         self._failures: Sequence[str] = ()
+        self.notes: Sequence[str] = ()
+        """A note for receipts on each kind of failure, without the error's text, and on work that waits."""
         self._spent: deque[tuple[datetime, int]] = deque()
         self.closed: Future[None] = Future()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """A note for receipts on each kind of failure, without the error's text, and on work that waits."""
-        return self._failures if self.may_spend() else [*self._failures, SPENT]
 
     def spend(self, tokens: int) -> None:
         """Note the tokens of a call."""
         with self._lock:
             self._spent.append((self._clock(), tokens))
+        self.may_spend()
 
     def may_spend(self) -> bool:
-        """Return whether a background call may be made now."""
-        return self._most is None or self.spent() < self._most
+        """Return whether a background call may be made now, and note it for receipts."""
+        may = self._most is None or self.spent() < self._most
+        self.notes = self._failures if may else [*self._failures, SPENT]
+        return may
 
     def spent(self) -> int:
         """Return the tokens of the calls within the last hour."""
@@ -119,6 +119,7 @@ class ModelHealth:
             for name, (_, error) in self._failing.items()
         }
         self._failures = [f"{which} fails: {kind}" for which, kind in sorted(failing)]
+        self.notes = [*self._failures, *(note for note in self.notes if note == SPENT)]
 
 
 class SerialChatModel:

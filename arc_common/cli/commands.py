@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from arc_common.engine.admin import ReplayedTurn, SessionDebug
+    from arc_common.protocols import Cipher
     from arc_common.settings import ArcSettings
 
 _HELP = "Arc decides what a language model gets to see on each turn."
@@ -166,10 +167,11 @@ Address = Annotated[
 def upgrade(url: Address = None) -> None:
     """Create the database's tables, or bring them up to date."""
     from arc_common.stores import migrate  # noqa: PLC0415 - the same
+    from arc_common.stores.encryption import Seal  # noqa: PLC0415 - the same
 
-    with _connected(url) as (engine, shown):
+    with _connected(url) as (engine, shown, cipher):
         before = migrate.current_revision(engine)
-        migrate.upgrade(engine)
+        migrate.upgrade(engine, Seal(cipher))
         after = migrate.current_revision(engine)
     change = "already" if before == after else f"upgraded from {before}, now" if before else "created,"
     typer.echo(f"{shown}: {change} at revision {after}")
@@ -182,9 +184,10 @@ def partition(
 ) -> None:
     """Partition the tables of a PostgreSQL database; stop all writers before."""
     from arc_common.stores import migrate  # noqa: PLC0415 - the same
+    from arc_common.stores.encryption import Seal  # noqa: PLC0415 - the same
 
-    with _connected(url) as (engine, shown):
-        done = migrate.partition(engine, parts)
+    with _connected(url) as (engine, shown, cipher):
+        done = migrate.partition(engine, parts, Seal(cipher))
     typer.echo(f"{shown}: {f'each table has {parts} partitions' if done else 'already partitioned'}")
 
 
@@ -204,7 +207,7 @@ def current(url: Address = None) -> None:
     """Print the revision of the database's tables; change nothing."""
     from arc_common.stores import migrate  # noqa: PLC0415 - the same
 
-    with _connected(url) as (engine, shown):
+    with _connected(url) as (engine, shown, _):
         revision = migrate.current_revision(engine)
     typer.echo(f"{shown}: revision {revision}" if revision else f"{shown}: no tables")
 
@@ -213,22 +216,36 @@ def current(url: Address = None) -> None:
 def check(url: Address = None) -> None:
     """Exit with code 1 if the database's tables are not those that this version needs; change nothing."""
     from arc_common.stores import migrate  # noqa: PLC0415 - the same
+    from arc_common.stores.encryption import Seal  # noqa: PLC0415 - the same
 
-    with _connected(url) as (engine, shown):
-        migrate.ensure_schema(engine, auto_migrate=False)
+    with _connected(url) as (engine, shown, cipher):
+        migrate.ensure_schema(engine, auto_migrate=False, seal=Seal(cipher))
     typer.echo(f"{shown}: up to date")
 
 
+@db.command()
+def reencrypt(url: Address = None) -> None:
+    """Encrypt all stored text anew with the first of storage.encryption_keys, so that old keys can go."""
+    from arc_common.stores.conversations import SqlStore  # noqa: PLC0415 - the same
+
+    with _connected(url) as (engine, shown, cipher):
+        store = SqlStore(engine, cipher=cipher)
+        rows = store.reencrypt()
+        store.close()
+    typer.echo(f"{shown}: {counted(rows, 'row')} encrypted anew")
+
+
 @contextmanager
-def _connected(url: str | None) -> "Iterator[tuple[Engine, str]]":
-    """Yield an engine for a database, and its address without the password."""
+def _connected(url: str | None) -> "Iterator[tuple[Engine, str, Cipher | None]]":
+    """Yield an engine for a database, its address without the password, and the cipher of the settings."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
     from arc_common.stores.connection import connect  # noqa: PLC0415 - the same
+    from arc_common.stores.encryption import cipher_of  # noqa: PLC0415 - the same
 
     settings = ArcSettings()
     engine, _ = connect(_database(url, settings), settings.storage)
     try:
-        yield engine, hide_password(engine.url.render_as_string(hide_password=False))
+        yield engine, hide_password(engine.url.render_as_string(hide_password=False)), cipher_of(settings.storage)
     finally:
         engine.dispose()
 

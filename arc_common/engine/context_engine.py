@@ -12,6 +12,7 @@ from arc_common.exceptions import ConfigurationError, InvalidInputError, convert
 from arc_common.observability import Health, Observer
 from arc_common.protocols import (
     ChatModel,
+    Cipher,
     ContradictionDetector,
     Embedder,
     Reranker,
@@ -48,6 +49,7 @@ class EngineOptions(TypedDict, total=False):
     on_save_error: "SaveErrorHandler | None"
     clock: Callable[[], datetime] | None
     new_id: Callable[[], str] | None
+    cipher: Cipher | None
 
 
 def check_options(options: Mapping[str, object], *, embedder: str) -> None:
@@ -89,6 +91,7 @@ class ContextEngine:
         on_save_error: "SaveErrorHandler | None" = None,
         clock: Callable[[], datetime] | None = None,
         new_id: Callable[[], str] | None = None,
+        cipher: Cipher | None = None,
     ) -> "ContextEngine":
         """Open an engine over a store. Does no I/O.
 
@@ -112,6 +115,7 @@ class ContextEngine:
             on_save_error: Called with the error and the messages when `save_turn` fails to save.
             clock: Returns the current time with a time zone.
             new_id: Returns a new unique id for a message, a fact or a memory.
+            cipher: Encrypts all text that is stored; by default that of `storage.encryption_keys`, if there are any.
 
         Raises:
             ConfigurationError: The URL or a setting is wrong.
@@ -145,6 +149,7 @@ class ContextEngine:
             ("contradiction_detector", contradiction_detector, ContradictionDetector),
             ("reranker", reranker, Reranker),
             ("retriever", retriever, Retriever),
+            ("cipher", cipher, Cipher),
         ):
             foreign = name in ("chat_model", "summary_model") and converter_of(value)  # LlamaIndex's have a `complete`
             if value is not None and (foreign or not isinstance(value, kind)):
@@ -171,7 +176,7 @@ class ContextEngine:
                 raise ConfigurationError(f"rag.ingestion.{error}") from error
         clock = clock_of(clock)
         observer = observer_of(observer, otel=settings.observability.otel)
-        store, threads = open_store(url, settings, clock, observer)
+        store, threads = open_store(url, settings, clock, observer, cipher)
         services = Services(
             store=store,
             settings=settings,

@@ -15,29 +15,35 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from arc_common.exceptions import HIDDEN, ConfigurationError, hide_password, shown, sounds_secret
 
 
-class SecretUrl(Secret[str]):
-    """A URL whose password is never shown: not in `repr`, `str`, JSON or an f-string.
+class SecretText(Secret[str]):
+    """A text that is never shown: not in `repr`, `str`, JSON or an f-string.
 
-    `get_secret_value()` returns the full URL. A URL with a password can't be pickled.
+    `get_secret_value()` returns it. A secret can't be pickled.
     """
 
     def _display(self) -> str:
-        return hide_password(self.get_secret_value())
+        return HIDDEN
 
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:
-        url = self.get_secret_value()
-        if hide_password(url) != url:
+        text = self.get_secret_value()
+        if self._display() != text:
             raise ConfigurationError(
-                f"{self}: an address with a password can't be pickled; load the settings from the environment again "
-                "where they are needed"
+                f"{self}: a secret can't be pickled; load the settings from the environment again where they are needed"
             )
-        return type(self), (url,)
+        return type(self), (text,)
 
     def __copy__(self) -> Self:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self
+
+
+class SecretUrl(SecretText):
+    """A URL whose password is never shown. `get_secret_value()` returns the full URL."""
+
+    def _display(self) -> str:
+        return hide_password(self.get_secret_value())
 
 
 Path = tuple[str, ...]
@@ -95,6 +101,11 @@ class SettingDescription:
         """The setting's type without `None`; for a tuple or a Literal, its origin."""
         kind = _kinds(self.field.annotation)[0]
         return get_origin(kind) or kind
+
+    @property
+    def is_secret(self) -> bool:
+        """Return whether the value, or a part of it, must not be shown."""
+        return isinstance(self.kind, type) and issubclass(self.kind, SecretText)
 
     @property
     def optional(self) -> bool:
@@ -162,7 +173,10 @@ def configuration_error(error: ValidationError, model: type[BaseModel]) -> Confi
             lines.append(str(not_a_group(path, found["input"], model)))
         else:
             value, reason = found["input"], found.get("ctx", {}).get("error")
-            visible = hide_password(value) if setting.kind is SecretUrl and isinstance(value, str) else value
+            visible = value
+            if setting.is_secret:
+                text = value if isinstance(value, str) else ""
+                visible = value if not text else hide_password(text) if setting.kind is SecretUrl else HIDDEN
             variables = f" ({', '.join(setting.environment_names)})" if issubclass(model, BaseSettings) else ""
             lines.append(f"{setting.name}{variables}: got {shown(visible)}, expected {reason or setting.allowed}")
     return ConfigurationError("\n".join(lines))
@@ -178,7 +192,7 @@ def unknown_setting(
 
     name = called(path)
     secret = {called((group,)): False for group in groups_of(model)}
-    secret |= {called(known): setting.kind is SecretUrl for known, setting in settings_of(model).items()}
+    secret |= {called(known): setting.is_secret for known, setting in settings_of(model).items()}
     meant = next(iter(difflib.get_close_matches(name, secret, n=1, cutoff=0.7)), None)
     hint = f"; did you mean {meant}?" if meant else "."
     group = groups_of(model).get(path[0]) if len(path) > 1 else None

@@ -23,6 +23,7 @@ from arc_common.settings.base import (
     EnvironmentSource,
     Group,
     Immutable,
+    SecretText,
     SettingDescription,
     Url,
     configuration_error,
@@ -48,6 +49,10 @@ class StorageSettings(Group):
             description='The store ("memory" is "in-memory"; "redis" is sql with the cache of redis.url). None: by the '
             "URLs that are set: redis with both, sql with a database_url, else in-memory.",
         )
+    )
+    encryption_keys: SecretText | None = Field(
+        default=None,
+        description="Fernet keys, separated by commas: the first encrypts all stored text, each decrypts. None: plain.",
     )
     auto_migrate: bool = Field(default=True, description="Create and migrate the tables on first use.")
     pool_size: int = Field(default=16, ge=1, description="Connections: to PostgreSQL, and threads for async calls.")

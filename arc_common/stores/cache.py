@@ -21,15 +21,22 @@ from sqlalchemy import Engine, StaticPool
 
 from arc_common.breaker import Breaker
 from arc_common.concurrency import begin_in_each_process
-from arc_common.exceptions import ConfigurationError, MissingDependencyError, StoreUnavailableError, scrubbed
+from arc_common.exceptions import (
+    ConfigurationError,
+    MissingDependencyError,
+    StoreError,
+    StoreUnavailableError,
+    scrubbed,
+)
 from arc_common.observability import Observer, SilentObserver
-from arc_common.protocols import Branch, CountedMessage, SessionKey, StoredMessage
+from arc_common.protocols import Branch, Cipher, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import BranchAction
 from arc_common.protocols.summaries import SessionState
 from arc_common.settings import RedisSettings, StorageSettings
 from arc_common.stores.codec import MESSAGE_COLUMNS, digest, message_row, stored_from_row
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations import SqlStore
+from arc_common.stores.encryption import Seal
 from arc_common.stores.summaries import SqlSummaries
 from arc_common.stores.traces import SqlTraces
 
@@ -73,10 +80,13 @@ class Tail:
         return cls(state.epoch, state.message_count, start, state.messages)
 
     @classmethod
-    def read(cls, version: bytes, rows: bytes) -> "Tail":
+    def read(cls, version: bytes, rows: bytes, seal: Seal) -> "Tail":
         """Read what `version` and `rows_of` wrote."""
         epoch, count, start, _ = map(int, version.split())
-        tail = cls(epoch, count, start, tuple(map(stored_from_row, json.loads(b"[%b]" % rows))))
+        found = json.loads(b"[%b]" % rows)
+        if seal.is_on:
+            found = [json.loads(seal.opened(row)) for row in found]
+        tail = cls(epoch, count, start, tuple(map(stored_from_row, found)))
         if tail.version.encode() != version:
             raise ValueError("other messages than the version says")
         return tail
@@ -109,13 +119,14 @@ def _boundary(state: SessionState) -> int:
     return state.view.boundary if state.view else 0
 
 
-def rows_of(messages: Iterable[StoredMessage]) -> bytes:
-    """Return messages as JSON arrays of their columns, separated by commas, so that more can be appended."""
+def rows_of(messages: Iterable[StoredMessage], seal: Seal) -> bytes:
+    """Return messages as JSON, separated by commas, so that more can be appended: arrays of columns, or encrypted."""
     rows = []
     for stored in messages:
         place = {"seq": stored.seq, "revision": stored.revision, "branch": stored.branch, "channel": stored.thread}
         row = {**message_row(stored), **place}
-        rows.append(json.dumps([row[name] for name in MESSAGE_COLUMNS], ensure_ascii=False, separators=(",", ":")))
+        text = json.dumps([row[name] for name in MESSAGE_COLUMNS], ensure_ascii=False, separators=(",", ":"))
+        rows.append(json.dumps(seal.closed(text)) if seal.is_on else text)
     return ",".join(rows).encode()
 
 
@@ -175,7 +186,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 class RedisTails:
     """The tails of conversations in Redis. While it does not answer, nothing is found, and what is written is lost."""
 
-    def __init__(self, settings: RedisSettings, observer: Observer) -> None:
+    def __init__(self, settings: RedisSettings, observer: Observer, cipher: Cipher | None = None) -> None:
         if settings.url is None:
             raise ConfigurationError("redis.url (ARC_REDIS__URL) is not set")
         try:
@@ -183,6 +194,7 @@ class RedisTails:
         except ImportError as error:
             raise MissingDependencyError("The Redis cache", package="redis", extra="redis") from error
         self._redis = redis
+        self._seal = Seal(cipher)
         self._settings = settings
         self.observer = observer
         self._url = settings.url.get_secret_value()
@@ -269,20 +281,20 @@ class RedisTails:
             return None, None if found is None else name
         version, rows = found
         try:
-            return Tail.read(version, rows), version
-        except (ValueError, TypeError, LookupError, AttributeError) as error:  # not what arc wrote
+            return Tail.read(version, rows, self._seal), version
+        except (StoreError, ValueError, TypeError, LookupError, AttributeError) as error:  # not what arc wrote
             self.observer.count("redis.errors", error=type(error).__name__)
             return None, version
 
     def write(self, key: SessionKey, tail: Tail, expected: bytes) -> None:
         """Write a branch's tail if nobody else has written or deleted it since `read`."""
-        rows = rows_of(tail.messages)
+        rows = rows_of(tail.messages, self._seal)
         if len(rows) <= _MOST_BYTES:
             self._keep(key, self._run(_WRITE, self._key(key), _field(key), expected, tail.version, rows, self._ttl))
 
     def append(self, key: SessionKey, messages: Sequence[StoredMessage]) -> None:
         """Add messages that were appended to the branch, if its tail ends right before them."""
-        first, last, rows = messages[0].seq, messages[-1].seq, rows_of(messages)
+        first, last, rows = messages[0].seq, messages[-1].seq, rows_of(messages, self._seal)
         arguments = (first, last, len(messages), rows, self._ttl, _MOST_BYTES)
         self._keep(key, self._run(_APPEND, self._key(key), _field(key), *arguments))
 
@@ -380,6 +392,7 @@ class CachedStore(SqlStore):
             alone after three failures.
         clock: As for `SqlStore`.
         settings: As for `SqlStore`.
+        cipher: As for `SqlStore`; encrypts what Redis keeps, too.
 
     Raises:
         ConfigurationError: An address is wrong, or the database is in the memory of this process.
@@ -394,9 +407,10 @@ class CachedStore(SqlStore):
         observer: Observer | None = None,
         clock: Callable[[], datetime] | None = None,
         settings: StorageSettings | None = None,
+        cipher: Cipher | None = None,
     ) -> None:
-        self._tails = RedisTails(redis, observer or SilentObserver())
-        super().__init__(url, clock=clock, settings=settings)
+        self._tails = RedisTails(redis, observer or SilentObserver(), cipher)
+        super().__init__(url, clock=clock, settings=settings, cipher=cipher)
         if isinstance(self.engine.pool, StaticPool):
             raise ConfigurationError(
                 f"redis.url: a cache needs a database that processes share, and {url} is in this one's memory; set "

@@ -21,10 +21,11 @@ from arc_common.exceptions import (
     hide_password,
     scrubbed,
 )
-from arc_common.protocols import SessionKey
+from arc_common.protocols import Cipher, SessionKey
 from arc_common.protocols.conversations import MAIN, Path
 from arc_common.settings import StorageSettings
-from arc_common.stores.drivers import FROZEN, Call, PostgresDriver, Row, SqliteDriver, Transaction
+from arc_common.stores.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, Transaction
+from arc_common.stores.encryption import Seal, SealedDriver
 from arc_common.stores.migrate import ensure_schema
 from arc_common.stores.paths import ArchivedConversationError, check_owner, check_status, is_main, place_on
 from arc_common.stores.statements.conversations import statements_for
@@ -128,12 +129,15 @@ def _refuse(key: SessionKey) -> None:
 class Database:
     """Runs statements; creates or upgrades the tables at first use."""
 
-    def __init__(self, url: str | Engine, settings: StorageSettings) -> None:
+    def __init__(self, url: str | Engine, settings: StorageSettings, cipher: Cipher | None = None) -> None:
         self.settings = settings
+        self._seal = Seal(cipher)
         self.engine, self._owned = connect(url, settings)
-        self._driver: SqliteDriver | PostgresDriver = (
+        self._driver: Driver = (
             SqliteDriver(self.engine, settings) if self.dialect == "sqlite" else PostgresDriver(self.engine)
         )
+        if cipher is not None:
+            self._driver = SealedDriver(self._driver, self._seal)
         self._gate = ForkGate(before=self._driver.before_fork, in_child=self._driver.in_child)
         self._ready = False
         self._preparing = Lock()
@@ -150,6 +154,17 @@ class Database:
     def many(self, values: Sequence[Any]) -> Any:
         """Return any number of values as one parameter."""
         return json.dumps(values) if self.dialect == "sqlite" else list(values)
+
+    @property
+    def seal(self) -> Seal:
+        """What encrypts and decrypts texts within a parameter or a column, and hashes under the database's key.
+
+        Whole columns are encrypted and decrypted around each statement.
+        """
+        if not self._ready:
+            with self._gate.operation():
+                self._prepare()
+        return self._seal
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, in one round trip."""
@@ -231,7 +246,7 @@ class Database:
         """Call `work` in a reading transaction on one snapshot."""
         return self._operate(lambda driver: driver.reading(work))
 
-    def _operate(self, work: Callable[[SqliteDriver | PostgresDriver], T]) -> T:
+    def _operate(self, work: Callable[[Driver], T]) -> T:
         """Call `work` with the driver once the tables exist, while no fork happens."""
         while True:
             give_way()
@@ -252,7 +267,7 @@ class Database:
     def _prepare(self) -> None:
         with self._preparing:
             if not self._ready:
-                ensure_schema(self.engine, auto_migrate=self.settings.auto_migrate)
+                ensure_schema(self.engine, auto_migrate=self.settings.auto_migrate, seal=self._seal)
                 # Connect now: an interrupt before the first connection would lose a database in memory.
                 self._driver.reading(lambda _: None)
                 self._ready = True

@@ -19,6 +19,7 @@ from arc_common.exceptions import (
 from arc_common.messages import same_content
 from arc_common.protocols import (
     Branch,
+    Cipher,
     Conversation,
     ConversationFilter,
     ConversationPage,
@@ -222,6 +223,7 @@ class SqlStore:
         max_sessions: The maximum number of sessions that a SQLite database keeps. A new one beyond it
             deletes the session written longest ago, with everything derived from it; the first deletion is logged.
             `None` keeps all.
+        cipher: Encrypts all text in the database; optional. A database is encrypted from its beginning, or not at all.
 
     Raises:
         ConfigurationError: The address is not one of SQLite or PostgreSQL.
@@ -234,11 +236,12 @@ class SqlStore:
         clock: Callable[[], datetime] | None = None,
         settings: StorageSettings | None = None,
         max_sessions: int | None = None,
+        cipher: Cipher | None = None,
     ) -> None:
         checked_limit("max_sessions", max_sessions, least=1)
         self._max_sessions = max_sessions
         self._deletes_sessions = False
-        self._database = Database(url, settings or StorageSettings())
+        self._database = Database(url, settings or StorageSettings(), cipher)
         self._clock = clock or (lambda: datetime.now(UTC))
         self._sql = statements_for(self._database.dialect)
         self._along = statements_along(self._database.dialect)
@@ -293,6 +296,14 @@ class SqlStore:
     def load(self, record: Mapping[str, Any]) -> bool:
         """See `Store.load`."""
         return SqlTransfer(self._database, self._index).load(record)
+
+    def reencrypt(self) -> int:
+        """Encrypt all text anew under the cipher's first key; return the number of rows. Others may write meanwhile.
+
+        Raises:
+            ConfigurationError: The database is not encrypted.
+        """
+        return SqlTransfer(self._database, self._index).reencrypt()
 
     def append(
         self,
@@ -707,6 +718,9 @@ class SqlStore:
             {**(rows.get(id(stored.message)) or message_row(stored)), "place": stored.seq, "revision": stored.revision}
             for stored in plan.inserted
         ]
+        seal = self._database.seal
+        if seal.is_on:
+            given = [{**row, "body": seal.closed(row["body"])} for row in given]
         statement = self._sql.append_new if look else self._sql.append_first
         parameters = {**_new_session(key, wanted, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
         try:

@@ -49,6 +49,28 @@ class Transaction(Protocol):
         """Run the last calls and commit, in one round trip; return the rows of each."""
 
 
+class Driver(Protocol):
+    """Runs statements on one database."""
+
+    def read(self, call: Call) -> list[Row]:
+        """Run one reading statement."""
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a writing transaction."""
+
+    def reading(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a reading transaction on one snapshot."""
+
+    def close(self) -> None:
+        """Close the connections that the driver keeps."""
+
+    def before_fork(self) -> None:
+        """Prepare for a fork."""
+
+    def in_child(self) -> None:
+        """Begin anew in the child of a fork."""
+
+
 class SqliteDriver:
     """SQLite through `sqlite3`."""
 

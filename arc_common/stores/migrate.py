@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Engine, Table, column, select, table, text
+from sqlalchemy import Connection, Dialect, Engine, Table, column, insert, select, table, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -20,7 +20,18 @@ from arc_common.exceptions import (
     scrubbed,
 )
 from arc_common.messages import check_identifier
-from arc_common.stores.schema import HEAD, ROW_NUMBERS, VECTORS, VERSION_TABLE, WORDS, index_tables, metadata
+from arc_common.stores.encryption import Seal
+from arc_common.stores.schema import (
+    HEAD,
+    KEY_TABLE,
+    KEYS,
+    ROW_NUMBERS,
+    VECTORS,
+    VERSION_TABLE,
+    WORDS,
+    index_tables,
+    metadata,
+)
 
 _LOCK = 0x6172_6301
 """The PostgreSQL advisory lock that migrations hold ("arc", 1)."""
@@ -32,16 +43,23 @@ _VERSION = (
 """The version table, as alembic makes it."""
 
 
-def ensure_schema(engine: Engine, *, auto_migrate: bool = True) -> None:
-    """Check the tables' revision with one query and upgrade them if needed and allowed."""
-    revision = current_revision(engine)
+def ensure_schema(engine: Engine, *, auto_migrate: bool = True, seal: Seal | None = None) -> None:
+    """Check the tables' revision and their encryption, and upgrade them if needed and allowed."""
+    seal = seal or Seal()
+    try:
+        with engine.connect() as connection:
+            revision = _revision(connection)
+            if revision is not None:
+                _unlock(connection, seal)
+    except SQLAlchemyError as error:
+        raise _unavailable(engine, error) from error
     if revision == HEAD:
         return
     if not auto_migrate:
         raise ConfigurationError(
             f"the database's tables are at revision {revision!r}, this version needs {HEAD!r}: run `arc db upgrade`"
         )
-    upgrade(engine)
+    upgrade(engine, seal)
 
 
 def current_revision(engine: Engine) -> str | None:
@@ -53,8 +71,9 @@ def current_revision(engine: Engine) -> str | None:
         raise _unavailable(engine, error) from error
 
 
-def upgrade(engine: Engine) -> None:
+def upgrade(engine: Engine, seal: Seal | None = None) -> None:
     """Run the missing migrations in one transaction, under a lock that other processes wait for."""
+    seal = seal or Seal()
     try:
         with _locked(engine) as connection:
             revision = _revision(connection)
@@ -62,18 +81,46 @@ def upgrade(engine: Engine) -> None:
                 create_tables(connection)
                 for statement in _VERSION:
                     connection.exec_driver_sql(statement)
-            elif revision != HEAD:
+                if seal.is_on:
+                    connection.exec_driver_sql(f"CREATE TABLE {KEY_TABLE} (sealed_key TEXT NOT NULL)")
+                    connection.execute(insert(KEYS).values(sealed_key=seal.new_key()))
+                return
+            _unlock(connection, seal)
+            if revision != HEAD:
                 _run_alembic(connection, revision)
     except SQLAlchemyError as error:
         raise _unavailable(engine, error) from error
 
 
-def _revision(connection: Connection) -> str | None:
+def _unlock(connection: Connection, seal: Seal) -> None:
+    """Take the database's key, or raise `ConfigurationError` if the tables and the cipher don't fit each other."""
+    stored = connection.execute(select(KEYS.c.sealed_key)).scalar() if _has(connection, KEY_TABLE) else None
+    if stored is None and seal.is_on:
+        raise ConfigurationError(
+            "the database is not encrypted, but there is a cipher: remove storage.encryption_keys, or export its data "
+            "and import them into a new database (see docs/encryption.md)"
+        )
+    if stored is not None and not seal.is_on:
+        raise ConfigurationError(
+            "the database is encrypted: set storage.encryption_keys (ARC_STORAGE__ENCRYPTION_KEYS) to its keys"
+        )
+    if stored is not None and not seal.use_key(str(stored)):
+        raise ConfigurationError(
+            "the database is encrypted under another key than those of storage.encryption_keys; after a rotation, name "
+            "the old key behind the new one"
+        )
+
+
+def _has(connection: Connection, name: str) -> bool:
     if connection.dialect.name == "sqlite":
         there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
     else:
         there = "SELECT 1 WHERE to_regclass(:name) IS NOT NULL"
-    if connection.execute(text(there), {"name": VERSION_TABLE}).first() is None:
+    return connection.execute(text(there), {"name": name}).first() is not None
+
+
+def _revision(connection: Connection) -> str | None:
+    if not _has(connection, VERSION_TABLE):
         return None
     row: Any = connection.execute(select(column("version_num")).select_from(table(VERSION_TABLE))).first()
     return None if row is None else str(row[0])
@@ -97,7 +144,7 @@ def _set_busy_timeout(connection: Connection) -> None:
         driver.execute("PRAGMA busy_timeout = 30000")
 
 
-def partition(engine: Engine, parts: int = 16) -> bool:
+def partition(engine: Engine, parts: int = 16, seal: Seal | None = None) -> bool:
     """Partition all tables of a PostgreSQL database by hash, and move their rows; return whether it did.
 
     - A conversation's rows are in one partition of each table, as are a scope's memories and index.
@@ -112,7 +159,7 @@ def partition(engine: Engine, parts: int = 16) -> bool:
     check_whole("parts", parts, least=2)
     if engine.dialect.name != "postgresql":
         raise ConfigurationError("only PostgreSQL's tables can be partitioned: SQLite keeps a database in one file")
-    upgrade(engine)
+    upgrade(engine, seal)
     try:
         with _locked(engine) as connection:
             run = connection.exec_driver_sql

@@ -7,10 +7,12 @@ from datetime import datetime
 from sqlalchemy import Engine
 
 from arc_common.observability import Observer
+from arc_common.protocols import Cipher
 from arc_common.protocols.conversations import Store
 from arc_common.settings import ArcSettings
 from arc_common.stores.cache import CachedStore
 from arc_common.stores.conversations import SqlStore
+from arc_common.stores.encryption import cipher_of
 
 _log = logging.getLogger("arc.engine")
 
@@ -18,17 +20,25 @@ _SQLITE_THREADS = 4
 
 
 def open_store(
-    url: str | Engine | None, settings: ArcSettings, clock: Callable[[], datetime], observer: Observer
+    url: str | Engine | None,
+    settings: ArcSettings,
+    clock: Callable[[], datetime],
+    observer: Observer,
+    cipher: Cipher | None = None,
 ) -> tuple[Store, int]:
     """Return the store that the URL or the settings name, and the number of threads that serve async calls to it."""
     address = url if url is not None else settings.resolved_database_url
     storage = settings.storage
+    cipher = cipher or cipher_of(storage)
     if address is None:
         _log.info("no database URL: conversations are kept in memory and end with the process")
         most = storage.max_sessions_in_memory
-        return SqlStore(clock=clock, settings=storage, max_sessions=most), _SQLITE_THREADS
+        store = SqlStore(clock=clock, settings=storage, max_sessions=most, cipher=cipher)
+        return store, _SQLITE_THREADS
     if settings.caches_in_redis:
-        store: SqlStore = CachedStore(address, redis=settings.redis, observer=observer, clock=clock, settings=storage)
+        store = CachedStore(
+            address, redis=settings.redis, observer=observer, clock=clock, settings=storage, cipher=cipher
+        )
     else:
-        store = SqlStore(address, clock=clock, settings=storage)
+        store = SqlStore(address, clock=clock, settings=storage, cipher=cipher)
     return store, _SQLITE_THREADS if store.engine.dialect.name == "sqlite" else storage.pool_size

@@ -21,8 +21,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    column,
     func,
     literal_column,
+    table,
     text,
 )
 from sqlalchemy.types import UserDefinedType
@@ -56,6 +58,10 @@ class Vector(UserDefinedType[Any]):
     def get_col_spec(self, **_: Any) -> str:
         """Return the type's name in SQL."""
         return "VECTOR"
+
+
+class SealedText(Text):
+    """The type of a column that a cipher encrypts; no statement compares or sorts by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,7 @@ def index_tables(dialect_name: str) -> IndexTables:
         Column("entry_id", entry_id, nullable=False),
         Column("version", BigInteger, nullable=False),
         Column("length", Double, nullable=False),
-        Column("metadata", Text, nullable=False),
+        Column("metadata", SealedText, nullable=False),
         UniqueConstraint(*(("entry_id", "scope") if postgres else ("scope", "entry_id")), name="arc_index_entries_key"),
         sqlite_autoincrement=True,
     )
@@ -125,9 +131,9 @@ def index_tables(dialect_name: str) -> IndexTables:
         _scope(),
         Column("id", _RowId, nullable=False, autoincrement=False),
         Column("caller_id", identifier, nullable=False),
-        Column("text", Text, nullable=False),
-        Column("source", Text),
-        Column("terms", Text, nullable=False),
+        Column("text", SealedText, nullable=False),
+        Column("source", SealedText),
+        Column("terms", SealedText, nullable=False),
         PrimaryKeyConstraint("scope", "id", name="arc_index_texts_pk"),
     )
     vectors = Table(
@@ -213,6 +219,11 @@ HEAD = "0001"
 
 VERSION_TABLE = "arc_alembic_version"
 
+KEY_TABLE = "arc_encryption"
+"""The table of an encrypted database's key, which is itself encrypted; other databases have no such table."""
+
+KEYS = table(KEY_TABLE, column("sealed_key"))
+
 _Identifier = String(MAX_ID_LENGTH)
 _Key = LargeBinary(16)  # `codec.row_key`
 _RowId = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER is SQLite's own row number
@@ -244,7 +255,7 @@ conversations = Table(
     Column("work_due_at", BigInteger),
     Column("archive_path", Text),
     Column("archive_checksum", String(64)),
-    Column("body", Text),
+    Column("body", SealedText),
     Index("arc_conversations_by_caller", "caller_id", "created_at", "conversation"),
     Index("arc_conversations_by_user", "caller_id", "user_id", "created_at", "conversation"),
     Index("arc_conversations_by_age", "status", "last_message_at"),
@@ -290,7 +301,7 @@ messages = Table(
     Column("channel", String(32)),  # the thread whose run stored it from a checkpoint
     Column("trust", String(16)),
     Column("created_at", BigInteger, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("body", SealedText, nullable=False),
     PrimaryKeyConstraint("conversation", "branch", "seq", name="arc_messages_pk"),
     UniqueConstraint("conversation", "branch", "message_id", name="arc_messages_id"),
 )
@@ -304,7 +315,7 @@ views = Table(
     Column("caller_id", _Identifier, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("boundary", BigInteger, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("body", SealedText, nullable=False),
     PrimaryKeyConstraint("conversation", "branch", "at_seq", name="arc_views_pk"),
 )
 
@@ -317,7 +328,7 @@ receipts = Table(
     Column("run_id", _Identifier, nullable=False),
     Column("caller_id", _Identifier, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("body", SealedText, nullable=False),
     PrimaryKeyConstraint("conversation", "branch", "at_seq", "run_id", name="arc_receipts_pk"),
 )
 
@@ -340,10 +351,10 @@ summaries = Table(
     Column("start_seq", BigInteger, nullable=False),
     Column("end_seq", BigInteger, nullable=False),
     Column("caller_id", _Identifier, nullable=False),
-    Column("narrative", Text, nullable=False),
+    Column("narrative", SealedText, nullable=False),
     Column("tokens", BigInteger, nullable=False),
     Column("made_by", String(16), nullable=False),  # "" if it must be written; these sort first
-    Column("sources", Text, nullable=False),
+    Column("sources", SealedText, nullable=False),
     Column("parts", Integer, nullable=False),
     Column("covered", SmallInteger, nullable=False),  # by a segment of the same branch
     Column("point_seq", BigInteger, nullable=False),  # shown where this place of its branch lies on the path
@@ -387,7 +398,7 @@ facts = Table(
     Column("valid_from", BigInteger, nullable=False),
     Column("valid_until", BigInteger),
     Column("made_by", String(16), nullable=False),
-    Column("body", Text, nullable=False),
+    Column("body", SealedText, nullable=False),
     PrimaryKeyConstraint("conversation", "branch", "leaf_seq", "place", name="arc_facts_pk"),
     UniqueConstraint("conversation", "fact_id", name="arc_facts_id"),
 )
@@ -438,7 +449,7 @@ records = Table(
     Column("last_accessed_at", BigInteger),
     Column("expires_at", BigInteger),
     Column("pinned", SmallInteger, nullable=False, server_default="0"),  # 1 for what every request shows
-    Column("body", Text, nullable=False),
+    Column("body", SealedText, nullable=False),
     PrimaryKeyConstraint("scope", "record_id", "revision", name="arc_records_pk"),
 )
 Index(

@@ -65,9 +65,12 @@ class KnownFact:
     leaf: Mapping[str, int]
 
 
-def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
+def fact_rows(commit: Commit, known: Mapping[str, KnownFact], hash_key: bytes = b"") -> list[FactRow]:
     """Return the rows of a leaf's facts, and those that end facts, each in the leaf of the fact that ends it."""
-    own = {fact.id: FactRow(slot_of(fact), fact) for fact in commit.facts}
+    own = {
+        fact.id: FactRow(slot_of(fact, hash_key), fact, folded_key=folded_key(fact.slot, hash_key))
+        for fact in commit.facts
+    }
     slots = {fact_id: {row.slot} for fact_id, row in own.items()}
     ends: list[FactRow] = []
     for fact_id, heir in commit.ends:
@@ -209,7 +212,7 @@ class SqlSummaries:
         self._database.along(key, work)
         ((pinned, *row),), *listed = found[-1]
         newest_first, outlined = (listed.pop(0) if most else [] for most in (limit, outlines))
-        pins = pins_from_text(pinned, self._clock()) if pinned and pinned != "[]" else ()
+        pins = pins_from_text(pinned, self._clock(), self._database.seal.opened) if pinned and pinned != "[]" else ()
         session = _session(key, [row] if row[_INCARNATION] is not None else [])
         if session is None or session.message_count is None:
             return SessionState(pins=pins)
@@ -301,7 +304,7 @@ class SqlSummaries:
             if segment.level:
                 calls = [(self._sql.mark_parts, {**place, **_within(segment), "branch": at["branch"], "is_covered": 1})]
             else:
-                facts = fact_rows(commit, _known_facts(known))
+                facts = fact_rows(commit, _known_facts(known), self._database.seal.hash_key)
                 calls = self._ledger({**place, **at}, commit, facts, redone=bool(overlapping))
             reached = {**place, "summarized_to": max(locked.summarized, segment.end)}
             transaction.commit(
@@ -385,7 +388,7 @@ class SqlSummaries:
     def _facts_of_keys(
         self, key: SessionKey, keys: Sequence[str], saying: Collection[str] | None, **given: int
     ) -> list[Fact]:
-        names = self._database.many([folded_key(name) for name in keys])
+        names = self._database.many([folded_key(name, self._database.seal.hash_key) for name in keys])
         rows = self._rows(key, "facts_of_keys", keys=names, **given)
         if saying is not None:  # avoids decoding most rows
             said = set(map(folded, saying))

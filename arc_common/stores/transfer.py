@@ -2,20 +2,24 @@
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Table, bindparam, select, update
+from sqlalchemy import Column, Table, bindparam, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Transaction
-from arc_common.stores.schema import HEAD, conversations, index_tables, metadata, scopes
+from arc_common.stores.schema import HEAD, KEYS, SealedText, conversations, facts, index_tables, metadata, scopes
 from arc_common.stores.statements.conversations import Statement, compiler_for
+from arc_common.stores.statements.summaries import FACT_COLUMNS, fact_from_row, folded_key, slot_of
 
 _PAGE = 200
+_EVERYBODYS = "/* reencrypt */"
+"""Marks statements that concern all callers."""
 _BYTES = "base64"
 _UNCLAIMED = {"lease_owner": None, "lease_until": None}
 """A copy does not continue the work of another process."""
@@ -60,7 +64,61 @@ class SqlTransfer:
             columns = [column.name for column in known[name].columns] if name in known else []
             if not all(sorted(row) == sorted(columns) for row in own):
                 raise InvalidInputError(name, sorted(own[0]), f"rows with the columns {', '.join(columns)}")
+        self._rehash(rows.get(facts.name, ()))
         return self._database.transact(lambda transaction: self._store(transaction, rows, known))
+
+    def _rehash(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Hash the slots and keys of facts anew: the database that wrote them may do so under another key."""
+        hash_key, anew = self._database.seal.hash_key, dict[str, str]()
+        for row in rows:
+            if not row["tombstone"]:
+                fact = fact_from_row([*(row[name] for name in FACT_COLUMNS), None])
+                anew |= {row["slot"]: slot_of(fact, hash_key), row["folded_key"]: folded_key(fact.slot, hash_key)}
+        for row in rows:
+            row.update((name, anew.get(row[name], row[name])) for name in ("slot", "ends", "folded_key"))
+
+    def reencrypt(self) -> int:
+        """Encrypt all text anew under the cipher's first key, a page in each transaction; return the number of rows."""
+        seal, count = self._database.seal, 0
+        if not seal.is_on:
+            raise ConfigurationError("the database is not encrypted: there is nothing to encrypt anew")
+        for table in (*metadata.sorted_tables, *index_tables(self._database.dialect).metadata.sorted_tables):
+            texts = [column for column in table.columns if isinstance(column.type, SealedText)]
+            if texts:
+                count += self._reencrypt(table, texts)
+        key = update(KEYS).values(sealed_key=bindparam("sealed_key"))
+        stored: Call = (self._compiled(key), {"sealed_key": seal.stored_key()})
+        self._database.transact(lambda transaction: transaction.commit(stored))
+        return count
+
+    def _reencrypt(self, table: Table, texts: Sequence[Column[Any]]) -> int:
+        keys = list(table.primary_key.columns)
+        named = {f"key_{key.name}": key for key in keys}
+        page = select(*keys, *texts).prefix_with(_EVERYBODYS).order_by(*keys).limit(_PAGE).with_for_update()
+        following = page.where(
+            tuple_(*keys) > tuple_(*(bindparam(name, type_=key.type) for name, key in named.items()))
+        )
+        change = self._compiled(
+            update(table)
+            .prefix_with(_EVERYBODYS)
+            .where(*(key == bindparam(name) for name, key in named.items()))
+            .values({text.name: bindparam(text.name) for text in texts})
+        )
+        begin, go_on = self._compiled(page), self._compiled(following)
+
+        def work(transaction: Transaction, last: Sequence[Any] = ()) -> list[Sequence[Any]]:
+            after = dict(zip(named, last, strict=False))
+            (rows,) = transaction.run((go_on, after) if last else (begin, {}))
+            names = [*named, *(text.name for text in texts)]
+            if rows:
+                transaction.commit((change, [dict(zip(names, row, strict=True)) for row in rows]))
+            return rows
+
+        count, rows = 0, self._database.transact(work)
+        while rows:
+            count += len(rows)
+            rows = self._database.transact(partial(work, last=rows[-1][: len(keys)]))
+        return count
 
     def _store(
         self, transaction: Transaction, rows: Mapping[str, Sequence[dict[str, Any]]], known: Mapping[str, Table]

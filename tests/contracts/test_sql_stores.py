@@ -1,13 +1,14 @@
-"""Every store contract on SQLite files, PostgreSQL 18 and 16, in partitions, behind PgBouncer, and cached in Redis.
+"""Every store contract on SQLite files, also encrypted, PostgreSQL 18 and 16, in partitions, by PgBouncer, with Redis.
 
 On SQLite in memory in the long form only: the random operations in `tests/properties` show that it answers as the
-others do.
+others do. On encrypted PostgreSQL likewise: `test_encryption.py` has its short form.
 """
 
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
+from cryptography.fernet import Fernet
 
 from arc_common.protocols import ConversationStore
 from arc_common.protocols.records import Records
@@ -33,11 +34,13 @@ def shared_clock() -> Clock:
     scope="module",
     params=[
         "file",
+        "encrypted_file",
         "postgres",
         "postgres_16",
         "partitioned",
         "pooled_postgres",
         "cached_postgres",
+        pytest.param("encrypted_postgres", marks=pytest.mark.torture),
         pytest.param("memory", marks=pytest.mark.torture),
     ],
 )
@@ -49,10 +52,12 @@ def backend(request: pytest.FixtureRequest) -> str:
 def url(backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     if backend == "memory":
         return "sqlite://"
-    if backend == "file":
+    if backend in ("file", "encrypted_file"):
         return f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'arc.db'}"
     if backend == "partitioned":
         return partitioned_database(request.getfixturevalue("postgres"))
+    if backend == "encrypted_postgres":
+        return new_database(request.getfixturevalue("postgres"), tables=False)
     server: PostgresServer = request.getfixturevalue(backend.removeprefix("cached_"))
     if backend != "pooled_postgres":
         return new_database(server)
@@ -69,7 +74,8 @@ def opened(
     backend: str, url: str, settings: StorageSettings, request: pytest.FixtureRequest
 ) -> Callable[..., SqlStore]:
     if backend != "cached_postgres":
-        return partial(SqlStore, url, settings=settings)
+        cipher = Fernet(Fernet.generate_key()) if backend.startswith("encrypted") else None
+        return partial(SqlStore, url, settings=settings, cipher=cipher)
     server: RedisServer = request.getfixturevalue("redis")
     return partial(CachedStore, url, settings=settings, redis=RedisSettings(url=server.url))
 
@@ -105,6 +111,10 @@ class TestMemories(RecordsContract):
 
 
 class TestSearchIndex(IndexStoreContract):
+    @pytest.fixture
+    def compares_texts(self, backend: str) -> bool:
+        return not backend.startswith("encrypted")
+
     @pytest.fixture
     def store(self, shared: SqlStore) -> IndexStore:
         return shared.index

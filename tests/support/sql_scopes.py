@@ -24,6 +24,8 @@ MAINTENANCE = {
     r"SELECT 1 FROM arc_\w+ WHERE INSTR\(\w+, :words\) > 0 LIMIT 1": (
         "asks whether words found in the file after an erasure are another caller's"
     ),
+    r"UPDATE arc_encryption SET": "encrypts the database's key anew",
+    r"(SELECT|UPDATE) /\* reencrypt \*/": "encrypts everybody's texts anew, page by page",
     r"INSERT INTO arc_index_words\(arc_index_words\) VALUES \('optimize'\)": "rewrites SQLite's index of words",
     r"(UPDATE arc_conversations SET lease_owner=.* WHERE arc_conversations\.conversation = \()?"
     r"SELECT arc_conversations\.\w+ FROM arc_conversations WHERE arc_conversations\.work_due_at <=": (

@@ -157,11 +157,15 @@ def whole_entry(row: Sequence[Any], vector: NDArray[np.float32] | None, embedder
     )
 
 
-def value_rows(entry: IndexEntry, row_id: int, tokens: Tokens) -> list[dict[str, Any]]:
-    """Return a row for each ordered metadata value, without scope and caller."""
+def value_rows(entry: IndexEntry, row_id: int, tokens: Tokens, *, with_texts: bool = True) -> list[dict[str, Any]]:
+    """Return a row for each ordered metadata value (each number without texts), without scope and caller."""
     rows: list[dict[str, Any]] = []
     for key, held in entry.metadata.items():
-        ordered = [one for one in (held if isinstance(held, list) else (held,)) if _has_order(one)]
+        ordered = [
+            one
+            for one in (held if isinstance(held, list) else (held,))
+            if _has_order(one) and (with_texts or not isinstance(one, str))
+        ]
         label = number_of(tokens.key(key)) if ordered else 0
         for value in ordered:
             is_text = isinstance(value, str)

@@ -64,6 +64,18 @@ class Tokens:
         return list(labels)
 
 
+def ordered_text(filters: Filter) -> Condition | None:
+    """Return a condition that compares the order of texts, if there is one."""
+    match filters:
+        case Condition(_, comparison, str()) if comparison in SIGNS:
+            return filters
+        case AllOf(parts) | AnyOf(parts):
+            return next(filter(None, map(ordered_text, parts)), None)
+        case Not(part):
+            return ordered_text(part)
+    return None
+
+
 def number_of(token: bytes) -> int:
     """Return a token as a signed 64-bit integer."""
     return int.from_bytes(token, "big", signed=True)

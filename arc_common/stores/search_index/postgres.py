@@ -439,7 +439,7 @@ class PostgresIndex:
         """Return the part of a statement that answers one query, and its parameters."""
         if held is None:
             return _STATISTICS.format(number=number), {name: key[name] for name in ("scope", "caller_id")}
-        tokens = Tokens(held.salt)
+        tokens = self._tokens(held.salt)
         condition = _condition(query.filters, tokens, _ENTRIES)
         asked = {
             **condition.parameters,
@@ -497,7 +497,7 @@ class PostgresIndex:
         self, asked: Mapping[str, Any], filters: Filter | None, ids: Collection[str] | None
     ) -> list[tuple[str, float]]:
         """Find the nearest by comparing all that pass."""
-        tokens, among = Tokens(asked["salt"]), named("held", with_ids=ids is not None)
+        tokens, among = self._tokens(asked["salt"]), named("held", with_ids=ids is not None)
         condition = _condition(filters, tokens, _VECTORS, planned_once=True)
         scope = "" if condition.finds else "AND substr(held.scope, 1) = :scope"
         plan_anew = filters is not None and not condition.finds
@@ -513,7 +513,7 @@ class PostgresIndex:
     def _walked(self, width: int, asked: Mapping[str, Any], filters: Filter | None) -> list[tuple[str, float]]:
         """Find the nearest along the graph; fewer than asked for if few of them pass the filter."""
         limit, dimension = asked["row_limit"], asked["dimension"]
-        condition, precise = _condition(filters, Tokens(asked["salt"]), _VECTORS), is_precise(dimension)
+        condition, precise = _condition(filters, self._tokens(asked["salt"]), _VECTORS), is_precise(dimension)
         walk = {"ef_search": str(width), "row_limit": limit if precise else 2 * limit}
         call = (
             statement("walking", condition=condition.sql, dimension=str(dimension), type=str(indexed_as(dimension))),
@@ -532,7 +532,7 @@ class PostgresIndex:
         """Return the first rows by id whose metadata match."""
 
         def calls(held: Held) -> list[Call]:
-            condition = _condition(filters, Tokens(held.salt), _WHOLE_ENTRIES)
+            condition = _condition(filters, self._tokens(held.salt), _WHOLE_ENTRIES)
             asked = {**condition.parameters, **key, **_place(key, held), "after": after, "row_limit": limit}
             return [(scan_statement(condition.sql, unembedded=unembedded), asked)]
 
@@ -568,7 +568,7 @@ class PostgresIndex:
         graph_name, share_name = ("graph", held.dimension), ("share", held.scope, size, repr(filters))
         graph, share = self._remembered(graph_name), self._remembered(share_name)
         if graph is None or share is None:
-            condition = _condition(filters, Tokens(held.salt), _VECTORS)
+            condition = _condition(filters, self._tokens(held.salt), _VECTORS)
             sample = {**condition.parameters, **_place(key, held), "row_limit": _SAMPLE}
             sizes, ((candidate_count, passing),) = self._database.snapshot(
                 (statement("graph"), {"name": index_name(held.dimension)}),
@@ -586,6 +586,9 @@ class PostgresIndex:
             passing=held.vectors * share,
             limit=limit,
         )
+
+    def _tokens(self, salt: bytes) -> Tokens:
+        return Tokens(self._database.seal.hashed(salt))
 
     def _remembered(self, name: Any) -> Any:
         at, value = self._learned.get(name, (0.0, None))

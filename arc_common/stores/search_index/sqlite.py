@@ -154,7 +154,7 @@ class SqliteIndex:
             *columns, changes, postings = row
             held = Held(*columns)
             copy = copies.get(key) if _needs_copy(query) else None
-            reader = SqliteReader(transaction, copy or ScopeCopy(), held, caller_id=key[0])
+            reader = SqliteReader(transaction, copy or ScopeCopy(), held, caller_id=key[0], seal=self._database.seal)
             if copy is None:
                 found.append((reader, {}))
                 continue

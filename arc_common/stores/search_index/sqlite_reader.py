@@ -22,6 +22,7 @@ from arc_common.protocols.search_index import IndexEntry
 from arc_common.retrieval.bm25 import inverse_document_frequencies
 from arc_common.retrieval.vectors import VectorTable
 from arc_common.stores.drivers import Row, Transaction
+from arc_common.stores.encryption import Seal
 from arc_common.stores.schema import PREFIX
 from arc_common.stores.search_index.entries import Held
 from arc_common.stores.search_index.filters import Tokens, comparing_statement, number_of
@@ -224,10 +225,10 @@ class ScopeCopy:
         self.lock = Lock()
         self.reset(b"")
 
-    def reset(self, salt: bytes) -> None:
-        """Begin anew, with the salt of another scope or of one that was made anew."""
+    def reset(self, salt: bytes, key: bytes = b"") -> None:
+        """Begin anew, with the salt of another scope or of one that was made anew, and the key of its tokens."""
         self.salt = salt
-        self.tokens = Tokens(salt)
+        self.tokens = Tokens(key)
         self.version = 0
         self.rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.lengths: NDArray[np.float64] = np.zeros(0)
@@ -424,16 +425,17 @@ _MOST_WORDS = 500
 class SqliteReader:
     """Reads one scope in one transaction, on one snapshot."""
 
-    def __init__(self, transaction: Transaction, copy: ScopeCopy, held: Held, *, caller_id: str) -> None:
+    def __init__(self, transaction: Transaction, copy: ScopeCopy, held: Held, *, caller_id: str, seal: Seal) -> None:
         self._transaction = transaction
         self._sql = sqlite_index_statements()
         self._place = {"scope": held.scope, "caller_id": caller_id}
+        self._seal = seal
         self.copy = copy
         self.held = held
 
     @cached_property
     def _tokens(self) -> Tokens:
-        return Tokens(self.held.salt)  # the copy's are updated later
+        return Tokens(self._seal.hashed(self.held.salt))  # the copy's are updated later
 
     def refresh(self, changes: str | None) -> bool:
         """Update the copy with the changed entries; return whether the copy must be read from the beginning."""
@@ -441,11 +443,13 @@ class SqliteReader:
         is_known = copy.salt == held.salt
         if not is_known or copy.version > held.version or copy.is_hollow:
             is_new = not copy.salt
-            copy.reset(held.salt)
+            copy.reset(held.salt, self._seal.hashed(held.salt))
             if not is_new:
                 return True
         if copy.version != held.version:
             rows, lengths, names, terms = json.loads(changes or "[null, null, [], []]")
+            if self._seal.is_on:
+                terms = [one and self._seal.opened(one) for one in terms]
             copy.take(_numbers(rows), _decimals(lengths), names, terms)
             if copy.count != held.entries:
                 (((there,),),) = self._transaction.run((self._sql.rows, self._place))

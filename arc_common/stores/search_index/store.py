@@ -41,7 +41,7 @@ from arc_common.stores.search_index.entries import (
     value_rows,
     whole_entry,
 )
-from arc_common.stores.search_index.filters import Tokens, new_salt
+from arc_common.stores.search_index.filters import SIGNS, Tokens, new_salt, ordered_text
 from arc_common.stores.search_index.sqlite import SqliteIndex
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class EntriesChange:
             return [(statement, place) for statement in erasing_statements(self._database.dialect, by_session=False)]
         numbers = iter(self._finder.new_rows(rows[2], len(self._put)))
         stored = [(known[name].id if name in known else next(numbers), one) for name, one in self._put.items()]
-        tokens = Tokens(held.salt)
+        tokens = Tokens(self._database.seal.hashed(held.salt))
         return [
             *self._removals(place, known, gone),
             *self._writes(place, held, tokens, stored),
@@ -162,7 +162,8 @@ class EntriesChange:
         self, place: Mapping[str, Any], held: Held, tokens: Tokens, stored: Sequence[tuple[int, IndexEntry]]
     ) -> list[Call]:
         finder = self._finder
-        values = any(True for row, entry in stored for _ in value_rows(entry, row, tokens))
+        with_texts = not self._database.seal.is_on
+        values = any(True for row, entry in stored for _ in value_rows(entry, row, tokens, with_texts=with_texts))
         table_rows: tuple[tuple[Any, bool, Callable[[int, IndexEntry], Iterable[dict[str, Any]]]], ...] = (
             (
                 self._sql.write_entry,
@@ -180,7 +181,7 @@ class EntriesChange:
             (
                 self._sql.write_value,
                 values,
-                lambda row, entry: map(finder.value_columns, value_rows(entry, row, tokens)),
+                lambda row, entry: map(finder.value_columns, value_rows(entry, row, tokens, with_texts=with_texts)),
             ),
         )
         return [
@@ -295,7 +296,7 @@ class SqlIndexStore:
                 kept = [{"id": known[one.id].id, **named_by, "vector": _packed(one)} for one in latest.values()]
                 transaction.commit((self._sql.write_next, kept))
                 return len(fitting), None
-            tokens = Tokens(held.salt)
+            tokens = Tokens(self._database.seal.hashed(held.salt))
             rows = [
                 {"id": known[entry.id].id, **place, **self._finder.vector_columns(entry, tokens)}
                 for entry in latest.values()
@@ -338,7 +339,8 @@ class SqlIndexStore:
                 return 0, None
             place = {"scope": held.scope, "caller_id": scope.caller_id}
             transaction.run((self._sql.drop_all_vectors, place))
-            tokens, number, moved, dimension = Tokens(held.salt), 0, 0, 0
+            tokens = Tokens(self._database.seal.hashed(held.salt))
+            number, moved, dimension = 0, 0, 0
             asked = {**place, "embedder": embedder, "row_limit": _MOVED}
             while page := transaction.run((self._sql.next_vectors, {**asked, "after": number}))[0]:
                 number = page[-1][0]
@@ -458,6 +460,7 @@ class SqlIndexStore:
     ) -> list[IndexEntry]:
         """See `IndexStore.scan`."""
         checked_limit("limit", limit)
+        self._check(filters)
         key, start = scope_key(scope, kind), after or ""
         if isinstance(unembedded, str):
             if filters is not None:
@@ -478,6 +481,7 @@ class SqlIndexStore:
         """See `IndexStore.candidates`."""
         for query in queries:
             checked_limit("limit", query.limit)
+            self._check(query.filters)
         checked = [one if one.ids is None else replace(one, ids=checked_ids(one.ids)) for one in queries]
         return self._finder.candidates(checked) if checked else []
 
@@ -486,6 +490,13 @@ class SqlIndexStore:
         self._finder.close()
         if self._owns_database:
             self._database.close()
+
+    def _check(self, filters: Filter | None) -> None:
+        """Refuse to compare texts that are encrypted."""
+        if filters is not None and self._database.seal.is_on and (one := ordered_text(filters)):
+            asked = f"{one.key} {SIGNS[one.comparison]} {one.value!r}"
+            expected = "no order of texts, which an encrypted database can't compare: use numbers, such as a timestamp"
+            raise InvalidInputError("filters", asked, expected)
 
     def _make(self, change: EntriesChange) -> None:
         if not (reading := change.reading):

@@ -39,7 +39,7 @@ from sqlalchemy.engine import Dialect
 from arc_common.protocols.conversations import ConversationStatus
 from arc_common.stores.codec import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
 from arc_common.stores.paths import LOCKED_COLUMNS, Along, is_active, of_conversation
-from arc_common.stores.schema import branches, conversations, messages
+from arc_common.stores.schema import SealedText, branches, conversations, messages
 
 _WRITTEN = tuple(column.name for column in messages.columns if column.name != "trust")
 
@@ -53,6 +53,10 @@ class Statement:
 
     sql: str
     defaults: Mapping[str, Any]
+    sealed: tuple[str, ...] = ()
+    """The parameters that a cipher encrypts."""
+    opened: tuple[int, ...] = ()
+    """The places of the columns that a cipher decrypts."""
 
 
 class Statements:
@@ -92,9 +96,20 @@ def compiler_for(dialect_name: str) -> Callable[[Executable], Statement]:
 
     def compiled(statement: Executable) -> Statement:
         built = statement.compile(dialect=dialect)  # type: ignore[attr-defined]  # every Executable here is compilable
-        return Statement(str(built), {name: value for name, value in built.params.items() if value is not None})
+        defaults = {name: value for name, value in built.params.items() if value is not None}
+        read: Any = getattr(statement, "selected_columns", ())
+        opened = tuple(place for place, column in enumerate(read) if isinstance(column.type, SealedText))
+        return Statement(str(built), defaults, _sealed(statement, built.params), opened)
 
     return compiled
+
+
+def _sealed(statement: Executable, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parameters whose values are written to columns that a cipher encrypts."""
+    if not isinstance(statement, Insert | Update):
+        return ()
+    columns: Any = statement.table.columns
+    return tuple(one.name for one in columns if isinstance(one.type, SealedText) and one.name in parameters)
 
 
 def _reading(dialect_name: str) -> dict[str, Executable]:

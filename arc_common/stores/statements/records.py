@@ -176,11 +176,22 @@ def pin_row(pin: Pin) -> dict[str, Any]:
     }
 
 
-def pins_from_text(text: str | None, now: datetime) -> tuple[Pin, ...]:
+def pins_from_text(text: str | None, now: datetime, opened: Callable[[str], str] = str) -> tuple[Pin, ...]:
     """Read the column that `pins_of` selects; the oldest come first, and what is no longer valid is left out."""
     rows = from_body(text) if text else []
-    valid = [row for *row, until in rows if until is None or until > to_microseconds(now)]
+    valid = [_opened(row, opened) for *row, until in rows if until is None or until > to_microseconds(now)]
     return tuple(_pin_from(*row) for row in sorted(valid, key=lambda row: (row[1], row[0])))
+
+
+_BODY = MESSAGE_COLUMNS.index("body")
+
+
+def _opened(row: list[Any], opened: Callable[[str], str]) -> list[Any]:
+    """Return a pin's row with its own body, or that of its message, decrypted."""
+    *columns, body, message = row
+    if message is None:
+        return [*columns, opened(body), None]
+    return [*columns, body, [opened(value) if place == _BODY else value for place, value in enumerate(message)]]
 
 
 def _pin_from(record_id: str, created: int, message_id: str | None, body: str, message: list[Any] | None) -> Pin:

@@ -128,18 +128,19 @@ class FactRow:
     heir: str | None = None
     ends_own: bool = False
     leaf: Mapping[str, int] = field(default_factory=dict)
+    folded_key: str = ""
 
     @property
     def ends(self) -> str:
         """The slot or, for a model's fact, the key whose earlier facts it ends."""
         fact = self.fact
-        return folded_key(fact.slot) if fact and fact.made_by == "model" and fact.grounded else self.slot
+        return self.folded_key if fact and fact.made_by == "model" and fact.grounded else self.slot
 
 
-def slot_of(fact: Fact) -> str:
+def slot_of(fact: Fact, hash_key: bytes = b"") -> str:
     """Return the slot of a fact, which is the same for all that say the same, in whichever leaf or branch."""
     parts = folded(fact.slot), folded(fact.value), fact.user
-    return _digest("".join(f"{len(part)} {part}" for part in parts) if fact.grounded else fact.id)
+    return _digest("".join(f"{len(part)} {part}" for part in parts) if fact.grounded else fact.id, hash_key)
 
 
 def fact_row(row: FactRow, number: int, leaf: Segment) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def fact_row(row: FactRow, number: int, leaf: Segment) -> dict[str, Any]:
         "tombstone": 0,
         "heir": None,
         "fact_id": fact.id,
-        "folded_key": folded_key(fact.slot),
+        "folded_key": row.folded_key,
         "category": fact.category.value,
         "status": "" if fact.grounded else _UNGROUNDED,
         "importance": float(fact.importance),
@@ -204,13 +205,13 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def folded_key(key: str) -> str:
+def folded_key(key: str, hash_key: bytes = b"") -> str:
     """Return a short, storable name shared by all keys that are equal after folding case and whitespace."""
-    return _digest(folded(key))
+    return _digest(folded(key), hash_key)
 
 
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+def _digest(text: str, hash_key: bytes) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16, key=hash_key).hexdigest()
 
 
 def may_concern(row: Sequence[Any], said: Collection[str]) -> bool:

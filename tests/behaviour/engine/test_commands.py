@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from cryptography.fernet import Fernet
 
 from arc_common import ContextEngine, __version__
 from arc_common.cli.commands import main
@@ -157,3 +158,24 @@ def test_a_wrong_setting_is_named(arc: Arc, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("words", [["nope"], ["demo", "--nope"], ["demo", "--turns", "0"], ["db", "upgrade", "a", "b"]])
 def test_wrong_usage_is_exit_code_2(arc: Arc, words: list[str]) -> None:
     assert arc(*words)[0] == 2
+
+
+def test_an_encrypted_database_is_made_checked_and_encrypted_anew(
+    arc: Arc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, old, new = f"sqlite:///{tmp_path / 'arc.db'}", *(Fernet.generate_key().decode() for _ in "ab")
+    for keys, command, said in (
+        (old, "upgrade", "created"),
+        (f"{new},{old}", "check", "up to date"),
+        (f"{new},{old}", "reencrypt", "rows encrypted anew"),
+        (new, "check", "up to date"),
+    ):
+        monkeypatch.setenv("ARC_STORAGE__ENCRYPTION_KEYS", keys)
+        code, out, _ = arc("db", command, url)
+        assert (code, said in out) == (0, True)
+        with ContextEngine.open(url) as engine:
+            engine.session("s").save_turn("Hello", "Hi")
+    assert new not in arc("settings")[1]
+    monkeypatch.setenv("ARC_STORAGE__ENCRYPTION_KEYS", old)
+    code, _, error = arc("db", "check", url)
+    assert (code, "another key" in error) == (1, True)

@@ -181,6 +181,7 @@ ELSEWHERE: dict[str, str] = {
     "server.max_body_bytes": "test_a_router_in_another_application",
     "server.tokens_file": "test_serve_takes_its_tokens_from_a_file",
     "storage.busy_timeout_seconds": "test_sqlite_is_treated_as_the_settings_say",
+    "storage.encryption_keys": "test_no_text_stands_in_the_database",
     "storage.index_cache_bytes": "test_the_index_keeps_in_memory_what_the_settings_allow",
     "storage.index_ef_search": "test_postgres_walks_as_wide_as_the_settings_say",
     "storage.index_graph_from": "test_postgres_walks_a_graph_from_the_number_that_the_settings_say",

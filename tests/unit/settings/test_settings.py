@@ -20,6 +20,7 @@ from arc_common.settings import (
     SummarySettings,
     describe_settings,
 )
+from arc_common.settings.base import SecretText
 
 
 def refused(**values: Any) -> str:
@@ -32,8 +33,8 @@ def refused(**values: Any) -> str:
 DESCRIBED = {description.name: description for description in describe_settings()}
 UNITS = {
     "Artifacts", "Bullets", "Bytes", "Calls", "Characters", "Connections", "Cosine", "Days", "Documents", "Failures",
-    "Hours", "Items", "Memories", "Messages", "Minutes", "Ranks", "Seconds", "Sessions", "Share", "Snippets", "Terms",
-    "Price", "Texts", "Threads", "Tokens", "Turns", "Vectors",
+    "Hours", "Items", "Memories", "Messages", "Minutes", "Price", "Ranks", "Seconds", "Sessions", "Share", "Snippets",
+    "Terms", "Texts", "Threads", "Tokens", "Turns", "Vectors",
 }  # fmt: skip
 ALIASES = [
     ("CONVERSATION_STORAGE_MODE", "sql", "storage.mode", "sql"),
@@ -91,6 +92,8 @@ def other_value(description: SettingDescription) -> tuple[str, object]:
         return f"{two}, {one}", (two, one)
     if allowed.startswith("words"):
         return "one, two,", ("one", "two")
+    if description.is_secret:
+        return "elsewhere", SecretText("elsewhere")
     if default == {}:
         return '{"goal": "what is to be reached"}', {"goal": "what is to be reached"}
     return "elsewhere", "elsewhere"

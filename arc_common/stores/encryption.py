@@ -1,0 +1,175 @@
+"""Encrypts what is stored in columns of text, between the stores and the drivers."""
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from secrets import token_bytes
+from typing import Any, TypeVar
+
+from arc_common.exceptions import ConfigurationError, MissingDependencyError, StoreError
+from arc_common.protocols import Cipher
+from arc_common.settings import StorageSettings
+from arc_common.stores.drivers import Call, Driver, Row, Transaction
+from arc_common.stores.statements.conversations import Statement
+
+T = TypeVar("T")
+
+_KEY = 32
+"""The bytes of the key under which terms are hashed. Each database has one, which is stored encrypted."""
+
+
+def cipher_of(settings: StorageSettings) -> Cipher | None:
+    """Return the cipher of the keys that the settings name; `None` without any."""
+    return None if settings.encryption_keys is None else fernet(settings.encryption_keys.get_secret_value())
+
+
+def fernet(keys: str) -> Cipher:
+    """Return a cipher of keys that are separated by commas: the first one encrypts, any of them decrypts.
+
+    Raises:
+        ConfigurationError: A key is not one of Fernet.
+        MissingDependencyError: The package cryptography is missing.
+    """
+    try:
+        from cryptography.fernet import Fernet, MultiFernet  # noqa: PLC0415 - an optional dependency
+    except ImportError as error:
+        raise MissingDependencyError("storage.encryption_keys", package="cryptography", extra="encryption") from error
+    given = [key.strip() for key in keys.split(",") if key.strip()]
+    try:
+        ciphers = [Fernet(key) for key in given]
+    except ValueError:
+        ciphers = []
+    if not ciphers:  # without the key in the message, or behind it
+        raise ConfigurationError(
+            "storage.encryption_keys (ARC_STORAGE__ENCRYPTION_KEYS): expected keys that `Fernet.generate_key()` makes, "
+            "separated by commas: 32 bytes each in URL-safe base64"
+        )
+    return MultiFernet(ciphers)
+
+
+class Seal:
+    """Encrypts and decrypts texts, and hashes under a key of the database, which is stored encrypted, too.
+
+    Without a cipher, texts stay as they are and hashes have no key.
+    """
+
+    def __init__(self, cipher: Cipher | None = None) -> None:
+        self._cipher = cipher
+        self._key = b""
+        self.is_on = cipher is not None
+
+    def closed(self, text: str) -> str:
+        """Return a text as it is stored."""
+        cipher = self._cipher
+        return text if cipher is None else cipher.encrypt(text.encode(errors="surrogatepass")).decode("ascii")
+
+    def opened(self, stored: str) -> str:
+        """Return a stored text."""
+        if self._cipher is None:
+            return stored
+        try:
+            return str(self._cipher.decrypt(stored.encode()), "utf-8", "surrogatepass")
+        except Exception as error:  # the cipher's own kind
+            raise StoreError(
+                f"a stored text can't be decrypted: it was changed, or a key is missing ({type(error).__name__})"
+            ) from error
+
+    @property
+    def hash_key(self) -> bytes:
+        """The key under which this database hashes what it compares; empty without a cipher."""
+        return self._key
+
+    def hashed(self, value: bytes) -> bytes:
+        """Return 16 bytes that stand for a value in this database; without a cipher, the value itself."""
+        return blake2b(value, key=self._key, digest_size=16).digest() if self._key else value
+
+    def new_key(self) -> str:
+        """Make the key of a new database; return it as it is stored."""
+        self._key = token_bytes(_KEY)
+        return self.stored_key()
+
+    def stored_key(self) -> str:
+        """Return the database's key as it is stored."""
+        return self.closed(self._key.hex())
+
+    def use_key(self, stored: str) -> bool:
+        """Take the key of a database; return whether the cipher can read it."""
+        try:
+            self._key = bytes.fromhex(self.opened(stored))
+        except (StoreError, ValueError):
+            return False
+        return True
+
+
+class SealedDriver:
+    """A driver that encrypts the texts among a statement's parameters, and decrypts those among its rows."""
+
+    def __init__(self, driver: Driver, seal: Seal) -> None:
+        self._driver = driver
+        self._seal = seal
+
+    def read(self, call: Call) -> list[Row]:
+        """Run one reading statement."""
+        return self.opened(call[0], self._driver.read(self.closed(call)))
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a writing transaction."""
+        return self._driver.transact(lambda transaction: work(_SealedTransaction(self, transaction)))
+
+    def reading(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` in a reading transaction."""
+        return self._driver.reading(lambda transaction: work(_SealedTransaction(self, transaction)))
+
+    def close(self) -> None:
+        """Close the connections that the driver keeps."""
+        self._driver.close()
+
+    def before_fork(self) -> None:
+        """Prepare the driver for a fork."""
+        self._driver.before_fork()
+
+    def in_child(self) -> None:
+        """Let the driver begin anew after a fork."""
+        self._driver.in_child()
+
+    def closed(self, call: Call) -> Call:
+        """Return a call with its texts encrypted."""
+        statement, given = call
+        if not statement.sealed:
+            return call
+        if isinstance(given, Mapping):
+            return statement, self._row(statement, given)
+        return statement, (self._row(statement, row) for row in given)
+
+    def opened(self, statement: Statement, rows: list[Row]) -> list[Row]:
+        """Return rows with their texts decrypted."""
+        if not statement.opened:
+            return rows
+        return [self._opened(statement, row) for row in rows]
+
+    def _row(self, statement: Statement, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        texts = {name: given.get(name, statement.defaults.get(name)) for name in statement.sealed}
+        return {**given, **{name: text and self._seal.closed(text) for name, text in texts.items()}}
+
+    def _opened(self, statement: Statement, row: Row) -> Row:
+        values = list(row)
+        for place in statement.opened:
+            if values[place]:
+                values[place] = self._seal.opened(values[place])
+        return values
+
+
+class _SealedTransaction:
+    __slots__ = ("_driver", "_transaction")
+
+    def __init__(self, driver: SealedDriver, transaction: Transaction) -> None:
+        self._driver = driver
+        self._transaction = transaction
+
+    def run(self, *calls: Call) -> list[list[Row]]:
+        return self._opened(calls, self._transaction.run(*map(self._driver.closed, calls)))
+
+    def commit(self, *calls: Call) -> list[list[Row]]:
+        return self._opened(calls, self._transaction.commit(*map(self._driver.closed, calls)))
+
+    def _opened(self, calls: tuple[Call, ...], rows: list[list[Row]]) -> list[list[Row]]:
+        return [self._driver.opened(call[0], found) for call, found in zip(calls, rows, strict=True)]
