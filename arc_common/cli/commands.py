@@ -2,9 +2,11 @@
 
 import io
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from importlib import import_module
+from importlib.metadata import entry_points
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +19,7 @@ from rich.text import Text
 from arc_common import __version__
 from arc_common.context.display import counted, excerpt, render_terminal
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.exceptions import ArcError, ConfigurationError, hide_password
+from arc_common.exceptions import ArcError, ConfigurationError, MissingDependencyError, hide_password
 from arc_common.messages import Message
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from arc_common.engine.admin import ReplayedTurn, SessionDebug
+    from arc_common.engine.imports import Imported
     from arc_common.protocols import Cipher
     from arc_common.settings import ArcSettings
 
@@ -266,16 +269,46 @@ def export(
 
 @app.command(name="import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="A file that `arc export` has written.")], *, url: Url = None
+    source: Annotated[str, typer.Argument(help="A file that `arc export` has written; or see --from.")],
+    *,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="What wrote the source: langchain (the URL of SQLChatMessageHistory's database), llamaindex (that of "
+            "Memory's), simple-chat-store (its file) or mem0 (a JSON file).",
+        ),
+    ] = None,
+    caller: Annotated[str | None, typer.Option(help="With --from, the caller who gets the data.")] = None,
+    user: Annotated[str | None, typer.Option(help="With --from, the user who gets the data.")] = None,
+    url: Url = None,
 ) -> None:
-    """Import a file that `arc export` wrote; what is already there stays unchanged."""
+    """Import a file that `arc export` wrote, or another library's data; what is already there stays unchanged."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
 
+    given = source if kind is None else _reader(kind)(source)
     settings = ArcSettings(summary={"llm_model": None})
     address = _database(url, settings)
     with ContextEngine.open(address, settings=settings) as engine, _progress("read") as advance:
-        stored = engine.admin.import_(file, progress=advance)
-    typer.echo(f"{file}: {counted(stored, 'line')} stored")
+        stored = engine.admin.import_(given, caller_id=caller, user_id=user, progress=advance)
+        engine.flush()
+    shown = hide_password(source)
+    typer.echo(f"{shown}: {counted(stored, 'line' if kind is None else 'item')} stored")
+
+
+def _reader(kind: str) -> "Callable[[str], Iterable[Imported]]":
+    """Return the reader of another library's data; the adapters bring those of their frameworks."""
+    from arc_common.cli.demo import GROUP  # noqa: PLC0415 - the same
+    from arc_common.engine.imports import mem0_memories  # noqa: PLC0415 - the same
+
+    readers: dict[str, Callable[[str], Iterable[Imported]]] = {"mem0": mem0_memories}
+    for entry in entry_points(group=GROUP):
+        with suppress(MissingDependencyError):
+            readers |= import_module(f"{entry.module.partition('.')[0]}.histories").READERS
+    if kind not in readers:
+        expected = f"one of {', '.join(sorted(readers))}"
+        raise ConfigurationError(f"--from: got {kind!r}, expected {expected} (of the frameworks that are installed)")
+    return readers[kind]
 
 
 EngineName = Annotated[

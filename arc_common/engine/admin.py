@@ -1,6 +1,6 @@
 """Administration: lists and replays sessions, erases and exports users, does background work."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from arc_common.concurrency import async_form
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt, build_context_window
+from arc_common.engine.imports import Imported, load_others
 from arc_common.engine.maintenance import clear, purge
 from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.engine.user_data import ErasureReceipt, Progress, erase, export, load
@@ -411,17 +412,41 @@ class Admin:
 
     aexport = async_form(export)
 
-    def import_(self, path: str | Path, *, progress: Progress | None = None) -> int:
-        """Import a file that `export` wrote, from a database of either kind; return the number of lines stored.
+    def import_(
+        self,
+        source: str | Path | Iterable[Imported],
+        *,
+        caller_id: str | None = None,
+        user_id: str | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """Import a file that `export` wrote, or what another library stored; return the number of lines stored.
+
+            engine.admin.import_("ann.jsonl.gz")
+            engine.admin.import_(message_store("sqlite:///history.db"), user_id="ann")
 
         - Each line is one transaction. What is already there stays unchanged: an interrupted import can be repeated.
-        - Ids and callers stay those of the export.
+        - Ids and callers of an export stay those of the export.
+        - Other libraries' data are read by `langchain_arc.histories`, `llamaindex_arc.histories` and `mem0_memories` of
+          `arc_common.engine.imports`; the number returned is that of messages and memories.
+
+        Args:
+            source: The file's path, or conversations and memories.
+            caller_id: The caller who gets them; "default" by default. Not for an export.
+            user_id: The user who gets them, whatever the source says. Not for an export.
+            progress: Called after each step with the number of lines or messages read.
 
         Raises:
             InvalidInputError: The file is not from `export` of this version, or the database holds another conversation
-                with the id of one; the lines before are stored.
+                with the id of one; or a message is invalid. The lines before are stored.
+            SessionNotFoundError: A conversation of another user has the id of one that is imported.
         """
-        return load(self._runtime, path, progress)
+        if not isinstance(source, str | Path):
+            SessionKey("any", caller_id or "default", user_id)
+            return load_others(self._runtime, source, caller_id or "default", user_id, progress)
+        if caller_id is not None or user_id is not None:
+            raise InvalidInputError("caller_id, user_id", (caller_id, user_id), "None: an export names its own")
+        return load(self._runtime, source, progress)
 
     aimport_ = async_form(import_)
 

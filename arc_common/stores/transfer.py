@@ -13,7 +13,17 @@ from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Transaction
-from arc_common.stores.schema import HEAD, KEYS, SealedText, conversations, facts, index_tables, metadata, scopes
+from arc_common.stores.schema import (
+    HEAD,
+    KEYS,
+    SealedText,
+    conversations,
+    facts,
+    index_tables,
+    metadata,
+    records,
+    scopes,
+)
 from arc_common.stores.statements.conversations import Statement, compiler_for
 from arc_common.stores.statements.summaries import FACT_COLUMNS, fact_from_row, folded_key, slot_of
 
@@ -56,8 +66,11 @@ class SqlTransfer:
                 raise InvalidInputError("arc", record["arc"], f"{HEAD!r}, the revision of this version's tables")
             return False
         if "entries" in record:
+            scope, kind = Scope(**record["scope"]), record["kind"]
             entries = [_entry(one) for one in record["entries"]]
-            return bool(self._index.put(Scope(**record["scope"]), record["kind"], entries))
+            there = {one.id for one in self._index.fetch(scope, kind, [one.id for one in entries])}
+            new = [one for one in entries if one.id not in there]
+            return bool(self._index.put(scope, kind, new)) if new else False
         rows = {name: [_values(row) for row in rows] for name, rows in record.items()}
         known = {table.name: table for table in metadata.sorted_tables}
         for name, own in rows.items():
@@ -131,6 +144,12 @@ class SqlTransfer:
                 expected = "a session that the database does not hold: delete it first, or import elsewhere"
                 raise InvalidInputError("session_id", row["session_id"], expected)
             if found:
+                return False
+        for row in rows.get(scopes.name, ()):
+            held = select(records.c.record_id, records.c.revision).where(records.c.scope == bindparam("key"))
+            (found,) = transaction.run((self._compiled(held), {"key": row["scope"]}))
+            stored = set(map(tuple, found))
+            if all((one["record_id"], one["revision"]) in stored for one in rows.get(records.name, ())):
                 return False
         calls: list[Call] = [(self._insert(known[name]), own) for name, own in rows.items()]
         newer = scopes.c.version + 1  # so that processes that know the scope read it as a whole

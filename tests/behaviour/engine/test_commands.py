@@ -179,3 +179,19 @@ def test_an_encrypted_database_is_made_checked_and_encrypted_anew(
     monkeypatch.setenv("ARC_STORAGE__ENCRYPTION_KEYS", old)
     code, _, error = arc("db", "check", url)
     assert (code, "another key" in error) == (1, True)
+
+
+def test_other_libraries_data_are_imported(arc: Arc, tmp_path: Path) -> None:
+    folder, url = Path(__file__).parents[2] / "support" / "data" / "histories", f"sqlite:///{tmp_path / 'arc.db'}"
+    history = f"sqlite:///{folder / 'langchain.db'}"
+    for stored in (9, 0):
+        code, out, _ = arc("import", history, "--from", "langchain", "--caller", "shop", "--user", "ann", "--url", url)
+        assert (code, f"{stored} items stored" in out) == (0, True)
+    assert arc("import", str(folder / "simple_chat_store.json"), "--from", "simple-chat-store", "--url", url)[0] == 0
+    assert arc("import", str(folder / "mem0.json"), "--from", "mem0", "--url", url)[0] == 0
+    with ContextEngine.open(url) as engine:
+        assert len(engine.session("ann-1", caller_id="shop", user_id="ann").messages()) == 7
+        assert len(engine.session("ann-1").messages()) == 4
+        assert len(engine.memories(user_id="ann").list()) == 3
+    code, _, error = arc("import", history, "--from", "nowhere", "--url", url)
+    assert (code, "langchain, llamaindex, mem0, simple-chat-store" in error) == (1, True)

@@ -56,7 +56,7 @@ def test_what_is_imported_shows_what_was_exported(database: str, other: str, tmp
         target.flush(60)
         for _ in range(2):
             assert shown(target, "shop", "ann", "S3CRET-ANN-한국") == shown(source, "shop", "ann", "S3CRET-ANN-한국")
-            target.admin.import_(tmp_path / name)
+            assert target.admin.import_(tmp_path / name) == 0
         assert not target.session("ben-1", caller_id="shop", user_id="ben").exists()
         target.session("ann-1", caller_id="shop", user_id="ann").save_turn("It goes on.", "Yes.")
         assert len(target.session("ann-1", caller_id="shop", user_id="ann").messages()) == 28
