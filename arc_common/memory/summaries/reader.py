@@ -13,7 +13,7 @@ from threading import Lock
 from arc_common.caches import LRUCache, drop_session
 from arc_common.concurrency import give_way, replying, waiting_for_background
 from arc_common.context import NO_LAYERS, HistoryRoom, Layers, LeftOut
-from arc_common.exceptions import SessionNotFoundError
+from arc_common.exceptions import BranchNotFoundError, SessionNotFoundError
 from arc_common.facts import Fact, with_local_days
 from arc_common.memory.facts.index import FactIndexes
 from arc_common.memory.services import Services
@@ -398,7 +398,7 @@ class HierarchicalMemory:
                 tail = self._tail(key, room=room.least + room.more_beside(None))
                 state = tail.state
                 return self._read(key, tail, room)
-            except SessionNotFoundError:
+            except (SessionNotFoundError, BranchNotFoundError):
                 raise
             except Exception as error:  # noqa: BLE001 - a summary must not break a reply; the receipt notes the loss
                 _log.warning("summaries of session %r are left out: %s", key.session_id, error, exc_info=error)

@@ -128,6 +128,18 @@ def test_a_deleted_branch_is_gone(engine: ContextEngine, session: Session) -> No
             read()
 
 
+def test_a_session_on_a_deleted_branch_says_so(session: Session, caplog: pytest.LogCaptureFixture) -> None:
+    """A handle that outlives its branch, as in another process, raises one error and logs no failure of summaries."""
+    idea, reader = session.fork(at="m2", name="idea"), session.fork(at="m2", name="other")
+    reader.messages()
+    session.delete_branch(idea.branch)
+    session.delete_branch(reader.branch)
+    for handle in (idea, reader):
+        with pytest.raises(BranchNotFoundError):
+            handle.context("When?")
+    assert not caplog.records
+
+
 def test_a_fork_writes_one_row(session: Session, database: str) -> None:
     """Whatever the conversation has: messages, summaries, facts, an index and pins."""
     for n in range(40):
