@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from arc_common.context.repetition import without_lead_in
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memory.facts.extraction import IDENTIFIER, LONG_REPLY, QUOTES, answering, with_answered
 from arc_common.memory.facts.fidelity import has_values, missing_facts
@@ -59,7 +60,7 @@ def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> P
             continue
         if len(sentences) > 1 and not _WORD.search(DATES.sub("", sentence)):  # "Tuesday! Let's go."
             continue
-        plain = sentence.translate(QUOTES)
+        plain = without_lead_in(sentence.translate(QUOTES))  # "Hey Ann" names whom it is said to
         kind = _kind(plain, detect(sentence), message.role)
         if kind is None:
             continue

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -34,7 +34,7 @@ from arc_common.prompts.summary import (
 )
 from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.text import analyze
-from arc_common.text.analyzer import content_words
+from arc_common.text.analyzer import content_words, words_of
 from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.registry import detect
 from arc_common.text.sentences import rough_tokens, sentences_of
@@ -132,12 +132,13 @@ class RuleBasedSummarizer:
         for fact in facts:
             known.add("fact", fact)
         found = []
+        speakers = {word.casefold() for one in said for word in words_of(one.head)}
         for of, one in enumerate(said[:MAX_SENTENCES]):
             give_way()
             whole = list(enumerate(sentences_of(one.text[: each * 2_000])))
             telling = [one for one in whole if rough_tokens(without_lead_in(one[1])) >= _SHORTEST] or whole
             found += [
-                _Sentence(of, place, one, sentence, _terms(sentence), bool(known.says(sentence)))
+                _Sentence(of, place, one, sentence, _terms(sentence, speakers), bool(known.says(sentence)))
                 for place, sentence in telling[:each]
             ]
         return [one for one in found if rough_tokens(without_lead_in(one.text)) >= _SHORTEST] or found
@@ -169,15 +170,18 @@ class RuleBasedSummarizer:
         return [int(i) for i in np.argsort(-np.round(centrality, 12), kind="stable")]
 
 
-def _terms(sentence: str) -> Counter[str]:
-    """Return a sentence's specific words, with words of scripts without spaces as character pairs."""
+def _terms(sentence: str, speakers: Set[str]) -> Counter[str]:
+    """Return a sentence's specific words; of scripts without spaces, as character pairs."""
+    words = [strip_particles(word.casefold()) for word in content_words(sentence)[:_TERMS]]
+    named = {word for word in words if word in speakers}
     terms: Counter[str] = Counter()
-    for word in content_words(sentence)[:_TERMS]:
-        folded = strip_particles(word.casefold())
-        if "\u3040" <= folded[0] <= "\u9fff" and len(folded) > 1:
-            terms.update(folded[i : i + 2] for i in range(len(folded) - 1))
+    for word in words:
+        if word in named and len(named) == 1:  # whom it is said to; two names are what it is about
+            continue
+        if "\u3040" <= word[0] <= "\u9fff" and len(word) > 1:
+            terms.update(word[i : i + 2] for i in range(len(word) - 1))
         else:
-            terms[folded] += 1
+            terms[word] += 1
     return terms
 
 

@@ -217,6 +217,7 @@ def test_what_facts_of_the_message_say_is_not_kept_again() -> None:
 def test_small_talk_and_what_others_say_are_not_kept() -> None:
     assert excerpts("That's great, thanks for the two tips!") == []
     assert excerpts("Tuesday! Let's see.") == []
+    assert excerpts("Hey Ann, I'm good.") == excerpts("Wow, Ben, that is rough for us.") == []
     assert excerpts("What is the weather like?") == excerpts("[shares a photo of 2 dogs]") == []
     assert excerpts("You could try the 7 pm show.", Role.ASSISTANT) == []
     assert excerpts("I've booked the 7 pm show, reference QX-1207.", Role.ASSISTANT)

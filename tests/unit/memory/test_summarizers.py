@@ -227,6 +227,16 @@ def test_a_page_says_no_more_than_a_message() -> None:
     assert "thermostat" not in told
 
 
+def test_names_of_the_speakers_are_no_topic() -> None:
+    """Each sentence to Ben has his name, so that they were alike and central."""
+    texts = ["Ben, those lanterns glow at dusk.", "Ben, herons nest near rivers.", "Ben, kettles whistle at dawn."]
+    texts += ["Boilers leak in winter and insurers charge.", "Plumbers inspect old boilers."]
+    messages = [Message(Role.USER, text, name="Ann") for text in texts] + [Message(Role.USER, "Fine.", name="Ben")]
+    told = RULES.narrative(messages, max_tokens=24)
+    assert "Ben," not in told
+    assert told.count("oilers") == 2
+
+
 def test_nothing_is_told_twice() -> None:
     line = "The boiler in the cellar leaks every night."
     assert RULES.narrative(said(line, line, line), max_tokens=200).count("boiler") == 1
