@@ -1,5 +1,6 @@
 """`arc serve` in a process of its own, on a real port."""
 
+import importlib.util
 import json
 import re
 import signal
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import httpx
 import pytest
@@ -66,3 +68,23 @@ def test_it_refuses_to_serve_without_tokens(tmp_path: Path, words: tuple[str, ..
     assert ran.returncode == 1
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.fixture(scope="module")
+def comparing() -> ModuleType:
+    """`benchmarks/server_latency.py`."""
+    spec = importlib.util.spec_from_file_location("server_latency", ROOT / "benchmarks" / "server_latency.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["server_latency"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_reads_take_little_longer_than_a_bare_route(comparing: ModuleType, tmp_path: Path) -> None:
+    """Fifty clients at once, in one run: no errors, and the slowest in a hundred at most three times as slow."""
+    taken = comparing.run(f"sqlite:///{tmp_path / 'arc.db'}", clients=50, seconds=60, most=20)
+    assert taken.errors == 0
+    assert sum(map(len, taken.seconds.values())) == 50 * 20
+    assert taken.percentile("arc", 0.99) <= 3 * taken.percentile("bare", 0.99)

@@ -1,6 +1,6 @@
 """The parameters that routes share."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Path, Query
 from starlette.requests import Request
@@ -8,6 +8,8 @@ from starlette.requests import Request
 from arc_common.engine.session import Session
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.server.access import Access
+
+T = TypeVar("T")
 
 SessionId = Annotated[str, Path(alias="sessionId", min_length=1, max_length=255, description="The session's id.")]
 UserId = Annotated[
@@ -30,7 +32,7 @@ Limit = Annotated[int, Query(ge=1, le=1_000, description="The most results.")]
 Cursor = Annotated[str | None, Query(max_length=2_000, description="`nextCursor` of the page before.")]
 
 
-def _access(request: Request) -> Access:
+async def _access(request: Request) -> Access:  # FastAPI would run what is not async on a thread
     access: Access = request.scope["arc_access"]
     return access
 
@@ -38,7 +40,7 @@ def _access(request: Request) -> Access:
 Caller = Annotated[Access, Depends(_access)]
 
 
-def _session(access: Caller, session_id: SessionId, user_id: UserId = None, branch: BranchName = None) -> Session:
+async def _session(access: Caller, session_id: SessionId, user_id: UserId = None, branch: BranchName = None) -> Session:
     return access.session(session_id, user_id, branch)
 
 
@@ -46,9 +48,15 @@ OpenSession = Annotated[Session, Depends(_session)]
 """A session of the caller and user, stored or not."""
 
 
-async def _stored(session: OpenSession) -> Session:
-    if not await session.aexists():
+async def there(session: Session, found: list[T]) -> list[T]:
+    """Return what was found; for nothing, raise `SessionNotFoundError` if nothing was ever stored in the session."""
+    if not found and not await session.aexists():
         raise SessionNotFoundError(session.id or "")
+    return found
+
+
+async def _stored(session: OpenSession) -> Session:
+    await there(session, [])
     return session
 
 

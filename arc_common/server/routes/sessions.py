@@ -26,7 +26,16 @@ from arc_common.server.models import (
     SessionOut,
     SessionPage,
 )
-from arc_common.server.routes.parameters import Caller, Cursor, Limit, OpenSession, SessionId, StoredSession, UserId
+from arc_common.server.routes.parameters import (
+    Caller,
+    Cursor,
+    Limit,
+    OpenSession,
+    SessionId,
+    StoredSession,
+    UserId,
+    there,
+)
 
 _SHOWN = ("history", "current_turn", "user_message")
 """The sections of a request that hold messages."""
@@ -60,12 +69,13 @@ async def append_messages(session: OpenSession, body: AppendIn) -> MessagesOut:
 
 
 async def list_messages(
-    session: StoredSession,
+    session: OpenSession,
     limit: Limit = 50,
     before: Annotated[str | None, Query(min_length=1, max_length=255, description="The id of a message.")] = None,
 ) -> MessagesOut:
     """Return the newest messages, or the newest before one, the oldest first."""
-    return MessagesOut(messages=list(map(MessageOut.of, await session.amessages(limit=limit, before=before))))
+    found = await there(session, await session.amessages(limit=limit, before=before))
+    return MessagesOut(messages=list(map(MessageOut.of, found)))
 
 
 async def build_context(access: Caller, session: OpenSession, body: ContextIn) -> ContextOut:
@@ -91,20 +101,20 @@ async def build_context(access: Caller, session: OpenSession, body: ContextIn) -
     return ContextOut(messages=messages, total_tokens=window.total_tokens, receipt=window.receipt.to_dict())
 
 
-async def recall(session: StoredSession, body: RecallIn) -> list[RecalledOut]:
+async def recall(session: OpenSession, body: RecallIn) -> list[RecalledOut]:
     """Return the messages most relevant to a question, best first."""
     found = await session.arecall(body.query, top_k=body.top_k, scope=body.scope)
-    return list(map(RecalledOut.of, found))
+    return list(map(RecalledOut.of, await there(session, found)))
 
 
-async def list_facts(session: StoredSession) -> list[FactOut]:
+async def list_facts(session: OpenSession) -> list[FactOut]:
     """Return the facts of a session, most important first."""
-    return list(map(FactOut.of, await session.afacts()))
+    return list(map(FactOut.of, await there(session, await session.afacts())))
 
 
-async def list_pins(session: StoredSession) -> list[PinOut]:
+async def list_pins(session: OpenSession) -> list[PinOut]:
     """Return what every request of a session shows word for word, the oldest first."""
-    return list(map(PinOut.of, await session.apins()))
+    return list(map(PinOut.of, await there(session, await session.apins())))
 
 
 async def add_pin(session: StoredSession, body: PinIn) -> PinOut:
