@@ -50,7 +50,7 @@ class TurnSources:
         """
         with self._lock:
             turn = self._running.get(key)
-            shown = self._shown.pop(key, _Turn())
+            shown = self._shown.pop(key, None)
         if turn is None:
             turn = _Turn()
             opens = bool(messages) and messages[0].role is Role.USER
