@@ -76,7 +76,7 @@ class _NamedChatModel:
     def __init__(self, name: str) -> None:
         if find_spec("langchain") is None:
             raise MissingDependencyError("settings.summary.llm_model", package="langchain", extra="agents")
-        self._name = name
+        self.name = name
 
     def complete(self, messages: Sequence[Message]) -> str:
         """Return the answer's content as text. Raises whatever creating or calling the model raises."""
@@ -90,7 +90,7 @@ class _NamedChatModel:
     def _model(self) -> LangChainChatModel:
         from langchain.chat_models import init_chat_model  # noqa: PLC0415 - optional, and 0.5 s to import
 
-        return LangChainChatModel(init_chat_model(self._name))
+        return LangChainChatModel(init_chat_model(self.name))
 
 
 def _chat_model(llm: Runnable[Any, Any] | ChatModel) -> ChatModel:

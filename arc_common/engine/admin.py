@@ -441,7 +441,7 @@ class Admin:
                 with the id of one; or a message is invalid. The lines before are stored.
             SessionNotFoundError: A conversation of another user has the id of one that is imported.
         """
-        if not isinstance(source, str | Path):
+        if not isinstance(source, str | Path) and isinstance(source, Iterable):
             SessionKey("any", caller_id or "default", user_id)
             return load_others(self._runtime, source, caller_id or "default", user_id, progress)
         if caller_id is not None or user_id is not None:

@@ -71,6 +71,8 @@ def load_others(
     runtime: "Runtime", source: Iterable[Imported], caller_id: str, user_id: str | None, progress: "Progress | None"
 ) -> int:
     """Store what is not there yet; return the number of messages and memories stored. See `Admin.import_`."""
+    if progress is not None and not callable(progress):
+        raise InvalidInputError("progress", progress, "a function that takes the number of messages, or None")
     read = stored = 0
     known: dict[Scope, set[Any]] = {}
     for one in source:

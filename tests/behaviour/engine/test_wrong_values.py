@@ -276,7 +276,7 @@ ADMIN: dict[str, dict[str, Any]] = {
     "debug": {"session_id": "s", "caller_id": "default", "user_id": None, "branch": 0},
     "erase": {"caller_id": "other", "user_id": None},
     "export": {"path": "copy.jsonl", "caller_id": "default", "user_id": None, "progress": None},
-    "import_": {"path": "copy.jsonl", "progress": None},
+    "import_": {"source": "copy.jsonl", "caller_id": None, "user_id": None, "progress": None},
     "replay": {"session_id": "s", "turn": 1, "budget": None, "caller_id": "default", "user_id": None, "branch": 0},
     "sessions": {"caller_id": "default", "user_id": None, "limit": 1, "cursor": None},
 }
