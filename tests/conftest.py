@@ -15,7 +15,7 @@ from tests.support import processes
 from tests.support.databases import new_database, sqlite_url
 from tests.support.processes import Helper
 from tests.support.redis_servers import RedisServer, redis_server
-from tests.support.servers import POSTGRES_16, PostgresServer, bouncer, pgbouncer, postgres_server
+from tests.support.servers import POSTGRES_16, PostgresServer, bouncer, pgbouncer, postgres_server, s3_server
 from tests.support.sql_scopes import record_sql, unscoped
 from tests.support.summaries import Model, settings_with
 
@@ -95,6 +95,13 @@ def redis() -> Iterator[RedisServer]:
     """A Valkey server; tests that empty or stop one start their own."""
     with redis_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[str]:
+    """The address of a server of the S3 protocol."""
+    with s3_server() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

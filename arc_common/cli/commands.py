@@ -1,6 +1,7 @@
 """The `arc` command."""
 
 import io
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from rich.text import Text
 from arc_common import __version__
 from arc_common.context.display import counted, excerpt, render_terminal
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.exceptions import ArcError, ConfigurationError, MissingDependencyError, hide_password
+from arc_common.exceptions import ArcError, ConfigurationError, MissingDependencyError, StoreError, hide_password
 from arc_common.messages import Message
 
 if TYPE_CHECKING:
@@ -265,6 +266,43 @@ def export(
     with _opened(url) as engine, _progress("exported") as advance:
         lines = engine.admin.export(file, caller_id=caller, user_id=user, progress=advance)
     typer.echo(f"{file}: {counted(lines, 'line')}")
+
+
+@app.command()
+def maintain(
+    *,
+    every: Annotated[
+        str | None, typer.Option(help="Go on: the time between two runs, such as 30m or 12h.", metavar="TIME")
+    ] = None,
+    url: Url = None,
+) -> None:
+    """Archive or delete the sessions that nobody has used for long, as the settings say."""
+    from threading import Event  # noqa: PLC0415 - the same
+
+    seconds, stop = None if every is None else _seconds(every), Event()
+    with _opened(url) as engine, _stopping(stop):
+        while True:
+            try:
+                with _progress("maintained", of="sessions") as advance:
+                    done = engine.admin.maintain(progress=advance)
+                typer.echo(str(done))
+            except StoreError as error:
+                if seconds is None:
+                    raise
+                Console(stderr=True).print(Text.assemble(("arc: ", "bold red"), str(error)), soft_wrap=True)
+            if seconds is None or stop.wait(seconds):
+                return
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a time such as 60m."""
+    found = re.fullmatch(r"([0-9]{1,6})([smhd])", text.strip())
+    if found is None or not int(found[1]):
+        raise typer.BadParameter(f"got {text!r}, expected a number with s, m, h or d, such as 60m")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 @app.command(name="import")

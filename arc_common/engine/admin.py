@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from arc_common.concurrency import async_form
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt, build_context_window
 from arc_common.engine.imports import Imported, load_others
-from arc_common.engine.maintenance import clear, purge
+from arc_common.engine.maintenance import Maintenance, archive, clear, maintain, purge
 from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.engine.user_data import ErasureReceipt, Progress, erase, export, load
 from arc_common.engine.vectors import VectorsMade
@@ -334,12 +334,47 @@ class Admin:
 
     areplay = async_form(replay)
 
+    def archive(self, *, older_than: timedelta | None = None, progress: Progress | None = None) -> Maintenance:
+        """Archive the sessions, of all callers, that nobody has used for a time; return how many.
+
+            engine.admin.archive(older_than=timedelta(days=30))
+
+        - Only their messages leave the database; summaries, facts, memories and branches stay. The next use of a
+          session brings its messages back by itself.
+        - A session is left as it is if somebody writes to it meanwhile, or if its object could not be read back.
+        - May be interrupted and repeated, and run on many machines at once.
+
+        Args:
+            older_than: The time since the newest message and the last change; by default `settings.archive.after_days`.
+            progress: Called after each session with the number so far.
+
+        Raises:
+            ConfigurationError: `settings.archive.url` is not set.
+            InvalidInputError: `older_than` is negative.
+        """
+        return archive(self._runtime, older_than, progress)
+
+    aarchive = async_form(archive)
+
+    def maintain(self, *, progress: Progress | None = None) -> Maintenance:
+        """Do what the settings ask for: archive or delete the sessions, of all callers, that nobody has used for long.
+
+        - With `settings.archive.enabled`, archives after `archive.after_days` or `conversation.ttl_hours`, whichever
+          is less. Otherwise deletes after `conversation.ttl_hours`; without it, nothing is ever deleted.
+        - A session that fails is logged, counted (`maintenance.errors`) and tried again by the next run.
+        - Safe to run on many machines at once: `arc maintain --every 60m` or `settings.maintenance.interval_minutes`.
+        """
+        return maintain(self._runtime, progress)
+
+    amaintain = async_form(maintain)
+
     def restore(self, session_id: str, *, caller_id: str = "default", user_id: str | None = None) -> bool:
         """Bring back a session that was archived, or deleted with `soft=True`; return whether it was one of these.
 
         Archived sessions also come back by themselves when they are used.
 
         Raises:
+            ArchiveError: Its object is missing or damaged, or the archive can't be reached.
             SessionNotFoundError: The caller and user have no such session, or it was deleted for good.
         """
         return self._runtime.store.restore(SessionKey(session_id, caller_id, user_id))

@@ -198,6 +198,11 @@ class ContextEngine:
             retriever=retriever,
             on_save_error=on_save_error,
         )
+        minutes = settings.maintenance.interval_minutes
+        if minutes is not None:
+            from arc_common.engine.maintenance import MaintenanceTimer, maintain  # noqa: PLC0415 - seldom used
+
+            runtime.timer = MaintenanceTimer(lambda: maintain(runtime, None), minutes)
         return cls(runtime)
 
     @property

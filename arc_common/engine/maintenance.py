@@ -1,24 +1,70 @@
-"""Upkeep of conversations: purges deleted ones, and clears those of a caller."""
+"""Upkeep of conversations: archives or deletes idle ones, purges deleted ones, and clears those of a caller."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import timedelta
+from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
+from arc_common.concurrency import begin_in_each_process
 from arc_common.engine.session import delete_session
 from arc_common.engine.user_data import Progress, conversations_of
-from arc_common.exceptions import InvalidInputError
-from arc_common.protocols import ConversationStatus
+from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreError
+from arc_common.protocols import ConversationStatus, SessionKey
 from arc_common.protocols.conversations import Idle
 
 if TYPE_CHECKING:
     from arc_common.engine.runtime import Runtime
 
+_log = logging.getLogger("arc.maintenance")
+
+_MOST_FAILURES = 5
+"""A run ends after so many conversations in a row that failed: the archive or the database is away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """The result of a run: how many conversations were archived and deleted, and how many could not be."""
+
+    archived: int = 0
+    deleted: int = 0
+    failed: int = 0
+
+    def __str__(self) -> str:
+        return f"archived {self.archived:,}, deleted {self.deleted:,}, failed {self.failed:,}"
+
+
+def maintain(runtime: "Runtime", progress: Progress | None) -> Maintenance:
+    """Archive or delete what has been idle for long: see `Admin.maintain`."""
+    archive_settings, hours = runtime.settings.archive, runtime.settings.conversation.ttl_hours
+    ages = [] if hours is None else [timedelta(hours=hours)]
+    if archive_settings.enabled:
+        return archive(runtime, min([*ages, timedelta(days=archive_settings.after_days)]), progress)
+    if not ages:
+        return Maintenance()
+    idle = idle_for(runtime, ConversationStatus.ACTIVE, ages[0])
+    deleted, failed = _each(runtime, idle, lambda key: delete_session(runtime, key, idle=idle), progress)
+    runtime.observer.count("maintenance.deleted", deleted)
+    return Maintenance(deleted=deleted, failed=failed)
+
+
+def archive(runtime: "Runtime", older_than: timedelta | None, progress: Progress | None) -> Maintenance:
+    """Archive what has been idle for long: see `Admin.archive`."""
+    if runtime.settings.archive.location is None:
+        raise ConfigurationError("archive.url (ARC_ARCHIVE__URL): not set, expected the address of the archive")
+    if older_than is None:
+        older_than = timedelta(days=runtime.settings.archive.after_days)
+    idle = idle_for(runtime, ConversationStatus.ACTIVE, older_than)
+    archived, failed = _each(runtime, idle, lambda key: runtime.store.archive(key, idle=idle), progress)
+    runtime.observer.count("maintenance.archived", archived)
+    return Maintenance(archived=archived, failed=failed)
+
 
 def purge(runtime: "Runtime", older_than: timedelta, progress: Progress | None) -> int:
     """Remove softly deleted sessions: see `Admin.purge`."""
     idle = idle_for(runtime, ConversationStatus.DELETED, older_than)
-    found = (delete_session(runtime, key, idle=idle) for key in runtime.store.idle(idle))
-    return _counted(found, progress)
+    return _counted((delete_session(runtime, key, idle=idle) for key in runtime.store.idle(idle)), progress)
 
 
 def clear(runtime: "Runtime", caller_id: str, user_id: str | None, progress: Progress | None) -> int:
@@ -45,3 +91,58 @@ def _counted(done: Iterable[bool], progress: Progress | None) -> int:
         if progress is not None:
             progress(count)
     return count
+
+
+def _each(
+    runtime: "Runtime", idle: Idle, step: Callable[[SessionKey], bool], progress: Progress | None
+) -> tuple[int, int]:
+    """Take a step for each idle conversation; return how many did something, and how many failed."""
+    failed = in_a_row = 0
+
+    def steps() -> Iterable[bool]:
+        nonlocal failed, in_a_row
+        for key in runtime.store.idle(idle):
+            try:
+                yield step(key)
+                in_a_row = 0
+            except StoreError as error:
+                failed, in_a_row = failed + 1, in_a_row + 1
+                _log.warning("maintenance of session %r failed: %s", key.session_id, error)
+                runtime.observer.count("maintenance.errors", error=type(error).__name__)
+                if in_a_row == _MOST_FAILURES:
+                    _log.error("maintenance ends early: %d conversations in a row failed", in_a_row)
+                    return
+            except LookupError:  # deleted meanwhile
+                continue
+
+    return _counted(steps(), progress), failed
+
+
+class MaintenanceTimer:
+    """Calls `maintain` again and again on a thread of its own, in each process that the engine is forked into."""
+
+    def __init__(self, run: Callable[[], Maintenance], minutes: float) -> None:
+        self._run = run
+        self._seconds = minutes * 60
+        self._closed = False
+        begin_in_each_process(self._begin)
+
+    def _begin(self) -> None:
+        self._changed = Condition()
+        Thread(target=self._repeat, name="arc-maintenance", daemon=True).start()
+
+    def _repeat(self) -> None:
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: self._closed, self._seconds):
+                    return
+            try:
+                _log.info("maintenance: %s", self._run())
+            except Exception as error:  # noqa: BLE001 - the next run tries again
+                _log.warning("maintenance failed, and is tried again: %s", error, exc_info=error)
+
+    def close(self) -> None:
+        """Start no further run."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

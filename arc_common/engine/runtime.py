@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from cachetools import TTLCache
@@ -40,6 +40,9 @@ from arc_common.sources import Trust
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget, stated_error
 from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
 from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter, TiktokenCounter, default_token_counter
+
+if TYPE_CHECKING:
+    from arc_common.engine.maintenance import MaintenanceTimer
 
 _log = logging.getLogger("arc.engine")
 
@@ -114,6 +117,7 @@ class Runtime:
         self.retriever = retriever
         self.on_save_error = on_save_error
         self.closed = False
+        self.timer: MaintenanceTimer | None = None
         self.window_is_set = self.settings.conversation.window_is_set
         self._counted: tuple[float, TokenBudget] | None = None
         self.receipts = LastReceipts()
@@ -234,6 +238,8 @@ class Runtime:
         if self.closed:
             return
         self.vectors.close()
+        if self.timer is not None:
+            self.timer.close()
         self._recall.close()
         self._long_term.close()
         self.receipt_log.close()

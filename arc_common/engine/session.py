@@ -514,6 +514,24 @@ class Session:
 
     adelete = async_form(delete)
 
+    def archive(self) -> bool:
+        """Move the session's messages into the archive now; return whether that was done.
+
+        It is not if the session has no messages or is archived already, or if somebody writes to it meanwhile. The next
+        use of the session brings the messages back by itself.
+
+        Raises:
+            ArchiveError: The archive can't be reached; the messages stay where they are.
+            ConfigurationError: `settings.archive.url` is not set.
+            SessionNotFoundError: Nothing was stored in the session yet.
+        """
+        if self._key is None:
+            return False
+        self._runtime.wait(self._runtime.settings.summary.synchronous_timeout_seconds)  # for work on its messages
+        return self._runtime.store.archive(self._key)
+
+    aarchive = async_form(archive)
+
     def find(self, message_ids: Sequence[str]) -> list[Message]:
         """Return the stored messages with these ids, oldest first."""
         if self._key is None:

@@ -32,7 +32,7 @@ class ErasureReceipt:
     """The result of an erasure.
 
     Args:
-        removed: The number of rows removed, by table.
+        removed: The number of rows removed, by table, and of "archive objects".
         left: The number of rows that still name the caller and user, or belong to no conversation, by table; empty if
             the erasure is complete. Somebody may have written meanwhile: erase again.
         left_in_file: How many of up to twenty sampled texts still stand in a SQLite database's file, outside any row.

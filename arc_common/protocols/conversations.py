@@ -429,11 +429,29 @@ class Store(ConversationStore, Protocol):
     def idle(self, which: Idle) -> Iterator[SessionKey]:
         """Yield the idle conversations of all callers, those that were used longest ago first."""
 
+    def archive(self, key: SessionKey, *, idle: Idle | None = None) -> bool:
+        """Move a conversation's messages into the archive; the next access to them brings them back.
+
+        - Everything else stays: summaries, facts, records, index, branches and counts.
+        - Nothing is removed before the object has been read back, and nothing at all if somebody writes meanwhile.
+        - Safe to repeat after an interruption, and from many machines at once.
+
+        Returns:
+            Whether it was archived: not if it is already, has no messages, is not idle, or is being written to.
+
+        Raises:
+            ConfigurationError: The store has no archive.
+            ArchiveError: The object could not be stored.
+            SessionNotFoundError: The conversation does not exist, or belongs to another user.
+            ConversationDeletedError: It was deleted softly.
+        """
+
     def restore(self, key: SessionKey) -> bool:
         """Make an archived or softly deleted conversation active again; return whether it was one of these.
 
         Raises:
             SessionNotFoundError: The conversation does not exist, or belongs to another user.
+            ArchiveError: Its object is missing or damaged, or the archive can't be reached. Nothing was changed.
         """
 
     def traces(self, caller_id: str, user_id: str | None) -> "Traces":
@@ -467,10 +485,13 @@ class Traces(Protocol):
     """The rows of a caller's user, and the remains of deleted rows in a database."""
 
     def owned(self) -> Mapping[str, int]:
-        """Count the rows that belong to the caller and user, by table; tables without any are left out."""
+        """Count the rows that belong to the caller and user, by table, and their objects in the archive."""
 
     def left(self) -> Mapping[str, int]:
-        """Count the rows that name the caller and user, and the caller's rows whose conversation or scope is gone."""
+        """Count the rows that name the caller and user, and the caller's rows whose conversation or scope is gone.
+
+        Objects in the archive that `owned` counted are counted again.
+        """
 
     def clean(self) -> list[str]:
         """Remove the remains of deleted rows where that is possible; return descriptions of those that stay."""

@@ -2,6 +2,7 @@
 
 from arc_common.settings.base import SecretUrl, SettingDescription
 from arc_common.settings.groups import (
+    ArchiveSettings,
     ArcSettings,
     ArtifactSettings,
     BackgroundSettings,
@@ -12,6 +13,7 @@ from arc_common.settings.groups import (
     FactSettings,
     IngestionPolicy,
     IngestionSettings,
+    MaintenanceSettings,
     MemorySettings,
     ModelCallSettings,
     RagSettings,
@@ -27,6 +29,7 @@ from arc_common.settings.groups import (
 
 __all__ = [
     "ArcSettings",
+    "ArchiveSettings",
     "ArtifactSettings",
     "BackgroundSettings",
     "BudgetSettings",
@@ -36,6 +39,7 @@ __all__ = [
     "FactSettings",
     "IngestionPolicy",
     "IngestionSettings",
+    "MaintenanceSettings",
     "MemorySettings",
     "ModelCallSettings",
     "RagSettings",

@@ -24,6 +24,7 @@ from arc_common.settings.base import (
     Group,
     Immutable,
     SecretText,
+    SecretUrl,
     SettingDescription,
     Url,
     configuration_error,
@@ -210,6 +211,11 @@ class ConversationSettings(Group):
     compression_threshold: Annotated[float, EnvironmentAlias("CONVERSATION_COMPRESSION_THRESHOLD")] = Field(
         default=0.8, gt=0, description="Share: of the limit at which compression begins; above 1, tokens."
     )
+    ttl_hours: Annotated[float | None, EnvironmentAlias("CONVERSATION_TTL_HOURS")] = Field(
+        default=None,
+        gt=0,
+        description="Hours: maintenance deletes what nobody has used for so long, or archives it if archive.enabled.",
+    )
     resume_note_days: float | None = Field(
         default=7.0, gt=0, description="Days: of silence after which a note says so. None: no note."
     )
@@ -227,6 +233,42 @@ class ConversationSettings(Group):
             self.max_turns if window == "turns" else None,
             self.rolling_window_size if window == "messages" else None,
         )
+
+
+class ArchiveSettings(Group):
+    """The archive, where the messages of idle conversations are kept as compressed objects."""
+
+    enabled: bool = Field(default=False, description="Let maintenance archive idle conversations.")
+    url: SecretUrl | None = Field(
+        default=None,
+        description="A folder, s3://bucket/folder or another address that fsspec knows. None: s3_bucket.",
+    )
+    s3_bucket: Annotated[str | None, EnvironmentAlias("ARCHIVE_S3_BUCKET")] = Field(
+        default=None,
+        min_length=3,
+        description="The bucket on S3, if no url is set; AWS_… variables say how to reach it.",
+    )
+    after_days: float = Field(
+        default=90.0, gt=0, description="Days: archived once nobody has used a conversation for so long."
+    )
+    cleanup_after_archive: bool = Field(
+        default=True, description="Remove archived messages from the database. Off: the object is a second copy."
+    )
+
+    @property
+    def location(self) -> str | None:
+        """The archive's full address; `None` without an archive."""
+        if self.url is not None:
+            return self.url.get_secret_value()
+        return None if self.s3_bucket is None else f"s3://{self.s3_bucket}"
+
+
+class MaintenanceSettings(Group):
+    """What `engine.admin.maintain` is called for by itself."""
+
+    interval_minutes: float | None = Field(
+        default=None, gt=0, description="Minutes: between two runs in this process. None: only when called."
+    )
 
 
 class BudgetSettings(Group):
@@ -552,6 +594,8 @@ class ArcSettings(Immutable, BaseSettings):
     storage: StorageSettings = StorageSettings()
     redis: RedisSettings = RedisSettings()
     conversation: ConversationSettings = ConversationSettings()
+    archive: ArchiveSettings = ArchiveSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
     budget: BudgetSettings = BudgetSettings()
     context: ContextSettings = ContextSettings()
     summary: SummarySettings = SummarySettings()

@@ -30,9 +30,10 @@ from arc_common.exceptions import (
 )
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import Branch, Cipher, CountedMessage, SessionKey, StoredMessage
-from arc_common.protocols.conversations import BranchAction
+from arc_common.protocols.conversations import BranchAction, Idle
 from arc_common.protocols.summaries import SessionState
-from arc_common.settings import RedisSettings, StorageSettings
+from arc_common.settings import ArchiveSettings, RedisSettings, StorageSettings
+from arc_common.stores.archive.store import SqlArchive
 from arc_common.stores.codec import MESSAGE_COLUMNS, digest, message_row, stored_from_row
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations import SqlStore
@@ -373,8 +374,10 @@ class CachedSummaries(SqlSummaries):
 class CachedTraces(SqlTraces):
     """The traces of a user in a `CachedStore`."""
 
-    def __init__(self, database: Database, caller_id: str, user_id: str | None, *, tails: RedisTails) -> None:
-        super().__init__(database, caller_id, user_id)
+    def __init__(
+        self, database: Database, caller_id: str, user_id: str | None, archive: SqlArchive, *, tails: RedisTails
+    ) -> None:
+        super().__init__(database, caller_id, user_id, archive)
         self._erase = partial(tails.erase, caller_id, user_id)
 
     def clean(self) -> list[str]:
@@ -393,6 +396,7 @@ class CachedStore(SqlStore):
         clock: As for `SqlStore`.
         settings: As for `SqlStore`.
         cipher: As for `SqlStore`; encrypts what Redis keeps, too.
+        archive: As for `SqlStore`.
 
     Raises:
         ConfigurationError: An address is wrong, or the database is in the memory of this process.
@@ -408,9 +412,10 @@ class CachedStore(SqlStore):
         clock: Callable[[], datetime] | None = None,
         settings: StorageSettings | None = None,
         cipher: Cipher | None = None,
+        archive: ArchiveSettings | None = None,
     ) -> None:
         self._tails = RedisTails(redis, observer or SilentObserver(), cipher)
-        super().__init__(url, clock=clock, settings=settings, cipher=cipher)
+        super().__init__(url, clock=clock, settings=settings, cipher=cipher, archive=archive)
         if isinstance(self.engine.pool, StaticPool):
             raise ConfigurationError(
                 f"redis.url: a cache needs a database that processes share, and {url} is in this one's memory; set "
@@ -424,7 +429,7 @@ class CachedStore(SqlStore):
 
     def traces(self, caller_id: str, user_id: str | None) -> SqlTraces:
         """See `Store.traces`."""
-        return CachedTraces(self._database, caller_id, user_id, tails=self._tails)
+        return CachedTraces(self._database, caller_id, user_id, self._archive, tails=self._tails)
 
     def append(self, key: SessionKey, messages: Sequence[CountedMessage], **options: Any) -> list[StoredMessage]:
         """See `ConversationStore.append`."""
@@ -451,6 +456,13 @@ class CachedStore(SqlStore):
         deleted = super().delete(key, **options)
         self._tails.drop(key)
         return deleted
+
+    def archive(self, key: SessionKey, *, idle: Idle | None = None) -> bool:
+        """See `Store.archive`."""
+        archived = super().archive(key, idle=idle)
+        if archived:
+            self._tails.drop(key)
+        return archived
 
     def branch(self, key: SessionKey, action: BranchAction, **options: Any) -> list[Branch]:
         """See `ConversationStore.branch`."""

@@ -37,7 +37,9 @@ from arc_common.protocols.conversations import (
     Path,
 )
 from arc_common.protocols.search_index import Scope
-from arc_common.settings import StorageSettings
+from arc_common.settings import ArchiveSettings, StorageSettings
+from arc_common.stores.archive.objects import ArchiveObjects
+from arc_common.stores.archive.store import SqlArchive
 from arc_common.stores.branches import SqlBranches, lines_of
 from arc_common.stores.codec import (
     MAIN_BRANCH,
@@ -67,6 +69,7 @@ from arc_common.stores.paths import (
     check_owner,
     check_status,
     locked_from_row,
+    objects_of,
 )
 from arc_common.stores.receipts import SqlReceipts
 from arc_common.stores.records import SqlRecords
@@ -224,6 +227,7 @@ class SqlStore:
             deletes the session written longest ago, with everything derived from it; the first deletion is logged.
             `None` keeps all.
         cipher: Encrypts all text in the database; optional. A database is encrypted from its beginning, or not at all.
+        archive: Where conversations are archived to and restored from; nowhere by default.
 
     Raises:
         ConfigurationError: The address is not one of SQLite or PostgreSQL.
@@ -237,6 +241,7 @@ class SqlStore:
         settings: StorageSettings | None = None,
         max_sessions: int | None = None,
         cipher: Cipher | None = None,
+        archive: ArchiveSettings | None = None,
     ) -> None:
         checked_limit("max_sessions", max_sessions, least=1)
         self._max_sessions = max_sessions
@@ -248,6 +253,11 @@ class SqlStore:
         self._branches = SqlBranches(self._database)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
         self._index = SqlIndexStore(self._database)
+        given = archive or ArchiveSettings()
+        objects = None if given.location is None else ArchiveObjects(given.location)
+        keeps = not given.cleanup_after_archive
+        self._archive = SqlArchive(self._database, self._summaries, objects, keeps_messages=keeps, clock=self._clock)
+        self._database.restore = self._archive.restore
         self._records = SqlRecords(self._database, clock=self._clock, index=self._index)
         self._receipts = SqlReceipts(self._database)
         self._reviews = SqlReviews(self._database, clock=self._clock, index=self._index)
@@ -287,15 +297,18 @@ class SqlStore:
 
     def traces(self, caller_id: str, user_id: str | None) -> SqlTraces:
         """See `Store.traces`."""
-        return SqlTraces(self._database, caller_id, user_id)
+        return SqlTraces(self._database, caller_id, user_id, self._archive)
 
     def dump(self, caller_id: str, user_id: str | None) -> Iterator[dict[str, Any]]:
         """See `Store.dump`."""
-        return SqlTransfer(self._database, self._index).dump(caller_id, user_id)
+        return self._transfer().dump(caller_id, user_id)
 
     def load(self, record: Mapping[str, Any]) -> bool:
         """See `Store.load`."""
-        return SqlTransfer(self._database, self._index).load(record)
+        return self._transfer().load(record)
+
+    def _transfer(self) -> SqlTransfer:
+        return SqlTransfer(self._database, self._index, self._archive.messages_of)
 
     def reencrypt(self) -> int:
         """Encrypt all text anew under the cipher's first key; return the number of rows. Others may write meanwhile.
@@ -446,7 +459,9 @@ class SqlStore:
             transaction.commit(*self._without(removed, place, edits=int(bool(removed))), *undo)
             return len(removed)
 
-        return self._database.transact(work)
+        count = self._database.transact(work)
+        self._archive.tidy(key)
+        return count
 
     def _remove_everywhere(
         self, transaction: Transaction, key: SessionKey, place: Mapping[str, Any], ids: Sequence[str]
@@ -500,8 +515,9 @@ class SqlStore:
         self, key: SessionKey, *, keep_session: bool = False, soft: bool = False, idle: Idle | None = None
     ) -> int | None:
         """See `ConversationStore.delete`."""
+        gone: set[str] = set()
 
-        def work(transaction: Transaction) -> int | None:
+        def work(transaction: Transaction) -> int | tuple[str, ...] | None:
             if idle is not None and not transaction.run((self._sql.lock_idle, self._idle_on(key, idle)))[0]:
                 return None
             locked = self._lock_session(transaction, key, active=keep_session)
@@ -519,11 +535,19 @@ class SqlStore:
                     *self._branches.clearing(transaction, place, locked, to_microseconds(self._clock())),
                     *derived,
                 )
+            elif left := tuple(path for path in objects_of(locked.archive_path) if path not in gone):
+                return left
             else:
                 transaction.commit(*self._deletion(transaction, key))
             return locked.message_count
 
-        return self._database.transact(work)
+        # objects first: with the row, their names would be lost
+        while isinstance(found := self._database.transact(work), tuple):
+            self._archive.remove(found)
+            gone.update(found)
+        if keep_session:
+            self._archive.tidy(key)
+        return found
 
     def branch(
         self, key: SessionKey, action: BranchAction, *, at: str | None = None, name: str | None = None
@@ -636,17 +660,11 @@ class SqlStore:
 
     def restore(self, key: SessionKey) -> bool:
         """See `Store.restore`."""
+        return self._archive.restore(key)
 
-        def work(transaction: Transaction) -> bool:
-            locked = self._lock_session(transaction, key, active=False)
-            if locked is None:
-                raise SessionNotFoundError(key.session_id)
-            if locked.status == ConversationStatus.ACTIVE:
-                return False
-            transaction.commit((self._sql.set_active, self._database.place(key, MAIN)))
-            return True
-
-        return self._database.transact(work)
+    def archive(self, key: SessionKey, *, idle: Idle | None = None) -> bool:
+        """See `Store.archive`."""
+        return self._archive.archive(key, transfer=self._transfer(), idle=idle)
 
     def _idle_on(self, key: SessionKey, idle: Idle) -> dict[str, Any]:
         place = self._database.place(key, MAIN)

@@ -7,13 +7,17 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Exists, Table, bindparam, exists, func, select
 
+from arc_common.stores.archive.store import SqlArchive
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Row
+from arc_common.stores.paths import objects_of
 from arc_common.stores.schema import WORDS, conversations, index_tables, metadata, scopes
 from arc_common.stores.statements.conversations import Statement, compiler_for
 
 _TEXTS = ("body", "narrative", "text", "terms", "metadata", "prefix", "sources", "name")
 """The columns that may hold words of a message."""
+
+_ARCHIVE = "archive objects"
 
 _OPTIMIZE = Statement(f"INSERT INTO {WORDS}({WORDS}) VALUES ('optimize')", {})  # noqa: S608 - a name of ours
 """Rewrites SQLite's index of words without those of deleted entries."""
@@ -22,20 +26,29 @@ _OPTIMIZE = Statement(f"INSERT INTO {WORDS}({WORDS}) VALUES ('optimize')", {})  
 class SqlTraces:
     """`Traces` in the tables of a `SqlStore`."""
 
-    def __init__(self, database: Database, caller_id: str, user_id: str | None) -> None:
+    def __init__(self, database: Database, caller_id: str, user_id: str | None, archive: SqlArchive) -> None:
         self._database = database
         self._compiled = compiler_for(database.dialect)
         self._whose = {"caller_id": caller_id, **({} if user_id is None else {"user_id": user_id})}
+        self._archive = archive
+        self._objects: list[str] = []
         self._index = index_tables(database.dialect)
         self._tables = [*metadata.sorted_tables, *self._index.metadata.sorted_tables]
 
     def owned(self) -> Mapping[str, int]:
         """See `Traces.owned`."""
-        return self._counts(lambda owner, held: held.where(*self._named(owner)))
+        path = conversations.c.archive_path
+        named = select(path).where(path.is_not(None), *self._named(conversations))
+        rows = self._read(self._compiled(named), **self._whose)
+        self._objects = [one for row in rows for one in objects_of(row[0])]
+        counts = self._counts(lambda owner, held: held.where(*self._named(owner)))
+        return counts | ({_ARCHIVE: len(self._objects)} if self._objects else {})
 
     def left(self) -> Mapping[str, int]:
         """See `Traces.left`."""
-        return self._counts(lambda _, held: ~held)
+        counts = self._counts(lambda _, held: ~held)
+        there = sum(map(self._archive.has, self._objects))
+        return counts | ({_ARCHIVE: there} if there else {})
 
     def _counts(self, chosen: Callable[[Table, Exists], ColumnElement[bool]]) -> dict[str, int]:
         counts = {}

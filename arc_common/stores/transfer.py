@@ -1,7 +1,7 @@
 """Converts all data of a caller or one of its users to JSON values, and back into a database of either kind."""
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,8 @@ from sqlalchemy import Column, Table, bindparam, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.exceptions import ConfigurationError, InvalidInputError
+from arc_common.protocols import SessionKey
+from arc_common.protocols.conversations import ConversationStatus
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Transaction
@@ -20,6 +22,7 @@ from arc_common.stores.schema import (
     conversations,
     facts,
     index_tables,
+    messages,
     metadata,
     records,
     scopes,
@@ -33,14 +36,21 @@ _EVERYBODYS = "/* reencrypt */"
 _BYTES = "base64"
 _UNCLAIMED = {"lease_owner": None, "lease_until": None}
 """A copy does not continue the work of another process."""
+_UNARCHIVED = {"archive_path": None, "archive_checksum": None}
 
 
 class SqlTransfer:
     """Reads and stores the records of `Store.dump` and `Store.load`."""
 
-    def __init__(self, database: Database, index: IndexStore) -> None:
+    def __init__(
+        self,
+        database: Database,
+        index: IndexStore,
+        archived: Callable[[SessionKey, str | None, str | None], list[dict[str, Any]]] | None = None,
+    ) -> None:
         self._database = database
         self._index = index
+        self._archived = archived
         self._compiled = compiler_for(database.dialect)
         self._of_scope = [table for table in metadata.sorted_tables if "scope" in table.c]
         self._of_conversation = [table for table in metadata.sorted_tables if table not in self._of_scope]
@@ -51,13 +61,32 @@ class SqlTransfer:
         yield {"arc": HEAD, **whose}
         for owner, tables in ((conversations, self._of_conversation), (scopes, self._of_scope)):
             for key, *_ in self._pages(owner, whose):
-                rows = self._database.snapshot(*((self._of_owner(table, owner), {"owner": key}) for table in tables))
-                record = {table.name: _plain(table, found) for table, found in zip(tables, rows, strict=True) if found}
+                record = self._of(owner, tables, key)
                 if owner.name in record:  # else it was deleted meanwhile
-                    yield record
+                    yield self._whole(record) if owner is conversations else record
         own = index_tables(self._database.dialect).scopes
         for _, _, session_id, found_user, kind in self._pages(own, whose, "caller_id", "session_id", "user_id", "kind"):
             yield from self._entries(Scope(caller_id, found_user or None, session_id or None), kind)
+
+    def conversation(self, key: bytes) -> dict[str, Any] | None:
+        """Return a conversation as an object of `dump`, without what is in the archive; `None` if there is none."""
+        record = self._of(conversations, self._of_conversation, key)
+        return record if conversations.name in record else None
+
+    def _of(self, owner: Table, tables: Sequence[Table], key: bytes) -> dict[str, Any]:
+        rows = self._database.snapshot(*((self._of_owner(table, owner), {"owner": key}) for table in tables))
+        return {table.name: _plain(table, found) for table, found in zip(tables, rows, strict=True) if found}
+
+    def _whole(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a conversation with the messages that are in the archive, as if it had never been there."""
+        (row,) = record[conversations.name]
+        if row["archive_checksum"] is not None and messages.name not in record and self._archived is not None:
+            key = SessionKey(row["session_id"], row["caller_id"], row["user_id"])
+            found = self._archived(key, row["archive_path"], row["archive_checksum"])
+            record = {**record, messages.name: _plain(messages, [list(one.values()) for one in found])}
+        is_archived = row["status"] == ConversationStatus.ARCHIVED
+        status = ConversationStatus.ACTIVE.value if is_archived else row["status"]
+        return {**record, conversations.name: [{**row, **_UNARCHIVED, "status": status}]}
 
     def load(self, record: Mapping[str, Any]) -> bool:
         """See `Store.load`."""
@@ -71,7 +100,7 @@ class SqlTransfer:
             there = {one.id for one in self._index.fetch(scope, kind, [one.id for one in entries])}
             new = [one for one in entries if one.id not in there]
             return bool(self._index.put(scope, kind, new)) if new else False
-        rows = {name: [_values(row) for row in rows] for name, rows in record.items()}
+        rows = {name: [to_values(row) for row in rows] for name, rows in record.items()}
         known = {table.name: table for table in metadata.sorted_tables}
         for name, own in rows.items():
             columns = [column.name for column in known[name].columns] if name in known else []
@@ -151,7 +180,7 @@ class SqlTransfer:
             stored = set(map(tuple, found))
             if all((one["record_id"], one["revision"]) in stored for one in rows.get(records.name, ())):
                 return False
-        calls: list[Call] = [(self._insert(known[name]), own) for name, own in rows.items()]
+        calls: list[Call] = [(self.inserting(self._database, known[name]), own) for name, own in rows.items()]
         newer = scopes.c.version + 1  # so that processes that know the scope read it as a whole
         anew = self._compiled(
             update(scopes).where(scopes.c.scope == bindparam("key")).values(version=newer, purged=newer)
@@ -160,10 +189,12 @@ class SqlTransfer:
         transaction.commit(*calls)
         return True
 
-    def _insert(self, table: Table) -> Statement:
-        insert = sqlite.insert if self._database.dialect == "sqlite" else postgresql.insert
+    @staticmethod
+    def inserting(database: Database, table: Table) -> Statement:
+        """Return the statement that stores a whole row, unless it is there."""
+        insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
         values: dict[str, Any] = {column.name: bindparam(column.name) for column in table.columns}
-        return self._compiled(insert(table).values(values).on_conflict_do_nothing())
+        return compiler_for(database.dialect)(insert(table).values(values).on_conflict_do_nothing())
 
     def _of_owner(self, table: Table, owner: Table) -> Statement:
         key = owner.primary_key.columns[0].name
@@ -200,7 +231,8 @@ def _packed(value: Any) -> Any:
     return value
 
 
-def _values(row: Mapping[str, Any]) -> dict[str, Any]:
+def to_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a row's columns from its JSON."""
     return {
         name: base64.b64decode(value[_BYTES]) if isinstance(value, Mapping) else value for name, value in row.items()
     }

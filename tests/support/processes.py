@@ -33,6 +33,8 @@ from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.protocols.summaries import Commit, Segment
 from arc_common.stores.conversations import SqlStore
 from tests.contracts.index_queries import lexical
+from tests.support.archives import calling
+from tests.support.databases import observed
 from tests.support.servers import NOBODY, postgres_server
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +119,23 @@ def revise(report: Callable[[str], None], *, url: str, name: str, count: int, at
         done += len(given)
     report("done")
     store.close()
+
+
+def archive_and_restore(report: Callable[[str], None], *, url: str, folder: str, at: int) -> None:
+    """Archive the session `s` and use it again, and be killed before the step with this number, if there is one."""
+    steps = 0
+
+    def step(_: str) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    settings = ArcSettings(archive={"url": f"calling://{folder}"}, recall={"enabled": False})
+    with ContextEngine.open(observed(url, step), settings=settings) as engine, calling(step):
+        engine.session("s").archive()
+        engine.session("s").messages()
+    report("done")
 
 
 def edit_and_die(report: Callable[[str], None], *, url: str, text: str) -> None:
@@ -375,7 +394,7 @@ _JOBS: dict[str, Callable[..., None]] = {
     job.__name__: job
     for job in (
         append, churn, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork, fork_while_writing,
-        unprivileged, read_all, serve_postgres, work,
+        archive_and_restore, unprivileged, read_all, serve_postgres, work,
     )
 }  # fmt: skip
 

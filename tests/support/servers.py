@@ -6,10 +6,11 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +111,27 @@ def bouncer(server: PostgresServer) -> Iterator[PostgresServer]:
         finally:
             process.kill()
             process.wait(10)
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """Start a server of the S3 protocol that keeps its objects in memory; its address."""
+    port = free_port()
+    program = "from moto.server import main; import sys; main(sys.argv[1:])"
+    command = [sys.executable, "-W", "ignore", "-c", program, "-H", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            assert process.poll() is None, "the server ended"
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait(10)
 
 
 def pgbouncer() -> str | None:

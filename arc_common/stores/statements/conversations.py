@@ -221,9 +221,8 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "open_branch": _open_branch(dialect_name),
         "lock_session": update(conversations)
         .where(*same_session())
-        .values(updated_at=_later("now", conversations.c.updated_at))
+        .values(updated_at=later("now", conversations.c.updated_at))
         .returning(conversations.c.user_id),
-        "set_active": update(conversations).where(*same_session()).values(status=ConversationStatus.ACTIVE.value),
         "delete_softly": update(conversations)
         .where(*same_session())
         .values(status=ConversationStatus.DELETED.value, epoch=conversations.c.epoch + 1),
@@ -361,7 +360,7 @@ def _open_session(dialect_name: str) -> Executable:
     upsert = _insert(conversations, dialect_name).values({**{name: bindparam(name) for name in names}, "next_seq": 1})
     changed: Executable = upsert.on_conflict_do_update(
         index_elements=[conversations.c.conversation],
-        set_={"updated_at": _later("updated_at", conversations.c.updated_at)},
+        set_={"updated_at": later("updated_at", conversations.c.updated_at)},
     )
     return changed
 
@@ -448,7 +447,7 @@ def _insert_given(locked: Any) -> Insert:
     return insert(messages).from_select([*fixed, *names], rows).returning(messages.c.seq)
 
 
-def _later(name: str, known: ColumnElement[Any]) -> ColumnElement[Any]:
+def later(name: str, known: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return the later of a parameter and a column, either of which may be null: a clock may go backwards."""
     given: Any = bindparam(name, type_=BigInteger)
     return case((given > func.coalesce(known, given - 1), given), else_=known)
@@ -460,9 +459,9 @@ def _update_session(*which: ColumnElement[bool]) -> Update:
         .where(*same_session(), *which)
         .values(
             next_seq=conversations.c.next_seq + bindparam("more_main", type_=BigInteger),
-            last_message_at=_later("last_at", conversations.c.last_message_at),
+            last_message_at=later("last_at", conversations.c.last_message_at),
             epoch=conversations.c.epoch + bindparam("more_epoch"),
-            updated_at=_later("now", conversations.c.updated_at),
+            updated_at=later("now", conversations.c.updated_at),
             work_due_at=_due_now(),
         )
     )

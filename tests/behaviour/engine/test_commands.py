@@ -1,9 +1,11 @@
 """The `arc` command: what it prints, how it fails, and how soon it is there."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -195,3 +197,34 @@ def test_other_libraries_data_are_imported(arc: Arc, tmp_path: Path) -> None:
         assert len(engine.memories(user_id="ann").list()) == 3
     code, _, error = arc("import", history, "--from", "nowhere", "--url", url)
     assert (code, "langchain, llamaindex, mem0, simple-chat-store" in error) == (1, True)
+
+
+def test_maintain_says_what_was_archived(arc: Arc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It does what the settings ask for, and refuses a time that it can't read."""
+    old = datetime(2026, 1, 1, tzinfo=UTC)
+    with ContextEngine.open("sqlite:///arc.db", clock=lambda: old) as engine:
+        engine.session("s").save_turn("One.", "Two.")
+    command = ("maintain", "--url", "sqlite:///arc.db")
+    assert arc(*command)[:2] == (0, "archived 0, deleted 0, failed 0\n")
+    monkeypatch.setenv("ARC_ARCHIVE__ENABLED", "true")
+    monkeypatch.setenv("ARC_ARCHIVE__URL", str(tmp_path / "archive"))
+    assert arc(*command)[1] == "archived 1, deleted 0, failed 0\n"
+    assert len(list((tmp_path / "archive").rglob("*.json.gz"))) == 1
+    for wrong in ("soon", "0m", "-5m", "1w", ""):
+        code, _, err = arc(*command, "--every", wrong)
+        assert code == 2
+        assert "such as 60m" in err
+
+
+def test_maintain_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
+    """It runs again and again, also after an error, until Ctrl-C."""
+    script = "from arc_common.cli.commands import main; main()"
+    command = [sys.executable, "-c", script, "maintain", "--every", "1s", "--url", "sqlite:///arc.db"]
+    with ContextEngine.open(f"sqlite:///{tmp_path / 'arc.db'}") as engine:
+        engine.session("s").save_turn("One.", "Two.")
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for _ in range(2):
+            assert process.stdout.readline() == "archived 0, deleted 0, failed 0\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0

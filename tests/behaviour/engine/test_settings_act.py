@@ -135,6 +135,13 @@ BESIDE: dict[str, dict[str, Any]] = {
 """What must be set besides for a setting to act."""
 
 ELSEWHERE: dict[str, str] = {
+    "archive.after_days": "test_maintenance_archives_what_is_idle_and_nothing_else",
+    "archive.cleanup_after_archive": "test_an_archived_conversation_comes_back_as_it_was",
+    "archive.enabled": "test_maintenance_archives_what_is_idle_and_nothing_else",
+    "archive.s3_bucket": "test_s3",
+    "archive.url": "test_an_archive_must_be_usable",
+    "conversation.ttl_hours": "test_without_an_archive_the_time_to_live_deletes",
+    "maintenance.interval_minutes": "test_a_timer_maintains_by_itself",
     "artifacts.recency_cues": "test_settings_switch_them_off_and_bound_them",
     "artifacts.rerank_top_n": "test_settings_switch_them_off_and_bound_them",
     "artifacts.tool_relevance": "test_settings_switch_them_off_and_bound_them",

@@ -37,6 +37,8 @@ UNITS = {
     "Terms", "Texts", "Threads", "Tokens", "Turns", "Vectors",
 }  # fmt: skip
 ALIASES = [
+    ("ARCHIVE_S3_BUCKET", "chats", "archive.s3_bucket", "chats"),
+    ("CONVERSATION_TTL_HOURS", "12.5", "conversation.ttl_hours", 12.5),
     ("CONVERSATION_STORAGE_MODE", "sql", "storage.mode", "sql"),
     ("CONVERSATION_ROLLING_WINDOW_SIZE", "31", "conversation.rolling_window_size", 31),
     ("CONVERSATION_MAX_CONTEXT_TOKENS", "100000", "conversation.max_context_tokens", 100_000),

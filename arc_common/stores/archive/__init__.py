@@ -1,0 +1,1 @@
+"""Keeps the messages of idle conversations as objects outside the database."""

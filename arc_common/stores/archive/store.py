@@ -1,0 +1,240 @@
+"""Moves the messages of conversations into an archive, and back when they are used.
+
+A conversation's `archive_path` names its object first, then older ones that are still to be removed. It is written
+before the first byte of an object, so that no crash leaves one that nobody knows.
+"""
+
+import gzip
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from arc_common.exceptions import ArchiveError, ConfigurationError, ConversationDeletedError, SessionNotFoundError
+from arc_common.protocols import SessionKey
+from arc_common.protocols.conversations import MAIN, ConversationStatus, Idle
+from arc_common.stores.archive.objects import ArchiveObjects, checksum_of
+from arc_common.stores.codec import from_microseconds, to_microseconds
+from arc_common.stores.connection import Database
+from arc_common.stores.drivers import Transaction
+from arc_common.stores.paths import check_owner, objects_of
+from arc_common.stores.schema import HEAD, branches, conversations, messages
+from arc_common.stores.statements.archive import archive_statements_for
+from arc_common.stores.summaries import SqlSummaries
+from arc_common.stores.transfer import SqlTransfer, to_values
+
+_log = logging.getLogger("arc.stores")
+
+_LEASE_SECONDS = 60.0
+"""Other machines leave a conversation alone so long; if writing takes longer, only one of them succeeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of the statement `look`."""
+
+    user_id: str | None
+    status: str
+    incarnation: int
+    objects: str | None
+    checksum: str | None
+    has_messages: bool
+
+    @property
+    def is_away(self) -> bool:
+        """True if the messages are in the archive alone."""
+        return self.checksum is not None and not self.has_messages
+
+
+def object_path(key: SessionKey, last_message_at: int, checksum: str) -> str:
+    """Return where an object is stored: `YYYY/MM/<sha256 of caller, session and content>.json.gz`.
+
+    The content is part of the name, so that a machine that was held up never overwrites a newer object.
+    """
+    parts = [part.encode() for part in (key.caller_id, key.session_id, checksum)]
+    name = hashlib.sha256(b"".join(len(part).to_bytes(4) + part for part in parts)).hexdigest()
+    moment = from_microseconds(last_message_at)
+    return f"{moment.year:04}/{moment.month:02}/{name}.json.gz"
+
+
+def packed(key: SessionKey, record: Mapping[str, Any]) -> bytes:
+    """Return a conversation as an object's content: the compressed lines that an export of it alone would have."""
+    head = {"arc": HEAD, "caller_id": key.caller_id, "user_id": key.user_id}
+    lines = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in (head, record))
+    return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0)
+
+
+def message_rows(content: bytes) -> list[dict[str, Any]]:
+    """Return the rows of messages in an object's content, with the columns of today."""
+    record = json.loads(gzip.decompress(content).decode().split("\n")[1])
+    rows = map(to_values, record.get(messages.name, ()))
+    return [{column.name: row.get(column.name) for column in messages.columns} for row in rows]
+
+
+class SqlArchive:
+    """The archive of a `SqlStore`; without `objects` there is none."""
+
+    def __init__(
+        self,
+        database: Database,
+        summaries: SqlSummaries,
+        objects: ArchiveObjects | None,
+        *,
+        keeps_messages: bool,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._summaries = summaries
+        self._objects = objects
+        self._keeps_messages = keeps_messages
+        self._clock = clock
+        self._sql = archive_statements_for(database.dialect)
+
+    def archive(self, key: SessionKey, *, transfer: SqlTransfer, idle: Idle | None) -> bool:
+        """See `Store.archive`."""
+        objects = self._needed()
+        row = self._look(key)
+        if row is None:
+            raise SessionNotFoundError(key.session_id)
+        if row.status == ConversationStatus.DELETED:
+            raise ConversationDeletedError(key.session_id)
+        lease = self._summaries.claim(key, owner=uuid4().hex, seconds=_LEASE_SECONDS)
+        if lease is None:  # archived already, or somebody is at work on it
+            return False
+        try:
+            return self._archive(key, objects, transfer.conversation(self._place(key)["conversation"]), idle)
+        finally:
+            self._summaries.release(key, lease)
+
+    def _archive(
+        self, key: SessionKey, objects: ArchiveObjects, record: dict[str, Any] | None, idle: Idle | None
+    ) -> bool:
+        if record is None or not record.get(messages.name):
+            return False
+        (row,) = record[conversations.name]
+        before = row["archive_path"]
+        if row["status"] != ConversationStatus.ACTIVE or (idle is not None and not _is_idle(row, idle)):
+            return False
+        row.update(archive_path=None, archive_checksum=None)
+        content = packed(key, record)
+        checksum = checksum_of(content)
+        path = object_path(key, row["last_message_at"] or row["created_at"], checksum)
+        known = " ".join((path, *objects_of(before)))
+        same = {**self._place(key), "incarnation": row["incarnation"]}
+        naming = self._sql.name_objects, {**same, "before": before, "objects": known}
+        if not self._database.transact(lambda transaction: transaction.commit(naming))[0]:
+            return False
+        objects.write(path, content)
+        unchanged = {**same, **{name: row[name] for name in ("epoch", "next_seq", "next_branch")}}
+        heads = [(one["branch"], one["head_seq"]) for one in record[branches.name]]
+
+        def work(transaction: Transaction) -> bool:
+            marked, found = transaction.run(
+                (self._sql.archive, {**unchanged, "before": known, "checksum": checksum}), (self._sql.heads, same)
+            )
+            if not marked or [tuple(one) for one in found] != heads:
+                return False
+            transaction.commit(*([] if self._keeps_messages else [(self._sql.drop_messages, same)]))
+            return True
+
+        if self._database.transact(work):
+            self._tidy(key, known, keep=path)
+            return True
+        objects.remove(path)  # somebody has written meanwhile
+        return False
+
+    def restore(self, key: SessionKey) -> bool:
+        """See `Store.restore`."""
+        row = self._look(key)
+        if row is None:
+            raise SessionNotFoundError(key.session_id)
+        if row.status == ConversationStatus.ACTIVE:
+            return False
+        found = self.messages_of(key, row.objects, row.checksum) if row.is_away else []
+        changed = {"incarnation": row.incarnation, "was": row.status, "before": row.objects}
+        # after a space: none of them is the conversation's own any more
+        objects = None if row.objects is None else f" {row.objects.strip()}"
+        changed |= {**self._place(key), "objects": objects, "now": to_microseconds(self._clock())}
+
+        def work(transaction: Transaction) -> bool:
+            if not transaction.run((self._sql.restore, changed))[0]:
+                return False
+            insert = SqlTransfer.inserting(self._database, messages)
+            transaction.commit(*([(insert, found)] if found else []))
+            return True
+
+        if not self._database.transact(work):
+            return False
+        if objects is not None:
+            self._tidy(key, objects)
+        return True
+
+    def tidy(self, key: SessionKey) -> None:
+        """Remove the objects of an active conversation, which have what may have been removed from it since."""
+        row = self._look(key) if self._objects is not None else None
+        if row is not None and row.objects and row.status == ConversationStatus.ACTIVE:
+            self._tidy(key, row.objects)
+
+    def _tidy(self, key: SessionKey, known: str, *, keep: str = "") -> None:
+        """Remove a conversation's objects but one; they stay named until they are removed."""
+        left = [path for path in objects_of(known) if path != keep]
+        try:
+            self.remove(left)
+            if left:
+                forgetting = self._sql.forget_objects, {**self._place(key), "before": known, "objects": keep}
+                self._database.transact(lambda transaction: transaction.commit(forgetting))
+        except ArchiveError as error:
+            _log.warning("objects of session %r stay in the archive for now: %s", key.session_id, error)
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Remove objects."""
+        for path in paths:
+            self._needed().remove(path)
+
+    def has(self, path: str) -> bool:
+        """Return whether an object is there."""
+        return self._needed().exists(path)
+
+    def messages_of(self, key: SessionKey, paths: str | None, checksum: str | None) -> list[dict[str, Any]]:
+        """Return the rows of messages in a conversation's object; its path comes first."""
+        path = objects_of(paths)[0]
+        if self._objects is None:
+            raise ArchiveError(f"session {key.session_id!r} is archived as {path}: set archive.url to where that is")
+        try:
+            content = self._objects.read(path)
+        except ArchiveError as error:
+            raise ArchiveError(f"session {key.session_id!r} can't be restored: {error}") from error
+        if checksum_of(content) != checksum:
+            raise ArchiveError(
+                f"session {key.session_id!r} can't be restored: {path} in {self._objects!r} is damaged, its sha256 is "
+                f"not {checksum}; put the object back from a copy of the archive"
+            )
+        return message_rows(content)
+
+    def _look(self, key: SessionKey) -> _Row | None:
+        rows = self._database.read((self._sql.look, self._place(key)))
+        if not rows:
+            return None
+        row = _Row(*rows[0])
+        check_owner(key, row.user_id)
+        return row
+
+    def _place(self, key: SessionKey) -> Mapping[str, Any]:
+        return self._database.place(key, MAIN)
+
+    def _needed(self) -> ArchiveObjects:
+        if self._objects is None:
+            raise ConfigurationError(
+                "archive.url (ARC_ARCHIVE__URL): not set, expected the address of the archive, such as a folder or "
+                "s3://bucket/folder"
+            )
+        return self._objects
+
+
+def _is_idle(row: Mapping[str, Any], idle: Idle) -> bool:
+    since = to_microseconds(idle.since)
+    return row["status"] == idle.status and row["updated_at"] <= since and (row["last_message_at"] or 0) <= since

@@ -1,0 +1,526 @@
+"""Conversations in an archive: nothing is lost, whatever fails in between, and they come back when they are used."""
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import s3fs
+
+from arc_common import (
+    ArchiveError,
+    ArcSettings,
+    ConfigurationError,
+    ContextEngine,
+    ConversationDeletedError,
+    SessionNotFoundError,
+    StoreError,
+)
+from arc_common.messages import Message
+from arc_common.observability import SilentObserver
+from tests.behaviour.engine.test_erase import talk
+from tests.behaviour.engine.test_lifecycle import Clock
+from tests.behaviour.engine.test_transfer import shown
+from tests.support.archives import calling, fill, small_disk
+from tests.support.databases import rows, sqlite_url
+from tests.support.leak_world import Letters
+from tests.support.processes import append, archive_and_restore
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(START)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "archive"
+
+
+@pytest.fixture
+def archiving(opened: Callable[..., ContextEngine], folder: Path, clock: Clock) -> Callable[..., ContextEngine]:
+    """Opens engines with an archive in a folder; keyword arguments change its settings."""
+
+    def open_engine(database: str, conversation: dict[str, Any] | None = None, **archive: Any) -> ContextEngine:
+        settings = ArcSettings(
+            archive={"enabled": True, "url": str(folder), **archive}, conversation=conversation or {}
+        )
+        return opened(database, embedder=Letters(), clock=clock, settings=settings)
+
+    return open_engine
+
+
+def objects(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def status(database: str) -> tuple[str, int]:
+    """The status of the only session, and the number of its messages in the database."""
+    ((found,),) = rows(database, "SELECT status FROM arc_conversations")
+    return found, rows(database, "SELECT count(*) FROM arc_messages")[0][0]
+
+
+def status_of(database: str, session: str) -> str:
+    return str(rows(database, "SELECT status FROM arc_conversations WHERE session_id = :id", id=session)[0][0])
+
+
+@pytest.mark.parametrize("keeps", [False, True], ids=["removed from the database", "kept there"])
+def test_an_archived_conversation_comes_back_as_it_was(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, *, keeps: bool
+) -> None:
+    """Only its messages leave the database; every public view is as before on each branch, and the object is gone."""
+    engine = archiving(database, cleanup_after_archive=not keeps)
+    talk(engine, "shop", "ann", "S3CRET-ANN-한국")
+    before = [shown(engine, "shop", "ann", "S3CRET-ANN-한국") for _ in range(2)][1]  # a memory's first access shows
+    others = {name: rows(database, f"SELECT * FROM {name}") for name in ("arc_facts", "arc_segments", "arc_branches")}
+    session = engine.session("ann-1", caller_id="shop", user_id="ann")
+    assert session.archive()
+    assert not session.archive()
+    assert status(database) == ("archived", 28 if keeps else 0)
+    assert {name: rows(database, f"SELECT * FROM {name}") for name in others} == others
+    (name,) = objects(folder)
+    assert re.fullmatch(r"2026/03/[0-9a-f]{64}\.json\.gz", name)
+    head, record, end = gzip.decompress((folder / name).read_bytes()).decode().split("\n")
+    assert (json.loads(head)["arc"], len(json.loads(record)["arc_messages"]), end) == ("0001", 28, "")
+    assert rows(database, "SELECT archive_path FROM arc_conversations") == [(name,)]
+    assert [one.status for one in engine.admin.sessions("shop", status="archived").conversations] == ["archived"]
+    assert shown(engine, "shop", "ann", "S3CRET-ANN-한국") == before
+    assert status(database) == ("active", 28)
+    assert objects(folder) == []
+    assert rows(database, "SELECT archive_path, archive_checksum FROM arc_conversations") == [(None, None)]
+
+
+USES: dict[str, Callable[[ContextEngine], Any]] = {
+    "append": lambda engine: engine.session("s").append(Message("user", "Once more.")),
+    "read": lambda engine: engine.session("s").messages(limit=1),
+    "context": lambda engine: engine.session("s").context("What was it?"),
+    "fork": lambda engine: engine.session("s").fork(),
+    "remove": lambda engine: engine.session("s").remove(["m0"]),
+    "clear": lambda engine: engine.session("s").clear(),
+    "restore": lambda engine: engine.admin.restore("s"),
+    "branch": lambda engine: engine.session("s", branch=0).messages(limit=1),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_each_use_restores(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock, use: str
+) -> None:
+    """Reading and writing bring the messages back, in a process that did not archive them, and none is lost."""
+    with archiving(database) as engine:
+        for number in range(4):
+            engine.session("s").append(Message("user", f"Message {number}.", id=f"m{number}"))
+        assert engine.session("s").archive()
+    clock.now += DAY
+    engine = archiving(database)
+    assert engine.session("s").exists()
+    assert status(database) == ("archived", 0)
+    USES[use](engine)
+    assert status(database)[0] == "active"
+    expected = [f"m{number}" for number in range(4) if use != "clear" and (use, number) != ("remove", 0)]
+    assert [one.id for one in engine.session("s").messages()][: len(expected)] == expected
+    assert objects(folder) == []
+    assert engine.admin.archive(older_than=DAY).archived == 0  # it has been used just now
+
+
+def test_maintenance_archives_what_is_idle_and_nothing_else(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock
+) -> None:
+    """After the days or hours that the settings say; other callers' too; archiving again removes the older object."""
+    engine = archiving(database, after_days=30)
+    for number in range(3):
+        clock.now = START + number * 10 * DAY
+        engine.session(f"s{number}", caller_id=f"c{number}").save_turn("One.", "Two.")
+    seen: list[int] = []
+    clock.now = START + 40 * DAY
+    assert engine.admin.maintain(progress=seen.append).archived == 2
+    assert seen == [1, 2]
+    assert engine.admin.maintain().archived == 0
+    assert len(engine.session("s0", caller_id="c0").messages()) == 2
+    first = objects(folder)
+    clock.now = START + 80 * DAY
+    assert str(engine.admin.maintain()) == "archived 2, deleted 0, failed 0"
+    assert len(objects(folder)) == 3
+    assert set(first) < set(objects(folder))
+    with archiving(database, conversation={"ttl_hours": 1}) as other:
+        other.session("new").save_turn("One.", "Two.")
+        clock.now += timedelta(hours=2)
+        assert other.admin.maintain().archived == 1
+
+
+def test_without_an_archive_the_time_to_live_deletes(
+    database: str, opened: Callable[..., ContextEngine], clock: Clock
+) -> None:
+    """What nobody has used for so long, with what was derived; without the setting nothing is deleted."""
+    engine = opened(database, clock=clock, settings=ArcSettings(conversation={"ttl_hours": 24}))
+    engine.session("old").save_turn("My code is 4711.", "Noted.")
+    engine.session("read").save_turn("One.", "Two.")
+    clock.now += DAY
+    engine.session("read").save_turn("Three.", "Four.")
+    with opened(database, clock=clock) as unasked:
+        assert str(unasked.admin.maintain()) == "archived 0, deleted 0, failed 0"
+    assert engine.admin.maintain().deleted == 1
+    assert rows(database, "SELECT session_id FROM arc_conversations") == [("read",)]
+
+
+def test_a_message_that_arrives_meanwhile_is_not_lost(
+    archiving: Callable[..., ContextEngine], folder: Path, tmp_path: Path, helper: Any
+) -> None:
+    """Another process appends to any branch while the object is written: the session stays as it is."""
+    database = sqlite_url(tmp_path)
+    engine = archiving(database)
+    engine.session("shared").save_turn("One.", "Two.")
+    engine.session("shared").fork(name="idea").save_turn("A.", "B.")
+    engine.session("other").save_turn("One.", "Two.")
+    folder.mkdir()
+    written: list[str] = []
+
+    def interrupt(step: str) -> None:
+        if step == "write" and not written:
+            written.append(step)
+            writing[0]()
+
+    def late() -> None:
+        assert helper.run(append, tmp_path, [{"url": database, "name": "late", "count": 2}]) == [["late-0", "late-1"]]
+
+    def on_branch() -> None:
+        with archiving(database) as other:
+            other.session("shared", branch="idea").append(Message("user", "On the branch.", id="b"))
+
+    def edit() -> None:
+        with archiving(database) as other:
+            other.session("shared", branch=0).append(Message("user", "Edited.", id="late-0"))
+
+    calling_url = f"calling://{folder}"
+    writing: list[Callable[[], None]] = []
+    for write in (late, on_branch, edit):
+        writing[:] = [write]
+        written.clear()
+        with archiving(database, url=calling_url) as slow, calling(interrupt):
+            assert not slow.session("shared").archive()
+        assert written
+        assert objects(folder) == []
+        assert status_of(database, "shared") == "active"
+    session = engine.session("shared")
+    assert [one.id for one in session.messages()][-2:] == ["late-0", "late-1"]
+    assert session.messages()[-2].text == "Edited."
+    assert [one.id for one in engine.session("shared", branch="idea").messages()][-1] == "b"
+    assert session.archive()
+
+
+@pytest.mark.parametrize("hours", [0, 1], ids=["at once", "held up"])
+def test_machines_that_archive_at_the_same_time(
+    archiving: Callable[..., ContextEngine], database: str, folder: Path, clock: Clock, hours: int
+) -> None:
+    """While one writes an object, others pass over the conversation; one that is held up too long harms nothing."""
+    first, second = archiving(database, url=f"calling://{folder}"), archiving(database)
+    for number in range(3):
+        first.session(f"s{number}").save_turn(f"One {number}.", "Two.")
+    clock.now += 100 * DAY
+    done: list[int] = []
+
+    def interrupt(step: str) -> None:
+        if step == "write" and not done:
+            clock.now += timedelta(hours=hours)
+            done.append(second.admin.maintain().archived)
+
+    with calling(interrupt):
+        done.append(first.admin.maintain().archived)
+    assert done == ([3, 0] if hours else [2, 1])
+    assert len(objects(folder)) == 3
+    for number in range(3):
+        assert first.session(f"s{number}").messages()[0].text == f"One {number}."
+    assert objects(folder) == []
+
+
+@pytest.mark.parametrize("step", ["write", "read"])
+def test_an_archive_that_fails_loses_nothing(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock, step: str
+) -> None:
+    """The messages stay, the error names the object, the run goes on with others, and the next one succeeds."""
+    engine = archiving(database, url=f"calling://{folder}")
+    for number in range(8):
+        engine.session(f"s{number}").save_turn("One.", "Two.")
+    clock.now += 100 * DAY
+    calls: list[str] = []
+
+    def fail(found: str) -> None:
+        if found == step:
+            calls.append(found)
+            if len(calls) != 2:
+                raise PermissionError("Access Denied")
+
+    with calling(fail):
+        with pytest.raises(ArchiveError, match=r"2026/03/\w+\.json\.gz in .*Access Denied"):
+            engine.session("s0").archive()
+        result = engine.admin.maintain()
+    assert (result.archived, result.failed) == (1, 5)  # it ends after five in a row
+    assert len(calls) == 7
+    assert engine.admin.maintain().archived == 7
+    assert len(objects(folder)) == 8
+
+
+def test_a_truncated_object_is_noticed_before_anything_is_removed(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path
+) -> None:
+    """What is read back is compared with what was written; the part that is there goes with the next attempt."""
+    engine = archiving(database, url=f"calling://{folder}")
+    engine.session("s").save_turn("One.", "Two.")
+    with calling(lambda step: 100 if step == "write" else None), pytest.raises(ArchiveError, match="not stored whole"):
+        engine.session("s").archive()
+    assert status(database) == ("active", 2)
+    assert engine.session("s").archive()
+    assert len(objects(folder)) == 1
+
+
+@pytest.mark.parametrize("fault", ["missing", "damaged", "cut", "no archive"])
+def test_an_object_that_can_not_be_used_is_a_clear_error(
+    database: str,
+    archiving: Callable[..., ContextEngine],
+    opened: Callable[..., ContextEngine],
+    folder: Path,
+    fault: str,
+) -> None:
+    """It names session, object and fault, and nothing changes; other sessions of the user are recalled all the same."""
+    with archiving(database) as engine:
+        engine.session("s", user_id="ann").save_turn("My boat is called Seagull.", "Nice.")
+        engine.session("t", user_id="ann").save_turn("My boat is in the harbour.", "Nice.")
+        engine.flush(60)
+        assert engine.session("s", user_id="ann").archive()
+    (name,) = objects(folder)
+    content = (folder / name).read_bytes()
+    engine = opened(database) if fault == "no archive" else archiving(database)
+    if fault == "missing":
+        (folder / name).unlink()
+    elif fault == "damaged":
+        (folder / name).write_bytes(gzip.compress(gzip.decompress(content).replace(b"Seagull", b"Seamew.")))
+    elif fault == "cut":
+        (folder / name).write_bytes(content[:-9])
+    session = engine.session("s", user_id="ann")
+    reason = {"missing": "missing", "no archive": r"archive\.url"}.get(fault, "damaged")
+    for use in (session.messages, lambda: session.append(Message("user", "Hello?"))):
+        with pytest.raises(ArchiveError, match=rf"session 's'.*{name}.*{reason}"):
+            use()
+    assert engine.session("t", user_id="ann").recall("boat", scope="user")[0].session_id == "t"
+    with pytest.raises(ArchiveError):
+        engine.admin.export(folder / "export", caller_id="default", user_id="ann")
+    if fault != "no archive":
+        (folder / name).write_bytes(content)
+        assert len(session.messages()) == 2
+
+
+def test_erasing_removes_the_objects(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock
+) -> None:
+    """The receipt counts them, also those of softly deleted sessions; others' stay; deleting a session does so too."""
+    engine = archiving(database)
+    for caller_id, user_id in (("shop", "ann"), ("shop", "ben"), ("blog", "ann")):
+        for number in range(2):
+            session = engine.session(f"{user_id}-{number}", caller_id=caller_id, user_id=user_id)
+            session.save_turn("My code is 4711.", "Noted.")
+            assert session.archive()
+        session.delete(soft=True)
+    assert len(objects(folder)) == 6
+    receipt = engine.admin.erase(caller_id="shop", user_id="ann")
+    assert receipt.is_complete
+    assert receipt.removed["archive objects"] == 2
+    assert len(objects(folder)) == 4
+    assert engine.admin.restore("ben-1", caller_id="shop", user_id="ben")
+    assert len(engine.session("ben-1", caller_id="shop", user_id="ben").messages()) == 2
+    assert engine.session("ben-0", caller_id="shop", user_id="ben").delete()
+    assert engine.admin.clear(caller_id="blog") == 2
+    assert objects(folder) == []
+
+
+def test_an_object_that_stays_is_on_the_receipt(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path
+) -> None:
+    """An erasure whose archive fails raises before the row goes, which alone names the object."""
+    engine = archiving(database, url=f"calling://{folder}")
+    engine.session("s", user_id="ann").save_turn("My code is 4711.", "Noted.")
+    assert engine.session("s", user_id="ann").archive()
+
+    def fail(step: str) -> None:
+        if step == "remove":
+            raise PermissionError("Access Denied")
+
+    with calling(fail), pytest.raises(ArchiveError, match="Access Denied"):
+        engine.admin.erase(caller_id="default", user_id="ann")
+    assert status(database)[0] == "archived"
+    assert engine.admin.erase(caller_id="default", user_id="ann").is_complete
+    assert objects(folder) == []
+
+
+def test_what_is_removed_from_a_conversation_is_in_no_object(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path
+) -> None:
+    """An object that a failed run left is removed with the message, although the session was never archived."""
+    engine = archiving(database, url=f"calling://{folder}")
+    (first, _) = engine.session("s").append([Message("user", "My code is 4711."), Message("assistant", "Noted.")])
+
+    def fail(step: str) -> None:
+        if step == "read":
+            raise OSError("the connection was lost")
+
+    with calling(fail), pytest.raises(ArchiveError):
+        engine.session("s").archive()
+    assert len(objects(folder)) == 1
+    engine.session("s").remove([first.id or ""])
+    assert objects(folder) == []
+
+
+def test_exports_include_archived_conversations(
+    database: str,
+    archiving: Callable[..., ContextEngine],
+    opened: Callable[..., ContextEngine],
+    tmp_path: Path,
+    folder: Path,
+) -> None:
+    """They come back as active ones without an archive, from the export or from the object itself; none is changed."""
+    engine = archiving(database)
+    talk(engine, "shop", "ann", "S3CRET")
+    before = [shown(engine, "shop", "ann", "S3CRET") for _ in range(2)][1]  # a memory's first access shows
+    assert engine.session("ann-1", caller_id="shop", user_id="ann").archive()
+    engine.admin.export(tmp_path / "ann.jsonl", caller_id="shop", user_id="ann")
+    assert status(database) == ("archived", 0)
+    for number, file in enumerate((tmp_path / "ann.jsonl", folder / objects(folder)[0])):
+        other = opened(sqlite_url(tmp_path, f"other {number}.db"), embedder=Letters(), clock=lambda: START)
+        other.admin.import_(file)
+        messages = other.session("ann-1", caller_id="shop", user_id="ann", branch="other").messages()
+        assert len(messages) == 28
+        if not number:
+            assert shown(other, "shop", "ann", "S3CRET") == before
+
+
+def test_a_full_disk_loses_nothing(archiving: Callable[..., ContextEngine]) -> None:
+    """Neither one that is full for the object, nor one that is full for the messages that come back."""
+    with small_disk(512) as archive, small_disk(16_384) as home:
+        if archive is None or home is None:
+            pytest.skip("no disk can be mounted here")
+        database = sqlite_url(home)
+        with archiving(database, url=str(archive)) as engine:
+            for number in range(40):
+                text = "".join(chr(0xAC00 + (number * 7919 + place * 104_729) % 11_000) for place in range(2_000))
+                engine.session("s").append(Message("user", text, id=f"m{number}"))
+            filler = fill(archive, leave=8_192)
+            with pytest.raises(ArchiveError, match="No space left"):
+                engine.session("s").archive()
+            assert status(database) == ("active", 40)
+            filler.unlink()
+            assert engine.session("s").archive()
+        with archiving(database, url=str(archive)) as engine:
+            filler = fill(home)
+            with pytest.raises(StoreError):
+                engine.session("s").messages()
+            assert len(objects(archive)) == 1
+            filler.unlink()
+            assert len(engine.session("s").messages()) == 40
+
+
+@pytest.mark.parametrize("apart", [6, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])
+def test_kills_at_each_step(
+    archiving: Callable[..., ContextEngine], folder: Path, tmp_path: Path, helper: Any, clock: Clock, apart: int
+) -> None:
+    """A process that archives and restores is killed before each statement and each step of the archive, in turn."""
+    clock.now = datetime.now(UTC) + DAY  # a dead process's lease has ended
+    code, at, steps = -9, 0, 20
+    while code:
+        at += apart
+        database = sqlite_url(tmp_path, f"{at}.db")
+        with archiving(database) as engine:
+            session = engine.session("s")
+            session.append([Message("user", f"Message {number}.", id=f"m{number}") for number in range(3)])
+            session.fork(name="idea").append(Message("user", "On a branch.", id="b"))
+            code = helper.wait(
+                helper.start(archive_and_restore, tmp_path / "log", url=database, folder=str(folder), at=at)
+            )
+            assert code in (0, -9), (tmp_path / "log").read_text()
+            for _ in range(2):
+                assert [one.id for one in session.messages()] == ["m0", "m1", "m2"], at
+                idea = engine.session("s", branch="idea")
+                assert [one.id for one in idea.messages()] == ["m0", "m1", "m2", "b"], at
+                assert session.archive(), at
+                assert len(objects(folder)) == 1, at
+            assert len(session.messages()) == 3
+            assert objects(folder) == []
+    assert at > steps
+
+
+def test_an_archive_must_be_usable(opened: Callable[..., ContextEngine], tmp_path: Path) -> None:
+    """No address, an unknown one, and an archive that is off are errors that name the setting."""
+    with pytest.raises(ConfigurationError, match=r"archive\.enabled .*ARCHIVE_S3_BUCKET"):
+        ContextEngine.open(settings=ArcSettings(archive={"enabled": True}))
+    with pytest.raises(ConfigurationError, match=r"archive\.url: got 'nowhere://ann:\*\*\*@b'"):
+        ContextEngine.open(settings=ArcSettings(archive={"url": "nowhere://ann:secret@b"}))
+    engine = opened(sqlite_url(tmp_path))
+    engine.session("s").save_turn("One.", "Two.")
+    for attempt in (engine.session("s").archive, engine.admin.archive):
+        with pytest.raises(ConfigurationError, match=r"archive\.url"):
+            attempt()
+    engine = opened(sqlite_url(tmp_path), settings=ArcSettings(archive={"url": str(tmp_path / "a")}))
+    with pytest.raises(SessionNotFoundError):
+        engine.session("other").archive()
+    engine.session("s").delete(soft=True)
+    with pytest.raises(ConversationDeletedError):
+        engine.session("s").archive()
+
+
+def test_a_timer_maintains_by_itself(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock
+) -> None:
+    """A run every `maintenance.interval_minutes`, in each process that has an engine."""
+    archived = Event()
+
+    class Counts(SilentObserver):
+        def count(self, name: str, amount: int = 1, **labels: object) -> None:
+            if name == "maintenance.archived":
+                archived.set()
+
+    with archiving(database) as engine:
+        engine.session("s").save_turn("One.", "Two.")
+    clock.now += 100 * DAY
+    settings = ArcSettings(archive={"enabled": True, "url": str(folder)}, maintenance={"interval_minutes": 0.002})
+    with ContextEngine.open(database, clock=clock, settings=settings, observer=Counts()):
+        assert archived.wait(30)
+    assert status(database) == ("archived", 0)
+
+
+@pytest.mark.parametrize("by", ["url", "bucket"])
+def test_s3(
+    database: str, opened: Callable[..., ContextEngine], s3: str, monkeypatch: pytest.MonkeyPatch, by: str, clock: Clock
+) -> None:
+    """The same on a server of the S3 protocol, by `url` or `s3_bucket`; a bucket that is gone is an error."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "arc")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "arc")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    if by == "bucket":
+        monkeypatch.setenv("ARCHIVE_S3_BUCKET", "arc-archive")
+    files = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
+    files.mkdir("arc-archive")
+    url = {"url": "s3://arc-archive/chats"} if by == "url" else {}
+    root = "arc-archive/chats" if by == "url" else "arc-archive"
+    engine = opened(database, clock=clock, settings=ArcSettings(archive={"enabled": True, **url}))
+    for number in range(3):
+        engine.session(f"s{number}").save_turn(f"My boat is number {number}.", "Noted.")
+    clock.now += 100 * DAY
+    assert engine.admin.maintain().archived == 3
+    found = files.find(root)
+    assert all(re.fullmatch(rf"{root}/2026/03/[0-9a-f]{{64}}\.json\.gz", one) for one in found)
+    assert len(found) == 3
+    assert engine.session("s1").messages()[0].text == "My boat is number 1."
+    assert len(files.find(root)) == 2
+    files.rm("arc-archive", recursive=True)
+    with pytest.raises(ArchiveError, match="missing"):
+        engine.session("s0").messages()
+    with pytest.raises(ArchiveError, match="s3://arc-archive"):
+        engine.session("s1").archive()
+    assert len(engine.session("s1").messages()) == 2

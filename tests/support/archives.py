@@ -1,0 +1,76 @@
+"""Archives for tests: a file system of fsspec that calls back before each step, and a disk that fills up."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+
+class CallingFiles(LocalFileSystem):
+    """A folder at `calling://`, as an application may register its own; `before` is called with each step's name.
+
+    If it returns a number, so many bytes of an object are stored, and no error is raised: a truncated upload.
+    """
+
+    protocol = "calling"
+    before: ClassVar[Callable[[str], int | None]] = lambda _: None
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> Any:
+        return super()._strip_protocol(path.removeprefix("calling://"))
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **options: Any) -> Any:
+        most = type(self).before("write")
+        self.makedirs(self._parent(path), exist_ok=True)
+        super().pipe_file(path, value if most is None else value[:most], mode=mode, **options)
+
+    def cat_file(self, path: str, start: Any = None, end: Any = None, **options: Any) -> Any:
+        type(self).before("read")
+        return super().cat_file(path, start, end, **options)
+
+    def rm_file(self, path: str) -> Any:
+        type(self).before("remove")
+        return super().rm_file(path)
+
+
+fsspec.register_implementation("calling", CallingFiles)
+
+
+@contextmanager
+def calling(before: Callable[[str], int | None]) -> Iterator[None]:
+    """Call a function before each step on `calling://` within the block."""
+    CallingFiles.before = before
+    try:
+        yield
+    finally:
+        CallingFiles.before = lambda _: None
+
+
+@contextmanager
+def small_disk(kilobytes: int) -> Iterator[Path | None]:
+    """Mount a disk of this size; yields `None` where that is not allowed."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            yield None
+            return
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", folder], check=True)
+
+
+def fill(disk: Path, *, leave: int = 0) -> Path:
+    """Fill a disk with a file, but for some bytes; remove the file to have room again."""
+    filler = disk / "filler"
+    free = os.statvfs(disk)
+    filler.write_bytes(b"x" * max(0, free.f_bavail * free.f_frsize - leave))
+    return filler
