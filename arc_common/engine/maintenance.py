@@ -8,7 +8,7 @@ from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
 from arc_common.concurrency import begin_in_each_process
-from arc_common.engine.session import delete_session
+from arc_common.engine.session import archive_session, delete_session
 from arc_common.engine.user_data import Progress, conversations_of
 from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreError
 from arc_common.protocols import ConversationStatus, SessionKey
@@ -56,7 +56,7 @@ def archive(runtime: "Runtime", older_than: timedelta | None, progress: Progress
     if older_than is None:
         older_than = timedelta(days=runtime.settings.archive.after_days)
     idle = idle_for(runtime, ConversationStatus.ACTIVE, older_than)
-    archived, failed = _each(runtime, idle, lambda key: runtime.store.archive(key, idle=idle), progress)
+    archived, failed = _each(runtime, idle, lambda key: archive_session(runtime, key, idle=idle), progress)
     runtime.observer.count("maintenance.archived", archived)
     return Maintenance(archived=archived, failed=failed)
 

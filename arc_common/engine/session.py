@@ -24,7 +24,7 @@ from arc_common.memories import Pin, checked_memory_tags
 from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_messages
 from arc_common.messages import Message, Role, as_message, check_identifier
 from arc_common.observability import timed
-from arc_common.protocols import Branch, SessionKey, StoredMessage
+from arc_common.protocols import Branch, ConversationStatus, SessionKey, StoredMessage
 from arc_common.protocols.conversations import After, Idle
 from arc_common.protocols.search_index import Scope
 from arc_common.protocols.summaries import Compaction, ConversationSummary, ScoredMessage
@@ -528,7 +528,7 @@ class Session:
         if self._key is None:
             return False
         self._runtime.wait(self._runtime.settings.summary.synchronous_timeout_seconds)  # for work on its messages
-        return self._runtime.store.archive(self._key)
+        return archive_session(self._runtime, self._key)
 
     aarchive = async_form(archive)
 
@@ -691,6 +691,15 @@ def delete_session(runtime: "Runtime", key: SessionKey, *, soft: bool = False, i
     elif removed is not None or idle is None:
         _forget_derived(runtime, key)
     return removed is not None
+
+
+def archive_session(runtime: "Runtime", key: SessionKey, *, idle: Idle | None = None) -> bool:
+    """Archive a session, and index its newest messages before, so that other sessions still find them."""
+    if runtime.settings.recall.enabled:
+        record = runtime.store.get(key)
+        if record is not None and record.status is ConversationStatus.ACTIVE:
+            runtime.recall.catch_up(key)
+    return runtime.store.archive(key, idle=idle)
 
 
 def _forget_derived(runtime: "Runtime", key: SessionKey) -> None:

@@ -158,8 +158,9 @@ class ConversationLog:
         counts = message_tokens_batch(self._counter, own)
         name = self._counter.name
         counted = [CountedMessage(message, tokens, name) for message, tokens in zip(own, counts, strict=True)]
-        most = self._services.settings.storage.max_messages_per_session
-        stored = self._store.append(self._key, counted, max_messages=most, after=after)
+        settings = self._services.settings
+        most, keep = settings.storage.max_messages_per_session, settings.summary.enabled
+        stored = self._store.append(self._key, counted, max_messages=most, keep_unsummarized=keep, after=after)
         self._learn([item for item, kept in zip(counted, stored, strict=True) if kept.message is item.message])
         return stored
 

@@ -304,6 +304,7 @@ class ConversationStore(Protocol):
         messages: Sequence[CountedMessage],
         *,
         max_messages: int | None = None,
+        keep_unsummarized: bool = False,
         after: After | None = None,
     ) -> list[StoredMessage]:
         """Append messages to a conversation, and create the conversation if it does not exist.
@@ -314,7 +315,8 @@ class ConversationStore(Protocol):
           move to it, and a key with one finds the fork's number on the messages returned.
         - Stores all of the messages or none, in the order of the calls, across processes.
         - With `max_messages`, removes the oldest whole turns until no more messages than that are left; the newest
-          turn always stays. Nothing is removed while the conversation has several branches.
+          turn always stays. Nothing is removed while the conversation has several branches, nor (with
+          `keep_unsummarized`) before it is summarised.
         - With `after`, the key's branch becomes current. If runs of the same thread stored messages after that place,
           or if the run no longer has earlier ones, it continues on a fork that shows neither; a retried run finds its
           fork. Messages of other writers after the place stay, and the run's follow them.

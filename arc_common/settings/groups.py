@@ -98,8 +98,8 @@ class StorageSettings(Group):
     max_messages_per_session: int | None = Field(
         default=None,
         ge=1,
-        description="Messages: kept per session; the oldest turns are removed. None: all. With summaries at least "
-        "2 * summary.leaf_messages + recent_message_count + trigger_message_count.",
+        description="Messages: kept per session; the oldest turns leave, once they are summarised. None: all. With "
+        "summaries at least 2 * summary.leaf_messages + recent_message_count + trigger_message_count.",
     )
 
 

@@ -324,6 +324,7 @@ class SqlStore:
         messages: Sequence[CountedMessage],
         *,
         max_messages: int | None = None,
+        keep_unsummarized: bool = False,
         after: After | None = None,
     ) -> list[StoredMessage]:
         """See `ConversationStore.append`."""
@@ -392,7 +393,15 @@ class SqlStore:
                 is_capped = max_messages is not None and not (
                     locked.is_forked and len(self._branches.all(transaction, place)) > 1
                 )
-                writes = self._writes(plan, place, now, locked, max_messages if is_capped else None, written=rows)
+                writes = self._writes(
+                    plan,
+                    place,
+                    now,
+                    locked,
+                    max_messages if is_capped else None,
+                    keep_unsummarized=keep_unsummarized,
+                    written=rows,
+                )
                 if moving:
                     transaction.run(*moving)
                     moving = self._branches.refreshing(transaction, place)
@@ -799,6 +808,7 @@ class SqlStore:
         locked: Locked,
         max_messages: int | None,
         *,
+        keep_unsummarized: bool,
         written: Mapping[int, dict[str, Any]],
     ) -> Iterator[Call]:
         """Yield the calls that carry out a plan; `written` holds rows already made, by the `id()` of their messages."""
@@ -814,8 +824,10 @@ class SqlStore:
         yield self._sql.update_session, change
         if excess > 0:
             dropping = self._along if "path" in place else self._sql
-            yield dropping.update_branch_dropping, {**change, "excess_less_one": excess - 1}
-            yield dropping.drop_oldest, {**place, "excess_less_one": excess - 1}
+            leaves_to = locked.summarized if keep_unsummarized else _EVERY_ROW
+            leaving = {"excess_less_one": excess - 1, "leaves_to": leaves_to}
+            yield dropping.update_branch_dropping, {**change, **leaving}
+            yield dropping.drop_oldest, {**place, **leaving}
         else:
             yield self._sql.update_branch, change
 

@@ -495,7 +495,7 @@ def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:
 
 
 def _oldest_turns(shown: Callable[[Any], tuple[ColumnElement[bool], ...]]) -> tuple[ColumnElement[bool], ...]:
-    """Return conditions for the oldest whole turns with at least `excess` messages; system messages stay."""
+    """Return conditions for the oldest whole turns up to `leaves_to` that have `excess` messages, without system's."""
     from_user = messages.c.role == "user"
     leaves = messages.c.role != "system"
     last_in_excess = (
@@ -511,8 +511,11 @@ def _oldest_turns(shown: Callable[[Any], tuple[ColumnElement[bool], ...]]) -> tu
         .where(*shown(messages), from_user, messages.c.seq > last_in_excess)
         .scalar_subquery()
     )
-    newest_user = select(func.max(messages.c.seq)).where(*shown(messages), from_user).scalar_subquery()
-    return *shown(messages), messages.c.seq < func.coalesce(next_user, newest_user), leaves
+    newest_user = select(func.max(messages.c.seq)).where(*shown(messages), from_user)
+    # the turn that begins right after what may leave, or around its end
+    first_kept = newest_user.where(messages.c.seq <= bindparam("leaves_to", type_=BigInteger) + 1).scalar_subquery()
+    last = func.coalesce(next_user, newest_user.scalar_subquery())
+    return *shown(messages), messages.c.seq < last, messages.c.seq < first_kept, leaves
 
 
 def _stale_sessions() -> Executable:

@@ -317,6 +317,18 @@ def test_an_object_that_can_not_be_used_is_a_clear_error(
         assert len(session.messages()) == 2
 
 
+def test_an_archived_session_is_still_recalled(database: str, archiving: Callable[..., ContextEngine]) -> None:
+    """Other sessions of the user find what it says, also what had not been indexed yet, and bring it back."""
+    engine = archiving(database)
+    engine.session("s", user_id="ann").save_turn("My boat is called Seagull.", "A fine name.")
+    engine.session("t", user_id="ann").save_turn("Hello.", "Hello.")
+    assert engine.session("s", user_id="ann").archive()
+    assert (
+        engine.session("t", user_id="ann").recall("boat", scope="user")[0].message.text == "My boat is called Seagull."
+    )
+    assert status_of(database, "s") == "active"
+
+
 def test_erasing_removes_the_objects(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock
 ) -> None:

@@ -206,3 +206,28 @@ def test_a_session_that_is_used_is_never_idle(database: str, engine: ContextEngi
     assert store.delete(SessionKey("s"), idle=Idle(ConversationStatus.ACTIVE, START)) == 2
     assert rows(database, "SELECT session_id FROM arc_conversations") == [("import",)]
     store.close()
+
+
+@pytest.mark.parametrize("forked", [False, True], ids=["one branch", "a fork deleted"])
+def test_a_cap_waits_for_the_summary(database: str, opened: Callable[..., ContextEngine], *, forked: bool) -> None:
+    """What a bulk append brings beyond the cap stays until its facts are read; then the oldest whole turns leave."""
+    summary = {"leaf_messages": 4, "recent_message_count": 2, "trigger_message_count": 4, "high_water_tokens": 0}
+    settings = ArcSettings(storage={"max_messages_per_session": 14}, summary=summary)
+    with ContextEngine.open(database, settings=settings) as engine:
+        session = engine.session("s")
+        if forked:
+            session.append([Message("system", "Be kind."), Message("user", "Hello."), Message("assistant", "Hello.")])
+            engine.session("s").fork(name="idea")
+            session.delete_branch("idea")
+        told = [f"The code of locker {number} is QX-{1000 + number}." for number in range(20)]
+        turns = [(Message("user", text), Message("assistant", "Noted.")) for text in told]
+        session.append([message for turn in turns for message in turn])
+        assert [one.text for one in session.messages() if "QX" in one.text] == told
+        session.summarize()
+        session.append(Message("user", "And now?"))
+        left = session.messages()
+        assert len(left) <= 14
+        assert left[0].role == ("system" if forked else "user")
+        assert left[1 if forked else 0].text in told
+        known = " ".join([*(fact.text for fact in session.facts(include_excerpts=True)), *(one.text for one in left)])
+        assert all(f"QX-{1000 + number}" in known for number in range(20))
