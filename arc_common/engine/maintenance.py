@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from arc_common.concurrency import begin_in_each_process
 from arc_common.engine.session import archive_session, delete_session
 from arc_common.engine.user_data import Progress, conversations_of
-from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreError
+from arc_common.exceptions import ConfigurationError, EngineClosedError, InvalidInputError, StoreError
 from arc_common.protocols import ConversationStatus, SessionKey
 from arc_common.protocols.conversations import Idle
 
@@ -138,6 +138,8 @@ class MaintenanceTimer:
                     return
             try:
                 _log.info("maintenance: %s", self._run())
+            except EngineClosedError:
+                return
             except Exception as error:  # noqa: BLE001 - the next run tries again
                 _log.warning("maintenance failed, and is tried again: %s", error, exc_info=error)
 

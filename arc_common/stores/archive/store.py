@@ -4,6 +4,7 @@ A conversation's `archive_path` names its object first, then older ones that are
 before the first byte of an object, so that no crash leaves one that nobody knows.
 """
 
+import base64
 import gzip
 import hashlib
 import json
@@ -21,6 +22,7 @@ from arc_common.stores.archive.objects import ArchiveObjects, checksum_of
 from arc_common.stores.codec import from_microseconds, to_microseconds
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Transaction
+from arc_common.stores.encryption import Seal
 from arc_common.stores.paths import check_owner, objects_of
 from arc_common.stores.schema import HEAD, branches, conversations, messages
 from arc_common.stores.statements.archive import archive_statements_for
@@ -61,16 +63,25 @@ def object_path(key: SessionKey, last_message_at: int, checksum: str) -> str:
     return f"{moment.year:04}/{moment.month:02}/{name}.json.gz"
 
 
-def packed(key: SessionKey, record: Mapping[str, Any]) -> bytes:
-    """Return a conversation as an object's content: the compressed lines that an export of it alone would have."""
+def packed(key: SessionKey, record: Mapping[str, Any], seal: Seal) -> bytes:
+    """Return a conversation as an object's content: the compressed lines that an export of it alone would have.
+
+    With a cipher, they are encrypted once they are compressed.
+    """
     head = {"arc": HEAD, "caller_id": key.caller_id, "user_id": key.user_id}
     lines = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in (head, record))
-    return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0)
+    content = gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0)
+    if seal.is_on:
+        content = gzip.compress(seal.closed(base64.b64encode(content).decode()).encode(), mtime=0)
+    return content
 
 
-def message_rows(content: bytes) -> list[dict[str, Any]]:
+def message_rows(content: bytes, seal: Seal) -> list[dict[str, Any]]:
     """Return the rows of messages in an object's content, with the columns of today."""
-    record = json.loads(gzip.decompress(content).decode().split("\n")[1])
+    text = gzip.decompress(content).decode()
+    if seal.is_on:
+        text = gzip.decompress(base64.b64decode(seal.opened(text))).decode()
+    record = json.loads(text.split("\n")[1])
     rows = map(to_values, record.get(messages.name, ()))
     return [{column.name: row.get(column.name) for column in messages.columns} for row in rows]
 
@@ -120,7 +131,7 @@ class SqlArchive:
         if row["status"] != ConversationStatus.ACTIVE or (idle is not None and not _is_idle(row, idle)):
             return False
         row.update(archive_path=None, archive_checksum=None)
-        content = packed(key, record)
+        content = packed(key, record, self._database.seal)
         checksum = checksum_of(content)
         path = object_path(key, row["last_message_at"] or row["created_at"], checksum)
         known = " ".join((path, *objects_of(before)))
@@ -213,7 +224,7 @@ class SqlArchive:
                 f"session {key.session_id!r} can't be restored: {path} in {self._objects!r} is damaged, its sha256 is "
                 f"not {checksum}; put the object back from a copy of the archive"
             )
-        return message_rows(content)
+        return message_rows(content, self._database.seal)
 
     def _look(self, key: SessionKey) -> _Row | None:
         rows = self._database.read((self._sql.look, self._place(key)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import s3fs
+from cryptography.fernet import Fernet
 
 from arc_common import (
     ArchiveError,
@@ -327,6 +328,20 @@ def test_an_archived_session_is_still_recalled(database: str, archiving: Callabl
         engine.session("t", user_id="ann").recall("boat", scope="user")[0].message.text == "My boat is called Seagull."
     )
     assert status_of(database, "s") == "active"
+
+
+def test_objects_of_an_encrypted_database_are_encrypted(
+    empty_database: str, opened: Callable[..., ContextEngine], folder: Path
+) -> None:
+    """No text can be read in them; the keys, and nothing else, bring the messages back."""
+    storage = {"encryption_keys": Fernet.generate_key().decode()}
+    settings = ArcSettings(archive={"url": str(folder)}, storage=storage)
+    engine = opened(empty_database, settings=settings)
+    engine.session("s").save_turn("My code is 4711.", "Noted.")
+    assert engine.session("s").archive()
+    content = gzip.decompress((folder / objects(folder)[0]).read_bytes())
+    assert not any(word in content for word in (b"4711", b"arc_messages", b"default"))
+    assert engine.session("s").messages()[0].text == "My code is 4711."
 
 
 def test_erasing_removes_the_objects(
