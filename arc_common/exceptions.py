@@ -146,6 +146,14 @@ def check_moment(field: str, value: object) -> datetime | None:
     raise InvalidInputError(field, value, "a time with zone, or None")
 
 
+def check_calls(progress: object, stop: object = None) -> None:
+    """Check what a long job tells its progress to, and what stops it; either may be `None`."""
+    if progress is not None and not callable(progress):
+        raise InvalidInputError("progress", progress, "a function that takes a number, or None")
+    if stop is not None and not callable(getattr(stop, "is_set", None)):
+        raise InvalidInputError("stop", stop, "a threading.Event, or None")
+
+
 class ConfigurationError(ArcError):
     """A setting, an address or an installation is wrong; the message names it and what is allowed."""
 

@@ -11,11 +11,19 @@ from arc_common.concurrency import async_form
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt, build_context_window
 from arc_common.engine.imports import Imported, load_others
 from arc_common.engine.maintenance import Maintenance, archive, clear, maintain, purge
+from arc_common.engine.memories import member
 from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.engine.user_data import ErasureReceipt, Progress, erase, export, load
 from arc_common.engine.vectors import VectorsMade
 from arc_common.engine.worker import WorkDone, Worker
-from arc_common.exceptions import ConfigurationError, InvalidInputError, SessionNotFoundError, check_moment, check_whole
+from arc_common.exceptions import (
+    ConfigurationError,
+    InvalidInputError,
+    SessionNotFoundError,
+    check_calls,
+    check_moment,
+    check_whole,
+)
 from arc_common.memory.summaries.trigger import is_long_enough
 from arc_common.messages import Role
 from arc_common.protocols import (
@@ -226,7 +234,7 @@ class Admin:
             if count is not None:
                 check_whole(name, count, least=0)
         which = ConversationFilter(
-            status=None if status is None else ConversationStatus(status),
+            status=None if status is None else member(ConversationStatus, "status", status),
             active_since=check_moment("active_since", active_since),
             idle_since=check_moment("idle_since", idle_since),
             created_since=check_moment("created_since", created_since),
@@ -352,6 +360,7 @@ class Admin:
             ConfigurationError: `settings.archive.url` is not set.
             InvalidInputError: `older_than` is negative.
         """
+        check_calls(progress)
         return archive(self._runtime, older_than, progress)
 
     aarchive = async_form(archive)
@@ -364,6 +373,7 @@ class Admin:
         - A session that fails is logged, counted (`maintenance.errors`) and tried again by the next run.
         - Safe to run on many machines at once: `arc maintain --every 60m` or `settings.maintenance.interval_minutes`.
         """
+        check_calls(progress)
         return maintain(self._runtime, progress)
 
     amaintain = async_form(maintain)
@@ -391,6 +401,7 @@ class Admin:
         Raises:
             InvalidInputError: `older_than` is negative.
         """
+        check_calls(progress)
         return purge(self._runtime, older_than, progress)
 
     apurge = async_form(purge)
@@ -404,6 +415,7 @@ class Admin:
             InvalidInputError: An id is invalid.
         """
         SessionKey("any", caller_id, user_id)
+        check_calls(progress)
         return clear(self._runtime, caller_id, user_id, progress)
 
     aclear = async_form(clear)
@@ -504,16 +516,19 @@ class Admin:
         - A session whose work fails is due again in a minute; the others go on.
 
         Args:
-            threads: The number of sessions worked on at once.
+            threads: The number of sessions worked on at once, at most 256.
             until_idle: Return once nothing is due; otherwise, wait for more work until `stop` is set.
             limit: The most sessions to work on.
             progress: Called with the number of sessions so far.
             stop: Once it is set, finish the summary, index entry or memory at hand, and return.
 
         Raises:
-            InvalidInputError: A number is not a whole one above zero.
+            InvalidInputError: A number is not a whole one above zero, or another argument is of the wrong type.
         """
         check_whole("threads", threads)
+        check_calls(progress, stop)
+        if not isinstance(until_idle, bool):
+            raise InvalidInputError("until_idle", until_idle, "True or False")
         if limit is not None:
             check_whole("limit", limit)
         worker = Worker(self._runtime, until_idle=until_idle, limit=limit, progress=progress, stop=stop)
@@ -537,6 +552,7 @@ class Admin:
         Raises:
             ConfigurationError: The engine has no embedder.
         """
+        check_calls(progress, stop)
         if self._runtime.embedder is None:
             raise ConfigurationError("embedder: got None, expected an embedder: open the engine with the new one")
         stopping = (lambda: False) if stop is None else stop.is_set

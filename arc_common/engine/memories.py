@@ -131,10 +131,10 @@ class Memories:
         """
         proposed = ProposedMemory(
             text=text,
-            type=_member(MemoryType, "memory.type", type),
+            type=member(MemoryType, "memory.type", type),
             importance=importance,
             sources=tuple(checked_items("memory.sources", sources, tuple, expected="pairs of ids")),
-            status=_member(MemoryStatus, "memory.status", status),
+            status=member(MemoryStatus, "memory.status", status),
             valid_from=valid_from,
             metadata=metadata or {},
             tags=checked_tags(tags),
@@ -165,7 +165,7 @@ class Memories:
             InvalidInputError: The status is unknown.
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        wanted = _member(MemoryStatus, "memory.status", status)
+        wanted = member(MemoryStatus, "memory.status", status)
         return _known(self._service().keeper.set_status(self._scope, memory_id, wanted), memory_id)
 
     aset_status = async_form(set_status)
@@ -210,7 +210,7 @@ class Memories:
             check_whole("revision", revision)
         given: dict[str, Any] = {
             "text": text,
-            "type": None if type is None else _member(MemoryType, "memory.type", type),
+            "type": None if type is None else member(MemoryType, "memory.type", type),
             "importance": importance,
             "tags": None if tags is None else checked_tags(tags),
             "metadata": metadata,
@@ -335,8 +335,8 @@ class Memories:
         """
         return self._service().keeper.store.find(
             self._scope,
-            status=None if status is None else _member(MemoryStatus, "memory.status", status),
-            type=None if type is None else _member(MemoryType, "memory.type", type),
+            status=None if status is None else member(MemoryStatus, "memory.status", status),
+            type=None if type is None else member(MemoryType, "memory.type", type),
             include_superseded=bool(include_superseded),
             limit=limit,
             on="live",
@@ -352,7 +352,7 @@ class Memories:
         return service
 
 
-def _member(kind: builtins.type[_Kind], field: str, value: object) -> _Kind:
+def member(kind: builtins.type[_Kind], field: str, value: object) -> _Kind:
     """Return the enumeration's member of this name."""
     if not isinstance(value, str):
         raise InvalidInputError(field, value, f"one of {', '.join(kind)}")

@@ -466,7 +466,9 @@ class Reader:
             return
         runtime = self._runtime
         runtime.keep(self._key, receipt)
-        if not self._following:  # a temporary chat's messages are stored nowhere
+        if (
+            not self._following and runtime.settings.context.store_receipts != "off"
+        ):  # a temporary chat's messages are stored nowhere
             runtime.receipt_log.note(runtime.on_branch(self._key), receipt, messages, at_seq=loaded.at_seq)
         level = logging.INFO if runtime.settings.context.debug else logging.DEBUG
         if _log.isEnabledFor(level):

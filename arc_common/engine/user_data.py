@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from arc_common.caches import forget_texts
 from arc_common.engine.session import delete_session
-from arc_common.exceptions import ArcError, InvalidInputError
+from arc_common.exceptions import ArcError, InvalidInputError, check_calls
 from arc_common.protocols import Conversation, ConversationFilter, ConversationStatus
 from arc_common.protocols.search_index import Scope
 
@@ -131,8 +131,7 @@ def load(runtime: "Runtime", path: str | Path, progress: Progress | None) -> int
 
 
 def _checked(path: object, progress: object) -> Path:
-    if progress is not None and not callable(progress):
-        raise InvalidInputError("progress", progress, "a function that takes the number of lines, or None")
+    check_calls(progress)
     if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
         raise InvalidInputError("path", path, "the path of a file")
     try:

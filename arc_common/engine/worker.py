@@ -19,6 +19,7 @@ _log = logging.getLogger("arc.background")
 
 _POLL_SECONDS = 1.0
 """The wait between two looks for due work while there is none."""
+_MOST_THREADS = 256
 _AGAIN = timedelta(seconds=60)
 """After a failure, a session's work is due again this much later."""
 
@@ -57,7 +58,7 @@ class Worker:
 
     def run(self, threads: int) -> WorkDone:
         """Work until `stop` is set, the limit is reached or, if so asked, nothing is due; return what was done."""
-        others = [Thread(target=self._loop, name="arc-worker", daemon=True) for _ in range(threads)]
+        others = [Thread(target=self._loop, name="arc-worker", daemon=True) for _ in range(min(threads, _MOST_THREADS))]
         try:
             for one in others:
                 one.start()

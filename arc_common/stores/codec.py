@@ -223,7 +223,7 @@ def bounds_of(which: ConversationFilter) -> dict[str, int]:
     bounds: dict[str, int] = {}
     for name, (least, most) in limits.items():
         for end, value, default in (("from", least, -_END), ("to", most, _END)):
-            given = to_microseconds(value) if isinstance(value, datetime) else value
+            given = to_microseconds(value) if isinstance(value, datetime) else value and min(value, _END)
             bounds[f"{name}_{end}"] = default if given is None else given
     return bounds
 

@@ -38,11 +38,16 @@ def serving(folder: Path, *words: str) -> Iterator[str]:
             assert process.wait(20) in (0, -signal.SIGTERM)
 
 
-def test_serve_takes_its_tokens_from_a_file(tmp_path: Path) -> None:
-    """What is written through it is durable, and it ends at SIGTERM."""
+@pytest.mark.parametrize("words", [("--tokens", "tokens.json"), ()], ids=["option", "tokens_file"])
+def test_serve_takes_its_tokens_from_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """Named by an option or a setting; what is written through it is durable, and it ends at SIGTERM."""
     url = sqlite_url(tmp_path)
     (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "role": "writer"}]))
-    with serving(tmp_path, "--url", url, "--tokens", "tokens.json") as address:
+    if not words:
+        monkeypatch.setenv("ARC_SERVER__TOKENS_FILE", "tokens.json")
+    with serving(tmp_path, "--url", url, *words) as address:
         assert httpx.get(f"{address}/readyz").json() == {"status": "ok"}
         assert httpx.get(f"{address}/api/sessions").status_code == 401
         body = {"messages": [{"role": "user", "content": "Hello"}]}

@@ -105,10 +105,19 @@ reads("Session.exists, Session.id", reaches=())(
     lambda engine, party: [session_of(engine, party).exists(), session_of(engine, party).id]
 )
 reads("Session.branches, Session.branch", reaches=())(calls(session_of, "branches"))
+
+
+@reads("Session.receipt, Session.receipt_events", reaches=EVERY, finds=())
+def last_receipt(engine: ContextEngine, party: Party) -> Any:
+    """Of a request that was just built."""
+    session_of(engine, party).context(QUESTION)
+    return [calls(session_of, name)(engine, party) for name in ("receipt", "receipt_events")]
+
+
 no_reads(
     "Session.append Session.save_turn Session.add_artifact Session.clear Session.delete Session.remove "
     "Session.stream_turn Session.report_save_error Session.note Session.remember Session.pin Session.unpin "
-    "Session.fork Session.rewind Session.switch Session.delete_branch Session.compact Session.resume",
+    "Session.fork Session.rewind Session.switch Session.delete_branch Session.compact Session.resume Session.archive",
     because="writes, or gives back what it was given",
 )
 no_reads("ContextEngine.flush", because="waits, and gives back no more than whether it did")
@@ -138,7 +147,15 @@ def records(engine: ContextEngine, party: Party) -> list[Any]:
     return [keys]
 
 
-no_reads("Admin.erase", because="removes, and gives back no more than numbers of rows")
+no_reads(
+    "Admin.erase Admin.archive Admin.clear Admin.maintain Admin.purge Admin.reembed Admin.restore Admin.work",
+    because="changes what is stored, and gives back no more than numbers and paths of objects",
+)
+no_reads("Admin.requests", because="test_sent_requests.py shows whose requests it gives")
+no_reads(
+    "ContextEngine.ingestion ContextEngine.ingestion_of",
+    because="hands out a caller's queue; test_ingestion.py and test_access.py show whose candidates it gives",
+)
 no_reads("Admin.export Admin.import_", because="are an administrator's; test_transfer.py shows whose data a file holds")
 for _name in ("debug", "replay"):
 
@@ -335,6 +352,7 @@ no_reads(
     "langchain_arc.ArcVectorStore.add_documents langchain_arc.ArcVectorStore.add_texts "
     "langchain_arc.ArcVectorStore.delete langchain_arc.ArcVectorStore.from_texts langchain_arc.ArcVectorStore.index "
     "langchain_arc.ArcVectorStore.embeddings langchain_arc.ArcContext.InputType langchain_arc.ArcContext.OutputType "
+    "langchain_arc.ArcIngestionHandler langchain_arc.ArcIngestionMiddleware "
     "langchain_arc.ArcContext.config_specs langchain_arc.ArcRetriever.model_post_init",
     because="writes, describes, or hands out what has cases of its own",
 )
@@ -444,6 +462,7 @@ def transformed(engine: ContextEngine, party: Party) -> Any:
     return llamaindex_arc.ArcConversationTransform(memory=chat_memory(engine, party)).run("Where is it?")
 
 
+no_reads("llamaindex_arc.ArcIngestionEventHandler", because="writes candidates for review, and gives back nothing")
 no_reads(
     "llamaindex_arc.ArcConversationTransform.arun "
     "llamaindex_arc.ArcChatStore.class_name llamaindex_arc.ArcChatStore.engine llamaindex_arc.ArcChatStore.session "

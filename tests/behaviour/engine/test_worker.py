@@ -20,7 +20,7 @@ NOT_HERE = {"background": {"in_process": False}, "memory": {"enabled": True}}
 SAID_AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 
-MESSAGES = "SELECT id FROM arc_index_scopes WHERE kind = 'message'"
+MESSAGES = "SELECT scope FROM arc_index_scopes WHERE kind = 'message'"
 
 
 class Words:

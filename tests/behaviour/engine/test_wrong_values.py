@@ -5,7 +5,7 @@ import inspect
 import math
 import traceback
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -165,6 +165,7 @@ STORED = "stored"
 SESSION: dict[str, dict[str, Any]] = {
     "add_artifact": {"content": "It rains.", "source": "weather", "kind": "tools", "metadata": {}},
     "append": {"messages": [Message("user", "more")]},
+    "archive": {},
     "branches": {},
     "clear": {},
     "compact": {},
@@ -179,7 +180,7 @@ SESSION: dict[str, dict[str, Any]] = {
         "following": [Message("assistant", "a")],
         "memory_tags": ["drinks"],
     },
-    "delete": {},
+    "delete": {"soft": False},
     "delete_branch": {"branch": "idea"},
     "exists": {},
     "facts": {"include_superseded": False, "include_ungrounded": False, "include_excerpts": False, "as_of": DAY},
@@ -190,6 +191,8 @@ SESSION: dict[str, dict[str, Any]] = {
     "note": {"text": "a note"},
     "pins": {"suggested": False},
     "recall": {"query": "cat", "top_k": 1, "scope": "session"},
+    "receipt": {},
+    "receipt_events": {},
     "remember": {},
     "remove": {"message_ids": ["m1"]},
     "rewind": {"to": "m1"},
@@ -266,6 +269,7 @@ ENGINE: dict[str, dict[str, Any]] = {
     "health": {},
     "documents_of": {"caller_id": "c", "user_id": "u"},
     "flush": {"timeout": 1.0},
+    "ingestion_of": {"caller_id": "c"},
     "items_of": {"caller_id": "c", "user_id": "u", "embedder": None},
     "memories": {"user_id": "u", "session_id": "s", "caller_id": "c"},
     "open": dict.fromkeys(inspect.signature(ContextEngine.open).parameters),
@@ -273,12 +277,32 @@ ENGINE: dict[str, dict[str, Any]] = {
     "session": {"session_id": "s", "user_id": "u", "caller_id": "c", "account_id": "a", "branch": "main"},
 }
 ADMIN: dict[str, dict[str, Any]] = {
+    "archive": {"older_than": timedelta(days=30), "progress": None},
+    "clear": {"caller_id": "other", "user_id": None, "progress": None},
     "debug": {"session_id": "s", "caller_id": "default", "user_id": None, "branch": 0},
     "erase": {"caller_id": "other", "user_id": None},
     "export": {"path": "copy.jsonl", "caller_id": "default", "user_id": None, "progress": None},
     "import_": {"source": "copy.jsonl", "caller_id": None, "user_id": None, "progress": None},
+    "maintain": {"progress": None},
+    "purge": {"older_than": timedelta(days=30), "progress": None},
+    "reembed": {"progress": None, "stop": None},
     "replay": {"session_id": "s", "turn": 1, "budget": None, "caller_id": "default", "user_id": None, "branch": 0},
-    "sessions": {"caller_id": "default", "user_id": None, "limit": 1, "cursor": None},
+    "requests": {"session_id": "s", "limit": 1, "caller_id": "default", "user_id": None, "branch": 0},
+    "restore": {"session_id": "s", "caller_id": "default", "user_id": None},
+    "sessions": {
+        "caller_id": "default",
+        "user_id": None,
+        "limit": 1,
+        "cursor": None,
+        "status": None,
+        "active_since": DAY,
+        "idle_since": DAY,
+        "created_since": DAY,
+        "created_before": DAY,
+        "min_messages": 0,
+        "max_messages": 10,
+    },
+    "work": {"threads": 1, "until_idle": True, "limit": 1, "progress": None, "stop": None},
 }
 FACES: dict[str, tuple[Callable[[ContextEngine], Any], dict[str, dict[str, Any]]]] = {
     "engine": (lambda engine: engine, ENGINE),

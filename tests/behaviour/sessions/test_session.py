@@ -246,9 +246,10 @@ def test_messages_that_follow_are_shown_and_not_stored():
 def test_timers_are_reported(engine, observer):
     engine.session("s").save_turn("a", "b")
     engine.session("s").context("c")
-    assert observer.timings == ["context.save", "context.load"]
+    timed = ["context.save", "context.load", "context.budget", "context"]
+    assert observer.timings == timed
     engine.session("s").window()
-    assert observer.timings == ["context.save", "context.load", "context.load"]
+    assert observer.timings == [*timed, "context.load"]
 
 
 def test_in_memory_is_said_in_the_log(caplog):
