@@ -466,9 +466,8 @@ class Reader:
             return
         runtime = self._runtime
         runtime.keep(self._key, receipt)
-        if (
-            not self._following and runtime.settings.context.store_receipts != "off"
-        ):  # a temporary chat's messages are stored nowhere
+        is_temporary = bool(self._following)  # its messages are stored nowhere
+        if runtime.settings.context.store_receipts != "off" and not is_temporary:
             runtime.receipt_log.note(runtime.on_branch(self._key), receipt, messages, at_seq=loaded.at_seq)
         level = logging.INFO if runtime.settings.context.debug else logging.DEBUG
         if _log.isEnabledFor(level):

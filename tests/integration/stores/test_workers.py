@@ -52,7 +52,8 @@ def made(url: str, *, sessions: int) -> list[Any]:
     segments = "SELECT conversation, level, start_seq, end_seq, made_by, narrative FROM arc_segments ORDER BY 1, 2, 3"
     entries = (
         "SELECT s.session_id, e.entry_id, e.length, t.text FROM arc_index_entries e, arc_index_scopes s, "
-        "arc_index_texts t WHERE e.scope = s.scope AND t.scope = s.scope AND t.id = e.id AND s.kind = 'message' ORDER BY 1, 2"
+        "arc_index_texts t WHERE e.scope = s.scope AND t.scope = s.scope AND t.id = e.id AND s.kind = 'message' "
+        "ORDER BY 1, 2"
     )
     return [*found, *([tuple(row) for row in rows(url, statement)] for statement in (segments, entries))]
 
