@@ -110,7 +110,9 @@ def answering(fact: ProposedFact, answered: Message | None) -> ProposedFact:
     if answered is None or not said or len(said) > _ANSWERED:
         return fact
     is_courtesy = said.endswith("!") or detect(said).chit_chat.search(said.translate(QUOTES)) or not content_words(said)
-    if not said.endswith(("?", "？")) and (answered.role is not Role.ASSISTANT or is_courtesy):
+    if not said.endswith(("?", "？")) and (
+        answered.role is not Role.ASSISTANT or is_courtesy or len(fact.value.split()) > _FEW
+    ):  # "The choir begins at six." has no form that asserts, and is no reply to a statement
         return fact
     value = fact.value.rstrip(".。")
     return replace(fact, value=f"{value}{IN_REPLY}{said})", sources=(*fact.sources, answered.id or ""))

@@ -223,6 +223,13 @@ def test_a_value_comes_with_what_it_answers(name: str) -> None:
     assert "Quayside" in answer or follows_up("New one: HB-4471903", fact.value)
 
 
+@pytest.mark.parametrize("text", ["From now on the choir begins at 18:25", "Send bills to billing@pier.example"])
+def test_a_statement_stands_without_what_was_said_before_it(text: str) -> None:
+    messages = [Message("assistant", "Noted: 67.30 euros for sun cream.", id="a"), Message("user", f"{text}.", id="b")]
+    facts = extract_facts(messages)
+    assert [fact.value.rstrip(".") for fact in [*facts, *excerpts_of(messages, facts=facts)][-1:]] == [text]
+
+
 def test_a_value_after_a_statement_is_part_of_it() -> None:
     assert values("We bought a ceramic fox. 38 euros.") == ["We bought a ceramic fox. 38 euros"]
 
