@@ -170,7 +170,7 @@ Address = Annotated[
 @db.command()
 def upgrade(url: Address = None) -> None:
     """Create the database's tables, or bring them up to date."""
-    from arc_common.stores import migrate  # noqa: PLC0415 - the same
+    from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
     from arc_common.stores.encryption import Seal  # noqa: PLC0415 - the same
 
     with _connected(url) as (engine, shown, cipher):
@@ -187,7 +187,7 @@ def partition(
     parts: Annotated[int, typer.Option(help="The number of partitions of each table.")] = 16,
 ) -> None:
     """Partition the tables of a PostgreSQL database; stop all writers before."""
-    from arc_common.stores import migrate  # noqa: PLC0415 - the same
+    from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
     from arc_common.stores.encryption import Seal  # noqa: PLC0415 - the same
 
     with _connected(url) as (engine, shown, cipher):
@@ -200,7 +200,7 @@ def row_security(
     role: Annotated[str, typer.Argument(help="The role; it uses the rows of the caller that has its name.")],
 ) -> None:
     """Print the SQL that lets a role of PostgreSQL use only one caller's rows."""
-    from arc_common.stores import migrate  # noqa: PLC0415 - the same
+    from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
 
     for statement in migrate.row_security(role):
         typer.echo(f"{statement};")
@@ -209,7 +209,7 @@ def row_security(
 @db.command()
 def current(url: Address = None) -> None:
     """Print the revision of the database's tables; change nothing."""
-    from arc_common.stores import migrate  # noqa: PLC0415 - the same
+    from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
 
     with _connected(url) as (engine, shown, _):
         revision = migrate.current_revision(engine)
@@ -219,7 +219,7 @@ def current(url: Address = None) -> None:
 @db.command()
 def check(url: Address = None) -> None:
     """Exit with code 1 if the database's tables are not those that this version needs; change nothing."""
-    from arc_common.stores import migrate  # noqa: PLC0415 - the same
+    from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
     from arc_common.stores.encryption import Seal  # noqa: PLC0415 - the same
 
     with _connected(url) as (engine, shown, cipher):
@@ -243,7 +243,7 @@ def reencrypt(url: Address = None) -> None:
 def _connected(url: str | None) -> "Iterator[tuple[Engine, str, Cipher | None]]":
     """Yield an engine for a database, its address without the password, and the cipher of the settings."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
-    from arc_common.stores.connection import connect  # noqa: PLC0415 - the same
+    from arc_common.stores.database.connection import connect  # noqa: PLC0415 - the same
     from arc_common.stores.encryption import cipher_of  # noqa: PLC0415 - the same
 
     settings = ArcSettings()

@@ -9,8 +9,8 @@ from arc_common.messages import check_identifier
 from arc_common.protocols import Branch, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, After, Path
 from arc_common.stores.codec import from_microseconds, stored_from_row, to_microseconds
-from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.paths import Locked, parts_of, place_on
 from arc_common.stores.statements.conversations import SUMS, statements_along, statements_for
 from arc_common.stores.statements.records import record_statements_for

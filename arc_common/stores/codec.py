@@ -14,7 +14,7 @@ from arc_common.protocols import Conversation, ConversationFilter, CountedMessag
 from arc_common.protocols.conversations import After, ConversationStatus
 from arc_common.protocols.search_index import Scope
 from arc_common.serialization import DECODER, TAG, dumps, loads
-from arc_common.stores.schema import branches, conversations
+from arc_common.stores.database.schema import branches, conversations
 
 MAIN_BRANCH = 0
 """The initial branch of every conversation."""

@@ -60,8 +60,8 @@ from arc_common.stores.codec import (
     stored_from_row,
     to_microseconds,
 )
-from arc_common.stores.connection import Database, shown_address
-from arc_common.stores.drivers import Call, Row, Transaction, is_conflict
+from arc_common.stores.database.connection import Database, shown_address
+from arc_common.stores.database.drivers import Call, Row, Transaction, is_conflict
 from arc_common.stores.paths import (
     LOCKED_COLUMNS,
     ArchivedConversationError,

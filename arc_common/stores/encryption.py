@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from arc_common.exceptions import ConfigurationError, MissingDependencyError, StoreError
 from arc_common.protocols import Cipher
 from arc_common.settings import StorageSettings
-from arc_common.stores.drivers import Call, Driver, Row, Transaction
+from arc_common.stores.database.drivers import Call, Driver, Row, Transaction
 from arc_common.stores.statements.conversations import Statement
 
 T = TypeVar("T")

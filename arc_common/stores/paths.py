@@ -28,7 +28,7 @@ from arc_common.exceptions import ArchiveError, BranchNotFoundError, Conversatio
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import MAIN, ConversationStatus, Path
 from arc_common.stores.codec import conversation_key
-from arc_common.stores.schema import branches, conversations, messages
+from arc_common.stores.database.schema import branches, conversations, messages
 
 _ACTIVE = ConversationStatus.ACTIVE.value
 

@@ -23,8 +23,8 @@ from arc_common.protocols.records import (
 )
 from arc_common.protocols.search_index import EntryKind, Scope
 from arc_common.stores.codec import checked_ids, checked_limit, conversation_key, row_key, to_microseconds
-from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.paths import parts_of
 from arc_common.stores.search_index.entries import erasing_statements, index_statements_for
 from arc_common.stores.search_index.entries import scope_key as index_scope

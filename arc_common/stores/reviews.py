@@ -10,8 +10,8 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.review import Candidate, CandidatePage, CandidateStatus
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.stores.codec import checked_scope, from_body, scope_key, to_body, to_microseconds
-from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Transaction
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.drivers import Call, Transaction
 from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
 from arc_common.stores.statements.reviews import (
     CANDIDATE,

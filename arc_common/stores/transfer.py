@@ -13,9 +13,9 @@ from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import ConversationStatus
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
-from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Transaction
-from arc_common.stores.schema import (
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.drivers import Call, Transaction
+from arc_common.stores.database.schema import (
     HEAD,
     KEYS,
     SealedText,

@@ -37,8 +37,8 @@ def test_it_holds_the_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     assert sources <= names
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
     assert "arc_common/cli/demo.toml" in names
-    assert "arc_common/stores/migrations/env.py" in names
-    migrations = [name for name in names if name.startswith("arc_common/stores/migrations/versions/0")]
+    assert "arc_common/stores/database/migrations/env.py" in names
+    migrations = [name for name in names if name.startswith("arc_common/stores/database/migrations/versions/0")]
     assert migrations
     assert not [name for name in names if "test_" in name or name.endswith((".pyc", ".ipynb"))]
 

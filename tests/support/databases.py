@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from arc_common.protocols import SessionKey
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.migrate import partition
+from arc_common.stores.database.migrate import partition
 from tests.support.servers import PostgresServer
 
 _numbers = count(1)

@@ -38,8 +38,8 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.messages import is_storable
 from arc_common.protocols.search_index import Candidates, EntryKind, IndexEntry, Scope
 from arc_common.stores.codec import scope_key as row_scope
-from arc_common.stores.drivers import Call
-from arc_common.stores.schema import PREFIX, ROW_NUMBERS, WORDS, IndexTables, by_scope, index_tables
+from arc_common.stores.database.drivers import Call
+from arc_common.stores.database.schema import PREFIX, ROW_NUMBERS, WORDS, IndexTables, by_scope, index_tables
 from arc_common.stores.search_index.filters import Tokens, number_of
 from arc_common.stores.statements.conversations import Statement, Statements, compiler_for, one_of
 

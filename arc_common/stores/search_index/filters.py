@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import text
 
 from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Exists, Filter, Not, OneOf, Scalar
-from arc_common.stores.schema import PREFIX
+from arc_common.stores.database.schema import PREFIX
 from arc_common.stores.statements.conversations import Statement, compiler_for
 
 _BYTES = 8

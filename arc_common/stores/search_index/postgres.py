@@ -21,9 +21,9 @@ from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreEr
 from arc_common.filters import Filter
 from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, check_comparable
 from arc_common.retrieval.bm25 import BM25
-from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Row, Transaction
-from arc_common.stores.schema import VECTORS, index_tables
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.drivers import Call, Row, Transaction
+from arc_common.stores.database.schema import VECTORS, index_tables
 from arc_common.stores.search_index.entries import (
     SCOPE_COLUMNS,
     Held,

@@ -13,8 +13,8 @@ from arc_common.filters import Filter, matcher
 from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, check_comparable
 from arc_common.retrieval.bm25 import BM25, best_places
 from arc_common.retrieval.vectors import cosines
-from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import (
     Held,
     Known,

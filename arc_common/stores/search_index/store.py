@@ -25,8 +25,8 @@ from arc_common.protocols.search_index import (
 )
 from arc_common.settings import StorageSettings
 from arc_common.stores.codec import checked_limit, to_microseconds
-from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import (
     Held,
     Known,

@@ -38,8 +38,8 @@ from sqlalchemy.engine import Dialect
 
 from arc_common.protocols.conversations import ConversationStatus
 from arc_common.stores.codec import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
+from arc_common.stores.database.schema import SealedText, branches, conversations, messages
 from arc_common.stores.paths import LOCKED_COLUMNS, Along, is_active, of_conversation
-from arc_common.stores.schema import SealedText, branches, conversations, messages
 
 _WRITTEN = tuple(column.name for column in messages.columns if column.name != "trust")
 

@@ -42,8 +42,16 @@ from arc_common.stores.codec import (
     to_body,
     to_microseconds,
 )
+from arc_common.stores.database.schema import (
+    IS_PINNED,
+    branches,
+    conversations,
+    messages,
+    record_sources,
+    records,
+    scopes,
+)
 from arc_common.stores.paths import Along, of_conversation, on_path_of
-from arc_common.stores.schema import IS_PINNED, branches, conversations, messages, record_sources, records, scopes
 from arc_common.stores.statements.conversations import Statements, in_session, one_of, same_session
 
 MEMORY = "memory"

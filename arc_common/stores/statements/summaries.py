@@ -35,8 +35,7 @@ from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, View
 from arc_common.sources import Trust
 from arc_common.stores.codec import MESSAGE_COLUMNS, from_body, from_microseconds, to_body, to_microseconds
-from arc_common.stores.paths import Along, is_active
-from arc_common.stores.schema import (
+from arc_common.stores.database.schema import (
     IS_FACT,
     IS_UNCOVERED,
     IS_UNFINISHED,
@@ -47,6 +46,7 @@ from arc_common.stores.schema import (
     summaries,
     views,
 )
+from arc_common.stores.paths import Along, is_active
 from arc_common.stores.statements.conversations import (
     Statements,
     in_session,

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from arc_common import ContextEngine, Message, ToolCall
 from arc_common.cli.commands import app, main
-from arc_common.stores import migrate
+from arc_common.stores.database import migrate
 from tests.support.context_windows import CONTROLS, MARKUP
 from tests.support.databases import new_database, sqlite_url
 
@@ -190,7 +190,7 @@ def test_a_mistyped_file_is_not_made(monkeypatch, capsys, tmp_path):
 def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres):
     url = new_database(postgres, tables=False)
     assert "arc db upgrade" in refused(monkeypatch, capsys, "s", "--url", url)
-    from arc_common.stores.connection import connect
+    from arc_common.stores.database.connection import connect
 
     engine, _ = connect(url)
     try:

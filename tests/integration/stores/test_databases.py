@@ -24,12 +24,12 @@ from sqlalchemy.orm import Session
 from arc_common.exceptions import ConfigurationError, StoreError, StoreUnavailableError
 from arc_common.protocols import SessionKey
 from arc_common.settings import StorageSettings
-from arc_common.stores import migrate
-from arc_common.stores.connection import connect
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.drivers import SqliteDriver, Transaction
-from arc_common.stores.migrate import current_revision, upgrade
-from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
+from arc_common.stores.database import migrate
+from arc_common.stores.database.connection import connect
+from arc_common.stores.database.drivers import SqliteDriver, Transaction
+from arc_common.stores.database.migrate import current_revision, upgrade
+from arc_common.stores.database.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
 from arc_common.stores.statements.conversations import Statement
 from arc_common.testing.conversation_store_contract import counted, ids
 from tests.support import processes as workers

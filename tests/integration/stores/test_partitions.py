@@ -16,9 +16,9 @@ from arc_common import ArcSettings, ContextEngine, Document
 from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreUnavailableError
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.settings import StorageSettings
-from arc_common.stores.connection import Database
-from arc_common.stores.migrate import partition
-from arc_common.stores.schema import index_tables, metadata
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.migrate import partition
+from arc_common.stores.database.schema import index_tables, metadata
 from arc_common.stores.search_index.store import SqlIndexStore
 from tests.contracts.index_queries import dense
 from tests.support.databases import new_database, partitioned_database, rows

@@ -22,9 +22,9 @@ from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.index import SearchMode
 from arc_common.settings import StorageSettings
-from arc_common.stores.connection import Database
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.drivers import send_vectors
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.drivers import send_vectors
 from arc_common.stores.search_index.postgres import index_ddl, index_name, walk_width
 from arc_common.stores.search_index.store import SqlIndexStore
 from tests.contracts.index_queries import count, dense, lexical, vectors_of

@@ -6,7 +6,7 @@ from sqlalchemy.exc import ProgrammingError
 
 from arc_common import ContextEngine, Document
 from arc_common.exceptions import InvalidInputError, StoreError
-from arc_common.stores.migrate import row_security
+from arc_common.stores.database.migrate import row_security
 from tests.support.databases import new_database, partitioned_database, rows, run
 from tests.support.servers import PostgresServer
 

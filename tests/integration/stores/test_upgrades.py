@@ -13,8 +13,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from arc_common import ArcSettings, ContextEngine
-from arc_common.stores.migrate import current_revision, upgrade
-from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
+from arc_common.stores.database.migrate import current_revision, upgrade
+from arc_common.stores.database.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
 from tests.support import releases
 from tests.support.databases import new_database
 from tests.support.releases import Lengths

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from arc_common.stores.migrate import create_tables
+from arc_common.stores.database.migrate import create_tables
 
 revision = "0001"
 down_revision = None

@@ -14,7 +14,7 @@ from sqlalchemy.pool import PoolProxiedConnection
 
 from arc_common.exceptions import MissingDependencyError, StoreError, StoreUnavailableError, scrubbed
 from arc_common.settings import StorageSettings
-from arc_common.stores.schema import SHOW_POSTINGS
+from arc_common.stores.database.schema import SHOW_POSTINGS
 from arc_common.stores.statements.conversations import Statement
 
 

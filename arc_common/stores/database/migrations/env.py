@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from arc_common.stores.schema import VERSION_TABLE, metadata
+from arc_common.stores.database.schema import VERSION_TABLE, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,0 +1,1 @@
+"""The database below the stores: connections, drivers, tables and migrations."""
