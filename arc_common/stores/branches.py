@@ -11,7 +11,7 @@ from arc_common.protocols.conversations import MAIN, After, Path
 from arc_common.stores.codec import from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
-from arc_common.stores.paths import Locked, parts_of, place_on
+from arc_common.stores.paths import Locked, locked_from_row, parts_of, place_on
 from arc_common.stores.statements.conversations import SUMS, statements_along, statements_for
 from arc_common.stores.statements.records import record_statements_for
 
@@ -85,13 +85,20 @@ def kept_of(paths: Iterable[Path]) -> dict[int, tuple[int, int]]:
 
 
 class SqlBranches:
-    """The branches of a `SqlStore`; everything here requires the conversation's lock."""
+    """The branches of a `SqlStore`; everything but `lock` requires the conversation's lock."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sql = statements_for(database.dialect)
         self._along = statements_along(database.dialect)
         self._records = record_statements_for(database.dialect)
+
+    def lock(self, transaction: Transaction, key: SessionKey, *, now: int, active: bool = True) -> Locked | None:
+        """Lock a session; return it with its branch, or `None` if it does not exist."""
+        place = place_on(key, MAIN, self._database.dialect)
+        # Two statements: on PostgreSQL, a single one would see the branch as it was before waiting for the lock.
+        found, rows = transaction.run((self._sql.lock_session, {**place, "now": now}), (self._sql.locked, place))
+        return locked_from_row(key, rows[0], active=active) if found else None
 
     def all(self, transaction: Transaction, place: Mapping[str, Any]) -> list[BranchRow]:
         """Read the conversation's branches."""

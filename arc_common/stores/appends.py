@@ -1,0 +1,397 @@
+"""Appends messages to conversations in SQLite or PostgreSQL."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from arc_common.exceptions import StoreError
+from arc_common.messages import same_content
+from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
+from arc_common.protocols.conversations import MAIN, After, ConversationStatus
+from arc_common.stores.branches import SqlBranches, lines_of
+from arc_common.stores.codec import (
+    MAIN_BRANCH,
+    checked_after,
+    checked_counts,
+    checked_limit,
+    message_row,
+    new_incarnation,
+    stored_from_row,
+    to_microseconds,
+)
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.drivers import Call, Row, Transaction, is_conflict
+from arc_common.stores.deletions import SqlDeletions
+from arc_common.stores.paths import LOCKED_COLUMNS, ArchivedConversationError, Locked, locked_from_row
+from arc_common.stores.records import SqlRecords
+from arc_common.stores.statements.conversations import REVISED_COLUMNS, statements_along, statements_for
+from arc_common.stores.summaries import SqlSummaries, edited
+
+_WIDTH = len(LOCKED_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A session and the requested messages that its branch stores itself."""
+
+    locked: Locked
+    existing: Mapping[str, StoredMessage]
+
+
+def look_from_rows(key: SessionKey, rows: Sequence[Row]) -> Look | None:
+    """Read the rows of `look_up`: one for each message, or one without a message; none if there is no session."""
+    if not rows:
+        return None
+    known = [stored_from_row(row[_WIDTH:]) for row in rows if row[_WIDTH] is not None]
+    return Look(locked_from_row(key, rows[0][:_WIDTH]), {stored.message.id or "": stored for stored in known})
+
+
+@dataclass(frozen=True, slots=True)
+class AppendPlan:
+    """The rows to write and the changes to the session's sums."""
+
+    results: list[StoredMessage]
+    inserted: list[StoredMessage]
+    revised: list[StoredMessage]
+    tokens: int
+    tool_calls: int
+
+
+def plan_append(
+    incoming: Sequence[CountedMessage],
+    *,
+    existing: Mapping[str, StoredMessage],
+    next_seq: int,
+    branch: int = 0,
+    thread: str | None = None,
+) -> AppendPlan:
+    """Decide for each message whether it is new, known, or a new revision of a known one."""
+    current: dict[str, StoredMessage] = {}
+    first: dict[str, StoredMessage | None] = {}
+    ids: list[str] = []
+    for counted in incoming:
+        message = counted.message
+        message_id = message.id or ""
+        ids.append(message_id)
+        if message_id not in first:
+            first[message_id] = existing.get(message_id)
+        known = current.get(message_id) or first[message_id]
+        if known is None:
+            current[message_id] = StoredMessage(
+                message, next_seq, counted.tokens, counted.counter, branch=branch, thread=thread
+            )
+            next_seq += 1
+        elif same_content(known.message, message):
+            current[message_id] = known
+        else:
+            current[message_id] = StoredMessage(
+                replace(message, created_at=known.message.created_at),
+                known.seq,
+                counted.tokens,
+                counted.counter,
+                known.revision + 1,
+                edited=True,
+                branch=known.branch,
+                thread=known.thread,
+            )
+    changed = [(first[message_id], stored) for message_id, stored in current.items() if first[message_id] is not stored]
+    return AppendPlan(
+        results=[current[message_id] for message_id in ids],
+        inserted=[stored for before, stored in changed if before is None],
+        revised=[stored for before, stored in changed if before is not None],
+        tokens=sum(after.tokens - (before.tokens if before else 0) for before, after in changed),
+        tool_calls=sum(
+            len(after.message.tool_calls) - (len(before.message.tool_calls) if before else 0)
+            for before, after in changed
+        ),
+    )
+
+
+def _new_session(key: SessionKey, place: Mapping[str, Any], now: int) -> dict[str, Any]:
+    return {
+        **place,
+        "branch": MAIN_BRANCH,
+        "session_id": key.session_id,
+        "account_id": key.account_id,
+        "incarnation": new_incarnation(),
+        "status": ConversationStatus.ACTIVE.value,
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+def _change(plan: AppendPlan, inserts: list[dict[str, Any]], branch: int = MAIN_BRANCH) -> dict[str, Any]:
+    """Return the changes of an append to a session's sums."""
+    return {
+        "more_seq": len(inserts),
+        "more_main": len(inserts) if branch == MAIN_BRANCH else 0,
+        "more_messages": len(inserts),
+        "more_tokens": plan.tokens,
+        "more_tool_calls": plan.tool_calls,
+        "more_epoch": int(bool(plan.revised)),
+        "last_at": max((row["created_at"] for row in inserts), default=None),
+    }
+
+
+def _placed_row(stored: StoredMessage, place: Mapping[str, Any], row: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        **(row or message_row(stored)),
+        "conversation": place["conversation"],
+        "branch": stored.branch,
+        "channel": stored.thread,
+        "caller_id": place["caller_id"],
+        "seq": stored.seq,
+        "revision": stored.revision,
+    }
+
+
+_log = logging.getLogger("arc.stores")
+
+_EVERY_ROW = 2**62
+
+
+class SqlAppends:
+    """Appends to the conversations of a `SqlStore`, each in one transaction."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        branches: SqlBranches,
+        summaries: SqlSummaries,
+        records: SqlRecords,
+        deletions: SqlDeletions,
+        clock: Callable[[], datetime],
+        max_sessions: int | None,
+    ) -> None:
+        self._database = database
+        self._branches = branches
+        self._summaries = summaries
+        self._records = records
+        self._deletions = deletions
+        self._clock = clock
+        self._max_sessions = max_sessions
+        self._deletes_sessions = False
+        self._sql = statements_for(database.dialect)
+        self._along = statements_along(database.dialect)
+
+    def append(
+        self,
+        key: SessionKey,
+        messages: Sequence[CountedMessage],
+        *,
+        max_messages: int | None = None,
+        keep_unsummarized: bool = False,
+        after: After | None = None,
+    ) -> list[StoredMessage]:
+        """See `ConversationStore.append`."""
+        checked_limit("max_messages", max_messages, least=1)
+        if after is not None:
+            checked_after(after)
+        rows = checked_counts(messages)
+        if not messages:
+            self._database.path_of(key)
+            return []
+        now = to_microseconds(self._clock())
+        ids = dict.fromkeys(counted.message.id for counted in messages)
+        names = {"message_ids": self._database.many(list(ids))}
+        wanted = {**self._database.place(key, MAIN), **names}
+        if self._database.dialect == "postgresql" and max_messages is None and key.branch is None and after is None:
+            results = self._without_lock(key, messages, rows, wanted, now)
+            if results is not None:
+                return results
+
+        def work(transaction: Transaction, key: SessionKey = key, after: After | None = after) -> list[StoredMessage]:
+            wanted = {**self._database.place(key, MAIN), **names}
+            look = self._lock(transaction, key, wanted, now)
+            locked = look.locked
+            place: Mapping[str, Any] = wanted
+            existing = look.existing
+            edge = self._branches.edge(transaction, key, locked, after)
+            if after is not None and edge is not None and not after.without:
+                begun = self._branches.begun(transaction, key, locked, messages, edge=edge, thread=after.thread)
+                if begun is not None:
+                    return work(transaction, replace(key, branch=begun), replace(after, seq=None))
+            if locked.path is not MAIN or key.branch is not None:
+                place = self._database.place(key, locked.path)
+            if locked.path is not MAIN:
+                (found,) = transaction.run((self._along.of_ids, {**wanted, **place}))
+                existing = {stored.message.id or "": stored for stored in map(stored_from_row, found)}
+            if edge is not None:
+                existing = {name: stored for name, stored in existing.items() if stored.seq <= edge}
+            plan = plan_append(
+                messages,
+                existing=existing,
+                next_seq=locked.next_seq if edge is None else edge + 1,
+                branch=locked.path.branch,
+                thread=after.thread if after else None,
+            )
+            leaves = edge is not None or (after is not None and after.without)
+            if leaves or (plan.revised and locked.is_forked):
+                fork = self._branches.editing(
+                    transaction,
+                    key,
+                    locked,
+                    revised=plan.revised,
+                    inserted=plan.inserted,
+                    now=now,
+                    after=after,
+                    edge=edge,
+                )
+                if fork is not None:
+                    new = self._write_fork(transaction, place, *fork)
+                    results = [new.get(one.seq, one) for one in plan.results]
+                    return results if after is None else [replace(one, branch=locked.next_branch) for one in results]
+            moving = [] if after is None else self._branches.resuming(key, locked, now)
+            if plan.inserted or plan.revised or moving:
+                undo = self._undo(transaction, key, locked, plan)
+                if not locked.head and not locked.is_forked:
+                    undo += self._make_room(transaction, key)
+                is_capped = max_messages is not None and not (
+                    locked.is_forked and len(self._branches.all(transaction, place)) > 1
+                )
+                writes = self._writes(
+                    plan,
+                    place,
+                    now,
+                    locked,
+                    max_messages if is_capped else None,
+                    keep_unsummarized=keep_unsummarized,
+                    written=rows,
+                )
+                if moving:
+                    transaction.run(*moving)
+                    moving = self._branches.refreshing(transaction, place)
+                transaction.commit(*writes, *moving, *undo)
+            return plan.results if after is None else [replace(one, branch=locked.path.branch) for one in plan.results]
+
+        return self._database.transact(work)
+
+    def _make_room(self, transaction: Transaction, key: SessionKey) -> list[Call]:
+        """Return the calls that delete the sessions written longest ago, to make room for a new one."""
+        if self._max_sessions is None:
+            return []
+        stale = {**self._database.place(key, MAIN), "kept_others": self._max_sessions - 1}
+        (rows,) = transaction.run((self._sql.stale_sessions, stale))
+        if rows and not self._deletes_sessions:
+            self._deletes_sessions = True
+            _log.warning(
+                "more than %d sessions in memory: those written longest ago are deleted from now on; "
+                "a database URL keeps all of them",
+                self._max_sessions,
+            )
+        return [call for row in rows for call in self._deletions.whole(transaction, SessionKey(*row))]
+
+    def _without_lock(
+        self,
+        key: SessionKey,
+        messages: Sequence[CountedMessage],
+        rows: Mapping[int, dict[str, Any]],
+        wanted: Mapping[str, Any],
+        now: int,
+    ) -> list[StoredMessage] | None:
+        """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
+        try:
+            look = look_from_rows(key, self._database.read((self._sql.look_up, wanted)))
+        except ArchivedConversationError:
+            return None
+        if look is not None and look.locked.path is not MAIN:
+            return None
+        existing = look.existing if look else {}
+        plan = plan_append(messages, existing=existing, next_seq=0)
+        if plan.revised:
+            return None
+        if not plan.inserted:
+            return plan.results
+        given = [
+            {**(rows.get(id(stored.message)) or message_row(stored)), "place": stored.seq, "revision": stored.revision}
+            for stored in plan.inserted
+        ]
+        seal = self._database.seal
+        if seal.is_on:
+            given = [{**row, "body": seal.closed(row["body"])} for row in given]
+        statement = self._sql.append_new if look else self._sql.append_first
+        parameters = {**_new_session(key, wanted, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
+        try:
+            places = self._database.read((statement, parameters))
+        except StoreError as error:
+            if is_conflict(error):
+                return None
+            raise
+        if not places:
+            return None
+        first = min(row[0] for row in places)
+        return plan_append(messages, existing=existing, next_seq=first).results
+
+    def _write_fork(
+        self, transaction: Transaction, place: Mapping[str, Any], told: Sequence[StoredMessage], calls: Sequence[Call]
+    ) -> dict[int, StoredMessage]:
+        """Store a fork with the messages that it copies; return these by place."""
+        written = [_placed_row(one, place) for one in told]
+        transaction.run(*([(self._sql.insert_message, written)] if written else []), *calls)
+        transaction.commit(*self._branches.refreshing(transaction, place))
+        return {one.seq: one for one in told}
+
+    def _lock(self, transaction: Transaction, key: SessionKey, wanted: Mapping[str, Any], now: int) -> Look:
+        """Lock the session, creating it if it does not exist; return it with the given messages that it holds."""
+        look = None
+        if self._database.dialect == "sqlite":  # SQLite has one writer at a time, so its reads are locked
+            look = look_from_rows(key, transaction.run((self._sql.look_up, wanted))[0])
+        if look is None:
+            new = _new_session(key, wanted, now)
+            *_, rows = transaction.run(
+                (self._sql.open_session, new), (self._sql.open_branch, new), (self._sql.look_up, wanted)
+            )
+            look = look_from_rows(key, rows)
+        assert look is not None  # noqa: S101 - it was opened
+        return look
+
+    def _undo(self, transaction: Transaction, key: SessionKey, locked: Locked, plan: AppendPlan) -> list[Call]:
+        """Return the calls that undo what was derived from revised messages; requires the lock."""
+        if not plan.revised:
+            return []
+        changed = edited(plan.revised)
+        if locked.path is MAIN:
+            place = self._database.place(key, MAIN)
+            # forks may have summarised messages of the main branch
+            summarized = _EVERY_ROW if locked.is_forked else locked.summarized
+            undo = self._summaries.undoing(transaction, place, changed, summarized=summarized)
+        else:
+            points = [(stored.branch, stored.seq) for stored in plan.revised]
+            undo = self._deletions.undoing_on_lines(transaction, key, lines_of([locked.path]).values(), points, changed)
+        lost = self._records.lost(key, locked.path, changed.message_ids)
+        return [*undo, *self._records.forgetting(transaction, key, lost)[1]]
+
+    def _writes(
+        self,
+        plan: AppendPlan,
+        place: Mapping[str, Any],
+        now: int,
+        locked: Locked,
+        max_messages: int | None,
+        *,
+        keep_unsummarized: bool,
+        written: Mapping[int, dict[str, Any]],
+    ) -> Iterator[Call]:
+        """Yield the calls that carry out a plan; `written` holds rows already made, by the `id()` of their messages."""
+        rows = [_placed_row(stored, place, written.get(id(stored.message))) for stored in plan.inserted]
+        if rows:
+            yield self._sql.insert_message, rows
+        for revised in plan.revised:
+            row = _placed_row(revised, place)
+            values = {name: row[name] for name in REVISED_COLUMNS}
+            yield self._sql.revise_message, {**values, **place, "branch": revised.branch, "at_seq": revised.seq}
+        change = {**_change(plan, rows, locked.path.branch), **place, "now": now}
+        excess = 0 if max_messages is None else locked.message_count + len(rows) - max_messages
+        yield self._sql.update_session, change
+        if excess > 0:
+            dropping = self._along if "path" in place else self._sql
+            leaves_to = locked.summarized if keep_unsummarized else _EVERY_ROW
+            leaving = {"excess_less_one": excess - 1, "leaves_to": leaves_to}
+            yield dropping.update_branch_dropping, {**change, **leaving}
+            yield dropping.drop_oldest, {**place, **leaving}
+        else:
+            yield self._sql.update_branch, change

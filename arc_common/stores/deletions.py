@@ -1,0 +1,185 @@
+"""Removes messages and conversations, with everything derived from them, from SQLite or PostgreSQL."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from arc_common.protocols import SessionKey
+from arc_common.protocols.conversations import MAIN, ConversationStatus, Idle, Path
+from arc_common.protocols.search_index import Scope
+from arc_common.stores.archive.store import SqlArchive
+from arc_common.stores.branches import SqlBranches, lines_of
+from arc_common.stores.codec import MAIN_BRANCH, checked_ids, to_microseconds
+from arc_common.stores.database.connection import Database
+from arc_common.stores.database.drivers import Call, Row, Transaction
+from arc_common.stores.paths import objects_of
+from arc_common.stores.receipts import SqlReceipts
+from arc_common.stores.records import SqlRecords
+from arc_common.stores.reviews import SqlReviews
+from arc_common.stores.search_index.entries import session_index_calls
+from arc_common.stores.statements.conversations import statements_for
+from arc_common.stores.summaries import Changed, SqlSummaries
+
+
+class SqlDeletions:
+    """Removes from the conversations of a `SqlStore`."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        branches: SqlBranches,
+        summaries: SqlSummaries,
+        records: SqlRecords,
+        receipts: SqlReceipts,
+        reviews: SqlReviews,
+        archive: SqlArchive,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._branches = branches
+        self._summaries = summaries
+        self._records = records
+        self._receipts = receipts
+        self._reviews = reviews
+        self._archive = archive
+        self._clock = clock
+        self._sql = statements_for(database.dialect)
+
+    def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
+        """See `ConversationStore.remove`."""
+        ids = checked_ids(message_ids)
+
+        def work(transaction: Transaction) -> int:
+            locked = self._branches.lock(transaction, key, now=to_microseconds(self._clock()))
+            if locked is None:
+                return 0
+            place = self._database.place(key, locked.path)
+            if locked.is_forked:
+                return self._remove_everywhere(transaction, key, place, ids)
+            names = self._database.many(ids)
+            (removed,) = transaction.run((self._sql.remove_messages, {**place, "message_ids": names}))
+            undo: list[Call] = []
+            if removed:
+                changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
+                undo = self._summaries.undoing(transaction, place, changed, summarized=locked.summarized)
+                undo += self._records.forgetting(transaction, key, self._records.lost(key, locked.path, ids))[1]
+                undo += [*self._records.unpinning(key, ids), *self._receipts.dropping(place)]
+            transaction.commit(*self._without(removed, place, edits=int(bool(removed))), *undo)
+            return len(removed)
+
+        count = self._database.transact(work)
+        self._archive.tidy(key)
+        return count
+
+    def delete(
+        self, key: SessionKey, *, keep_session: bool = False, soft: bool = False, idle: Idle | None = None
+    ) -> int | None:
+        """See `ConversationStore.delete`."""
+        gone: set[str] = set()
+
+        def work(transaction: Transaction) -> int | tuple[str, ...] | None:
+            if idle is not None and not transaction.run((self._sql.lock_idle, self._idle_on(key, idle)))[0]:
+                return None
+            locked = self._branches.lock(transaction, key, now=to_microseconds(self._clock()), active=keep_session)
+            if locked is None or (soft and locked.status == ConversationStatus.DELETED):
+                return None
+            if soft:
+                transaction.commit((self._sql.delete_softly, self._database.place(key, MAIN)))
+            elif keep_session:
+                place = {**self._database.place(key, locked.path), "branch": MAIN_BRANCH}
+                (removed,) = transaction.run((self._sql.remove_all_messages, place))
+                derived = [*self._summaries.clearing(place), *self._derived(transaction, key)]
+                own = [row[1:] for row in removed if row[0] == MAIN_BRANCH]
+                transaction.commit(
+                    *self._without(own, place, edits=1),
+                    *self._branches.clearing(transaction, place, locked, to_microseconds(self._clock())),
+                    *derived,
+                )
+            elif left := tuple(path for path in objects_of(locked.archive_path) if path not in gone):
+                return left
+            else:
+                transaction.commit(*self.whole(transaction, key))
+            return locked.message_count
+
+        # objects first: with the row, their names would be lost
+        while isinstance(found := self._database.transact(work), tuple):
+            self._archive.remove(found)
+            gone.update(found)
+        if keep_session:
+            self._archive.tidy(key)
+        return found
+
+    def whole(self, transaction: Transaction, key: SessionKey) -> list[Call]:
+        """Return the calls that delete a locked session and everything derived from it."""
+        place = self._database.place(key, MAIN)
+        return [
+            (self._sql.remove_all_messages, place),
+            *self._summaries.deleting(place),
+            *self._derived(transaction, key),
+            (self._sql.delete_branches, place),
+            (self._sql.delete_session, place),
+        ]
+
+    def _derived(self, transaction: Transaction, key: SessionKey) -> list[Call]:
+        """Return the calls that remove a session's memories, answers under review and index entries."""
+        calls = self._records.forgetting(transaction, key, self._records.lost(key, MAIN, None), whole=True)[1]
+        return [
+            *calls,
+            *self._receipts.dropping(self._database.place(key, MAIN)),
+            *self._reviews.erasing(transaction, Scope(key.caller_id, key.user_id, key.session_id)),
+            *session_index_calls(self._database.dialect, caller_id=key.caller_id, session_id=key.session_id),
+        ]
+
+    def undoing_on_lines(
+        self,
+        transaction: Transaction,
+        key: SessionKey,
+        lines: Iterable[Path],
+        points: Sequence[tuple[int, int]],
+        changed: Changed,
+    ) -> list[Call]:
+        """Return the calls that undo what each of some branches derived from changed messages."""
+        calls: list[Call] = []
+        for path in lines:
+            places = tuple(sorted(seq for branch, seq in points if path.shows(branch, seq)))
+            if places:
+                calls += self._summaries.undoing_along(transaction, key, path, replace(changed, places=places))
+        return calls
+
+    def _remove_everywhere(
+        self, transaction: Transaction, key: SessionKey, place: Mapping[str, Any], ids: Sequence[str]
+    ) -> int:
+        """Remove messages from all branches; return the number of ids that were stored."""
+        rows = self._branches.all(transaction, place)
+        lines = lines_of(row.path for row in rows)
+        named = {"message_ids": self._database.many(ids), "lines": self._database.many(list(lines))}
+        (removed,) = transaction.run((self._sql.remove_everywhere, {**place, **named}))
+        if not removed:
+            return 0
+        calls = [*self._branches.recounting(place, rows, removed), *self._without([], place, edits=1)]
+        points = [(row[0], row[1]) for row in removed]
+        calls += self.undoing_on_lines(transaction, key, lines.values(), points, Changed((), tuple(ids), removed=True))
+        calls += self._records.forgetting(transaction, key, self._records.lost(key, MAIN, ids))[1]
+        transaction.commit(*calls, *self._records.unpinning(key, ids), *self._receipts.dropping(place))
+        return len({row[4] for row in removed})
+
+    def _without(self, removed: list[Row], place: Mapping[str, Any], *, edits: int) -> list[Call]:
+        """Return the calls that subtract removed rows (their tokens and tool calls) from a session's sums."""
+        change = {
+            **place,
+            "more_seq": 0,
+            "more_main": 0,
+            "more_messages": -len(removed),
+            "more_tokens": -sum(row[0] for row in removed),
+            "more_tool_calls": -sum(row[1] for row in removed),
+            "more_epoch": edits,
+            "last_at": None,
+            "now": to_microseconds(self._clock()),
+        }
+        return [(self._sql.update_session, change), (self._sql.update_branch, change)]
+
+    def _idle_on(self, key: SessionKey, idle: Idle) -> dict[str, Any]:
+        place = self._database.place(key, MAIN)
+        return {**place, "status": idle.status, "since": to_microseconds(idle.since)}
