@@ -171,7 +171,7 @@ Address = Annotated[
 def upgrade(url: Address = None) -> None:
     """Create the database's tables, or bring them up to date."""
     from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-    from arc_common.stores.encryption import Seal  # noqa: PLC0415 - the same
+    from arc_common.stores.database.encryption import Seal  # noqa: PLC0415 - the same
 
     with _connected(url) as (engine, shown, cipher):
         before = migrate.current_revision(engine)
@@ -188,7 +188,7 @@ def partition(
 ) -> None:
     """Partition the tables of a PostgreSQL database; stop all writers before."""
     from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-    from arc_common.stores.encryption import Seal  # noqa: PLC0415 - the same
+    from arc_common.stores.database.encryption import Seal  # noqa: PLC0415 - the same
 
     with _connected(url) as (engine, shown, cipher):
         done = migrate.partition(engine, parts, Seal(cipher))
@@ -220,7 +220,7 @@ def current(url: Address = None) -> None:
 def check(url: Address = None) -> None:
     """Exit with code 1 if the database's tables are not those that this version needs; change nothing."""
     from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-    from arc_common.stores.encryption import Seal  # noqa: PLC0415 - the same
+    from arc_common.stores.database.encryption import Seal  # noqa: PLC0415 - the same
 
     with _connected(url) as (engine, shown, cipher):
         migrate.ensure_schema(engine, auto_migrate=False, seal=Seal(cipher))
@@ -244,7 +244,7 @@ def _connected(url: str | None) -> "Iterator[tuple[Engine, str, Cipher | None]]"
     """Yield an engine for a database, its address without the password, and the cipher of the settings."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
     from arc_common.stores.database.connection import connect  # noqa: PLC0415 - the same
-    from arc_common.stores.encryption import cipher_of  # noqa: PLC0415 - the same
+    from arc_common.stores.database.encryption import cipher_of  # noqa: PLC0415 - the same
 
     settings = ArcSettings()
     engine, _ = connect(_database(url, settings), settings.storage)

@@ -37,7 +37,7 @@ from arc_common.stores.archive.store import SqlArchive
 from arc_common.stores.codec import MESSAGE_COLUMNS, digest, message_row, stored_from_row
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.database.connection import Database
-from arc_common.stores.encryption import Seal
+from arc_common.stores.database.encryption import Seal
 from arc_common.stores.summaries import SqlSummaries
 from arc_common.stores.traces import SqlTraces
 

@@ -13,7 +13,7 @@ from arc_common.protocols.conversations import Store
 from arc_common.settings import ArcSettings
 from arc_common.stores.cache import CachedStore
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.encryption import cipher_of
+from arc_common.stores.database.encryption import cipher_of
 
 _log = logging.getLogger("arc.engine")
 

@@ -22,8 +22,8 @@ from arc_common.stores.archive.objects import ArchiveObjects, checksum_of
 from arc_common.stores.codec import from_microseconds, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Transaction
+from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import HEAD, branches, conversations, messages
-from arc_common.stores.encryption import Seal
 from arc_common.stores.paths import check_owner, objects_of
 from arc_common.stores.statements.archive import archive_statements_for
 from arc_common.stores.summaries import SqlSummaries

@@ -20,6 +20,7 @@ from arc_common.exceptions import (
     scrubbed,
 )
 from arc_common.messages import check_identifier
+from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import (
     HEAD,
     KEY_TABLE,
@@ -31,7 +32,6 @@ from arc_common.stores.database.schema import (
     index_tables,
     metadata,
 )
-from arc_common.stores.encryption import Seal
 
 _LOCK = 0x6172_6301
 """The PostgreSQL advisory lock that migrations hold ("arc", 1)."""

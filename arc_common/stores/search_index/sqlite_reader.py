@@ -22,8 +22,8 @@ from arc_common.protocols.search_index import IndexEntry
 from arc_common.retrieval.bm25 import inverse_document_frequencies
 from arc_common.retrieval.vectors import VectorTable
 from arc_common.stores.database.drivers import Row, Transaction
+from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import PREFIX
-from arc_common.stores.encryption import Seal
 from arc_common.stores.search_index.entries import Held
 from arc_common.stores.search_index.filters import Tokens, comparing_statement, number_of
 from arc_common.stores.statements.conversations import Statements
