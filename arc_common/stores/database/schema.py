@@ -278,7 +278,6 @@ branches = Table(
     Column("total_tokens", BigInteger, nullable=False),
     Column("tool_calls_count", BigInteger, nullable=False),
     Column("summarized_seq", BigInteger, nullable=False, server_default="0"),
-    Column("indexed_seq", BigInteger, nullable=False, server_default="0"),
     Column("remembered_seq", BigInteger, nullable=False, server_default="0"),  # read for memories up to here
     Column("created_at", BigInteger, nullable=False),
     Column("last_message_at", BigInteger),
