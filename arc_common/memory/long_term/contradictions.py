@@ -46,6 +46,8 @@ class Reading:
         values: Its values by kind: times, dates, money, codes, other numbers.
         changes: Whether it has words of change.
         ends: Whether it denies or ends something.
+        is_past: Whether it puts something into the past or beside another.
+        owner: The stem of whom or what of the speaker's it begins with: "brother" of "My brother plays".
     """
 
     slots: dict[str, frozenset[str]]
@@ -53,6 +55,8 @@ class Reading:
     values: dict[str, frozenset[str]]
     changes: bool
     ends: bool
+    is_past: bool
+    owner: str
 
 
 class Contradictions:
@@ -146,6 +150,8 @@ def _ends(later: Reading, earlier: Reading) -> bool:
         return False
     if later.ends != earlier.ends:
         over, said = (later, earlier) if later.ends else (earlier, later)
+        if earlier.is_past or (over is earlier and not later.changes) or (said.owner and said.owner not in over.about):
+            return False
         is_about = over.about <= said.about if len(over.about) > 1 else over.about == said.about
         return is_about and all(value <= said.values.get(kind, frozenset()) for kind, value in over.values.items())
     if later.changes and (later.about <= earlier.about or earlier.about <= later.about):
@@ -160,7 +166,8 @@ def readings_of(text: str) -> tuple[Reading, ...]:
     for sentence in sentences_of(text.partition(IN_REPLY)[0])[:_SENTENCES]:
         language = detect(sentence)
         plain = _plain(sentence).strip(" .!。")
-        if len(sentence) <= _LONGEST and "?" not in sentence and not language.supposition.search(plain):
+        is_unreal = language.supposition.search(plain) or language.wanting.search(plain)
+        if len(sentence) <= _LONGEST and "?" not in sentence and not is_unreal:
             found.append(_read(plain, language))
     return tuple(found)
 
@@ -174,10 +181,18 @@ def _read(plain: str, language: Language) -> Reading:
     ends = language.denying.search(plain) is not None
     without = language.denying.sub(" ", language.changing.sub(" ", plain))
     values, about = _values(without, language)
-    slots = {}
-    if not language.condition.search(plain) and not (language.adding.search(plain) and not changes):
-        slots = dict(_slots(plain, language))
-    return Reading(slots, about, values, changes, ends)
+    is_past = language.adding.search(plain) is not None and not changes
+    slots = {} if is_past or language.condition.search(plain) else dict(_slots(plain, language))
+    return Reading(slots, about, values, changes, ends, is_past, _owner(without, language))
+
+
+def _owner(plain: str, language: Language) -> str:
+    """Return the stem of the noun in "My brother plays"; `""` of a sentence about the speaker or no one of theirs."""
+    speaker = language.oneself.match(plain)
+    if speaker is None or stem(speaker[0].casefold(), language) in language.speaker:
+        return ""
+    words = _WORD.findall(plain[speaker.end() :].casefold())
+    return next((stem(word, language) for word in words if not is_common(word, language)), "")
 
 
 def _slots(plain: str, language: Language) -> Iterator[tuple[str, frozenset[str]]]:

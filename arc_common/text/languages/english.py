@@ -214,7 +214,7 @@ ENGLISH = Language(
     ),
     adding=Pattern(
         r"\b(?:also|too|as well|another|second|additional|both|either|sometimes|temporar\w+|was|were|had|ago|last"
-        r"|yesterday|today|tomorrow|tonight|looking|applied|interview with|trip|visit\w*|next|planning|plan to|hope|if"
+        r"|yesterday|today|tomorrow|tonight|next|planning|plan to|hope|if"
         r"|thinking)\b"
     ),
     relations=tuple(
@@ -231,7 +231,8 @@ ENGLISH = Language(
     ),
     attribute=Pattern(
         rf"\b(?:my|our|the|[A-Z]\w+'s)\s(?P<name>(?:[\w'-]+ ){{0,3}}?(?:{_SINGLE})s?)(?: (?:address|date|time))?(?:'s"
-        rf"|(?: (?:is|are|was|were|has|have|been|now|got|just|{_MOVED}|to|at|on|from))+)\s(?P<value>.+)|^(?:i|we)(?:'ve"
+        rf"|(?: (?:is|are|was|were|has|have|been|now|got|just|{_MOVED}))+(?: (?:to|at|on"
+        rf"|from))?)\s(?P<value>.+)|^(?:i|we)(?:'ve"
         rf"| have| just)* {_MOVED} (?:my|our|the) (?P<name2>(?:[\w'-]+ ){{0,3}}?(?:{_SINGLE})s?)(?: \w+"
         r"){0,6}? to (?P<value2>.+)"
     ),

@@ -23,7 +23,7 @@ def test_hardly_any_that_is_found_is_none():
     """Of sets that the rules were not made from; how many contradictions are found is no target."""
     found = [is_one for path in SETS for _, is_one, old, new in pairs(path) if contradicts(new, old)]
     assert len(found) > 100
-    assert sum(found) / len(found) >= 0.9
+    assert sum(found) / len(found) >= 0.97
 
 
 ENDS = {
@@ -64,6 +64,13 @@ STAYS = [
     ("고양이 이름은 미소예요", "강아지 이름은 렉스예요"),
     ("Ich wohne in Köln", "Meine Schwester wohnt in Bonn"),
     ("", "I live in Seoul"),
+    ("My brother plays the guitar", "I don't play the guitar"),
+    ("제 동생은 기타를 쳐요", "저는 기타를 안 쳐요"),
+    ("I don't eat pork", "My kids eat pork now"),
+    ("I'm not in the choir", "My sister is in the choir"),
+    ("I had a cough last week", "I don't have a cough"),
+    ("I want a garden", "I don't have a garden"),
+    ("The train to Bern leaves at 8:12", "The train to Basel leaves at 9:05"),
 ]
 
 
