@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import check_identifier
+from arc_common.messages import check_identifier, member_of
 from arc_common.serialization import json_copy
 from arc_common.sources import Trust
 
@@ -77,10 +77,7 @@ class MemoryStatus(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Self:
-        for status in cls:
-            if isinstance(value, str) and value.strip().upper() == status.value:
-                return status
-        raise InvalidInputError("memory.status", value, f"one of {', '.join(cls)}")
+        return member_of(cls, value, "memory.status")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError, or_converted
@@ -19,6 +19,9 @@ ARC_MARK = "arc"
 
 PartType = Literal["text", "image", "audio", "file", "thinking", "opaque"]
 _PART_TYPES = frozenset(get_args(PartType))
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 def check_identifier(field_name: str, value: object, *, longest: int = MAX_ID_LENGTH) -> str:
@@ -54,6 +57,19 @@ def is_storable(text: str) -> bool:
     return True
 
 
+def member_of(kind: type[_Choice], value: object, field_name: str) -> _Choice:
+    """Return the member of an enumeration that a text names, whatever its case.
+
+    Raises:
+        InvalidInputError: It names none.
+    """
+    name = value.strip().casefold() if isinstance(value, str) else None
+    for member in kind:
+        if member.value.casefold() == name:
+            return member
+    raise InvalidInputError(field_name, value, f"one of {', '.join(kind)}")
+
+
 class Role(StrEnum):
     """The speaker of a message. Parsed case-insensitively: `Role("User") is Role.USER`."""
 
@@ -64,10 +80,7 @@ class Role(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Self:
-        for role in cls:
-            if isinstance(value, str) and value.lower() == role.value:
-                return role
-        raise InvalidInputError("role", value, "one of system, user, assistant, tool")
+        return member_of(cls, value, "role")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from arc_common.exceptions import InvalidInputError, check_whole
-from arc_common.messages import Message, check_identifier
+from arc_common.messages import Message, check_identifier, member_of
 
 if TYPE_CHECKING:
     from arc_common.protocols.receipts import ReceiptStore
@@ -115,10 +115,7 @@ class ConversationStatus(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "ConversationStatus":
-        for status in cls:
-            if isinstance(value, str) and value.strip().lower() == status.value:
-                return status
-        raise InvalidInputError("status", value, f"one of {', '.join(cls)}")
+        return member_of(cls, value, "status")
 
 
 @dataclass(frozen=True, slots=True)

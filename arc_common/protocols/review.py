@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.messages import member_of
 from arc_common.protocols.search_index import IndexEntry, Scope
 
 
@@ -20,10 +20,7 @@ class CandidateStatus(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "CandidateStatus":
-        for status in cls:
-            if isinstance(value, str) and value.strip().upper() == status.value:
-                return status
-        raise InvalidInputError("status", value, f"one of {', '.join(cls)}")
+        return member_of(cls, value, "status")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from arc_common.engine.ingestion import Ingestion
 from arc_common.engine.memories import Memories
 from arc_common.engine.session import Session
 from arc_common.exceptions import ArcError, ConfigurationError, InvalidInputError
-from arc_common.messages import check_identifier
+from arc_common.messages import check_identifier, member_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -68,10 +68,7 @@ class Token:
         check_identifier("name", self.name)
         if self.user_id is not None:
             check_identifier("user", self.user_id)
-        try:
-            object.__setattr__(self, "role", Role(self.role))
-        except ValueError:
-            raise InvalidInputError("role", self.role, f"one of {', '.join(Role)}") from None
+        object.__setattr__(self, "role", member_of(Role, self.role, "role"))
 
 
 def load_tokens(path: str | Path) -> list[Token]:
