@@ -1,7 +1,7 @@
 """Builds requests within their budgets and displays them: the messages, their token costs and the omissions."""
 
 from arc_common.context.allocation import HistoryRoom, history_room
-from arc_common.context.builder import ViewLimits, build_context_window, build_view
+from arc_common.context.builder import build_context_window
 from arc_common.context.receipt import (
     ContextWindow,
     Item,
@@ -12,6 +12,7 @@ from arc_common.context.receipt import (
     receipt_of,
 )
 from arc_common.context.request import NO_LAYERS, Costs, Layers, RecalledLine, Request, as_documents
+from arc_common.context.view import ViewLimits, build_view
 
 __all__ = [
     "NO_LAYERS",
