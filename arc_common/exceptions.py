@@ -23,6 +23,7 @@ ArcError
 
 import re
 from datetime import datetime
+from typing import Any
 
 HIDDEN = "**********"
 
@@ -83,6 +84,13 @@ def shown(value: object) -> str:
 class ArcError(Exception):
     """The base class of all errors that arc raises on purpose."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args), vars(self)  # not by `__init__`, which takes other arguments
+
+
+def _restored(kind: type[ArcError], args: tuple[Any, ...]) -> ArcError:
+    return kind.__new__(kind, *args)
+
 
 class InvalidInputError(ArcError, ValueError):
     """An argument is not acceptable. Nothing was written.
@@ -98,9 +106,6 @@ class InvalidInputError(ArcError, ValueError):
         self.value = value
         self.expected = expected
         super().__init__(f"{field}: got {shown(value)}, expected {expected}")
-
-    def __reduce__(self) -> tuple[type["InvalidInputError"], tuple[str, object, str]]:
-        return type(self), (self.field, self.value, self.expected)
 
 
 _CONVERTERS = {
@@ -220,9 +225,6 @@ class ConversationDeletedError(SessionNotFoundError):
         what = f"session {shown(session_id)} was deleted: `engine.admin.restore` brings it back, `engine.admin.purge` "
         self.args = (f"{what}removes it, and then its id can be used again",)
 
-    def __reduce__(self) -> tuple[type["ConversationDeletedError"], tuple[str]]:
-        return type(self), (self.session_id,)
-
 
 class BranchNotFoundError(NotFoundError):
     """The session has no branch with that number or name: it never had, or the branch was deleted."""
@@ -231,9 +233,6 @@ class BranchNotFoundError(NotFoundError):
         self.session_id = session_id
         self.branch = branch
         super().__init__(f"session {shown(session_id)} has no branch {shown(branch)}; `session.branches()` lists them")
-
-    def __reduce__(self) -> tuple[type["BranchNotFoundError"], tuple[str, int | str]]:
-        return type(self), (self.session_id, self.branch)
 
 
 class MemoryNotFoundError(NotFoundError):
@@ -251,9 +250,6 @@ class CandidateNotFoundError(NotFoundError):
         self.candidate_id = candidate_id
         super().__init__(f"no candidate {shown(candidate_id)} in this caller's review queue")
 
-    def __reduce__(self) -> tuple[type["CandidateNotFoundError"], tuple[str]]:
-        return type(self), (self.candidate_id,)
-
 
 class ReviewConflictError(ArcError):
     """A candidate was reviewed already; each is approved or rejected once."""
@@ -262,9 +258,6 @@ class ReviewConflictError(ArcError):
         self.candidate_id = candidate_id
         self.status = status
         super().__init__(f"candidate {shown(candidate_id)} is {status} already: only a PENDING one can be reviewed")
-
-    def __reduce__(self) -> tuple[type["ReviewConflictError"], tuple[str, str]]:
-        return type(self), (self.candidate_id, self.status)
 
 
 class MemoryConflictError(ArcError):

@@ -30,8 +30,8 @@ def message_store(url: str, table_name: str = "message_store") -> Iterator[Impor
         table_name: The table's name.
 
     Raises:
-        ConfigurationError: In use: the database can't be read, or has no such table.
-        InvalidInputError: In use: a row is no message; the error names its id.
+        ConfigurationError: While importing: the database can't be read, or has no such table.
+        InvalidInputError: While importing: a row is not a message; the error names its id.
     """
     columns = ("id", "message")
     for session_id, rows in table_rows(url, table_name, columns, of="session_id", order=("id",)):

@@ -1,7 +1,8 @@
 """Reads the conversations that LlamaIndex's own stores hold, so that an engine can import them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +19,7 @@ except ImportError as error:
 
 
 def memory_table(url: str, table_name: str = "llama_index_memory") -> Iterator[ImportedSession]:
-    """Read the table of `Memory`, session by session: messages in its window and those that have left it.
+    """Read the table of LlamaIndex's `Memory`, session by session, including messages that have left its window.
 
         engine.admin.import_(memory_table("sqlite:///memory.db"), user_id="ann")
 
@@ -29,47 +30,37 @@ def memory_table(url: str, table_name: str = "llama_index_memory") -> Iterator[I
         table_name: The table's name.
 
     Raises:
-        ConfigurationError: In use: the database can't be read, or has no such table.
-        InvalidInputError: In use: a row is no message; the error names its id.
+        ConfigurationError: While importing: the database can't be read, or has no such table.
+        InvalidInputError: While importing: a row is not a message; the error names its id.
     """
     columns = ("id", "timestamp", "data")
     for key, rows in table_rows(url, table_name, columns, of="key", order=("timestamp", "id")):
-        yield ImportedSession(key, _from_table(key, rows))
+        yield ImportedSession(key, (_message(key, str(row_id), data, time) for row_id, time, data in rows))
 
 
 def simple_chat_store(path: str) -> Iterator[ImportedSession]:
     """Read a file of `SimpleChatStore.persist`, session by session. The messages have no times.
 
     Raises:
-        InvalidInputError: In use: the file is missing, or was not written by a `SimpleChatStore`.
+        InvalidInputError: While importing: the file is missing, or was not written by a `SimpleChatStore`.
     """
     found = read_json(path)
-    if isinstance(found, str):  # earlier versions wrote the JSON as a JSON text
+    with suppress(TypeError, ValueError):  # earlier versions wrote the JSON as a JSON text
         found = json.loads(found)
     store = found.get("store") if isinstance(found, dict) else None
-    if not isinstance(store, dict):
+    if not isinstance(store, dict) or not all(isinstance(messages, list) for messages in store.values()):
         raise InvalidInputError("path", path, 'a JSON file with the "store" of a SimpleChatStore')
-    for key, listed in store.items():
-        yield ImportedSession(key, _from_list(key, listed))
+    for key, messages in store.items():
+        yield ImportedSession(key, (_message(key, str(place), data) for place, data in enumerate(messages)))
 
 
-def _from_table(key: str, rows: Iterable[Sequence[Any]]) -> Iterator[Message]:
-    for row_id, timestamp, data in rows:
-        message = _message(key, str(row_id), json.loads(data) if isinstance(data, str) else data)
-        yield replace(message, created_at=datetime.fromtimestamp(timestamp / 1e9, UTC))
-
-
-def _from_list(key: str, listed: Iterable[Any]) -> Iterator[Message]:
-    for place, data in enumerate(listed):
-        yield _message(key, str(place), data)
-
-
-def _message(key: str, place: str, data: Any) -> Message:
+def _message(key: str, place: str, data: Any, nanoseconds: int | None = None) -> Message:
     try:
-        message = to_arc(ChatMessage.model_validate(data))
-    except (ValueError, TypeError) as error:
+        message = to_arc(ChatMessage.model_validate(json.loads(data) if isinstance(data, str) else data))
+        created_at = None if nanoseconds is None else datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    except (ValueError, TypeError, OverflowError) as error:
         raise InvalidInputError(f"message {place} of session {key!r}", data, "a ChatMessage") from error
-    return replace(message, id=imported_id("llamaindex", key, place))
+    return replace(message, id=imported_id("llamaindex", key, place), created_at=created_at)
 
 
 READERS: Mapping[str, Callable[[str], Iterator[ImportedSession]]] = {

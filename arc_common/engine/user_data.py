@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -122,7 +123,7 @@ def load(runtime: "Runtime", path: str | Path, progress: Progress | None) -> int
                 stored += runtime.store.load(record)
             except ArcError:
                 raise
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 what = f"line {number} of {source.name}"
                 raise InvalidInputError(what, line[:80], "a line that `export` has written") from error
             if progress is not None:
@@ -147,5 +148,5 @@ def _opened(path: Path, mode: str, *, packed: bool) -> Iterator[TextIO]:
     try:
         with opened(path, mode, encoding="utf-8") as file:
             yield file
-    except (OSError, EOFError) as error:  # a missing folder, no permission, a full disk, a broken archive
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:  # no permission, a full disk, a broken file
         raise InvalidInputError("path", str(path), f"a file that can be used: {error}") from error

@@ -156,6 +156,23 @@ def test_a_wrong_source_is_a_clear_error(
     assert not engine.admin.sessions().conversations
 
 
+@pytest.mark.parametrize("content", ['"not JSON"', '{"store": {"s": null}}', '{"store": {"s": [{"role": 5}]}}'])
+def test_a_damaged_chat_store_is_a_clear_error(
+    opened: Callable[..., ContextEngine], tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "store.json").write_text(content, "utf-8")
+    with pytest.raises(InvalidInputError, match=r"SimpleChatStore|ChatMessage"):
+        opened().admin.import_(simple_chat_store(str(tmp_path / "store.json")))
+
+
+def test_a_damaged_row_of_a_memory_is_named(opened: Callable[..., ContextEngine], tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE llama_index_memory (id INTEGER, key TEXT, timestamp INTEGER, data TEXT)")
+        connection.execute("INSERT INTO llama_index_memory VALUES (7, 'ann-1', 1, 'not JSON')")
+    with pytest.raises(InvalidInputError, match="message 7 of session 'ann-1'"):
+        opened().admin.import_(memory_table(f"sqlite:///{tmp_path / 'memory.db'}"))
+
+
 def test_ids_of_an_export_are_its_own(opened: Callable[..., ContextEngine], tmp_path: Path) -> None:
     engine = opened()
     engine.session("s").save_turn("Hello", "Hi")

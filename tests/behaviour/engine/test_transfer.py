@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,9 +95,18 @@ def test_a_wrong_file_is_a_clear_error(opened: Callable[..., ContextEngine], tmp
             opened().admin.import_(tmp_path / "b.jsonl")
     with pytest.raises(InvalidInputError, match=r"nowhere\.jsonl"):
         engine.admin.import_(tmp_path / "nowhere.jsonl")
-    (tmp_path / "broken.jsonl.gz").write_bytes(b"no archive")
-    with pytest.raises(InvalidInputError, match=r"broken\.jsonl\.gz"):
-        engine.admin.import_(tmp_path / "broken.jsonl.gz")
+    packed = bytearray(gzip.compress(head.encode() * 50))
+    packed[10] = 7  # a block type that deflate does not have
+    nested = f"{head}\n{'[' * 100_000}\n".encode()
+    for name, content in (
+        ("broken.jsonl.gz", b"no archive"),
+        ("b.jsonl.gz", packed),
+        ("b.jsonl", b"\xff"),
+        ("c.jsonl", nested),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InvalidInputError, match=re.escape(name)):
+            engine.admin.import_(tmp_path / name)
     with pytest.raises(InvalidInputError, match="No such file"):
         engine.admin.export(tmp_path / "no folder" / "a.jsonl", caller_id="default", user_id=None)
     assert json.loads(head)["arc"]
