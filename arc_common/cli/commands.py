@@ -2,6 +2,7 @@
 
 import io
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from json import dumps
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,16 +26,14 @@ from arc_common.exceptions import ArcError, ConfigurationError, MissingDependenc
 from arc_common.messages import Message
 
 if TYPE_CHECKING:
-    from threading import Event
-
     from sqlalchemy import Engine
 
     from arc_common.engine.admin import ReplayedTurn, SessionDebug
     from arc_common.engine.imports import Imported
-    from arc_common.protocols import Cipher
     from arc_common.settings import ArcSettings
+    from arc_common.stores.database.encryption import Seal
 
-_HELP = "Arc decides what a language model gets to see on each turn."
+_HELP = "Arc decides what a language model sees on each turn."
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 db = typer.Typer(help="The database.", no_args_is_help=True)
@@ -90,7 +90,7 @@ def demo(
     ] = None,
 ) -> None:
     """Play one conversation through two frameworks, beside a sliding window and beside sending everything."""
-    from arc_common.cli.demo_display import run_demo  # noqa: PLC0415 - the same
+    from arc_common.cli.demo_display import run_demo  # noqa: PLC0415 - only for this command
 
     console = Console()
     try:
@@ -171,11 +171,10 @@ Address = Annotated[
 def upgrade(url: Address = None) -> None:
     """Create the database's tables, or bring them up to date."""
     from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-    from arc_common.stores.database.encryption import Seal  # noqa: PLC0415 - the same
 
-    with _connected(url) as (engine, shown, cipher):
+    with _connected(url) as (engine, shown, seal):
         before = migrate.current_revision(engine)
-        migrate.upgrade(engine, Seal(cipher))
+        migrate.upgrade(engine, seal)
         after = migrate.current_revision(engine)
     change = "already" if before == after else f"upgraded from {before}, now" if before else "created,"
     typer.echo(f"{shown}: {change} at revision {after}")
@@ -186,18 +185,17 @@ def partition(
     url: Address = None,
     parts: Annotated[int, typer.Option(help="The number of partitions of each table.")] = 16,
 ) -> None:
-    """Partition the tables of a PostgreSQL database; stop all writers before."""
+    """Partition the tables of a PostgreSQL database; stop all writers first."""
     from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-    from arc_common.stores.database.encryption import Seal  # noqa: PLC0415 - the same
 
-    with _connected(url) as (engine, shown, cipher):
-        done = migrate.partition(engine, parts, Seal(cipher))
+    with _connected(url) as (engine, shown, seal):
+        done = migrate.partition(engine, parts, seal)
     typer.echo(f"{shown}: {f'each table has {parts} partitions' if done else 'already partitioned'}")
 
 
 @db.command()
 def row_security(
-    role: Annotated[str, typer.Argument(help="The role; it uses the rows of the caller that has its name.")],
+    role: Annotated[str, typer.Argument(help="The role, which may use the rows of the caller with the same name.")],
 ) -> None:
     """Print the SQL that lets a role of PostgreSQL use only one caller's rows."""
     from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
@@ -218,38 +216,37 @@ def current(url: Address = None) -> None:
 
 @db.command()
 def check(url: Address = None) -> None:
-    """Exit with code 1 if the database's tables are not those that this version needs; change nothing."""
+    """Exit with code 1 if the database's tables don't fit this version of arc; change nothing."""
     from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-    from arc_common.stores.database.encryption import Seal  # noqa: PLC0415 - the same
 
-    with _connected(url) as (engine, shown, cipher):
-        migrate.ensure_schema(engine, auto_migrate=False, seal=Seal(cipher))
+    with _connected(url) as (engine, shown, seal):
+        migrate.ensure_schema(engine, auto_migrate=False, seal=seal)
     typer.echo(f"{shown}: up to date")
 
 
 @db.command()
 def reencrypt(url: Address = None) -> None:
-    """Encrypt all stored text anew with the first of storage.encryption_keys, so that old keys can go."""
+    """Encrypt all stored text again with the first key of storage.encryption_keys, so that old keys can go."""
     from arc_common.stores.conversations import SqlStore  # noqa: PLC0415 - the same
 
-    with _connected(url) as (engine, shown, cipher):
-        store = SqlStore(engine, cipher=cipher)
+    with _connected(url) as (engine, shown, seal):
+        store = SqlStore(engine, cipher=seal.cipher)
         rows = store.reencrypt()
         store.close()
     typer.echo(f"{shown}: {counted(rows, 'row')} encrypted anew")
 
 
 @contextmanager
-def _connected(url: str | None) -> "Iterator[tuple[Engine, str, Cipher | None]]":
-    """Yield an engine for a database, its address without the password, and the cipher of the settings."""
+def _connected(url: str | None) -> "Iterator[tuple[Engine, str, Seal]]":
+    """Yield an engine for a database, its address without the password, and the settings' encryption."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
-    from arc_common.stores.database.connection import connect  # noqa: PLC0415 - the same
-    from arc_common.stores.database.encryption import cipher_of  # noqa: PLC0415 - the same
+    from arc_common.stores.database.connection import connect, shown_address  # noqa: PLC0415 - the same
+    from arc_common.stores.database.encryption import Seal, cipher_of  # noqa: PLC0415 - the same
 
     settings = ArcSettings()
     engine, _ = connect(_database(url, settings), settings.storage)
     try:
-        yield engine, hide_password(engine.url.render_as_string(hide_password=False)), cipher_of(settings.storage)
+        yield engine, shown_address(engine), Seal(cipher_of(settings.storage))
     finally:
         engine.dispose()
 
@@ -259,10 +256,12 @@ def export(
     file: Annotated[Path, typer.Argument(help='The file to write; compressed if its name ends in ".gz".')],
     *,
     caller: Annotated[str, typer.Option(help="The caller to export.")] = "default",
-    user: Annotated[str | None, typer.Option(help="One of its users; by default all of the caller's data.")] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Only the data of this user; by default all of the caller's.")
+    ] = None,
     url: Url = None,
 ) -> None:
-    """Write everything of a caller, or of one of its users, to a file."""
+    """Write all data of a caller, or of one of its users, to a file."""
     with _opened(url) as engine, _progress("exported") as advance:
         lines = engine.admin.export(file, caller_id=caller, user_id=user, progress=advance)
     typer.echo(f"{file}: {counted(lines, 'line')}")
@@ -272,15 +271,13 @@ def export(
 def maintain(
     *,
     every: Annotated[
-        str | None, typer.Option(help="Go on: the time between two runs, such as 30m or 12h.", metavar="TIME")
+        str | None, typer.Option(help="Run again and again, this long apart, such as 30m or 12h.", metavar="TIME")
     ] = None,
     url: Url = None,
 ) -> None:
-    """Archive or delete the sessions that nobody has used for long, as the settings say."""
-    from threading import Event  # noqa: PLC0415 - the same
-
+    """Archive or delete idle sessions, as the settings say."""
     seconds, stop = None if every is None else _seconds(every), Event()
-    with _opened(url) as engine, _stopping(stop):
+    with _opened(url) as engine, _stop_on_signals(stop):
         while True:
             try:
                 with _progress("maintained", of="sessions") as advance:
@@ -313,15 +310,15 @@ def import_(
         str | None,
         typer.Option(
             "--from",
-            help="What wrote the source: langchain (the URL of SQLChatMessageHistory's database), llamaindex (that of "
-            "Memory's), simple-chat-store (its file) or mem0 (a JSON file).",
+            help="The library that wrote the source: langchain (the URL of SQLChatMessageHistory's database), "
+            "llamaindex (that of Memory's), simple-chat-store (its file) or mem0 (a JSON file).",
         ),
     ] = None,
-    caller: Annotated[str | None, typer.Option(help="With --from, the caller who gets the data.")] = None,
-    user: Annotated[str | None, typer.Option(help="With --from, the user who gets the data.")] = None,
+    caller: Annotated[str | None, typer.Option(help="With --from: the caller that will own the data.")] = None,
+    user: Annotated[str | None, typer.Option(help="With --from: the user who will own the data.")] = None,
     url: Url = None,
 ) -> None:
-    """Import a file that `arc export` wrote, or another library's data; what is already there stays unchanged."""
+    """Import a file that `arc export` wrote, or another library's data; existing data stay unchanged."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
 
     given = source if kind is None else _reader(kind)(source)
@@ -335,7 +332,7 @@ def import_(
 
 
 def _reader(kind: str) -> "Callable[[str], Iterable[Imported]]":
-    """Return the reader of another library's data; the adapters bring those of their frameworks."""
+    """Return the reader for another library's data; each adapter provides those of its framework."""
     from arc_common.cli.demo import GROUP  # noqa: PLC0415 - the same
     from arc_common.engine.imports import mem0_memories  # noqa: PLC0415 - the same
 
@@ -345,15 +342,13 @@ def _reader(kind: str) -> "Callable[[str], Iterable[Imported]]":
             readers |= import_module(f"{entry.module.partition('.')[0]}.histories").READERS
     if kind not in readers:
         expected = f"one of {', '.join(sorted(readers))}"
-        raise ConfigurationError(f"--from: got {kind!r}, expected {expected} (of the frameworks that are installed)")
+        raise ConfigurationError(f"--from: got {kind!r}, expected {expected} (those of the installed frameworks)")
     return readers[kind]
 
 
 EngineName = Annotated[
     str | None,
-    typer.Option(
-        metavar="MODULE:NAME", help="A ContextEngine, or a function that returns one: the models to work with."
-    ),
+    typer.Option(metavar="MODULE:NAME", help="A ContextEngine with your models, or a function that returns one."),
 ]
 
 
@@ -362,17 +357,15 @@ def worker(
     *,
     url: Url = None,
     engine: EngineName = None,
-    threads: Annotated[int, typer.Option(min=1, help="Sessions worked on at once.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="The number of sessions to work on at once.")] = 1,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop once nothing is due.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Work on one session, if any is due, and stop.")] = False,
 ) -> None:
     """Do the background work of all sessions: summaries, recall index, long-term memories."""
-    from threading import Event  # noqa: PLC0415 - the same
-
     stop = Event()
     with (
-        _named_engine(url, engine, "a worker") as opened,
-        _stopping(stop),
+        _named_engine(url, engine) as opened,
+        _stop_on_signals(stop),
         _progress("worked on", of="sessions") as advance,
     ):
         done = opened.admin.work(
@@ -394,14 +387,13 @@ def serve(
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for any free one.")] = 8000,
-    anonymous: Annotated[bool, typer.Option("--anonymous", help="Need no token, and serve this machine only.")] = False,
+    anonymous: Annotated[bool, typer.Option("--anonymous", help="Serve this machine only, without tokens.")] = False,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Play the demo's conversation if need be, and serve it to this machine.")
+        bool,
+        typer.Option("--demo", help="Serve the demo's conversation to this machine, after playing it if necessary."),
     ] = False,
 ) -> None:
-    """Serve the REST API; its description is at /openapi.json."""
-    from arc_common.exceptions import MissingDependencyError  # noqa: PLC0415 - the same
-
+    """Serve the REST API, which is described at /openapi.json."""
     try:
         import uvicorn  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
@@ -411,7 +403,7 @@ def serve(
 
     if demo:
         url, anonymous = _played_demo(url), True
-    with _named_engine(url, engine, "a server") as opened:
+    with _named_engine(url, engine) as opened:
         file = tokens or opened.settings.server.tokens_file
         if anonymous and host not in LOOPBACK:
             raise ConfigurationError(f"--host: got {host!r} with --anonymous, expected one of {', '.join(LOOPBACK)}")
@@ -429,7 +421,7 @@ def _played_demo(url: str | None) -> str:
     from arc_common.cli.demo_display import run_demo  # noqa: PLC0415 - the same
 
     if url is not None:
-        raise ConfigurationError("--url: got it beside --demo, which has a database of its own")
+        raise ConfigurationError("--url: not allowed with --demo, which has a database of its own")
     file = Path("arc-demo.db")
     run_demo(Console(stderr=True), file=file, restart=False, turns=None, local=True, model=None, fast=None)
     return f"sqlite:///{file.resolve()}"
@@ -441,11 +433,9 @@ def reembed(
         str, typer.Argument(metavar="MODULE:NAME", help="A ContextEngine, or a function that returns one.")
     ],
 ) -> None:
-    """Make all vectors with the engine's embedder, after a change of it."""
-    from threading import Event  # noqa: PLC0415 - the same
-
+    """Embed all stored texts again with the engine's embedder, after you have changed it."""
     stop = Event()
-    with _imported(engine) as opened, _stopping(stop), _progress("made", of="vectors") as advance:
+    with _imported(engine) as opened, _stop_on_signals(stop), _progress("made", of="vectors") as advance:
         made = opened.admin.reembed(progress=advance, stop=stop)
     rest = f", {counted(made.unfinished, 'scope')} not complete: run the command again" if made.unfinished else ""
     typer.echo(f"{counted(made.vectors, 'vector')} in {counted(made.scopes, 'scope')}{rest}")
@@ -453,26 +443,24 @@ def reembed(
         raise typer.Exit(1)
 
 
-def _named_engine(url: str | None, engine: str | None, who: str) -> ContextEngine:
-    """Import the engine that is named, or open one without models."""
+def _named_engine(url: str | None, engine: str | None) -> ContextEngine:
+    """Import the engine, or open one without models."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
 
     if engine is None:
         settings = ArcSettings()
         if settings.summary.enabled and settings.summary.llm_model is not None:
             raise ConfigurationError(
-                f"summary.llm_model: got {settings.summary.llm_model!r}, but {who} makes no models: pass --engine "
-                "module:function, where the function returns open_engine(...)"
+                f"summary.llm_model: got {settings.summary.llm_model!r}, but this command can't create models: pass "
+                "--engine module:function, where the function returns open_engine(...)"
             )
         return ContextEngine.open(_database(url, settings), settings=settings)
     if url is not None:
-        raise ConfigurationError("--url: got it beside --engine, expected one of them: the engine has a database")
+        raise ConfigurationError("--url: not allowed with --engine, which has a database of its own")
     return _imported(engine)
 
 
 def _imported(name: str) -> ContextEngine:
-    from importlib import import_module  # noqa: PLC0415 - the same
-
     module, _, attribute = name.partition(":")
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
     try:
@@ -489,9 +477,8 @@ def _imported(name: str) -> ContextEngine:
 
 
 @contextmanager
-def _stopping(stop: "Event") -> "Iterator[None]":
+def _stop_on_signals(stop: "Event") -> "Iterator[None]":
     """Set the event at the first SIGTERM or Ctrl-C; a second one ends the process at once."""
-    import signal  # noqa: PLC0415 - the same
 
     def handle(number: int, _: Any) -> None:
         signal.signal(number, before[signal.Signals(number)])

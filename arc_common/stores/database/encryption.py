@@ -53,21 +53,21 @@ class Seal:
     """
 
     def __init__(self, cipher: Cipher | None = None) -> None:
-        self._cipher = cipher
+        self.cipher = cipher
         self._key = b""
         self.is_on = cipher is not None
 
     def closed(self, text: str) -> str:
         """Return a text as it is stored."""
-        cipher = self._cipher
+        cipher = self.cipher
         return text if cipher is None else cipher.encrypt(text.encode(errors="surrogatepass")).decode("ascii")
 
     def opened(self, stored: str) -> str:
         """Return a stored text."""
-        if self._cipher is None:
+        if self.cipher is None:
             return stored
         try:
-            return str(self._cipher.decrypt(stored.encode()), "utf-8", "surrogatepass")
+            return str(self.cipher.decrypt(stored.encode()), "utf-8", "surrogatepass")
         except Exception as error:  # the cipher's own kind
             raise StoreError(
                 f"a stored text can't be decrypted: it was changed, or a key is missing ({type(error).__name__})"
