@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Self
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.sources import Trust
+from arc_common.trust import Trust
 
 IN_REPLY = " (in reply to: "
 """Stands between a value and the sentence that it answers: `HB-447 (in reply to: Which number do you have?)`."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import check_identifier, member_of
 from arc_common.serialization import json_copy
-from arc_common.sources import Trust
+from arc_common.trust import Trust
 
 MemorySource = tuple[str, str]
 """The ids of a session and of a message in it."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 
 from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError, or_converted
-from arc_common.sources import SOURCE, Trust
+from arc_common.trust import SOURCE, Trust
 
 MAX_ID_LENGTH = 255
 """The most characters in an id from a caller."""

@@ -9,7 +9,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from arc_common.breaker import Breaker
+from arc_common.circuit_breaker import Breaker
 from arc_common.concurrency import begin_in_each_process, started
 from arc_common.exceptions import EngineClosedError, InvalidInputError, ModelCallError, without_keys
 from arc_common.messages import Message

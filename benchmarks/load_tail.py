@@ -15,8 +15,8 @@ from pathlib import Path
 
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.stores.branch_paths import MAIN, place_on
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.paths import MAIN, place_on
 from arc_common.stores.statements.conversations import statements_for
 
 KEY = SessionKey("long")

@@ -21,8 +21,8 @@ from sqlalchemy import make_url
 from arc_common import ArcSettings, ContextEngine, Message
 from arc_common.protocols import SessionKey
 from arc_common.settings import RedisSettings
-from arc_common.stores.cache import CachedStore
 from arc_common.stores.conversations import SqlStore
+from arc_common.stores.redis_cache import CachedStore
 
 _WORDS = (  # noqa: SIM905 - readable
     "we moved the delivery of green tea from Busan to next Monday because the harbour is closed and the customer asked "

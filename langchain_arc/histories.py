@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from arc_common.engine.imports import ImportedSession, imported_id, table_rows
+from arc_common.engine.importers import ImportedSession, imported_id, table_rows
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message
 from langchain_arc.messages import to_arc

@@ -6,8 +6,8 @@ from typing import Any
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, Message, Origin, Role, ToolCall
 from arc_common.serialization import OBJECTS, Extension, dumps, loads, storable_copy
-from arc_common.sources import SOURCE
 from arc_common.tokens.selection import renamed_ids
+from arc_common.trust import SOURCE
 from langchain_arc.content_blocks import block_of, part_of
 
 try:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from arc_common.engine.imports import ImportedSession, imported_id, read_json, table_rows
+from arc_common.engine.importers import ImportedSession, imported_id, read_json, table_rows
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message
 from llamaindex_arc.messages import to_arc

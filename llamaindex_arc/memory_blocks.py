@@ -38,7 +38,7 @@ from arc_common.prompts.context import render_fence, render_memory, render_pins,
 from arc_common.prompts.memories import render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import ConversationSummary
-from arc_common.sources import Trust
+from arc_common.trust import Trust
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.messages import to_arc, to_exact
 from llamaindex_arc.placement import without_fields

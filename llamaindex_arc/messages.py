@@ -14,10 +14,10 @@ from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, Role, To
 from arc_common.prompts.context import holds_insertion
 from arc_common.protocols import TokenCounter
 from arc_common.serialization import OBJECTS, dumps, loads, storable_copy
-from arc_common.sources import SOURCE
 from arc_common.tokens.calibration import corrected
 from arc_common.tokens.counters import REQUEST_OVERHEAD, message_tokens_batch
 from arc_common.tokens.selection import renamed_ids
+from arc_common.trust import SOURCE
 
 try:
     from llama_index.core.base.llms.types import BaseContentBlock, ChatMessage, MessageRole, TextBlock, ToolCallBlock

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from arc_common.engine.admin import ReplayedTurn, SessionDebug
-    from arc_common.engine.imports import Imported
+    from arc_common.engine.importers import Imported
     from arc_common.settings import ArcSettings
     from arc_common.stores.database.encryption import Seal
 
@@ -334,7 +334,7 @@ def import_(
 def _reader(kind: str) -> "Callable[[str], Iterable[Imported]]":
     """Return the reader for another library's data; each adapter provides those of its framework."""
     from arc_common.cli.demo import GROUP  # noqa: PLC0415 - the same
-    from arc_common.engine.imports import mem0_memories  # noqa: PLC0415 - the same
+    from arc_common.engine.importers import mem0_memories  # noqa: PLC0415 - the same
 
     readers: dict[str, Callable[[str], Iterable[Imported]]] = {"mem0": mem0_memories}
     for entry in entry_points(group=GROUP):

@@ -2,6 +2,7 @@
 
 from arc_common.context.allocation import HistoryRoom, history_room
 from arc_common.context.builder import build_context_window
+from arc_common.context.history_view import ViewLimits, build_view
 from arc_common.context.receipt import (
     ContextWindow,
     Item,
@@ -12,7 +13,6 @@ from arc_common.context.receipt import (
     receipt_of,
 )
 from arc_common.context.request import NO_LAYERS, Costs, Layers, RecalledLine, Request, as_documents
-from arc_common.context.view import ViewLimits, build_view
 
 __all__ = [
     "NO_LAYERS",

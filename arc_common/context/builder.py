@@ -35,7 +35,6 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import by_day
-from arc_common.sources import Trust
 from arc_common.tokens.compression.truncation import shortened
 from arc_common.tokens.counters import REQUEST_OVERHEAD
 from arc_common.tokens.selection import (
@@ -50,6 +49,7 @@ from arc_common.tokens.selection import (
     select_window,
     with_distinct_call_ids,
 )
+from arc_common.trust import Trust
 
 TOO_LARGE = "no room for it"
 NOT_ADOPTED = "fact that is not adopted"

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, overload
 
 from arc_common.messages import Message
-from arc_common.sources import Trust
+from arc_common.trust import Trust
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

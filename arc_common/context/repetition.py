@@ -13,10 +13,10 @@ from arc_common.context.receipt import Omission
 from arc_common.context.request import Layers, RecalledLine
 from arc_common.facts import IN_REPLY
 from arc_common.messages import Message
-from arc_common.sources import Trust
 from arc_common.text import analyze, analyze_query
 from arc_common.text.languages.registry import detect
 from arc_common.text.sentences import sentence_spans
+from arc_common.trust import Trust
 
 VERBATIM = "message"
 """Names what stands in the request as it was said."""

@@ -22,11 +22,11 @@ from arc_common.prompts.context import (
     render_recalled,
 )
 from arc_common.protocols import TokenCounter
-from arc_common.sources import Trust
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import Correction
 from arc_common.tokens.compression import CompressionStrategy
 from arc_common.tokens.counters import message_tokens, schema_tokens, tools_tokens
+from arc_common.trust import Trust
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from arc_common.concurrency import async_form
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, Receipt, build_context_window
-from arc_common.engine.imports import Imported, load_others
+from arc_common.engine.importers import Imported, load_others
 from arc_common.engine.maintenance import Maintenance, archive, clear, maintain, purge
 from arc_common.engine.memories import member
 from arc_common.engine.turn import idle_note, with_recollections
@@ -475,7 +475,7 @@ class Admin:
         - Each line is one transaction. What is already there stays unchanged: an interrupted import can be repeated.
         - Ids and callers of an export stay those of the export.
         - Other libraries' data are read by `langchain_arc.histories`, `llamaindex_arc.histories` and `mem0_memories` of
-          `arc_common.engine.imports`; the number returned is that of messages and memories.
+          `arc_common.engine.importers`; the number returned is that of messages and memories.
 
         Args:
             source: The file's path, or conversations and memories.

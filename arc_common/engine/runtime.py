@@ -20,6 +20,7 @@ from arc_common.context.repetition import body
 from arc_common.engine.receipts import ReceiptLog
 from arc_common.engine.vectors import VectorRenewal
 from arc_common.exceptions import EngineClosedError, InvalidInputError
+from arc_common.memory.answer_sources import AnswerSources
 from arc_common.memory.artifacts import SessionArtifacts
 from arc_common.memory.long_term.service import LongTermMemory
 from arc_common.memory.pins import SessionPins
@@ -28,7 +29,6 @@ from arc_common.memory.services import Services
 from arc_common.memory.summaries.background import HeldLease
 from arc_common.memory.summaries.reader import HierarchicalMemory
 from arc_common.memory.summaries.summarizers import ModelSummarizer
-from arc_common.memory.turn_sources import TurnSources
 from arc_common.messages import Message
 from arc_common.observability import Health, Observer, SilentObserver
 from arc_common.protocols import ChatModel, Retriever, SessionKey, TokenCounter
@@ -36,10 +36,10 @@ from arc_common.protocols.conversations import Degradable, Store
 from arc_common.protocols.search_index import Scope
 from arc_common.rag import RagPipeline
 from arc_common.settings import ArcSettings
-from arc_common.sources import Trust
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget, stated_error
 from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
 from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter, TiktokenCounter, default_token_counter
+from arc_common.trust import Trust
 
 if TYPE_CHECKING:
     from arc_common.engine.maintenance import MaintenanceTimer
@@ -122,7 +122,7 @@ class Runtime:
         self._counted: tuple[float, TokenBudget] | None = None
         self.receipts = LastReceipts()
         self.receipt_log = ReceiptLog(services)
-        self.turn_sources = TurnSources()
+        self.answer_sources = AnswerSources()
         self.has_documents: MutableMapping[Scope, bool] = TTLCache(_WARNED, ttl=_LOOK_AGAIN)
         self.artifacts = SessionArtifacts(services)
         self._summaries: HierarchicalMemory | None = None
@@ -172,11 +172,13 @@ class Runtime:
             return
         items = [item for section in shown for item in section]
         untrusted = [(item.source, body(item.text)) for item in items if item.trust is Trust.UNTRUSTED]
-        self.turn_sources.show(key, untrusted, trusted=[one.text for one in items if one.trust is not Trust.UNTRUSTED])
+        self.answer_sources.show(
+            key, untrusted, trusted=[one.text for one in items if one.trust is not Trust.UNTRUSTED]
+        )
 
     def with_sources(self, key: SessionKey, messages: Sequence[Message]) -> list[Message]:
         """Return messages to be stored; answers that rest on documents, tools or pasted text name these."""
-        return self.turn_sources.named(
+        return self.answer_sources.named(
             self.on_branch(key), messages, stored=lambda: [one.message for one in self.store.read(key, limit=_TURN)]
         )
 
@@ -228,7 +230,7 @@ class Runtime:
         """Drop this process's cached state of a session whose messages were removed."""
         forget_texts()
         self.receipts.forget(key)
-        self.turn_sources.forget(key)
+        self.answer_sources.forget(key)
         self._recall.forget(key)
         if self._summaries is not None:
             self._summaries.forget(key)
@@ -350,7 +352,7 @@ def observer_of(observer: Observer | None, *, otel: bool) -> Observer:
     """Return the observer; one that also makes OpenTelemetry's spans and metrics if the settings say so."""
     if not otel:
         return observer or SilentObserver()
-    from arc_common.telemetry import OpenTelemetryObserver  # noqa: PLC0415 - an optional dependency
+    from arc_common.otel import OpenTelemetryObserver  # noqa: PLC0415 - an optional dependency
 
     return OpenTelemetryObserver(observer)
 

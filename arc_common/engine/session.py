@@ -478,7 +478,7 @@ class Session:
         """
         self._runtime.check_open()
         added = self._runtime.artifacts.add(self._key, content, source=source, kind=kind, metadata=metadata)
-        self._runtime.turn_sources.show(self._runtime.on_branch(self._needed()), [(source, content)])
+        self._runtime.answer_sources.show(self._runtime.on_branch(self._needed()), [(source, content)])
         return added
 
     aadd_artifact = async_form(add_artifact)

@@ -34,10 +34,10 @@ from arc_common.prompts.memories import render_memory_line
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.search_index import Candidates, IndexQuery, Scope
 from arc_common.rag import RagContext
-from arc_common.sources import Trust
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import current_turn
+from arc_common.trust import Trust
 
 if TYPE_CHECKING:
     from arc_common.engine.runtime import Runtime

@@ -22,9 +22,9 @@ from arc_common.protocols.search_index import Scope, cached_scope
 from arc_common.rag import Chunker
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker
 from arc_common.retrieval import HybridIndex
-from arc_common.sources import quoted
 from arc_common.text import analyze, analyze_query
 from arc_common.text.sentences import MAX_SENTENCE, rough_tokens, sentences_of
+from arc_common.trust import quoted
 
 if TYPE_CHECKING:
     from arc_common.settings import ArtifactSettings

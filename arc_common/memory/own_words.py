@@ -9,9 +9,9 @@ from arc_common.concurrency import give_way
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import without_fences, without_insertions
 from arc_common.prompts.memories import without_memories
-from arc_common.sources import Trust
 from arc_common.text.languages.registry import LANGUAGES
 from arc_common.text.sentences import sentence_spans
+from arc_common.trust import Trust
 
 LONGEST_OWN = 2_000
 """Characters of a user's message; a longer one is taken for a pasted text. Of 9,759 user messages of LongMemEval 59 are

@@ -13,7 +13,7 @@ from arc_common.documents import Document
 from arc_common.facts import FactCategory
 from arc_common.memories import MemoryType
 from arc_common.messages import ContentPart, Message, Role
-from arc_common.sources import SOURCE, Trust, quoted, speaker_name
+from arc_common.trust import SOURCE, Trust, quoted, speaker_name
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -23,7 +23,7 @@ from arc_common.prompts.context import (
     render_fence,
     storable_line,
 )
-from arc_common.sources import speaker_name
+from arc_common.trust import speaker_name
 
 InteractionMode = Literal["chat", "rag", "agent"]
 

@@ -11,6 +11,7 @@ from arc_common.exceptions import StoreError
 from arc_common.messages import same_content
 from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, After, ConversationStatus
+from arc_common.stores.branch_paths import LOCKED_COLUMNS, ArchivedConversationError, Locked, locked_from_row
 from arc_common.stores.branches import SqlBranches, lines_of
 from arc_common.stores.codec import (
     MAIN_BRANCH,
@@ -25,7 +26,6 @@ from arc_common.stores.codec import (
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction, is_conflict
 from arc_common.stores.deletions import SqlDeletions
-from arc_common.stores.paths import LOCKED_COLUMNS, ArchivedConversationError, Locked, locked_from_row
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.statements.conversations import REVISED_COLUMNS, statements_along, statements_for
 from arc_common.stores.summaries import SqlSummaries, edited

@@ -8,10 +8,10 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.messages import check_identifier
 from arc_common.protocols import Branch, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, After, Path
+from arc_common.stores.branch_paths import Locked, locked_from_row, parts_of, place_on
 from arc_common.stores.codec import from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
-from arc_common.stores.paths import Locked, locked_from_row, parts_of, place_on
 from arc_common.stores.statements.conversations import SUMS, statements_along, statements_for
 from arc_common.stores.statements.records import record_statements_for
 

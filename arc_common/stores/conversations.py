@@ -32,6 +32,7 @@ from arc_common.settings import ArchiveSettings, StorageSettings
 from arc_common.stores.appends import SqlAppends
 from arc_common.stores.archive.objects import ArchiveObjects
 from arc_common.stores.archive.store import SqlArchive
+from arc_common.stores.branch_paths import check_owner, check_status
 from arc_common.stores.branches import SqlBranches
 from arc_common.stores.codec import (
     bounds_of,
@@ -50,14 +51,13 @@ from arc_common.stores.codec import (
 from arc_common.stores.database.connection import Database, shown_address
 from arc_common.stores.database.drivers import Row, Transaction
 from arc_common.stores.deletions import SqlDeletions
-from arc_common.stores.paths import check_owner, check_status
+from arc_common.stores.erasure import SqlTraces
 from arc_common.stores.receipts import SqlReceipts
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.reviews import SqlReviews
 from arc_common.stores.search_index.store import SqlIndexStore
 from arc_common.stores.statements.conversations import statements_along, statements_for
 from arc_common.stores.summaries import SqlSummaries
-from arc_common.stores.traces import SqlTraces
 from arc_common.stores.transfer import SqlTransfer
 
 _EVERY_ROW = 2**62

@@ -9,11 +9,11 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import MAIN, ConversationStatus, Idle, Path
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.archive.store import SqlArchive
+from arc_common.stores.branch_paths import objects_of
 from arc_common.stores.branches import SqlBranches, lines_of
 from arc_common.stores.codec import MAIN_BRANCH, checked_ids, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
-from arc_common.stores.paths import objects_of
 from arc_common.stores.receipts import SqlReceipts
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.reviews import SqlReviews

@@ -11,11 +11,11 @@ from arc_common.messages import Message, fields_from_plain, plain_fields
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import MAIN
 from arc_common.protocols.receipts import MOST_RECEIPTS, KeptReceipt
+from arc_common.stores.branch_paths import of_conversation
 from arc_common.stores.codec import checked_limit, from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call
 from arc_common.stores.database.schema import branches, conversations, receipts
-from arc_common.stores.paths import of_conversation
 from arc_common.stores.statements.conversations import Statements, same_session, same_user
 
 _MOST_CHARACTERS = 1_000_000

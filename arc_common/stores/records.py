@@ -22,10 +22,10 @@ from arc_common.protocols.records import (
     memory_entry,
 )
 from arc_common.protocols.search_index import EntryKind, Scope
+from arc_common.stores.branch_paths import parts_of
 from arc_common.stores.codec import checked_ids, checked_limit, conversation_key, row_key, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
-from arc_common.stores.paths import parts_of
 from arc_common.stores.search_index.entries import erasing_statements, index_statements_for
 from arc_common.stores.search_index.entries import scope_key as index_scope
 from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore

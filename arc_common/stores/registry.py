@@ -11,9 +11,9 @@ from arc_common.observability import Observer
 from arc_common.protocols import Cipher
 from arc_common.protocols.conversations import Store
 from arc_common.settings import ArcSettings
-from arc_common.stores.cache import CachedStore
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.database.encryption import cipher_of
+from arc_common.stores.redis_cache import CachedStore
 
 _log = logging.getLogger("arc.engine")
 

@@ -11,11 +11,11 @@ from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, Path
 from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentPart, SessionState, View
+from arc_common.stores.branch_paths import check_owner, place_on
 from arc_common.stores.branches import SqlBranches
 from arc_common.stores.codec import stored_from_row, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
-from arc_common.stores.paths import check_owner, place_on
 from arc_common.stores.statements.conversations import Statements
 from arc_common.stores.statements.records import pin_scopes, pins_from_text
 from arc_common.stores.statements.summaries import (

@@ -14,7 +14,7 @@ from arc_common.exceptions import ArcError, InvalidInputError, MissingDependency
 from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory, MemoryType
 from arc_common.messages import Role
 from arc_common.prompts.context import render_choices
-from arc_common.sources import speaker_name
+from arc_common.trust import speaker_name
 
 try:
     from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException

@@ -14,8 +14,8 @@ from arc_common.protocols import ConversationStore
 from arc_common.protocols.records import Records
 from arc_common.protocols.search_index import IndexStore
 from arc_common.settings import RedisSettings, StorageSettings
-from arc_common.stores.cache import CachedStore
 from arc_common.stores.conversations import SqlStore
+from arc_common.stores.redis_cache import CachedStore
 from arc_common.testing.conversation_store_contract import ConversationStoreContract
 from tests.contracts.records_contract import RecordsContract
 from tests.contracts.search_index_contract import IndexStoreContract

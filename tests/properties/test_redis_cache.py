@@ -12,8 +12,8 @@ import pytest
 from arc_common.exceptions import ArcError
 from arc_common.protocols import SessionKey
 from arc_common.settings import RedisSettings
-from arc_common.stores.cache import CachedStore
 from arc_common.stores.conversations import SqlStore
+from arc_common.stores.redis_cache import CachedStore
 from arc_common.testing import CountingObserver
 from arc_common.testing.conversation_store_contract import counted
 from tests.contracts.summary_store_contract import a_view

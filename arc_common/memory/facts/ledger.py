@@ -10,8 +10,8 @@ from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.long_term.contradictions import contradicts, follows_up, is_changed
 from arc_common.prompts.context import split_day
 from arc_common.protocols.summaries import Commit, Segment
-from arc_common.sources import Trust
 from arc_common.text import analyze
+from arc_common.trust import Trust
 
 _MOST_MISSES = 16
 _NEAR = 20

@@ -7,7 +7,7 @@ from arc_common.memory.artifacts import excerpts_of
 from arc_common.memory.own_words import foreign_spans
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import named_parts, quoted_from, source_name, speaker_of, user_name
-from arc_common.sources import Trust, quoted
+from arc_common.trust import Trust, quoted
 
 _LONG = 1_200
 """Characters above which a recalled message is excerpted: a one-page reply would leave no room for other items."""

@@ -34,7 +34,7 @@ from arc_common.observability import timed
 from arc_common.prompts.context import speaker_of, spoken
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Lease, Maker, Segment
-from arc_common.sources import Trust
+from arc_common.trust import Trust
 
 _SESSIONS = 1_024
 _SEGMENTS = 20_000

@@ -19,12 +19,12 @@ from arc_common.exceptions import ArchiveError, ConfigurationError, Conversation
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import MAIN, ConversationStatus, Idle
 from arc_common.stores.archive.objects import ArchiveObjects, checksum_of
+from arc_common.stores.branch_paths import check_owner, objects_of
 from arc_common.stores.codec import from_microseconds, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Transaction
 from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import HEAD, branches, conversations, messages
-from arc_common.stores.paths import check_owner, objects_of
 from arc_common.stores.statements.archive import archive_statements_for
 from arc_common.stores.summaries import SqlSummaries
 from arc_common.stores.transfer import SqlTransfer, to_values

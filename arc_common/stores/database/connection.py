@@ -24,10 +24,10 @@ from arc_common.exceptions import (
 from arc_common.protocols import Cipher, SessionKey
 from arc_common.protocols.conversations import MAIN, Path
 from arc_common.settings import StorageSettings
+from arc_common.stores.branch_paths import ArchivedConversationError, check_owner, check_status, is_main, place_on
 from arc_common.stores.database.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, Transaction
 from arc_common.stores.database.encryption import Seal, SealedDriver
 from arc_common.stores.database.migrate import ensure_schema
-from arc_common.stores.paths import ArchivedConversationError, check_owner, check_status, is_main, place_on
 from arc_common.stores.statements.conversations import statements_for
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import BigInteger, Text, bindparam, delete, exists, func, null, select, update
 
 from arc_common.protocols.conversations import ConversationStatus
+from arc_common.stores.branch_paths import is_active
 from arc_common.stores.database.schema import branches, conversations, messages
-from arc_common.stores.paths import is_active
 from arc_common.stores.statements.conversations import Statements, later, same_session
 
 _OBJECTS = conversations.c.archive_path

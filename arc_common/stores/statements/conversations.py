@@ -37,9 +37,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
 from arc_common.protocols.conversations import ConversationStatus
+from arc_common.stores.branch_paths import LOCKED_COLUMNS, Along, is_active, of_conversation
 from arc_common.stores.codec import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
 from arc_common.stores.database.schema import SealedText, branches, conversations, messages
-from arc_common.stores.paths import LOCKED_COLUMNS, Along, is_active, of_conversation
 
 _WRITTEN = tuple(column.name for column in messages.columns if column.name != "trust")
 

@@ -32,6 +32,7 @@ from arc_common.memories import Memory, MemorySource, MemoryStatus, MemoryType, 
 from arc_common.prompts.context import pin_words
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
+from arc_common.stores.branch_paths import Along, of_conversation, on_path_of
 from arc_common.stores.codec import (
     MESSAGE_COLUMNS,
     from_body,
@@ -51,7 +52,6 @@ from arc_common.stores.database.schema import (
     records,
     scopes,
 )
-from arc_common.stores.paths import Along, of_conversation, on_path_of
 from arc_common.stores.statements.conversations import Statements, in_session, one_of, same_session
 
 MEMORY = "memory"

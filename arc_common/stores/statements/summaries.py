@@ -33,7 +33,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from arc_common.caches import cached_text
 from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, View
-from arc_common.sources import Trust
+from arc_common.stores.branch_paths import Along, is_active
 from arc_common.stores.codec import MESSAGE_COLUMNS, from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.database.schema import (
     IS_FACT,
@@ -46,7 +46,6 @@ from arc_common.stores.database.schema import (
     summaries,
     views,
 )
-from arc_common.stores.paths import Along, is_active
 from arc_common.stores.statements.conversations import (
     Statements,
     in_session,
@@ -56,6 +55,7 @@ from arc_common.stores.statements.conversations import (
     same_user,
 )
 from arc_common.stores.statements.records import pins_of
+from arc_common.trust import Trust
 
 SEGMENT_COLUMNS = (
     "level", "start_seq", "end_seq", "narrative", "tokens", "made_by", "sources", "parts", "created_at",

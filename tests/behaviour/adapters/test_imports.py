@@ -19,7 +19,7 @@ from llama_index.core.memory import Memory
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from arc_common import ConfigurationError, ContextEngine, InvalidInputError, SessionNotFoundError
-from arc_common.engine.imports import ImportedMemory, ImportedSession, mem0_memories
+from arc_common.engine.importers import ImportedMemory, ImportedSession, mem0_memories
 from arc_common.messages import Message, Role
 from langchain_arc import from_arc as to_langchain
 from langchain_arc.histories import message_store

@@ -5,7 +5,7 @@ from langchain_core.messages import HumanMessage
 from llama_index.core.base.llms.types import ChatMessage
 
 from arc_common import ArcSettings, Message, Role, ToolCall
-from arc_common.sources import SOURCE
+from arc_common.trust import SOURCE
 from tests.support.faces import FACES, LANGCHAIN, LLAMAINDEX, Face, faces
 
 RESULT = "My flight TP 1234 to belmoran is cancelled."

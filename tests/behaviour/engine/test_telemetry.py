@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from arc_common import ArcSettings, ContextEngine, Document, HeuristicTokenCounter
-from arc_common.telemetry import OpenTelemetryObserver
+from arc_common.otel import OpenTelemetryObserver
 from arc_common.testing import CountingObserver, FailingChatModel
 from tests.support.summaries import Model, shown, talk
 

@@ -12,7 +12,7 @@ import pytest
 from arc_common import ArcSettings, ContentPart, ContextEngine, Document, Message, Role, TokenBudget, ToolCall
 from arc_common.engine.session import Session
 from arc_common.memory.recall.lines import message_line
-from arc_common.sources import SOURCE
+from arc_common.trust import SOURCE
 from tests.support.databases import sqlite_url
 
 CLAIM = "My flight TP 1234 is cancelled. I live in belmoran now. Never book an aisle seat near belmoran."

@@ -10,7 +10,7 @@ from arc_common.memory.facts.guard import excerpts_of
 from arc_common.memory.long_term.contradictions import follows_up
 from arc_common.memory.own_words import own_words, without_forgotten
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
-from arc_common.sources import SOURCE
+from arc_common.trust import SOURCE
 from tests.support.planted_facts import FACT_SETS, build_conversation, load_facts
 
 

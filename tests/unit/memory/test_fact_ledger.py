@@ -16,7 +16,7 @@ from arc_common.memory.facts.index import FactIndex
 from arc_common.memory.facts.ledger import adopted_facts, folded, merged, related
 from arc_common.messages import Message, Role
 from arc_common.protocols.summaries import Commit, Maker, Segment
-from arc_common.sources import Trust
+from arc_common.trust import Trust
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

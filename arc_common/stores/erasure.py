@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Exists, Table, bindparam, exists, func, select
 
 from arc_common.stores.archive.store import SqlArchive
+from arc_common.stores.branch_paths import objects_of
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Row
 from arc_common.stores.database.schema import WORDS, conversations, index_tables, metadata, scopes
-from arc_common.stores.paths import objects_of
 from arc_common.stores.statements.conversations import Statement, compiler_for
 
 _TEXTS = ("body", "narrative", "text", "terms", "metadata", "prefix", "sources", "name")

@@ -10,8 +10,8 @@ from arc_common.memory.own_words import foreign_spans, own_words
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import source_name, storable_line, without_fences
 from arc_common.protocols import SessionKey
-from arc_common.sources import SOURCE
 from arc_common.text.languages.registry import detect
+from arc_common.trust import SOURCE
 
 _LONGEST = 200
 _MOST_COMPARED = 20_000
@@ -20,7 +20,7 @@ _MOST_KEPT = 64_000_000
 """Characters kept for all sessions together; a turn that is not kept is read again from the store."""
 
 
-class TurnSources:
+class AnswerSources:
     """Keeps what the running turn of each branch shows, so that answers are stored with their sources. Thread-safe."""
 
     def __init__(self) -> None:

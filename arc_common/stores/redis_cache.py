@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Engine, StaticPool
 
-from arc_common.breaker import Breaker
+from arc_common.circuit_breaker import Breaker
 from arc_common.concurrency import begin_in_each_process
 from arc_common.exceptions import (
     ConfigurationError,
@@ -38,8 +38,8 @@ from arc_common.stores.codec import MESSAGE_COLUMNS, digest, message_row, stored
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.encryption import Seal
+from arc_common.stores.erasure import SqlTraces
 from arc_common.stores.summaries import SqlSummaries
-from arc_common.stores.traces import SqlTraces
 
 T = TypeVar("T")
 
