@@ -27,9 +27,11 @@ from arc_common.messages import Message
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+    from starlette.types import ASGIApp
 
     from arc_common.engine.admin import ReplayedTurn, SessionDebug
     from arc_common.engine.importers import Imported
+    from arc_common.server import Token
     from arc_common.settings import ArcSettings
     from arc_common.stores.database.encryption import Seal
 
@@ -377,15 +379,17 @@ def worker(
         raise typer.Exit(1)
 
 
+TokensFile = Annotated[Path | None, typer.Option(help="The JSON file of tokens; by default ARC_SERVER__TOKENS_FILE.")]
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+
+
 @app.command()
 def serve(
     *,
     url: Url = None,
     engine: EngineName = None,
-    tokens: Annotated[
-        Path | None, typer.Option(help="The JSON file of tokens; by default ARC_SERVER__TOKENS_FILE.")
-    ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    tokens: TokensFile = None,
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for any free one.")] = 8000,
     anonymous: Annotated[bool, typer.Option("--anonymous", help="Serve this machine only, without tokens.")] = False,
     demo: Annotated[
@@ -394,26 +398,77 @@ def serve(
     ] = False,
 ) -> None:
     """Serve the REST API, which is described at /openapi.json."""
-    try:
-        import uvicorn  # noqa: PLC0415 - an optional dependency
-    except ImportError as error:
-        raise MissingDependencyError("arc serve", package="uvicorn", extra="server") from error
-    from arc_common.server import create_app, load_tokens  # noqa: PLC0415 - the same
-    from arc_common.server.access import LOOPBACK  # noqa: PLC0415 - the same
+    from arc_common.server import create_app  # noqa: PLC0415 - the same
 
     if demo:
         url, anonymous = _played_demo(url), True
     with _named_engine(url, engine) as opened:
-        file = tokens or opened.settings.server.tokens_file
-        if anonymous and host not in LOOPBACK:
-            raise ConfigurationError(f"--host: got {host!r} with --anonymous, expected one of {', '.join(LOOPBACK)}")
-        app_ = create_app(opened, load_tokens(file) if file and not demo else [], anonymous=anonymous)
-        config = uvicorn.Config(app_, host=host, port=port, log_level="warning", access_log=False)
-        listening = config.bind_socket()
-        at = f"[{host}]" if ":" in host else host
-        address = f"http://{at}:{listening.getsockname()[1]}"
-        typer.echo(f"listening on {address}, described at {address}/openapi.json", err=True)
-        uvicorn.Server(config).run(sockets=[listening])
+        listed = [] if demo else _tokens(opened, tokens)
+        app_ = create_app(opened, listed, anonymous=anonymous)
+        _listen(app_, host, port, anonymous=anonymous, told="described", path="/openapi.json")
+
+
+@app.command()
+def mcp(
+    *,
+    url: Url = None,
+    engine: EngineName = None,
+    tokens: TokensFile = None,
+    anonymous: Annotated[bool, typer.Option("--anonymous", help="Serve this machine only, without tokens.")] = False,
+    user: Annotated[
+        str | None, typer.Option(help="The one user that the client acts for; by default the token's.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve HTTP here, with a token in each request; 0: any free port."),
+    ] = None,
+    host: Host = "127.0.0.1",
+) -> None:
+    """Serve memories, documents and contexts to a model's client (MCP), on standard input and output or by HTTP."""
+    import asyncio  # noqa: PLC0415 - the same
+
+    from arc_common.server.access import Access, Guard  # noqa: PLC0415 - the same
+    from arc_common.server.mcp import mcp_app, mcp_server, serve_stdio  # noqa: PLC0415 - the same
+
+    with _named_engine(url, engine) as opened:
+        listed = _tokens(opened, tokens)
+        if port is not None:
+            if user is not None:
+                raise ConfigurationError("--user: got it beside --port, but by HTTP the token or the client names it")
+            app_ = mcp_app(opened, listed, anonymous=anonymous)
+            _listen(app_, host, port, anonymous=anonymous, told="MCP", path="/mcp")
+            return
+        guard, secret = Guard(opened, listed, anonymous=anonymous), opened.settings.server.mcp_token
+        if listed and secret is None:
+            raise ConfigurationError("server.mcp_token: got None, expected a token of the file (ARC_SERVER__MCP_TOKEN)")
+        acting = guard.token(secret.get_secret_value() if secret else "")
+        acting = replace(acting, user_id=Access(opened, acting).user(user))
+        asyncio.run(serve_stdio(mcp_server(opened, acting)))
+
+
+def _tokens(engine: ContextEngine, file: Path | None) -> "list[Token]":
+    from arc_common.server import load_tokens  # noqa: PLC0415 - the same
+
+    found = file or engine.settings.server.tokens_file
+    return load_tokens(found) if found else []
+
+
+def _listen(app_: "ASGIApp", host: str, port: int, *, anonymous: bool, told: str, path: str) -> None:
+    """Serve an application until the process is ended."""
+    try:
+        import uvicorn  # noqa: PLC0415 - an optional dependency
+    except ImportError as error:
+        raise MissingDependencyError("arc serve", package="uvicorn", extra="server") from error
+    from arc_common.server.access import LOOPBACK  # noqa: PLC0415 - the same
+
+    if anonymous and host not in LOOPBACK:
+        raise ConfigurationError(f"--host: got {host!r} with --anonymous, expected one of {', '.join(LOOPBACK)}")
+    config = uvicorn.Config(app_, host=host, port=port, log_level="warning", access_log=False)
+    listening = config.bind_socket()
+    at = f"[{host}]" if ":" in host else host
+    address = f"http://{at}:{listening.getsockname()[1]}"
+    typer.echo(f"listening on {address}, {told} at {address}{path}", err=True)
+    uvicorn.Server(config).run(sockets=[listening])
 
 
 def _played_demo(url: str | None) -> str:

@@ -270,8 +270,10 @@ class ContextEngine:
         """
         return self.documents_of("default")
 
-    def documents_of(self, caller_id: str, *, user_id: str | None = None) -> "DocumentIndex":
+    def documents_of(self, caller_id: str, *, user_id: str | None = None, shared: bool = False) -> "DocumentIndex":
         """Return the documents of a caller, or of one of its users alone. Does no I/O.
+
+        With `shared`, searches for a user also find the caller's documents, which all of its users' turns show.
 
         Raises:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
@@ -280,7 +282,8 @@ class ContextEngine:
         from arc_common.protocols.search_index import Scope  # noqa: PLC0415 - the same
 
         self._runtime.check_caller(caller_id)
-        return DocumentIndex(self._runtime, Scope(caller_id, user_id))
+        others = [Scope(caller_id)] if shared and user_id is not None else []
+        return DocumentIndex(self._runtime, Scope(caller_id, user_id), *others)
 
     @property
     def ingestion(self) -> "Ingestion":

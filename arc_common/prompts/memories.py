@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, Field
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.memories import SAID_BY, MemoryType, ProposedMemory, ScoredMemory
+from arc_common.memories import SAID_BY, Memory, MemoryType, ProposedMemory, ScoredMemory
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import (
     DATA_RULE,
@@ -206,14 +206,20 @@ def render_memory_line(memory: ScoredMemory) -> str:
     A memory that nobody said in these words is "noted", or an "insight" if it was concluded: "noted from Mina".
     """
     known = memory.memory
-    said_by = known.metadata.get(SAID_BY)
-    who = speaker_name(known.speaker)
+    text = defused_markers(" ".join(known.text.split()))
+    return f"- {known.valid_from:%Y-%m-%d}, {memory_source(known)}: {text}"
+
+
+def memory_source(memory: Memory) -> str:
+    """Return who said a memory, as prompts name them."""
+    said_by = memory.metadata.get(SAID_BY)
+    who = speaker_name(memory.speaker)
     if said_by == Role.ASSISTANT.value:
-        who = Role.ASSISTANT.value
-    elif said_by != Role.USER.value:
-        noted = known.type.value if known.type is MemoryType.INSIGHT else _NOTED
-        who = f"{noted} from {who}" if known.speaker else noted
-    return f"- {known.valid_from:%Y-%m-%d}, {who}: {defused_markers(' '.join(known.text.split()))}"
+        return Role.ASSISTANT.value
+    if said_by == Role.USER.value:
+        return who
+    noted = memory.type.value if memory.type is MemoryType.INSIGHT else _NOTED
+    return f"{noted} from {who}" if memory.speaker else noted
 
 
 def render_memories(memories: Sequence[ScoredMemory]) -> str:

@@ -129,16 +129,20 @@ class Guard:
 
     def admit(self, request: "Request", role: Role) -> "Access":
         """Return what a request may reach, or raise `AccessError`."""
-        token = self._of(request) if self._tokens else self._local(request)
-        if not token.role.includes(role):
-            raise AccessError(403, f"this needs the role {role.value!r}, and the token's is {token.role.value!r}")
-        return Access(self._engine, token)
+        if self._tokens:
+            kind, _, secret = request.headers.get("authorization", "").partition(" ")
+            token = self.token(secret.strip() if kind.lower() == "bearer" else "")
+        else:
+            token = self._local(request)
+        return Access(self._engine, token).needing(role)
 
-    def _of(self, request: "Request") -> Token:
-        kind, _, secret = request.headers.get("authorization", "").partition(" ")
-        digest = sha256(secret.strip().encode()).digest()
+    def token(self, secret: str) -> Token:
+        """Return the token with this secret; without tokens, the one that stands for this machine."""
+        if not self._tokens:
+            return _ANYBODY
+        digest = sha256(secret.encode(errors="replace")).digest()
         found = [token for known, token in self._tokens if hmac.compare_digest(known, digest)]
-        if kind.lower() != "bearer" or not found:
+        if not found:
             raise AccessError(401, "a valid bearer token is required")
         return found[0]
 
@@ -167,6 +171,12 @@ class Access:
         """The caller."""
         return self.token.caller_id
 
+    def needing(self, role: Role) -> "Access":
+        """Return this access, or raise `AccessError` if the token's role does not include another."""
+        if not self.token.role.includes(role):
+            raise AccessError(403, f"this needs the role {role.value!r}, and the token's is {self.token.role.value!r}")
+        return self
+
     def user(self, user_id: str | None) -> str | None:
         """Return the user for whom a request acts: the token's, or for a token of any user the one that is named."""
         own = self.token.user_id
@@ -179,11 +189,13 @@ class Access:
         on: int | str | None = int(branch) if branch is not None and branch.isdecimal() else branch
         return self.engine.session(session_id, user_id=self.user(user_id), caller_id=self.caller_id, branch=on)
 
-    def memories(self, session_id: str, user_id: str | None) -> Memories:
-        """Return the memories that a session reads and adds to."""
+    def memories(self, session_id: str | None, user_id: str | None) -> Memories:
+        """Return the memories that a session reads and adds to; without one, a user's or those of all users."""
         user, scope = self.user(user_id), self.engine.settings.memory.scope
         whose: dict[str, Any] = {"user_id": user} if scope != "caller" else {}
         if scope == "session" or (scope == "user" and user is None):
+            if session_id is None:
+                raise InvalidInputError("session_id", None, "a session" if scope == "session" else "one, or a user_id")
             whose["session_id"] = session_id
         return self.engine.memories(caller_id=self.caller_id, **whose)
 

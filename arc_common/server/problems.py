@@ -78,9 +78,13 @@ def problem_of(error: Exception) -> Response | None:
         return answer
     for kind, status in _STATUS:
         if isinstance(error, kind):
-            detail = "the store can't be reached" if status == HTTPStatus.SERVICE_UNAVAILABLE else str(error)
-            return problem(status, detail, kind=type(error).__name__)
+            return problem(status, detail_of(error), kind=type(error).__name__)
     return None
+
+
+def detail_of(error: ArcError) -> str:
+    """Return what a client is told of an error; nothing of the store, whose errors may quote its address."""
+    return "the store can't be reached" if isinstance(error, StoreError | EngineClosedError) else str(error)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -552,10 +552,13 @@ class RagSettings(Group):
 
 
 class ServerSettings(Group):
-    """The REST API."""
+    """The REST API and the MCP server."""
 
     tokens_file: str | None = Field(
         default=None, min_length=1, description="The JSON file of the tokens that are admitted. None: no token is."
+    )
+    mcp_token: SecretText | None = Field(
+        default=None, description="The token of the file with which the client of `arc mcp` acts."
     )
     max_body_bytes: int = Field(default=8 * 2**20, ge=1, description="Bytes: at most in the body of a request.")
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import httpx
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
 from rich.cells import cell_len
@@ -21,6 +22,7 @@ from arc_common.messages import Message, Role
 from arc_common.tokens.calibration import CalibratedTokenCounter
 from arc_common.tokens.counters import REQUEST_OVERHEAD, message_tokens_batch
 from tests.support.demo_runs import ARC, PROVIDER, environment, here, opened, script, spoken, stored
+from tests.support.servers import arc_server
 
 HALF = "half.db"
 """The file of the run as it is at the handover."""
@@ -186,6 +188,16 @@ def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished) -> 
     assert "complete" in again.out
     assert again.out.split("answered ─")[1] == whole.output.split("answered ─")[1]
     assert spoken(whole.folder) == before
+
+
+def test_the_server_plays_it_to_the_end_and_shows_it(whole: Finished, tmp_path: Path) -> None:
+    """`arc serve --demo` needs no further set-up: no URL and no token."""
+    without_the_end(whole, tmp_path, len(script.turns) - 1)
+    with arc_server(tmp_path, "serve", "--demo") as address:
+        (*_, shown) = httpx.get(f"{address}/api/sessions").json()["sessions"]
+        found = httpx.get(f"{address}/api/sessions/{SESSION}/messages", params={"limit": 1_000}).json()["messages"]
+    assert shown["sessionId"] == SESSION
+    assert [(one["role"], one["content"]) for one in found] == spoken(whole.folder)
 
 
 @pytest.mark.parametrize("begin", [0, script.handover], ids=["LangChain", "LlamaIndex"])

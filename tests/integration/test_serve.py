@@ -1,41 +1,25 @@
-"""`arc serve` in a process of its own, on a real port."""
+"""`arc serve` and `arc mcp` in a process of their own, on a real port or a real pipe."""
 
 import importlib.util
 import json
-import re
-import signal
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import httpx
+import httpx2
 import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from arc_common import ContextEngine
 from tests.support.databases import sqlite_url
+from tests.support.demo_runs import here
+from tests.support.servers import ARC, arc_server
 
 ROOT = Path(__file__).parents[2]
 SECRET = "a-token-of-the-shop"
-
-
-@contextmanager
-def serving(folder: Path, *words: str) -> Iterator[str]:
-    """The address of a server, and its end by SIGTERM."""
-    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from arc_common.cli.commands import main; main()"
-    command = [sys.executable, "-c", program, "serve", "--port", "0", *words]
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr
-            said = next((line for line in process.stderr if "listening" in line), "")
-            found = re.search(r"http://\S+:\d+", said)
-            assert found, said
-            yield found[0]
-        finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(20) in (0, -signal.SIGTERM)
 
 
 @pytest.mark.parametrize("words", [("--tokens", "tokens.json"), ()], ids=["option", "tokens_file"])
@@ -47,7 +31,7 @@ def test_serve_takes_its_tokens_from_a_file(
     (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "role": "writer"}]))
     if not words:
         monkeypatch.setenv("ARC_SERVER__TOKENS_FILE", "tokens.json")
-    with serving(tmp_path, "--url", url, *words) as address:
+    with arc_server(tmp_path, "serve", "--url", url, *words) as address:
         assert httpx.get(f"{address}/readyz").json() == {"status": "ok"}
         assert httpx.get(f"{address}/api/sessions").status_code == 401
         body = {"messages": [{"role": "user", "content": "Hello"}]}
@@ -58,21 +42,67 @@ def test_serve_takes_its_tokens_from_a_file(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "secret", "said"),
     [
-        ((), "no token is configured"),
-        (("--anonymous", "--host", "192.0.2.1"), "--host: got '192.0.2.1' with --anonymous"),
-        (("--tokens", "missing.json"), "missing.json"),
+        (("serve",), None, "no token is configured"),
+        (("serve", "--anonymous", "--host", "192.0.2.1"), None, "--host: got '192.0.2.1' with --anonymous"),
+        (("serve", "--tokens", "missing.json"), None, "missing.json"),
+        (("mcp",), None, "no token is configured"),
+        (("mcp", "--port", "0", "--anonymous", "--host", "192.0.2.1"), None, "--host: got '192.0.2.1' with"),
+        (("mcp", "--port", "0", "--anonymous", "--user", "ann"), None, "--user: got it beside --port"),
+        (("mcp", "--tokens", "tokens.json"), None, "ARC_SERVER__MCP_TOKEN"),
+        (("mcp", "--tokens", "tokens.json"), "of-nobody-at-all", "a valid bearer token is required"),
+        (("mcp", "--tokens", "tokens.json", "--user", "ben"), SECRET, "the token is for another user"),
+        (("mcp", "--tokens", "tokens.json", "--anonymous"), None, "tokens are configured"),
     ],
 )
-def test_it_refuses_to_serve_without_tokens(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    """Except to this machine, if that is asked for."""
-    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from arc_common.cli.commands import main; main()"
-    command = [sys.executable, "-c", program, "serve", "--url", sqlite_url(tmp_path), *words]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ran.returncode == 1
-    assert said in ran.stderr
-    assert "Traceback" not in ran.stderr
+def test_it_refuses_to_serve_without_tokens(
+    tmp_path: Path, words: tuple[str, ...], secret: str | None, said: str
+) -> None:
+    """Except to this machine, if that is asked for; nothing is written to standard output."""
+    (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "user": "ann"}]))
+    command, *options = words
+    named = {"ARC_SERVER__MCP_TOKEN": secret} if secret else {}
+    ran = here(tmp_path, *options, "--url", sqlite_url(tmp_path), command=command, **named)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+    assert SECRET not in ran.err
+
+
+async def uses(client: Client, **whose: str) -> list[str]:
+    """What the client lists, after it has saved a memory and found it."""
+    tools = [one.name for one in (await client.list_tools()).tools]
+    saved: Any = await client.call_tool("save_memory", {"content": "Ann likes tea.", **whose})
+    assert not saved.is_error, saved
+    found: Any = await client.call_tool("search_memory", {"query": "tea", **whose})
+    assert [one["id"] for one in found.structured_content["memories"]] == [saved.structured_content["id"]]
+    return tools
+
+
+async def test_a_client_starts_the_mcp_server_and_calls_its_tools(tmp_path: Path) -> None:
+    """The SDK's own, over standard input and output, with `server.mcp_token`; what it saved is durable."""
+    url = sqlite_url(tmp_path)
+    (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "role": "writer"}]))
+    words = [*ARC[1:], "mcp", "--url", url, "--tokens", "tokens.json", "--user", "ann"]
+    server = StdioServerParameters(command=ARC[0], args=words, env={"ARC_SERVER__MCP_TOKEN": SECRET}, cwd=tmp_path)
+    async with Client(server) as client:
+        assert len(await uses(client)) == 5
+    with ContextEngine.open(url) as engine:
+        (memory,) = engine.memories(caller_id="shop", user_id="ann").list()
+        assert memory.text == "Ann likes tea."
+
+
+async def test_the_mcp_server_over_http(tmp_path: Path) -> None:
+    """Each request carries its token."""
+    (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "role": "writer"}]))
+    with arc_server(tmp_path, "mcp", "--url", sqlite_url(tmp_path), "--tokens", "tokens.json") as address:
+        async with httpx2.AsyncClient() as http:
+            assert (await http.post(f"{address}/mcp", json={})).status_code == 401
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {SECRET}"}) as http,
+            Client(streamable_http_client(f"{address}/mcp", http_client=http)) as client,
+        ):
+            assert len(await uses(client, user_id="ann")) == 5
 
 
 @pytest.fixture(scope="module")

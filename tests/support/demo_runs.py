@@ -92,7 +92,7 @@ def demo(folder: Path, *words: str, **variables: str) -> Ran:
     return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
-def here(folder: Path, *words: str, encoding: str = "utf-8", **variables: str) -> Ran:
+def here(folder: Path, *words: str, command: str = "demo", encoding: str = "utf-8", **variables: str) -> Ran:
     """Run it in this process, which has the frameworks loaded already: importing both takes three seconds."""
     out, err = (TextIOWrapper(BytesIO(), encoding) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
@@ -101,7 +101,7 @@ def here(folder: Path, *words: str, encoding: str = "utf-8", **variables: str) -
         for name, value in {"COLUMNS": "110", **variables}.items():
             patch.setenv(name, value)
         patch.chdir(folder)
-        patch.setattr(sys, "argv", ["arc", "demo", *words])
+        patch.setattr(sys, "argv", ["arc", command, *words])
         try:
             main()
             code: object = 0

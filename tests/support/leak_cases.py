@@ -172,6 +172,16 @@ CORPORA: dict[Level, Face] = {
 }
 
 
+reads("DocumentIndex.search of a user and the caller", reaches=("caller", "user"))(
+    calls(
+        lambda engine, party: engine.documents_of(party.caller, user_id=party.user or "nobody", shared=True),
+        "search",
+        QUESTION,
+        top_k=50,
+    )
+)
+
+
 def _index_of(corpus: Face) -> Face:
     return lambda engine, party: corpus(engine, party).index
 

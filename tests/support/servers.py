@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import socket
@@ -181,3 +182,24 @@ def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) 
             time.sleep(0.02)
         else:
             return
+
+
+_TREE = str(Path(__file__).parents[2])
+_MAIN = "from arc_common.cli.commands import main; main()"
+ARC = [sys.executable, "-c", f"import sys; sys.path.insert(0, {_TREE!r}); {_MAIN}"]
+"""The `arc` command of this tree, in any folder."""
+
+
+@contextmanager
+def arc_server(folder: Path, *words: str) -> Iterator[str]:
+    """The address of `arc serve` or `arc mcp` with these words, and its end by SIGTERM."""
+    with subprocess.Popen([*ARC, *words, "--port", "0"], cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr
+            said = next((line for line in process.stderr if "listening" in line), "")
+            found = re.search(r"http://[^\s,]+:\d+", said)
+            assert found, said
+            yield found[0]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) in (0, -signal.SIGTERM)

@@ -186,6 +186,7 @@ ELSEWHERE: dict[str, str] = {
     "redis.url": "test_settings_alone_choose_the_mode",
     "require_scope": "test_the_default_caller_can_be_refused",
     "server.max_body_bytes": "test_a_router_in_another_application",
+    "server.mcp_token": "test_a_client_starts_the_mcp_server_and_calls_its_tools",
     "server.tokens_file": "test_serve_takes_its_tokens_from_a_file",
     "storage.busy_timeout_seconds": "test_sqlite_is_treated_as_the_settings_say",
     "storage.encryption_keys": "test_no_text_stands_in_the_database",

@@ -267,7 +267,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
 ENGINE: dict[str, dict[str, Any]] = {
     "close": {},
     "health": {},
-    "documents_of": {"caller_id": "c", "user_id": "u"},
+    "documents_of": {"caller_id": "c", "user_id": "u", "shared": True},
     "flush": {"timeout": 1.0},
     "ingestion_of": {"caller_id": "c"},
     "items_of": {"caller_id": "c", "user_id": "u", "embedder": None},
