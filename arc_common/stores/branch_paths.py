@@ -148,6 +148,11 @@ def is_main(key: SessionKey, path: Path) -> bool:
     return path is MAIN and key.branch is None
 
 
+def in_conversation(table: Any) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions for rows of the parameters' conversation, without checking its user."""
+    return table.c.conversation == bindparam("conversation"), table.c.caller_id == bindparam("caller_id")
+
+
 def wanted_branch() -> ColumnElement[Any]:
     """Return the branch that the parameter `wanted` names: the current one for `FOLLOW`."""
     wanted = bindparam("wanted", type_=BigInteger)
@@ -196,8 +201,7 @@ class Along:
 
     def inside(self, table: Any) -> tuple[ColumnElement[bool], ...]:
         """Return the conditions for rows that the path shows, whose owner was checked under the lock."""
-        conditions = (table.c.conversation == bindparam("conversation"), table.c.caller_id == bindparam("caller_id"))
-        return *conditions, *self.on_path(table)
+        return *in_conversation(table), *self.on_path(table)
 
     def in_session(self, table: Any) -> tuple[ColumnElement[bool], ...]:
         """Return the conditions for rows that the path shows if the conversation belongs to this user."""
@@ -225,8 +229,7 @@ class Along:
             select(conversations.c.conversation)
             .select_from(conversations.join(branches, branches.c.conversation == conversations.c.conversation))
             .where(
-                conversations.c.conversation == bindparam("conversation"),
-                conversations.c.caller_id == bindparam("caller_id"),
+                *in_conversation(conversations),
                 conversations.c.user_id.is_not_distinct_from(bindparam("user_id", type_=Text)),
                 self.of_branch(),
             )
@@ -249,7 +252,7 @@ class Along:
         return (
             select(messages.c.branch, messages.c.seq, messages.c.message_id)
             .select_from(part.join(messages, and_(messages.c.branch == branch, messages.c.seq == last)))
-            .where(messages.c.conversation == bindparam("conversation"), messages.c.caller_id == bindparam("caller_id"))
+            .where(*in_conversation(messages))
         )
 
     def messages(self, names: Sequence[str], *between: Any, newest: bool) -> Any:
@@ -258,8 +261,7 @@ class Along:
         limit = bindparam("row_limit", type_=BigInteger)
         near = messages.alias("near")
         these = (
-            near.c.conversation == bindparam("conversation"),
-            near.c.caller_id == bindparam("caller_id"),
+            *in_conversation(near),
             near.c.branch == branch,
             near.c.seq <= last,
             *(condition(near) for condition in between),

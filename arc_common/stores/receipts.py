@@ -5,18 +5,17 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import BigInteger, Text, bindparam, delete, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.messages import Message, fields_from_plain, plain_fields
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import MAIN
 from arc_common.protocols.receipts import MOST_RECEIPTS, KeptReceipt
-from arc_common.stores.branch_paths import of_conversation
+from arc_common.stores.branch_paths import in_conversation, of_conversation
 from arc_common.stores.codec import checked_limit, from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call
 from arc_common.stores.database.schema import branches, conversations, receipts
-from arc_common.stores.statements.conversations import Statements, same_session, same_user
+from arc_common.stores.statements.conversations import Statements, insert_for, same_session, same_user
 
 _MOST_CHARACTERS = 1_000_000
 """A larger snapshot is kept without its messages."""
@@ -25,7 +24,6 @@ _MOST_CHARACTERS = 1_000_000
 @cache
 def receipt_statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
-    upsert = sqlite.insert if dialect_name == "sqlite" else postgresql.insert
     at_seq = func.coalesce(bindparam("at_seq", type_=BigInteger), branches.c.head_seq)
     made = bindparam("created_at", type_=BigInteger)
     values: dict[str, Any] = {
@@ -47,7 +45,7 @@ def receipt_statements_for(dialect_name: str) -> Statements:
             or_(conversations.c.created_at <= made, bindparam("at_seq", type_=BigInteger) == 0),
         )
     )
-    mine = receipts.c.conversation == bindparam("conversation"), receipts.c.caller_id == bindparam("caller_id")
+    mine = in_conversation(receipts)
     last = (
         select(receipts.c.created_at)
         .where(*mine)
@@ -64,7 +62,7 @@ def receipt_statements_for(dialect_name: str) -> Statements:
     return Statements(
         dialect_name,
         {
-            "keep": upsert(receipts).from_select(list(values), there).on_conflict_do_nothing(),
+            "keep": insert_for(dialect_name)(receipts).from_select(list(values), there).on_conflict_do_nothing(),
             "there": select(conversations.c.created_at).where(*same_session(), same_user()),
             "trim": delete(receipts).where(*mine, receipts.c.created_at <= last),
             "find": select(*(receipts.c[name] for name in names))

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sqlalchemy import Column, Table, bindparam, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.protocols import SessionKey
@@ -27,7 +26,7 @@ from arc_common.stores.database.schema import (
     records,
     scopes,
 )
-from arc_common.stores.statements.conversations import Statement, compiler_for
+from arc_common.stores.statements.conversations import Statement, compiler_for, insert_for
 from arc_common.stores.statements.summaries import FACT_COLUMNS, fact_from_row, folded_key, slot_of
 
 _PAGE = 200
@@ -192,9 +191,10 @@ class SqlTransfer:
     @staticmethod
     def inserting(database: Database, table: Table) -> Statement:
         """Return the statement that stores a whole row, unless it is there."""
-        insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
         values: dict[str, Any] = {column.name: bindparam(column.name) for column in table.columns}
-        return compiler_for(database.dialect)(insert(table).values(values).on_conflict_do_nothing())
+        return compiler_for(database.dialect)(
+            insert_for(database.dialect)(table).values(values).on_conflict_do_nothing()
+        )
 
     def _of_owner(self, table: Table, owner: Table) -> Statement:
         key = owner.primary_key.columns[0].name

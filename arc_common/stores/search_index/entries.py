@@ -32,7 +32,6 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import is_storable
@@ -41,7 +40,15 @@ from arc_common.stores.codec import scope_key as row_scope
 from arc_common.stores.database.drivers import Call
 from arc_common.stores.database.schema import PREFIX, ROW_NUMBERS, WORDS, IndexTables, by_scope, index_tables
 from arc_common.stores.search_index.filters import Tokens, number_of
-from arc_common.stores.statements.conversations import Statement, Statements, compiler_for, one_of
+from arc_common.stores.statements.conversations import (
+    Statement,
+    Statements,
+    compiler_for,
+    in_scope,
+    insert_for,
+    one_of,
+    scopes_within,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +266,7 @@ def _shown(tables: IndexTables, *more: ColumnElement[Any]) -> Select[Any]:
         .select_from(scopes)
         .join(entries, _belongs(tables))
         .join(texts, and_(texts.c.scope == entries.c.scope, texts.c.id == entries.c.id))
-        .where(*_same_scope(tables))
+        .where(*in_scope(tables.scopes))
     )
 
 
@@ -268,7 +275,7 @@ def _reading(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]
     named = one_of(entries.c.entry_id, "ids", Text, dialect_name)
     packed = func.vector_send(vectors.c.vector) if tables.terms is not None else vectors.c.vector
     return {
-        "scope": select(*(scopes.c[name] for name in SCOPE_COLUMNS)).where(*_same_scope(tables)),
+        "scope": select(*(scopes.c[name] for name in SCOPE_COLUMNS)).where(*in_scope(tables.scopes)),
         "fetch": _shown(tables).where(named),
         "fetch_with_vectors": _shown(tables, packed, scopes.c.embedder).outerjoin(vectors, _has(tables)).where(named),
         "scan": whole_entries(tables),
@@ -277,8 +284,7 @@ def _reading(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]
         "next_vectors": select(entries.c.id, entries.c.entry_id, entries.c.metadata, tables.next_vectors.c.vector)
         .join(tables.next_vectors, and_(*_next_of(tables)))
         .where(
-            tables.next_vectors.c.scope == bindparam("scope"),
-            tables.next_vectors.c.caller_id == bindparam("caller_id"),
+            *in_scope(tables.next_vectors),
             tables.next_vectors.c.id > bindparam("after", type_=BigInteger),
             _by_embedder(tables),
         )
@@ -319,7 +325,7 @@ def _leasing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]
         .correlate(None)
     )
     until = bindparam("until", type_=BigInteger)
-    mine = (*_same_scope(tables), scopes.c.lease_owner == owner)
+    mine = (*in_scope(tables.scopes), scopes.c.lease_owner == owner)
     return {
         "claim_outdated": update(scopes)
         .where(scopes.c.scope == chosen.scalar_subquery())
@@ -337,7 +343,6 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
     entries, texts, vectors, scopes = tables.entries, tables.texts, tables.vectors, tables.scopes
     key = ("scope", "caller_id", "session_id", "user_id", "kind")
     held = [scopes.c[name] for name in SCOPE_COLUMNS]
-    these = (entries.c.scope == bindparam("scope"), entries.c.caller_id == bindparam("caller_id"))
     named = one_of(entries.c.entry_id, "ids", Text, dialect_name)
     more = () if tables.terms is None else (entries.c.tokens, entries.c.frequencies)
     known = (
@@ -345,16 +350,19 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         .select_from(scopes)
         .join(entries, _belongs(tables))
         .outerjoin(vectors, _has(tables))
-        .where(*_same_scope(tables))
+        .where(*in_scope(tables.scopes))
     )
     new: dict[str, Any] = {name: bindparam(name) for name in (*key, "salt")}
     zero = {"version": 1, "detached": 1, "entries": 0, "total_length": 0, "vectors": 0}
-    upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(scopes).values({**new, **zero})
+    upsert = insert_for(dialect_name)(scopes).values({**new, **zero})
     return {
         "open_scope": upsert.on_conflict_do_update(
             index_elements=[scopes.c.scope], set_={"version": scopes.c.version + 1}
         ).returning(*held),
-        "lock_scope": update(scopes).where(*_same_scope(tables)).values(version=scopes.c.version + 1).returning(*held),
+        "lock_scope": update(scopes)
+        .where(*in_scope(tables.scopes))
+        .values(version=scopes.c.version + 1)
+        .returning(*held),
         "reserve": text(_RESERVE[dialect_name]),
         "known": known.where(named),
         "known_chunks": known.add_columns(entries.c.metadata).where(
@@ -365,42 +373,31 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         .select_from(scopes)
         .join(entries, _belongs(tables))
         .join(texts, and_(texts.c.scope == entries.c.scope, texts.c.id == entries.c.id))
-        .where(*_same_scope(tables), named),
+        .where(*in_scope(tables.scopes), named),
         "write_entry": _upsert(entries, dialect_name),
         "write_text": _upsert(texts, dialect_name),
         "write_vector": _upsert(vectors, dialect_name),
         "write_value": insert(tables.values),
         "write_next": _upsert(tables.next_vectors, dialect_name),
         "drop_next": _drop(tables.next_vectors, dialect_name),
-        "drop_all_next": delete(tables.next_vectors).where(
-            tables.next_vectors.c.scope == bindparam("scope"), tables.next_vectors.c.caller_id == bindparam("caller_id")
-        ),
-        "note_former": update(scopes)
-        .where(scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id"))
-        .values(former_embedder=bindparam("former")),
+        "drop_all_next": delete(tables.next_vectors).where(*in_scope(tables.next_vectors)),
+        "note_former": update(scopes).where(*in_scope(scopes)).values(former_embedder=bindparam("former")),
         "touch": update(entries)
-        .where(*these, one_of(entries.c.id, "rows", BigInteger, dialect_name))
+        .where(*in_scope(entries), one_of(entries.c.id, "rows", BigInteger, dialect_name))
         .values(version=bindparam("new_version")),
         "drop_entries": _drop(entries, dialect_name),
         "drop_texts": _drop(texts, dialect_name),
         "drop_vectors": _drop(vectors, dialect_name),
         "drop_values": _drop(tables.values, dialect_name),
         "drop_all_vectors": delete(vectors).where(
-            vectors.c.scope == bindparam("scope"),
-            vectors.c.caller_id == bindparam("caller_id"),
+            *in_scope(vectors),
             *((by_scope(vectors) == bindparam("scope"),) if tables.terms is not None else ()),
         ),
         "save_scope": update(scopes)
-        .where(scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id"))
+        .where(*in_scope(scopes))
         .values({name: bindparam(name) for name in SCOPE_COLUMNS if name not in ("scope", "salt")}),
         "lock_within": select(scopes.c.scope, scopes.c.entries)
-        .where(
-            scopes.c.caller_id == bindparam("caller_id"),
-            *(
-                or_(bindparam(name, type_=Text) == "", scopes.c[name] == bindparam(name, type_=Text))
-                for name in ("session_id", "user_id", "kind")
-            ),
-        )
+        .where(*scopes_within(scopes, "session_id", "user_id", "kind"))
         .order_by(scopes.c.scope)
         .with_for_update(),
     }
@@ -413,11 +410,6 @@ _RESERVE = {
     "postgresql": f"SELECT nextval('{ROW_NUMBERS}') FROM generate_series(1, :count)",  # noqa: S608 - a name of ours
 }
 """On SQLite, the last number used; on PostgreSQL, new ones."""
-
-
-def _same_scope(tables: IndexTables) -> tuple[ColumnElement[bool], ...]:
-    scopes = tables.scopes
-    return tuple(scopes.c[name] == bindparam(name) for name in ("scope", "caller_id"))
 
 
 def _belongs(tables: IndexTables) -> ColumnElement[bool]:
@@ -437,21 +429,16 @@ def _whole(tables: IndexTables) -> list[ColumnElement[bool]]:
 
 def _upsert(target: Any, dialect_name: str) -> Executable:
     names = [each.name for each in target.primary_key]
-    upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(target).values(
-        {each.name: bindparam(each.name) for each in target.columns}
-    )
-    return upsert.on_conflict_do_update(
+    upsert = insert_for(dialect_name)(target).values({each.name: bindparam(each.name) for each in target.columns})
+    written: Executable = upsert.on_conflict_do_update(
         index_elements=[target.c[name] for name in names],
         set_={each.name: upsert.excluded[each.name] for each in target.columns if each.name not in names},
     )
+    return written
 
 
 def _drop(target: Any, dialect_name: str) -> Executable:
-    return delete(target).where(
-        target.c.scope == bindparam("scope"),
-        target.c.caller_id == bindparam("caller_id"),
-        one_of(target.c.id, "rows", BigInteger, dialect_name),
-    )
+    return delete(target).where(*in_scope(target), one_of(target.c.id, "rows", BigInteger, dialect_name))
 
 
 def _erasing(tables: IndexTables, within: Callable[[ColumnElement[Any]], ColumnElement[bool]]) -> list[Executable]:

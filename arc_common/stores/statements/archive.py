@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Text, bindparam, delete, exists, func, null, select, update
 
 from arc_common.protocols.conversations import ConversationStatus
-from arc_common.stores.branch_paths import is_active
+from arc_common.stores.branch_paths import in_conversation, is_active
 from arc_common.stores.database.schema import branches, conversations, messages
 from arc_common.stores.statements.conversations import Statements, later, same_session
 
@@ -37,11 +37,9 @@ def archive_statements_for(dialect_name: str) -> Statements:
             .values(status=ConversationStatus.ARCHIVED.value, archive_checksum=bindparam("checksum"))
             .returning(conversations.c.user_id),
             "heads": select(branches.c.branch, branches.c.head_seq)
-            .where(branches.c.conversation == bindparam("conversation"), branches.c.caller_id == bindparam("caller_id"))
+            .where(*in_conversation(branches))
             .order_by(branches.c.branch),
-            "drop_messages": delete(messages).where(
-                messages.c.conversation == bindparam("conversation"), messages.c.caller_id == bindparam("caller_id")
-            ),
+            "drop_messages": delete(messages).where(*in_conversation(messages)),
             "restore": changed.where(same, conversations.c.status == bindparam("was"))
             .values(
                 status=ConversationStatus.ACTIVE.value,

@@ -27,6 +27,7 @@ from sqlalchemy import (
     func,
     insert,
     null,
+    or_,
     select,
     true,
     tuple_,
@@ -37,7 +38,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
 from arc_common.protocols.conversations import ConversationStatus
-from arc_common.stores.branch_paths import LOCKED_COLUMNS, Along, is_active, of_conversation
+from arc_common.stores.branch_paths import LOCKED_COLUMNS, Along, in_conversation, is_active, of_conversation
 from arc_common.stores.codec import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
 from arc_common.stores.database.schema import SealedText, branches, conversations, messages
 
@@ -158,17 +159,14 @@ def _reading_along(dialect_name: str) -> dict[str, Executable]:
 
 def _branching(dialect_name: str) -> dict[str, Executable]:
     """The statements that make, list and delete branches, and that change a conversation with several."""
-    of_conversation_rows = (
-        branches.c.conversation == bindparam("conversation"),
-        branches.c.caller_id == bindparam("caller_id"),
-    )
+    of_conversation_rows = in_conversation(branches)
     which = branches.c.branch == bindparam("which", type_=BigInteger)
     ids = _one_of_ids(dialect_name)
     after_kept = (
         messages.c.branch == bindparam("which", type_=BigInteger),
         messages.c.seq > bindparam("kept", type_=BigInteger),
     )
-    mine = messages.c.conversation == bindparam("conversation"), messages.c.caller_id == bindparam("caller_id")
+    mine = in_conversation(messages)
     new = (
         "conversation", "branch", "caller_id", "parent", "forked_seq", "path", "name", "head_seq", "message_count",
         "total_tokens", "tool_calls_count", "summarized_seq", "remembered_seq", "created_at", "last_message_at",
@@ -249,11 +247,9 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         .where(*inside(messages), _one_of_ids(dialect_name))
         .returning(messages.c.tokens, messages.c.tool_calls, messages.c.seq),
         "remove_all_messages": delete(messages)
-        .where(messages.c.conversation == bindparam("conversation"), messages.c.caller_id == bindparam("caller_id"))
+        .where(*in_conversation(messages))
         .returning(messages.c.branch, messages.c.tokens, messages.c.tool_calls),
-        "delete_branches": delete(branches).where(
-            branches.c.conversation == bindparam("conversation"), branches.c.caller_id == bindparam("caller_id")
-        ),
+        "delete_branches": delete(branches).where(*in_conversation(branches)),
         "current": select(conversations.c.user_id, conversations.c.status, conversations.c.current_branch).where(
             *same_session()
         ),
@@ -284,10 +280,7 @@ def _idle() -> tuple[ColumnElement[bool], ...]:
 
 def same_session() -> tuple[ColumnElement[bool], ...]:
     """Return the conditions for the parameters' conversation, without checking its user."""
-    return (
-        conversations.c.conversation == bindparam("conversation"),
-        conversations.c.caller_id == bindparam("caller_id"),
-    )
+    return in_conversation(conversations)
 
 
 def same_user() -> ColumnElement[bool]:
@@ -315,11 +308,7 @@ def in_session(table: Any) -> tuple[ColumnElement[bool], ...]:
 
 def inside(table: Any) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions for rows of the parameters' branch, whose owner was checked under the lock."""
-    return (
-        table.c.conversation == bindparam("conversation"),
-        table.c.branch == bindparam("branch"),
-        table.c.caller_id == bindparam("caller_id"),
-    )
+    return *in_conversation(table), table.c.branch == bindparam("branch")
 
 
 def select_messages() -> Any:
@@ -347,8 +336,23 @@ def _with_others(dialect_name: str, mine: Callable[[Any], tuple[ColumnElement[bo
     return union(select(near.c.seq).where(*these), select(other).where(*these))
 
 
-def _insert(table: Any, dialect_name: str) -> Any:
-    return (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(table)
+def insert_for(dialect_name: str) -> Any:
+    """Return the database's own `insert`, which can resolve conflicts."""
+    return sqlite.insert if dialect_name == "sqlite" else postgresql.insert
+
+
+def in_scope(table: Any) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions for rows of the parameters' scope."""
+    return table.c.scope == bindparam("scope"), table.c.caller_id == bindparam("caller_id")
+
+
+def scopes_within(table: Any, *names: str) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions for scopes within the parameters' one by some columns, where `""` stands for any value."""
+    given = {name: bindparam(name, type_=Text) for name in names}
+    return (
+        table.c.caller_id == bindparam("caller_id"),
+        *(or_(value == "", table.c[name] == value) for name, value in given.items()),
+    )
 
 
 _NAMED = ("conversation", "caller_id", "session_id", "user_id", "account_id", "incarnation", "status")
@@ -357,7 +361,9 @@ _NAMED = ("conversation", "caller_id", "session_id", "user_id", "account_id", "i
 def _open_session(dialect_name: str) -> Executable:
     """Create the conversation or lock it, in one statement."""
     names = (*_NAMED, "created_at", "updated_at")
-    upsert = _insert(conversations, dialect_name).values({**{name: bindparam(name) for name in names}, "next_seq": 1})
+    upsert = insert_for(dialect_name)(conversations).values(
+        {**{name: bindparam(name) for name in names}, "next_seq": 1}
+    )
     changed: Executable = upsert.on_conflict_do_update(
         index_elements=[conversations.c.conversation],
         set_={"updated_at": later("updated_at", conversations.c.updated_at)},
@@ -371,7 +377,7 @@ def _open_branch(dialect_name: str) -> Executable:
     values = [cast(value, branches.c[name].type).label(name) for name, value in first.items()]
     new = select(*values).where(exists(select(conversations.c.conversation).where(*same_session(), _NEVER_FORKED)))
     opened: Executable = (
-        _insert(branches, dialect_name)
+        insert_for(dialect_name)(branches)
         .from_select(list(first), new)
         .on_conflict_do_nothing(index_elements=[branches.c.conversation, branches.c.branch])
     )

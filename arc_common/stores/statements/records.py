@@ -25,14 +25,13 @@ from sqlalchemy import (
     true,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.caches import cached_text
 from arc_common.memories import Memory, MemorySource, MemoryStatus, MemoryType, Pin, Wording
 from arc_common.prompts.context import pin_words
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
-from arc_common.stores.branch_paths import Along, of_conversation, on_path_of
+from arc_common.stores.branch_paths import Along, in_conversation, of_conversation, on_path_of
 from arc_common.stores.codec import (
     MESSAGE_COLUMNS,
     from_body,
@@ -52,7 +51,15 @@ from arc_common.stores.database.schema import (
     records,
     scopes,
 )
-from arc_common.stores.statements.conversations import Statements, in_session, one_of, same_session
+from arc_common.stores.statements.conversations import (
+    Statements,
+    in_scope,
+    in_session,
+    insert_for,
+    one_of,
+    same_session,
+    scopes_within,
+)
 
 MEMORY = "memory"
 """The kind of scopes and records that memories are."""
@@ -358,7 +365,6 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
     inherits = heir.c.scope == records.c.scope, heir.c.record_id == records.c.superseded_by, heir.c.kind == MEMORY
     is_held = or_(records.c.superseded_by.is_(None), exists().where(*inherits, ~is_shown(heir, along.inside)))
     shown = record_sources.alias("shown")
-    at = shown.c.scope == bindparam("scope"), shown.c.caller_id == bindparam("caller_id")
     return {
         "seen": _of_scope(*MEMORY_COLUMNS).add_columns(hidden).where(named),
         "newest_seen": _of_scope(*MEMORY_COLUMNS)
@@ -372,9 +378,9 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         .order_by(records.c.valid_from.desc(), records.c.record_id)
         .limit(bindparam("row_limit", type_=BigInteger)),
         "points": select(shown.c.record_id, is_seen(shown, along.inside)).where(
-            *at, one_of(shown.c.record_id, "ids", Text, dialect_name)
+            *in_scope(shown), one_of(shown.c.record_id, "ids", Text, dialect_name)
         ),
-        "version": select(scopes.c.version, scopes.c.purged).where(*_same_scope()),
+        "version": select(scopes.c.version, scopes.c.purged).where(*in_scope(scopes)),
         "changed": _of_scope(*MEMORY_COLUMNS).where(
             or_(
                 records.c.version > bindparam("after", type_=BigInteger),
@@ -402,10 +408,10 @@ def _is_valid() -> ColumnElement[bool]:
 
 
 def _changing(dialect_name: str) -> Mapping[str, Executable]:
-    these = (records.c.scope == bindparam("scope"), records.c.caller_id == bindparam("caller_id"))
+    these = in_scope(records)
     named = one_of(records.c.record_id, "ids", Text, dialect_name)
     key = ("scope", "caller_id", "session_id", "user_id", "kind")
-    upsert = sqlite.insert if dialect_name == "sqlite" else postgresql.insert
+    upsert = insert_for(dialect_name)
     new = upsert(scopes).values(
         {**{name: bindparam(name) for name in key}, "version": bindparam("first"), "purged": bindparam("first")}
     )
@@ -414,7 +420,7 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
     at = bindparam("at", type_=BigInteger)
     before = func.coalesce(records.c.last_accessed_at, at)
     empty = and_(*(~exists().where(table.c.scope == scopes.c.scope) for table in (records, record_sources)))
-    this = (scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id"))
+    this = in_scope(scopes)
     return {
         "open_scope": new.on_conflict_do_update(
             index_elements=[scopes.c.scope], set_={"version": scopes.c.version + 1}
@@ -443,9 +449,7 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         ),
         "remove": delete(records).where(*these, named).returning(records.c.record_id),
         "drop_sources": delete(record_sources).where(
-            record_sources.c.scope == bindparam("scope"),
-            record_sources.c.caller_id == bindparam("caller_id"),
-            one_of(record_sources.c.record_id, "ids", Text, dialect_name),
+            *in_scope(record_sources), one_of(record_sources.c.record_id, "ids", Text, dialect_name)
         ),
         # a source that is not known yet, wherever its message is; one read on a path; and a point on it
         "write_source": _noted(
@@ -485,16 +489,13 @@ def _progress(*mine: ColumnElement[bool]) -> Executable:
 
 def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
     columns = [records.c[name] for name in MEMORY_COLUMNS]
-    these = (records.c.scope == bindparam("scope"), records.c.caller_id == bindparam("caller_id"))
+    these = in_scope(records)
     there = exists().where(
         messages.c.conversation == record_sources.c.conversation,
         messages.c.branch == record_sources.c.branch,
         messages.c.seq == record_sources.c.seq,
     )
-    mine = (
-        record_sources.c.conversation == bindparam("conversation"),
-        record_sources.c.caller_id == bindparam("caller_id"),
-    )
+    mine = in_conversation(record_sources)
     along = Along(dialect_name)
     part, branch, last, fork = along.parts()
     seq, since = record_sources.c.seq, record_sources.c.since
@@ -502,7 +503,7 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
     live = case(
         (exists(select(branch).select_from(part).where(*on_live)), literal_column("1")), else_=literal_column("0")
     )
-    upsert = sqlite.insert if dialect_name == "sqlite" else postgresql.insert
+    upsert = insert_for(dialect_name)
     copied = record_sources.alias("copied")
     kept = [copied.c[name] for name in ("scope", "record_id", "conversation", "seq", "message_id", "caller_id")]
     return {
@@ -556,14 +557,7 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
 
 def _within() -> tuple[ColumnElement[bool], ...]:
     """Return the conditions for the scopes of memories within the one named."""
-    return (
-        scopes.c.caller_id == bindparam("caller_id"),
-        scopes.c.kind == MEMORY,
-        *(
-            or_(bindparam(name, type_=Text) == "", scopes.c[name] == bindparam(name, type_=Text))
-            for name in ("session_id", "user_id")
-        ),
-    )
+    return scopes.c.kind == MEMORY, *scopes_within(scopes, "session_id", "user_id")
 
 
 def _within_reach() -> Select[Any]:
@@ -591,8 +585,7 @@ _SOURCE: Mapping[str, Any] = {
 
 def _this_message() -> tuple[ColumnElement[bool], ...]:
     return (
-        messages.c.conversation == bindparam("conversation"),
-        messages.c.caller_id == bindparam("caller_id"),
+        *in_conversation(messages),
         messages.c.message_id == bindparam("message_id", type_=Text),
     )
 
@@ -625,13 +618,9 @@ def _noted(upsert: Any, points: Any, *conditions: ColumnElement[bool]) -> Execut
 
 def _of_scope(*names: str, kinds: Sequence[str] = (MEMORY,)) -> Select[Any]:
     columns = [records.c[name] for name in names]
-    return select(*columns).select_from(scopes).join(records, _belongs(kinds)).where(*_same_scope())
+    return select(*columns).select_from(scopes).join(records, _belongs(kinds)).where(*in_scope(scopes))
 
 
 def _belongs(kinds: Sequence[str]) -> ColumnElement[bool]:
     of_scope = (records.c.scope == scopes.c.scope, records.c.caller_id == scopes.c.caller_id)
     return and_(*of_scope, or_(*(records.c.kind == kind for kind in kinds)))
-
-
-def _same_scope() -> tuple[ColumnElement[bool], ...]:
-    return scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id")

@@ -5,13 +5,12 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import BigInteger, Select, Text, bindparam, delete, insert, or_, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.memories import MemoryStatus
 from arc_common.protocols.review import Candidate, CandidateStatus
 from arc_common.stores.codec import from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.database.schema import IS_REVIEWED, records, scopes
-from arc_common.stores.statements.conversations import Statements
+from arc_common.stores.statements.conversations import Statements, in_scope, insert_for, scopes_within
 from arc_common.stores.statements.records import MEMORY
 
 CANDIDATE = "candidate"
@@ -74,15 +73,14 @@ def candidate_from_row(row: Sequence[Any]) -> Candidate:
 @cache
 def review_statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
-    upsert = sqlite.insert if dialect_name == "sqlite" else postgresql.insert
+    upsert = insert_for(dialect_name)
     named = ("scope", "caller_id", "session_id", "user_id", "kind")
     opened: dict[str, Any] = {
         **{name: bindparam(name) for name in named},
         "version": bindparam("now"),
         "purged": bindparam("now"),
     }
-    this = records.c.scope == bindparam("scope"), records.c.caller_id == bindparam("caller_id")
-    one = *this, records.c.record_id == bindparam("record_id")
+    one = *in_scope(records), records.c.record_id == bindparam("record_id")
     is_candidate = or_(records.c.kind == CANDIDATE, records.c.kind == MEMORY)
     row = upsert(records).values({name: bindparam(name) for name in _WRITTEN})
     user, channel = (bindparam(name, type_=Text) for name in ("whose", "channel"))
@@ -93,14 +91,7 @@ def review_statements_for(dialect_name: str) -> Statements:
         bindparam("after_id", type_=Text),
     )
     queued = (records.c.caller_id == bindparam("caller_id"), records.c.status == bindparam("status"), IS_REVIEWED)
-    within = (
-        scopes.c.caller_id == bindparam("caller_id"),
-        scopes.c.kind == CANDIDATE,
-        *(
-            or_(bindparam(name, type_=Text) == "", scopes.c[name] == bindparam(name, type_=Text))
-            for name in ("session_id", "user_id")
-        ),
-    )
+    within = (scopes.c.kind == CANDIDATE, *scopes_within(scopes, "session_id", "user_id"))
     mine = records.c.scope.in_(select(scopes.c.scope).where(*within)), records.c.caller_id == bindparam("caller_id")
     return Statements(
         dialect_name,
@@ -136,9 +127,7 @@ def review_statements_for(dialect_name: str) -> Statements:
             "policy": select(records.c.body).where(*one),
             "set_policy": insert(records).values({name: bindparam(name) for name in _WRITTEN}),
             "drop_policy": delete(records).where(*one),
-            "drop_policy_scope": delete(scopes).where(
-                scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id")
-            ),
+            "drop_policy_scope": delete(scopes).where(*in_scope(scopes)),
         },
     )
 

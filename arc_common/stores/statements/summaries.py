@@ -28,12 +28,12 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql
 
 from arc_common.caches import cached_text
 from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, View
-from arc_common.stores.branch_paths import Along, is_active
+from arc_common.stores.branch_paths import Along, in_conversation, is_active
 from arc_common.stores.codec import MESSAGE_COLUMNS, from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.database.schema import (
     IS_FACT,
@@ -49,6 +49,7 @@ from arc_common.stores.database.schema import (
 from arc_common.stores.statements.conversations import (
     Statements,
     in_session,
+    insert_for,
     inside,
     one_of,
     same_session,
@@ -286,11 +287,6 @@ def _messages_of_branch(names: Sequence[str], *between: Any, newest: bool) -> An
     return rows.order_by(messages.c.seq.desc() if newest else messages.c.seq).limit(_row_limit())
 
 
-def of_conversation(table: Any) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions for rows of any branch, whose owner was checked."""
-    return table.c.conversation == bindparam("conversation"), table.c.caller_id == bindparam("caller_id")
-
-
 def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
     boundary = _view(reach.mine).with_only_columns(views.c.boundary).scalar_subquery()
     after = bindparam("after", type_=BigInteger)
@@ -347,12 +343,12 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
             summaries.c.end_seq >= bindparam("start_seq", type_=BigInteger),
         ).add_columns(summaries.c.branch, summaries.c.point_seq),
         "known_facts": _known_facts(
-            *of_conversation(facts),
+            *in_conversation(facts),
             one_of(facts.c.fact_id, "ids", Text, dialect_name),
             or_(facts.c.leaf_start > _LEAF, and_(*mine(facts), *holds)),
         ),
         "segment_points": select(summaries.c.branch, summaries.c.point_seq).where(
-            *of_conversation(summaries),
+            *in_conversation(summaries),
             summaries.c.start_seq <= bindparam("end_seq", type_=BigInteger),
         ),
     }
@@ -405,7 +401,7 @@ def _leasing() -> Mapping[str, Executable]:
 
 def _storing(dialect_name: str) -> Mapping[str, Executable]:
     names = ("conversation", "branch", "caller_id", "point_seq", *SEGMENT_COLUMNS)
-    insert = sqlite.insert if dialect_name == "sqlite" else postgresql.insert
+    insert = insert_for(dialect_name)
     upsert = insert(summaries).values({name: bindparam(name) for name in names})
     view = insert(views).values({column.name: bindparam(column.name) for column in views.columns})
     fact = insert(facts).values({name: bindparam(name) for name in _FACT_WRITTEN})
@@ -507,10 +503,10 @@ def _erasing() -> Mapping[str, Executable]:
     which = bindparam("which", type_=BigInteger)
 
     return {
-        **{f"drop_all_{name}": delete(table).where(*of_conversation(table)) for name, table in tables.items()},
+        **{f"drop_all_{name}": delete(table).where(*in_conversation(table)) for name, table in tables.items()},
         **{
             f"drop_{name}_after": delete(table).where(
-                *of_conversation(table), table.c.branch == which, points[name] > kept
+                *in_conversation(table), table.c.branch == which, points[name] > kept
             )
             for name, table in tables.items()
         },
