@@ -103,35 +103,36 @@ class SqlStore:
     ) -> None:
         checked_limit("max_sessions", max_sessions, least=1)
         self._database = Database(url, settings or StorageSettings(), cipher)
+        self.engine = self._database.engine
         self._clock = clock or (lambda: datetime.now(UTC))
         self._sql = statements_for(self._database.dialect)
         self._along = statements_along(self._database.dialect)
         self._branches = SqlBranches(self._database)
-        self._summaries = SqlSummaries(self._database, clock=self._clock)
-        self._index = SqlIndexStore(self._database)
+        self.summaries = SqlSummaries(self._database, clock=self._clock)
+        self.index = SqlIndexStore(self._database)
         given = archive or ArchiveSettings()
         objects = None if given.location is None else ArchiveObjects(given.location)
         keeps = not given.cleanup_after_archive
-        self._archive = SqlArchive(self._database, self._summaries, objects, keeps_messages=keeps, clock=self._clock)
+        self._archive = SqlArchive(self._database, self.summaries, objects, keeps_messages=keeps, clock=self._clock)
         self._database.restore = self._archive.restore
-        self._records = SqlRecords(self._database, clock=self._clock, index=self._index)
-        self._receipts = SqlReceipts(self._database)
-        self._reviews = SqlReviews(self._database, clock=self._clock, index=self._index)
+        self.records = SqlRecords(self._database, clock=self._clock, index=self.index)
+        self.receipts = SqlReceipts(self._database)
+        self.reviews = SqlReviews(self._database, clock=self._clock, index=self.index)
         self._deletions = SqlDeletions(
             self._database,
             branches=self._branches,
-            summaries=self._summaries,
-            records=self._records,
-            receipts=self._receipts,
-            reviews=self._reviews,
+            summaries=self.summaries,
+            records=self.records,
+            receipts=self.receipts,
+            reviews=self.reviews,
             archive=self._archive,
             clock=self._clock,
         )
         self._appends = SqlAppends(
             self._database,
             branches=self._branches,
-            summaries=self._summaries,
-            records=self._records,
+            summaries=self.summaries,
+            records=self.records,
             deletions=self._deletions,
             clock=self._clock,
             max_sessions=max_sessions,
@@ -139,36 +140,6 @@ class SqlStore:
 
     def __repr__(self) -> str:
         return f"SqlStore({shown_address(self.engine)})"
-
-    @property
-    def engine(self) -> Engine:
-        """The store's SQLAlchemy engine."""
-        return self._database.engine
-
-    @property
-    def summaries(self) -> SqlSummaries:
-        """The summaries and facts of its conversations."""
-        return self._summaries
-
-    @property
-    def records(self) -> SqlRecords:
-        """The long-term memories and pins, in the same database."""
-        return self._records
-
-    @property
-    def index(self) -> SqlIndexStore:
-        """The search index, in the same database. Deleting a session also deletes its entries."""
-        return self._index
-
-    @property
-    def reviews(self) -> SqlReviews:
-        """The review queue, in the same database. Deleting a session also deletes its answers."""
-        return self._reviews
-
-    @property
-    def receipts(self) -> SqlReceipts:
-        """The receipts that last, in the same database. Deleting a session also deletes its receipts."""
-        return self._receipts
 
     def traces(self, caller_id: str, user_id: str | None) -> SqlTraces:
         """See `Store.traces`."""
@@ -183,7 +154,7 @@ class SqlStore:
         return self._transfer().load(record)
 
     def _transfer(self) -> SqlTransfer:
-        return SqlTransfer(self._database, self._index, self._archive.messages_of)
+        return SqlTransfer(self._database, self.index, self._archive.messages_of)
 
     def reencrypt(self) -> int:
         """Encrypt all text anew under the cipher's first key; return the number of rows. Others may write meanwhile.
@@ -191,7 +162,7 @@ class SqlStore:
         Raises:
             ConfigurationError: The database is not encrypted.
         """
-        return SqlTransfer(self._database, self._index).reencrypt()
+        return self._transfer().reencrypt()
 
     def append(
         self,
@@ -281,8 +252,8 @@ class SqlStore:
             points = self._branches.points(transaction, place, rows)
             current, chosen = locked.current_branch, next(row for row in rows if row.id == locked.path.branch)
             if action == "delete":
-                calls, lost = self._branches.deleting(place, locked, rows, now, derived=self._summaries.dropping_after)
-                calls += self._records.forgetting(transaction, key, lost)[1]
+                calls, lost = self._branches.deleting(place, locked, rows, now, derived=self.summaries.dropping_after)
+                calls += self.records.forgetting(transaction, key, lost)[1]
             else:
                 current, chosen = chosen.id, replace(chosen, live=True)
                 calls = self._branches.switching(place, locked, now)
@@ -372,5 +343,5 @@ class SqlStore:
 
     def close(self) -> None:
         """See `ConversationStore.close`."""
-        self._index.close()
+        self.index.close()
         self._database.close()

@@ -421,7 +421,7 @@ class CachedStore(SqlStore):
                 f"redis.url: a cache needs a database that processes share, and {url} is in this one's memory; set "
                 "storage.mode to 'sql' to use it without a cache"
             )
-        self._summaries = CachedSummaries(self._database, clock=self._clock, tails=self._tails)
+        self.summaries = CachedSummaries(self._database, clock=self._clock, tails=self._tails)
 
     def problems(self) -> Mapping[str, str]:
         """See `Degradable.problems`."""

@@ -30,7 +30,7 @@ from arc_common.stores.statements.conversations import Statement, compiler_for, 
 from arc_common.stores.statements.summaries import FACT_COLUMNS, fact_from_row, folded_key, slot_of
 
 _PAGE = 200
-_EVERYBODYS = "/* reencrypt */"
+_OF_ALL_CALLERS = "/* reencrypt */"
 """Marks statements that concern all callers."""
 _BYTES = "base64"
 _UNCLAIMED = {"lease_owner": None, "lease_until": None}
@@ -45,7 +45,7 @@ class SqlTransfer:
         self,
         database: Database,
         index: IndexStore,
-        archived: Callable[[SessionKey, str | None, str | None], list[dict[str, Any]]] | None = None,
+        archived: Callable[[SessionKey, str | None, str | None], list[dict[str, Any]]],
     ) -> None:
         self._database = database
         self._index = index
@@ -60,26 +60,26 @@ class SqlTransfer:
         yield {"arc": HEAD, **whose}
         for owner, tables in ((conversations, self._of_conversation), (scopes, self._of_scope)):
             for key, *_ in self._pages(owner, whose):
-                record = self._of(owner, tables, key)
+                record = self._record_of(owner, tables, key)
                 if owner.name in record:  # else it was deleted meanwhile
-                    yield self._whole(record) if owner is conversations else record
+                    yield self._with_archived_messages(record) if owner is conversations else record
         own = index_tables(self._database.dialect).scopes
         for _, _, session_id, found_user, kind in self._pages(own, whose, "caller_id", "session_id", "user_id", "kind"):
             yield from self._entries(Scope(caller_id, found_user or None, session_id or None), kind)
 
     def conversation(self, key: bytes) -> dict[str, Any] | None:
         """Return a conversation as an object of `dump`, without what is in the archive; `None` if there is none."""
-        record = self._of(conversations, self._of_conversation, key)
+        record = self._record_of(conversations, self._of_conversation, key)
         return record if conversations.name in record else None
 
-    def _of(self, owner: Table, tables: Sequence[Table], key: bytes) -> dict[str, Any]:
-        rows = self._database.snapshot(*((self._of_owner(table, owner), {"owner": key}) for table in tables))
+    def _record_of(self, owner: Table, tables: Sequence[Table], key: bytes) -> dict[str, Any]:
+        rows = self._database.snapshot(*((self._rows_of(table, owner), {"owner": key}) for table in tables))
         return {table.name: _plain(table, found) for table, found in zip(tables, rows, strict=True) if found}
 
-    def _whole(self, record: dict[str, Any]) -> dict[str, Any]:
+    def _with_archived_messages(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a conversation with the messages that are in the archive, as if it had never been there."""
         (row,) = record[conversations.name]
-        if row["archive_checksum"] is not None and messages.name not in record and self._archived is not None:
+        if row["archive_checksum"] is not None and messages.name not in record:
             key = SessionKey(row["session_id"], row["caller_id"], row["user_id"])
             found = self._archived(key, row["archive_path"], row["archive_checksum"])
             record = {**record, messages.name: _plain(messages, [list(one.values()) for one in found])}
@@ -135,13 +135,13 @@ class SqlTransfer:
     def _reencrypt(self, table: Table, texts: Sequence[Column[Any]]) -> int:
         keys = list(table.primary_key.columns)
         named = {f"key_{key.name}": key for key in keys}
-        page = select(*keys, *texts).prefix_with(_EVERYBODYS).order_by(*keys).limit(_PAGE).with_for_update()
+        page = select(*keys, *texts).prefix_with(_OF_ALL_CALLERS).order_by(*keys).limit(_PAGE).with_for_update()
         following = page.where(
             tuple_(*keys) > tuple_(*(bindparam(name, type_=key.type) for name, key in named.items()))
         )
         change = self._compiled(
             update(table)
-            .prefix_with(_EVERYBODYS)
+            .prefix_with(_OF_ALL_CALLERS)
             .where(*(key == bindparam(name) for name, key in named.items()))
             .values({text.name: bindparam(text.name) for text in texts})
         )
@@ -196,7 +196,7 @@ class SqlTransfer:
             insert_for(database.dialect)(table).values(values).on_conflict_do_nothing()
         )
 
-    def _of_owner(self, table: Table, owner: Table) -> Statement:
+    def _rows_of(self, table: Table, owner: Table) -> Statement:
         key = owner.primary_key.columns[0].name
         return self._compiled(select(table).where(table.c[key] == bindparam("owner")).order_by(*table.primary_key))
 

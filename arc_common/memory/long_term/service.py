@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from threading import Lock
-from typing import Any
 
 from arc_common.caches import LRUCache
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.documents import Document, ScoredDocument
-from arc_common.exceptions import InvalidInputError, NotFoundError, SessionNotFoundError, StoreError
+from arc_common.exceptions import InvalidInputError, NotFoundError, SessionNotFoundError, StoreError, check_whole
 from arc_common.facts import local
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
+from arc_common.memory.long_term.deduplication import Holdings
 from arc_common.memory.long_term.extraction import Extractor
 from arc_common.memory.long_term.index import MemoryIndex, with_one_of
 from arc_common.memory.long_term.policy import Outcome, held_at, ranked
-from arc_common.memory.long_term.writer import MemoryWriter, WriteResult
+from arc_common.memory.long_term.writer import MemoryWriter, T
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.writer import content_hash
@@ -92,47 +92,17 @@ _LEAST_CANDIDATES = 20
 """Fetch four candidates per memory requested, and at least 20: a slightly less relevant one may be more important."""
 
 
-class MemoryKeeper:
-    """Keeps the memories of scopes in their store and in the index."""
+class MemoryKeeper(MemoryWriter):
+    """Keeps the memories of scopes in their store and in the index, and finds them."""
 
     def __init__(self, services: Services) -> None:
-        self._store = services.store.records
         self._index = MemoryIndex(services)
-        self._writer = MemoryWriter(services, self._index)
-        self._observer = services.observer
-        self._clock = services.clock
+        super().__init__(services, self._index)
         self._access_times = AccessTimes(services)
 
-    def add(
-        self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
-    ) -> WriteResult:
-        """Store a memory, or merge it with an existing one that says the same. See `MemoryWriter.add`."""
-        return self._writer.add(scope, proposed, by_hand=by_hand, follows=follows)
-
-    def add_all(
-        self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
-    ) -> list[WriteResult | InvalidInputError]:
-        """Store memories in order, in few transactions. See `MemoryWriter.add_all`."""
-        return self._writer.add_all(scope, proposed, follows=follows)
-
-    def set_status(
-        self, scope: Scope, memory_id: str, status: MemoryStatus, *, review: Mapping[str, Any] | None = None
-    ) -> Memory | None:
-        """Approve a memory, reject it or set it to pending. See `MemoryWriter.set_status`."""
+    def _retried(self, scope: Scope, change: Callable[[Holdings], T | None]) -> T:
         self._access_times.flush(scope)
-        return self._writer.set_status(scope, memory_id, status, review=review)
-
-    def pin(self, scope: Scope, memory_id: str, *, pinned: bool) -> Memory | None:
-        """Pin or unpin a memory. See `MemoryWriter.pin`."""
-        self._access_times.flush(scope)
-        return self._writer.pin(scope, memory_id, pinned=pinned)
-
-    def edit(
-        self, scope: Scope, memory_id: str, values: Mapping[str, Any], *, revision: int | None = None
-    ) -> Memory | None:
-        """Store a new revision of a memory. See `MemoryWriter.edit`."""
-        self._access_times.flush(scope)
-        return self._writer.edit(scope, memory_id, values, revision=revision)
+        return super()._retried(scope, change)
 
     def as_of(self, scope: Scope, moment: datetime) -> list[Memory]:
         """Return the memories that held at a moment, as they were then."""
@@ -173,8 +143,7 @@ class MemoryKeeper:
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise InvalidInputError("limit", limit, "a whole number of at least 1")
+        check_whole("limit", limit)
         if as_of is not None:
             return self._search_as_of(scope, query, as_of, tags, limit)
         top_k = max(_LEAST_CANDIDATES, _CANDIDATES * limit)
@@ -221,14 +190,14 @@ class MemoryKeeper:
         there = [memory.id for memory in self._store.find(scope, ids)]
         if not there:
             return 0
-        self._writer.remove(scope, there)
+        self.remove(scope, there)
         return len(there)
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
         """Remove memories whose only sources are a session, or some of its messages; return how many."""
         count = self._store.forget(key, message_ids)
         for scope in _scopes_of(key):
-            self._writer.settle(scope)
+            self.settle(scope)
             self._index.complete(scope)
         return count
 
