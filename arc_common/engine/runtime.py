@@ -187,9 +187,9 @@ class Runtime:
         self.receipt_log.saved(key)
         if self.memory is not None:
             self.memory.schedule(key)
-        here = self.settings.background.in_process or bool(edited)  # a worker does not know which ones were edited
+        here = self.settings.background.in_process
         if self.settings.recall.enabled and here and not self.closed:
-            self.recall.schedule(key, [message.id for message in messages if message.id], at_once=bool(edited))
+            self.recall.schedule(key, len(messages), at_once=bool(edited))
         if self.embedder is not None:
             self.vectors.soon()
         if edited:

@@ -568,13 +568,9 @@ class Session:
         """Remove messages by id, and return the number removed."""
         if self._key is None:
             return 0
-        store, key = self._runtime.store, self._key
-        on_branches = {
-            one.id: [stored.seq for stored in store.read(replace(key, branch=one.id), ids=message_ids)]
-            for one in store.branch(key, "list")
-        }
-        removed = store.remove(key, message_ids)
-        self._runtime.recall.forget_messages(key, on_branches)
+        key = self._key
+        removed = self._runtime.store.remove(key, message_ids)
+        self._runtime.recall.forget_messages(key)
         self._runtime.long_term.forget(key, message_ids)
         self._runtime.receipt_log.forget(Scope(key.caller_id, key.user_id))
         self._runtime.forget(key)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, check_identifier, member_of
@@ -87,6 +87,16 @@ class StoredMessage:
     edited: bool = field(default=False, compare=False)
     branch: int = field(default=0, compare=False)
     thread: str | None = field(default=None, compare=False)
+
+
+class Edits(NamedTuple):
+    """Messages that were edited or removed, as (branch, `seq`), and the store's own note of them."""
+
+    note: str
+    places: tuple[tuple[int, int], ...]
+
+
+NO_EDITS = Edits("", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,6 +434,12 @@ class Store(ConversationStore, Protocol):
     @property
     def receipts(self) -> "ReceiptStore":
         """The receipts that last. Deleting a session also deletes its receipts."""
+
+    def edits(self, key: SessionKey, *, done: Edits = NO_EDITS) -> Edits:
+        """Return the messages around which the index is outdated, without those of `done`, which are noted no more.
+
+        An edit or a removal notes its messages in its own transaction: whoever makes it may die before it is indexed.
+        """
 
     def idle(self, which: Idle) -> Iterator[SessionKey]:
         """Yield the idle conversations of all callers, those that were used longest ago first."""

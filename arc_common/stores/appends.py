@@ -18,6 +18,7 @@ from arc_common.stores.codec import (
     checked_after,
     checked_counts,
     checked_limit,
+    edits_text,
     message_row,
     new_incarnation,
     stored_from_row,
@@ -132,6 +133,7 @@ def _change(plan: AppendPlan, inserts: list[dict[str, Any]], branch: int = MAIN_
         "more_tokens": plan.tokens,
         "more_tool_calls": plan.tool_calls,
         "more_epoch": int(bool(plan.revised)),
+        "edits": edits_text((one.branch, one.seq) for one in plan.revised),
         "last_at": max((row["created_at"] for row in inserts), default=None),
     }
 

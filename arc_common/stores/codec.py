@@ -11,7 +11,7 @@ from arc_common.caches import cached_text
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, Origin, Role, check_identifier, fields_from_plain, is_storable, plain_fields
 from arc_common.protocols import Conversation, ConversationFilter, CountedMessage, SessionKey, StoredMessage
-from arc_common.protocols.conversations import After, ConversationStatus
+from arc_common.protocols.conversations import After, ConversationStatus, Edits
 from arc_common.protocols.search_index import Scope
 from arc_common.serialization import DECODER, TAG, dumps, loads
 from arc_common.stores.database.schema import branches, conversations
@@ -91,6 +91,17 @@ def to_microseconds(moment: datetime) -> int:
 def from_microseconds(value: int) -> datetime:
     """Convert microseconds since 1970 to a time in UTC."""
     return _EPOCH + timedelta(microseconds=value)
+
+
+def edits_text(points: Iterable[tuple[int, int]]) -> str:
+    """Return places of messages, as (branch, seq), as the column `edits` has them."""
+    return "".join(f" {branch}:{seq}" for branch, seq in points)
+
+
+def edits_from(text: str) -> Edits:
+    """Read the column `edits`: for each edit, its epoch and its places."""
+    found = [one.split(":") for edit in text.split("|")[1:] for one in edit.split()[1:]]
+    return Edits(text, tuple((int(branch), int(seq)) for branch, seq in found))
 
 
 def message_row(counted: CountedMessage | StoredMessage) -> dict[str, Any]:

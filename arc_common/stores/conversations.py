@@ -22,9 +22,11 @@ from arc_common.protocols import (
 from arc_common.protocols.conversations import (
     EVERY_CONVERSATION,
     MAIN,
+    NO_EDITS,
     After,
     BranchAction,
     ConversationStatus,
+    Edits,
     Idle,
     Path,
 )
@@ -42,6 +44,7 @@ from arc_common.stores.codec import (
     checked_scope,
     checked_seqs,
     conversation_from_row,
+    edits_from,
     page_position,
     page_token,
     recalled_from_row,
@@ -283,6 +286,15 @@ class SqlStore:
     def path(self, key: SessionKey, *, known: bool = False) -> Path:
         """See `ConversationStore.path`."""
         return self._database.last_path(key) if known else self._database.path_of(key, active=False)
+
+    def edits(self, key: SessionKey, *, done: Edits = NO_EDITS) -> Edits:
+        """See `Store.edits`."""
+        place = self._database.place(key, MAIN)
+        if done.note:
+            settling = self._sql.settle_edits, {**place, "done": done.note}
+            self._database.transact(lambda transaction: transaction.commit(settling))
+        rows = self._database.read((self._sql.edits, place))
+        return edits_from(rows[0][0] or "") if rows else NO_EDITS
 
     def get(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.get`."""

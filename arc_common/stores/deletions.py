@@ -11,7 +11,7 @@ from arc_common.protocols.search_index import Scope
 from arc_common.stores.archive.store import SqlArchive
 from arc_common.stores.branch_paths import objects_of
 from arc_common.stores.branches import SqlBranches, lines_of
-from arc_common.stores.codec import MAIN_BRANCH, checked_ids, to_microseconds
+from arc_common.stores.codec import MAIN_BRANCH, checked_ids, edits_text, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.receipts import SqlReceipts
@@ -66,7 +66,8 @@ class SqlDeletions:
                 undo = self._summaries.undoing(transaction, place, changed, summarized=locked.summarized)
                 undo += self._records.forgetting(transaction, key, self._records.lost(key, locked.path, ids))[1]
                 undo += [*self._records.unpinning(key, ids), *self._receipts.dropping(place)]
-            transaction.commit(*self._without(removed, place, edits=int(bool(removed))), *undo)
+            points = [(locked.path.branch, row[2]) for row in removed]
+            transaction.commit(*self._without(removed, place, edits=points), *undo)
             return len(removed)
 
         count = self._database.transact(work)
@@ -93,7 +94,7 @@ class SqlDeletions:
                 derived = [*self._summaries.clearing(place), *self._derived(transaction, key)]
                 own = [row[1:] for row in removed if row[0] == MAIN_BRANCH]
                 transaction.commit(
-                    *self._without(own, place, edits=1),
+                    *self._without(own, place),
                     *self._branches.clearing(transaction, place, locked, to_microseconds(self._clock())),
                     *derived,
                 )
@@ -158,15 +159,20 @@ class SqlDeletions:
         (removed,) = transaction.run((self._sql.remove_everywhere, {**place, **named}))
         if not removed:
             return 0
-        calls = [*self._branches.recounting(place, rows, removed), *self._without([], place, edits=1)]
         points = [(row[0], row[1]) for row in removed]
+        calls = [*self._branches.recounting(place, rows, removed), *self._without([], place, edits=points)]
         calls += self.undoing_on_lines(transaction, key, lines.values(), points, Changed((), tuple(ids), removed=True))
         calls += self._records.forgetting(transaction, key, self._records.lost(key, MAIN, ids))[1]
         transaction.commit(*calls, *self._records.unpinning(key, ids), *self._receipts.dropping(place))
         return len({row[4] for row in removed})
 
-    def _without(self, removed: list[Row], place: Mapping[str, Any], *, edits: int) -> list[Call]:
-        """Return the calls that subtract removed rows (their tokens and tool calls) from a session's sums."""
+    def _without(
+        self, removed: list[Row], place: Mapping[str, Any], *, edits: Sequence[tuple[int, int]] | None = None
+    ) -> list[Call]:
+        """Return the calls that subtract removed rows (their tokens and tool calls) from a session's sums.
+
+        `edits` are the removed places whose neighbours are to be indexed again; by default there is nothing left.
+        """
         change = {
             **place,
             "more_seq": 0,
@@ -174,7 +180,8 @@ class SqlDeletions:
             "more_messages": -len(removed),
             "more_tokens": -sum(row[0] for row in removed),
             "more_tool_calls": -sum(row[1] for row in removed),
-            "more_epoch": edits,
+            "more_epoch": int(edits is None or bool(edits)),
+            "edits": edits_text(edits or ()),
             "last_at": None,
             "now": to_microseconds(self._clock()),
         }

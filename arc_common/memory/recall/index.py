@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
@@ -19,7 +19,7 @@ from arc_common.filters import parse_filter
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.protocols import SessionKey, StoredMessage
-from arc_common.protocols.conversations import MAIN, Path
+from arc_common.protocols.conversations import MAIN, NO_EDITS, Path
 from arc_common.protocols.search_index import (
     Candidates,
     IndexEntry,
@@ -221,16 +221,14 @@ class MessageIndex:
             count=found.count,
         )
 
-    def catch_up(self, key: SessionKey, *, edited: Collection[str] = (), stop: Callable[[], bool] = bool) -> int:
+    def catch_up(self, key: SessionKey, *, stop: Callable[[], bool] = bool) -> int:
         """Index new and edited messages; return the number of entries written."""
+        done = self.refresh(key)
         newest = self._conversations.read(key, limit=1)
         if not newest:
-            return 0
-        end, done, path = newest[0].seq, 0, self._conversations.path(key, known=True)
+            return done
+        end, path = newest[0].seq, self._conversations.path(key, known=True)
         start = self._known_end(key, path, end) + 1
-        if edited:
-            places = [stored.seq for stored in self._conversations.read(key, ids=list(edited))]
-            done += sum(self._write(key, seq, seq) for seq in places if seq < start)
         while start <= end and not stop():
             last = min(start + _BATCH - 1, end)
             if not self._is_indexed(key, path, last):
@@ -307,18 +305,25 @@ class MessageIndex:
                 continue
         return {}  # the session was deleted meanwhile
 
-    def remove(self, key: SessionKey, removed: Mapping[int, Collection[int]]) -> None:
-        """Remove deleted messages, given by branch and place, and index their neighbours again without them."""
-        done = set()
-        for branch, places in removed.items():
-            own = replace(key, branch=branch)
-            path = self._conversations.path(own, known=True)
-            self.store.remove(self.scope(key), "message", [_entry_id(own, path, seq) for seq in places])
-            for seq in places:
-                around = tuple(path.branch_at(seq + distance) for distance in range(2 * NEIGHBOURS + 1))
-                if (seq, around) not in done:  # branches share the entries before their forks
-                    done.add((seq, around))
-                    self._write(own, seq, seq, written_to=0)  # what is not indexed yet is indexed in order
+    def refresh(self, key: SessionKey) -> int:
+        """Index edited messages and the neighbours of removed ones again; return the number of entries written."""
+        done, edits = 0, NO_EDITS
+        while (edits := self._conversations.edits(key, done=edits)).places:
+            for branch in self._conversations.branch(key, "list"):
+                done += self._refresh_on(replace(key, branch=branch.id), edits.places)
+        return done
+
+    def _refresh_on(self, key: SessionKey, edited: Sequence[tuple[int, int]]) -> int:
+        path = self._conversations.path(key)
+        places = sorted({seq for branch, seq in edited if path.shows(branch, seq)})
+        spoken = {one.seq for one in self._conversations.read(key, seqs=places) if _is_spoken(one.message)}
+        silent = [_entry_id(key, path, seq) for seq in places if seq not in spoken]
+        if silent:
+            self.store.remove(self.scope(key), "message", silent)
+        newest = self._conversations.read(key, limit=1) if places else []
+        # what is not indexed yet is indexed in order
+        end = self._known_end(key, path, newest[0].seq) if newest else 0
+        return sum(self._write(key, seq, seq, written_to=min(seq, end)) for seq in places)
 
     def remove_branch(self, key: SessionKey, path: Path, others: Iterable[Path], *, end: int) -> None:
         """Remove the entries of a branch up to a place that none of the other paths shows."""

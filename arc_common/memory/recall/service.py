@@ -78,15 +78,14 @@ class SessionRecall:
         self._reranker = services.reranker
         self._patience = services.settings.summary.synchronous_timeout_seconds
         self._lock = Lock()
-        self._new: dict[SessionKey, set[str]] = {}
+        self._new: dict[SessionKey, int] = {}
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(self._work, threads=1, on_error=self._count_error)
 
-    def schedule(self, key: SessionKey, message_ids: Iterable[str], *, at_once: bool = False) -> None:
-        """Schedule these messages for indexing; use `at_once` for edits, so that old words soon stop matching."""
+    def schedule(self, key: SessionKey, count: int, *, at_once: bool = False) -> None:
+        """Schedule so many messages for indexing; use `at_once` for edits, so that old words soon stop matching."""
         with self._lock:
-            waiting = self._new.setdefault(key, set())
-            waiting.update(message_ids)
-            due = at_once or len(waiting) >= _AT_ONCE or self._index.is_user_wide(key)
+            waiting = self._new[key] = self._new.get(key, 0) + count
+            due = at_once or waiting >= _AT_ONCE or self._index.is_user_wide(key)
         if due:
             self.queue.schedule(key)
 
@@ -158,9 +157,9 @@ class SessionRecall:
         """Drop a session from this process's caches; edited messages are still to be indexed."""
         self._index.forget(key)
 
-    def forget_messages(self, key: SessionKey, removed: Mapping[int, Collection[int]]) -> None:
-        """Remove deleted messages, given by branch and place, from the index."""
-        self._index.remove(key, removed)
+    def forget_messages(self, key: SessionKey) -> None:
+        """Remove deleted messages from the index."""
+        self._index.refresh(key)
 
     def forget_branch(self, key: SessionKey, path: Path, others: Iterable[Path], *, end: int) -> None:
         """Remove a deleted branch from the index."""
@@ -198,15 +197,8 @@ class SessionRecall:
 
     def _catch_up(self, key: SessionKey, *, stop: Callable[[], bool] = bool) -> None:
         with self._lock:
-            ids = self._new.pop(key, set())
-        try:
-            self._index.catch_up(key, edited=ids, stop=lambda: self.queue.stopping or stop())
-        except SessionNotFoundError:
-            raise
-        except Exception:
-            with self._lock:
-                self._new.setdefault(key, set()).update(ids)
-            raise
+            self._new.pop(key, None)
+        self._index.catch_up(key, stop=lambda: self.queue.stopping or stop())
 
     def _make_current(self, key: SessionKey, until: float) -> None:
         """Index a session's new messages, in the background once it is later than `until`."""

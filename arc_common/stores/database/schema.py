@@ -253,6 +253,7 @@ conversations = Table(
     Column("lease_fence", BigInteger, nullable=False, server_default="0"),
     Column("lease_until", BigInteger),
     Column("work_due_at", BigInteger),
+    Column("edits", Text),  # places of messages edited or removed since their surroundings were indexed
     Column("archive_path", Text),
     Column("archive_checksum", String(64)),
     Column("body", SealedText),

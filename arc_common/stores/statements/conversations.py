@@ -239,7 +239,11 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "revise_message": update(messages)
         .where(*inside(messages), messages.c.seq == bindparam("at_seq"))
         .values({name: bindparam(name) for name in REVISED_COLUMNS}),
-        "update_session": _update_session(),
+        "update_session": _update_session().values(edits=_noted()),
+        "edits": select(conversations.c.edits).where(*same_session(), same_user()),
+        "settle_edits": update(conversations)
+        .where(*same_session(), same_user(), func.substr(_EDITS, 1, func.length(_DONE)) == _DONE)
+        .values(edits=func.nullif(func.substr(_EDITS, func.length(_DONE) + 1), "")),
         "update_branch": _update_branch(),
         "update_branch_dropping": _update_branch(*_oldest_turns(inside)),
         "drop_oldest": delete(messages).where(*_oldest_turns(inside)),
@@ -457,6 +461,19 @@ def later(name: str, known: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return the later of a parameter and a column, either of which may be null: a clock may go backwards."""
     given: Any = bindparam(name, type_=BigInteger)
     return case((given > func.coalesce(known, given - 1), given), else_=known)
+
+
+_EDITS = func.coalesce(conversations.c.edits, "")
+_DONE: Any = bindparam("done", type_=Text)
+_MOST_NOTED = 16_000
+"""Characters that note edits; where nothing is indexed, nobody takes them away."""
+
+
+def _noted() -> ColumnElement[str]:
+    """Add an edit's places, after its epoch: so that what somebody has seen and settles is never a later edit's."""
+    given: Any = bindparam("edits", value="", type_=Text)
+    added = _EDITS + "|" + cast(conversations.c.epoch, Text) + given
+    return case((and_(given != "", func.length(_EDITS) < _MOST_NOTED), added), else_=conversations.c.edits)
 
 
 def _update_session(*which: ColumnElement[bool]) -> Update:
