@@ -264,7 +264,7 @@ def a_keeper(store: SqlStore) -> MemoryKeeper:
 def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[MemoryKeeper, Wire]]:
     """On a server, with what counts its round trips."""
     with wire(postgres.port) as proxy:
-        url = new_database(PostgresServer(postgres.port, 0)).replace(f":{postgres.port}/", f":{proxy.port}/")
+        url = new_database(PostgresServer(postgres.port)).replace(f":{postgres.port}/", f":{proxy.port}/")
         store = SqlStore(url)
         keeper = a_keeper(store)
         keeper.search(SCOPE, "bees", limit=5)

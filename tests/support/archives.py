@@ -4,7 +4,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -72,5 +72,6 @@ def fill(disk: Path, *, leave: int = 0) -> Path:
     """Fill a disk with a file, but for some bytes; remove the file to have room again."""
     filler = disk / "filler"
     free = os.statvfs(disk)
-    filler.write_bytes(b"x" * max(0, free.f_bavail * free.f_frsize - leave))
+    with suppress(OSError):  # others take room meanwhile
+        filler.write_bytes(b"x" * max(0, free.f_bavail * free.f_frsize - leave))
     return filler

@@ -66,7 +66,7 @@ def _sqlite_file() -> bytes:
 
 @cache
 def _template(port: int) -> str:
-    url = new_database(PostgresServer(port, 0), tables=False)
+    url = new_database(PostgresServer(port), tables=False)
     _make_tables(url)
     return url.rpartition("/")[2]
 

@@ -15,9 +15,10 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,12 +26,13 @@ import numpy as np
 import psycopg
 import sqlalchemy
 
-from arc_common import ArcSettings, ContextEngine, Document
-from arc_common.exceptions import ArcError
+from arc_common import ArcSettings, ContextEngine, Document, Session
+from arc_common.exceptions import ArcError, StoreError
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.protocols.summaries import Commit, Segment
+from arc_common.settings import StorageSettings
 from arc_common.stores.conversations import SqlStore
 from tests.contracts.index_queries import lexical
 from tests.support.archives import calling
@@ -97,6 +99,71 @@ def append(report: Callable[[str], None], *, url: str, name: str, count: int, at
         store.append(key, [CountedMessage(message, 7, "test/1")])
         report(f"{name}-{number}")
     store.close()
+
+
+TALKING = ArcSettings(background={"lease_seconds": 0.5}, summary={"leaf_messages": 16})
+
+
+def converse(report: Callable[[str], None], *, url: str, name: str, stop: str, pooled: bool = False) -> None:
+    """Append, edit and remove messages of a session at random, and try again what fails, as an application does.
+
+    Each change is reported before it begins, as the texts by id (`null` for what is removed), and once it is stored.
+    Ends once the file `stop` is there.
+    """
+    settings = TALKING.model_copy(update={"storage": StorageSettings(transaction_pooling=pooled)})
+    with ContextEngine.open(url, settings=settings) as engine:
+        session = engine.session("shared", user_id="ann")
+        changes(session, name, lambda change: report(json.dumps(change)), Path(stop).exists)
+
+
+def changes(
+    session: Session, name: str, report: Callable[[dict[str, str | None] | str], None], stop: Callable[[], bool]
+) -> None:
+    """Do what `converse` does in this process."""
+    chance = random.Random(name)
+    mine: list[str] = []
+    for number in count():
+        if stop():
+            return
+        what = chance.random() if len(mine) > 2 else 0.0
+        if what < 0.7:
+            ids = [f"{name}-{number}-{place}" for place in range(chance.choice([1, 1, 2]))]
+            mine += ids
+            change: dict[str, str | None] = dict.fromkeys(ids, f"{name} likes place {number}.")
+        elif what < 0.9:
+            change = {chance.choice(mine): f"{name} likes town {number} better."}
+        else:
+            change = {mine.pop(chance.randrange(len(mine))): None}
+        report(change)
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                if None in change.values():
+                    session.remove(list(change))
+                else:
+                    session.append([Message(Role.USER, text or "", id=one) for one, text in change.items()])
+                break
+            except StoreError as error:
+                report(type(error).__name__)
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+        report("stored")
+
+
+def told(lines: Iterable[str]) -> tuple[dict[str, str], dict[str, str], int]:
+    """Return what `converse` says was stored, the same with the last change, and how often it failed."""
+    acknowledged: dict[str, str] = {}
+    begun = acknowledged
+    failures = 0
+    for line in map(json.loads, lines):
+        if line == "stored":
+            acknowledged = begun
+        elif isinstance(line, str):
+            failures += 1
+        else:
+            begun = {one: text for one, text in {**acknowledged, **line}.items() if text is not None}
+    return acknowledged, begun, failures
 
 
 def revise(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
@@ -393,8 +460,8 @@ def _become_ordinary() -> None:
 _JOBS: dict[str, Callable[..., None]] = {
     job.__name__: job
     for job in (
-        append, churn, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork, fork_while_writing,
-        archive_and_restore, unprivileged, read_all, serve_postgres, work,
+        append, churn, converse, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork,
+        fork_while_writing, archive_and_restore, unprivileged, read_all, serve_postgres, work,
     )
 }  # fmt: skip
 

