@@ -397,15 +397,14 @@ def serve(
         typer.Option("--demo", help="Serve the demo's conversation to this machine, after playing it if necessary."),
     ] = False,
 ) -> None:
-    """Serve the REST API, which is described at /openapi.json."""
+    """Serve the REST API, which is described at /openapi.json, and the inspector's pages."""
     from arc_common.server import create_app  # noqa: PLC0415 - the same
 
-    if demo:
-        url, anonymous = _played_demo(url), True
-    with _named_engine(url, engine) as opened:
+    anonymous = anonymous or demo
+    with _played_demo(url) if demo else _named_engine(url, engine) as opened:
         listed = [] if demo else _tokens(opened, tokens)
         app_ = create_app(opened, listed, anonymous=anonymous)
-        _listen(app_, host, port, anonymous=anonymous, told="described", path="/openapi.json")
+        _listen(app_, host, port, anonymous=anonymous, told="pages", path="/inspector")
 
 
 @app.command()
@@ -471,15 +470,16 @@ def _listen(app_: "ASGIApp", host: str, port: int, *, anonymous: bool, told: str
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _played_demo(url: str | None) -> str:
-    """Play the demo to its end, and return the address of its database."""
+def _played_demo(url: str | None) -> ContextEngine:
+    """Play the demo to its end, and open its database as the demo does."""
+    from arc_common.cli.demo import demo_settings  # noqa: PLC0415 - the same
     from arc_common.cli.demo_display import run_demo  # noqa: PLC0415 - the same
 
     if url is not None:
         raise ConfigurationError("--url: not allowed with --demo, which has a database of its own")
     file = Path("arc-demo.db")
     run_demo(Console(stderr=True), file=file, restart=False, turns=None, local=True, model=None, fast=None)
-    return f"sqlite:///{file.resolve()}"
+    return ContextEngine.open(f"sqlite:///{file.resolve()}", settings=demo_settings())
 
 
 @app.command()

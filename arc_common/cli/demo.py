@@ -23,6 +23,7 @@ from arc_common.settings import ArcSettings
 from arc_common.settings.groups import (
     BackgroundSettings,
     BudgetSettings,
+    ContextSettings,
     ConversationSettings,
     RecallSettings,
     SummarySettings,
@@ -257,7 +258,7 @@ SESSION = "arc-demo"
 """The session with the conversation."""
 
 RECORDS = "arc-demo-records"
-"""The session with one message per finished turn, which records the requests."""
+"""The session with one message per finished turn, which records the requests; a caller of its own keeps it apart."""
 
 CONTEXT_WINDOW = 4_096
 """The context window in tokens of a small model, input and output."""
@@ -271,6 +272,7 @@ def demo_settings() -> ArcSettings:
     return ArcSettings(
         require_scope=False,
         budget=BudgetSettings(context_window=CONTEXT_WINDOW),
+        context=ContextSettings(store_receipts="all"),  # for the inspector
         conversation=ConversationSettings(),
         summary=SummarySettings(),
         background=BackgroundSettings(lease_seconds=_LEASE_SECONDS),
@@ -315,7 +317,7 @@ class DemoRun:
         plain = self.settings.model_copy(update={"summary": SummarySettings(enabled=False)})
         self._engine = ContextEngine.open(url, settings=plain)  # the halves' engines summarise
         self._session = self._engine.session(SESSION)
-        self._notes = self._engine.session(RECORDS)
+        self._notes = self._engine.session(RECORDS, caller_id=RECORDS)
         self._counter = CachedTokenCounter(self._engine.token_counter)  # each turn counts the whole conversation
 
     @property

@@ -234,18 +234,22 @@ def render_html(window: ContextWindow) -> str:
     if 0 < window.total_tokens < _ENLARGED_BELOW * limit:
         bars += '<div class="arc-dim arc-small">enlarged: what is used</div>'
         bars += _bar(sections, window.total_tokens, label="what is used, enlarged")
-    messages = messages_by_item(window)
     parts = [
         f"<style>{STYLE}</style>",
         '<div class="arc-window"><div class="arc-head">',
         f'<strong>{tokens}</strong><span class="arc-dim">{" · ".join(used)}</span></div>',
         bars,
-        *(_section(section, messages) for section in sections),
-        _omissions(window),
-        _notes(window),
+        render_details(window),
         "</div>",
     ]
     return "".join(parts)
+
+
+def render_details(window: ContextWindow) -> str:
+    """Return the sections, omissions and notes as HTML without inline styles, for an element of class `arc-window`."""
+    messages = messages_by_item(window)
+    sections = [_section(section, messages) for section in shown_sections(window)]
+    return "".join([*sections, _omissions(window), _notes(window)])
 
 
 def _bar(sections: list[Section], whole: int, *, label: str) -> str:

@@ -34,7 +34,7 @@ from arc_common.protocols import (
     SessionKey,
     StoredMessage,
 )
-from arc_common.protocols.summaries import ConversationSummary, View
+from arc_common.protocols.summaries import ConversationSummary, SummaryInspection, View
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import says_something
@@ -58,7 +58,7 @@ class ReplayedTurn:
     window: ContextWindow
 
 
-def replay(runtime: "Runtime", key: SessionKey, *, turn: int | None, budget: TokenBudget) -> ReplayedTurn:
+def replay(runtime: "Runtime", key: SessionKey, *, turn: int | str | None, budget: TokenBudget) -> ReplayedTurn:
     """Build the request of a stored turn as it would be built today, without changing anything."""
     if runtime.store.get(key) is None:
         raise SessionNotFoundError(key.session_id)
@@ -66,7 +66,7 @@ def replay(runtime: "Runtime", key: SessionKey, *, turn: int | None, budget: Tok
     opening = [
         place for place, one in enumerate(stored) if one.message.role is Role.USER and says_something(one.message)
     ]
-    number = _checked(turn, len(opening))
+    number = _checked(turn, [stored[place].message.id for place in opening])
     start = opening[number - 1]
     end = opening[number] if number < len(opening) else len(stored)
     asked = stored[start]
@@ -106,13 +106,17 @@ def replay(runtime: "Runtime", key: SessionKey, *, turn: int | None, budget: Tok
     return ReplayedTurn(number, len(opening), window)
 
 
-def _checked(turn: int | None, count: int) -> int:
+def _checked(turn: int | str | None, ids: Sequence[str | None]) -> int:
+    count = len(ids)
     if not count:
         raise InvalidInputError("turn", turn, "a session with a user message; this one has none")
     if turn is None:
         return count
+    if isinstance(turn, str) and turn in ids:
+        return ids.index(turn) + 1
     if isinstance(turn, bool) or not isinstance(turn, int) or not 1 <= turn <= count:
-        raise InvalidInputError("turn", turn, f"a whole number from 1 to {count}: the session's user messages")
+        expected = f"a whole number from 1 to {count}, or the id of one: the session's user messages"
+        raise InvalidInputError("turn", turn, expected)
     return turn
 
 
@@ -161,6 +165,8 @@ class SessionDebug:
     """The summary written so far, adopted or not."""
     receipt: Receipt | None
     """The receipt of the newest context window or view: of this process, or the stored one, if there is any."""
+    progress: SummaryInspection | None = None
+    """The segments that were written, and the adopted view; `None` if `summary.enabled` is off."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON values: counts, ids, times and tokens, but no message text."""
@@ -276,6 +282,7 @@ class Admin:
             conversation=record,
             summary=memory.summary(key) if memory else None,
             receipt=receipt,
+            progress=memory.inspect(key) if memory else None,
         )
 
     adebug = async_form(debug)
@@ -307,7 +314,7 @@ class Admin:
     def replay(
         self,
         session_id: str,
-        turn: int | None = None,
+        turn: int | str | None = None,
         *,
         budget: TokenBudget | None = None,
         caller_id: str = "default",
@@ -325,7 +332,7 @@ class Admin:
 
         Args:
             session_id: The session's id.
-            turn: The number of the user message, from 1; by default the newest.
+            turn: The number of the user message, from 1, or its id; by default the newest.
             budget: The request's token budget; by default the settings' budget.
             caller_id: The caller that owns the session.
             user_id: The user that the session is bound to.

@@ -15,12 +15,13 @@ try:
     from fastapi.security import HTTPBearer
     from starlette.exceptions import HTTPException
     from starlette.requests import Request
-    from starlette.responses import Response
+    from starlette.responses import RedirectResponse, Response
     from starlette.types import Message, Receive
 except ImportError as error:
     raise MissingDependencyError("arc_common.server", package="fastapi", extra="server") from error
 
 from arc_common import __version__
+from arc_common.server.inspector import build_inspector
 from arc_common.server.problems import documented, problem, problem_of
 from arc_common.server.routes.table import ENDPOINTS, Endpoint
 
@@ -50,7 +51,10 @@ def build_router(engine: ContextEngine, tokens: Sequence[Token], *, anonymous: b
 
 
 def create_app(engine: ContextEngine, tokens: Sequence[Token], *, anonymous: bool = False) -> FastAPI:
-    """Return the API as an application, with its description at `/openapi.json`. Takes the same as `build_router`."""
+    """Return the API with its description at `/openapi.json`, and the inspector at `/inspector`.
+
+    Takes the same as `build_router`.
+    """
     app = FastAPI(
         title="Arc",
         version=__version__,
@@ -59,6 +63,8 @@ def create_app(engine: ContextEngine, tokens: Sequence[Token], *, anonymous: boo
         redoc_url=None,
     )
     app.include_router(build_router(engine, tokens, anonymous=anonymous))
+    app.mount("/inspector", build_inspector(engine, tokens, anonymous=anonymous))
+    app.add_route("/", lambda _: RedirectResponse("/inspector/", 303), include_in_schema=False)
 
     async def refused(_: Request, error: Exception) -> Response:
         return problem_of(error) or problem(500, "an unexpected error")

@@ -234,8 +234,8 @@ def without_the_end(whole: Finished, folder: Path, turns: int) -> None:
     """A copy of the run's file, in which the conversation stands after so many turns."""
     (folder / "arc-demo.db").write_bytes((whole.folder / "arc-demo.db").read_bytes())
     with ContextEngine.open(f"sqlite:///{folder}/arc-demo.db") as engine:
-        for name, messages in ((SESSION, 2 * turns), (RECORDS, turns)):
-            session = engine.session(name)
+        for name, caller, messages in ((SESSION, "default", 2 * turns), (RECORDS, RECORDS, turns)):
+            session = engine.session(name, caller_id=caller)
             session.remove([message.id for message in session.messages()[messages:] if message.id])
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from arc_common.cli.commands import main
-from arc_common.cli.demo import SESSION, Ask, DemoRun, Half, Script, Stage, TurnRecord, support_script
+from arc_common.cli.demo import RECORDS, SESSION, Ask, DemoRun, Half, Script, Stage, TurnRecord, support_script
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message
@@ -117,7 +117,7 @@ def here(folder: Path, *words: str, command: str = "demo", encoding: str = "utf-
 def stored(folder: Path, session: str = SESSION) -> list[Message]:
     """The messages of a session in the file that the command writes."""
     with ContextEngine.open(f"sqlite:///{folder}/arc-demo.db") as engine:
-        return engine.session(session).messages()
+        return engine.session(session, caller_id=session if session == RECORDS else "default").messages()
 
 
 def spoken(folder: Path) -> list[tuple[str, str]]:

@@ -1,0 +1,175 @@
+"""Compares two requests: what came in and went out, and how much of the beginning they share. Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from arc_common.context import ContextWindow, Item
+from arc_common.context.display import LOOKS, shown_sections, title
+from arc_common.messages import Message
+
+_AROUND = 160
+"""Characters shown before and after the place where two requests part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A section in a bar: its name, title, tokens, and its place and width in percent of the bar."""
+
+    name: str
+    title: str
+    tokens: int
+    start: float
+    width: float
+
+
+def segments(window: ContextWindow, whole: int) -> list[Segment]:
+    """Return a request's sections as parts of a bar that stands for `whole` tokens."""
+    found, start = [], 0.0
+    for section in shown_sections(window):
+        width = 100 * section.tokens / max(whole, 1)
+        if section.tokens:
+            found.append(Segment(known(section.name), title(section), section.tokens, start, width))
+            start += width
+    return found
+
+
+def known(name: str) -> str:
+    """Return a section's name if it has a colour of its own, otherwise "other"."""
+    return name if name in LOOKS else "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An item that only one of two requests shows, with the title of its section."""
+
+    section: str
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The place where the shared beginning of two requests ends.
+
+    Args:
+        where: "tools", or the role of the message.
+        number: The message's number in the request, from 1; 0 for tools.
+        shared: The last characters before the place.
+        before: What the earlier request says there.
+        now: What the later request says there.
+    """
+
+    where: str
+    number: int
+    shared: str
+    before: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two requests side by side.
+
+    Args:
+        sections: For each section its name, title, tokens before and tokens now.
+        tokens: All tokens before and now.
+        came: The items that only the later request shows.
+        went: The items that only the earlier request shows.
+        shared: The tokens of the later request that begin it as they began the earlier one, approximately.
+        percent: Their share of the later request.
+        place: Where the shared beginning ends; `None` if the later request repeats or continues the earlier one.
+    """
+
+    sections: tuple[tuple[str, str, int, int], ...]
+    tokens: tuple[int, int]
+    came: tuple[Change, ...]
+    went: tuple[Change, ...]
+    shared: int
+    percent: int
+    place: Break | None
+
+
+def compare(before: ContextWindow, now: ContextWindow) -> Comparison:
+    """Compare a request with an earlier one, or with another form of the same one."""
+    titles = {section.name: title(section) for window in (before, now) for section in shown_sections(window)}
+    was, becomes = [{section.name: section.tokens for section in window.sections} for window in (before, now)]
+    order = [*LOOKS, *sorted(titles.keys() - LOOKS.keys())]
+    rows = [(known(one), titles[one], was.get(one, 0), becomes.get(one, 0)) for one in order if one in titles]
+    share, place = _shared_beginning(before, now)
+    return Comparison(
+        sections=tuple(rows),
+        tokens=(before.total_tokens, now.total_tokens),
+        came=_only_in(now, before),
+        went=_only_in(before, now),
+        shared=int(share * now.total_tokens),
+        percent=int(100 * share),
+        place=place,
+    )
+
+
+def _only_in(one: ContextWindow, other: ContextWindow) -> tuple[Change, ...]:
+    seen = {_identity(item) for section in other.sections for item in section.items}
+    return tuple(
+        Change(title(section), item)
+        for section in one.sections
+        for item in section.items
+        if _identity(item) not in seen
+    )
+
+
+def _identity(item: Item) -> tuple[str, str]:
+    return item.kind, item.id or item.text
+
+
+def _shared_beginning(before: ContextWindow, now: ContextWindow) -> tuple[float, Break | None]:
+    """Return the share of the later request's characters that both begin with, and where that ends.
+
+    Providers read tools first, then the messages in order.
+    """
+    if _tools(before) != _tools(now):
+        names = [", ".join(name for name, _ in _tools(window)) or "none" for window in (before, now)]
+        return 0.0, Break("tools", 0, "", *names)
+    ours, theirs = [list(map(_as_sent, window.messages)) for window in (now, before)]
+    whole = sum(map(len, ours)) or 1
+    same = 0
+    for number, (text, message) in enumerate(zip(ours, now.messages, strict=True), 1):
+        earlier = theirs[number - 1] if number <= len(theirs) else None
+        if earlier is None:  # it goes on after the earlier request
+            return same / whole, None
+        if earlier != text:
+            common = _common(earlier, text)
+            place = Break(
+                message.role.value,
+                number,
+                text[max(common - _AROUND, 0) : common],
+                earlier[common : common + _AROUND],
+                text[common : common + _AROUND],
+            )
+            return (same + common) / whole, place
+        same += len(text)
+    return 1.0, None
+
+
+def _common(one: str, other: str) -> int:
+    """Return the number of characters with which both begin."""
+    shorter = min(len(one), len(other))
+    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
+
+
+def _tools(window: ContextWindow) -> list[tuple[str, int | None]]:
+    found = [section for section in window.sections if section.name == "tools"]
+    return [(item.id or item.kind, item.tokens) for section in found for item in section.items]
+
+
+def _as_sent(message: Message) -> str:
+    """Return all that a provider is sent of a message, as one text."""
+    calls = [f"\n→ {call.name}({_json(call.arguments)})" for call in message.tool_calls]
+    others: Sequence[str] = ()
+    if not isinstance(message.content, str | None):
+        others = [f"\n[{part.type} {part.url or part.name or ''}]" for part in message.content if part.type != "text"]
+    speaker = f"{message.role.value}{f' {message.name}' if message.name else ''}: "
+    return "".join([speaker, message.text, *others, *calls])
+
+
+def _json(arguments: Mapping[str, object] | str) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False, default=str)
