@@ -99,18 +99,18 @@ def picked(value: Any, key: str | None, *, field: str, usual: Sequence[str]) -> 
     return value[key]
 
 
-def input_messages(value: Any, *, field: str = "input") -> list[BaseMessage]:
+def input_messages(value: Any) -> list[BaseMessage]:
     """Convert a user's input to messages; text becomes a human message."""
     if isinstance(value, str):
         return [HumanMessage(value)]
-    return _messages(value, field)
+    return _messages(value, "input")
 
 
-def output_messages(value: Any, *, field: str = "output") -> list[BaseMessage]:
+def output_messages(value: Any) -> list[BaseMessage]:
     """Convert a chain's answer to messages; text becomes an AI message."""
     if isinstance(value, str):
         return [AIMessage(value)]
-    return _messages(value, field)
+    return _messages(value, "output")
 
 
 def _messages(value: Any, field: str) -> list[BaseMessage]:

@@ -340,11 +340,7 @@ def token_counter_of(settings: ArcSettings) -> TokenCounter:
     if settings.tokens.counter == "heuristic":
         return HeuristicTokenCounter()
     if settings.tokens.counter == "tiktoken":
-        return TiktokenCounter(
-            settings.tokens.encoding,
-            cache_dir=settings.tokens.vocabulary_directory,
-            timeout=settings.tokens.vocabulary_timeout_seconds,
-        )
+        return TiktokenCounter(settings.tokens.encoding, cache_dir=settings.tokens.vocabulary_directory)
     return default_token_counter()
 
 

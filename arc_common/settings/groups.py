@@ -68,9 +68,6 @@ class StorageSettings(Group):
         default=False,
         description="Work with a pooler in transaction mode, such as PgBouncer: no prepared statements.",
     )
-    busy_timeout_seconds: float = Field(
-        default=30.0, ge=0, description="Seconds: the longest wait for SQLite's writer."
-    )
     synchronous: Literal["full", "normal"] = Field(
         default="full", description="SQLite's synchronous mode: normal may lose the last commits when the power fails."
     )
@@ -161,9 +158,6 @@ class TokenSettings(Group):
     encoding: str = Field(default="o200k_base", min_length=1, description="tiktoken's encoding, or a model's name.")
     vocabulary_directory: str | None = Field(
         default=None, min_length=1, description="The folder of tiktoken's vocabularies. None: any that is found."
-    )
-    vocabulary_timeout_seconds: float = Field(
-        default=5.0, gt=0, description="Seconds: the longest wait for a vocabulary; the calibrated counter follows."
     )
 
 
@@ -386,14 +380,6 @@ class SummarySettings(Group):
     )
 
 
-class FactSettings(Group):
-    """The facts ledger."""
-
-    related_tokens: int = Field(
-        default=1_000, ge=0, description="Tokens: at most for the known facts that a summary call sees."
-    )
-
-
 def _parsed(value: object) -> object:
     """Return what the JSON text of an environment says."""
     return json.loads(value) if isinstance(value, str) else value
@@ -602,7 +588,6 @@ class ArcSettings(Immutable, BaseSettings):
     budget: BudgetSettings = BudgetSettings()
     context: ContextSettings = ContextSettings()
     summary: SummarySettings = SummarySettings()
-    facts: FactSettings = FactSettings()
     memory: MemorySettings = MemorySettings()
     recall: RecallSettings = RecallSettings()
     artifacts: ArtifactSettings = ArtifactSettings()

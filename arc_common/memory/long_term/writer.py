@@ -74,13 +74,9 @@ class MemoryWriter:
         self._lock = Lock()
         self._known: LRUCache[Scope, _Known] = LRUCache(_SCOPES)
 
-    def add(
-        self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
-    ) -> WriteResult:
+    def add(self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False) -> WriteResult:
         """Store a memory, or merge it with an existing one that says the same."""
-        return self._with_holdings(
-            scope, lambda holdings: self._added(scope, holdings, proposed, by_hand=by_hand, follows=follows)
-        )
+        return self._with_holdings(scope, lambda holdings: self._added(scope, holdings, proposed, by_hand=by_hand))
 
     def add_all(
         self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
@@ -164,7 +160,7 @@ class MemoryWriter:
         return results
 
     def _added(
-        self, scope: Scope, holdings: Holdings, proposed: ProposedMemory, *, by_hand: bool, follows: str | None
+        self, scope: Scope, holdings: Holdings, proposed: ProposedMemory, *, by_hand: bool, follows: str | None = None
     ) -> WriteResult:
         now = self._clock()
         new = proposed.stored_as(self._new_id(), now)

@@ -47,8 +47,9 @@ _LEFT_OUT = 0.7
 """Scale the importance of a rule's fact that the model left out, because the model has read it in context."""
 _RELATED_PART = 8
 _RELATED_TOKENS = 100
-"""The tokens of known facts that a leaf may change: at most an eighth of its messages' tokens, or this many if that is
-more. With half, they were a third of each request. A fact is replaced by its key whether it was shown or not."""
+_MOST_RELATED_TOKENS = 1_000
+"""The tokens of known facts that a leaf may change: an eighth of its messages' tokens, within these limits. With half,
+they were a third of each request. A fact is replaced by its key whether it was shown or not."""
 _CONTRADICTED = 100
 """The most facts, the most important first, that a fact by words of change or denial may end."""
 _KNOWN_FACTS = 300
@@ -238,7 +239,7 @@ class SummaryWriter:
         near = related(
             [fact for fact in known if fact.segment != plan.start and not fact.is_excerpt],
             " ".join(message.text for message in messages),
-            max_tokens=min(self._services.settings.facts.related_tokens, max(said // _RELATED_PART, _RELATED_TOKENS)),
+            max_tokens=min(_MOST_RELATED_TOKENS, max(said // _RELATED_PART, _RELATED_TOKENS)),
             count=self._services.token_counter.count,
         )
         summary = self._ask(key, plan, lambda model: model.leaf(messages, related=near))

@@ -32,6 +32,9 @@ Call = tuple[Statement, Mapping[str, Any] | Iterable[Mapping[str, Any]]]
 """A statement and its parameters; with several sets of them, it runs once for each and returns no rows."""
 
 
+_PATIENCE = 30.0
+"""The longest wait for SQLite's writer, in seconds."""
+
 _IDLE = 8
 """The maximum number of idle connections kept for a SQLite file."""
 
@@ -183,17 +186,17 @@ def _sqlite_unavailable(failure: Exception) -> bool:
 
 def _configure_sqlite(connection: sqlite3.Connection, settings: StorageSettings) -> None:
     """Configure durable commits, concurrent readers and, by default, erasure of deleted text from free pages."""
-    connection.execute(f"PRAGMA busy_timeout = {round(settings.busy_timeout_seconds * 1000)}")
+    connection.execute(f"PRAGMA busy_timeout = {round(_PATIENCE * 1000)}")
     connection.execute(f"PRAGMA synchronous = {'FULL' if settings.synchronous == 'full' else 'NORMAL'}")
     connection.execute(f"PRAGMA secure_delete = {'ON' if settings.secure_delete else 'OFF'}")
     if connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
-        _switch_to_wal(connection, settings.busy_timeout_seconds)
+        _switch_to_wal(connection)
     connection.execute(SHOW_POSTINGS)
 
 
-def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
     """Switch to WAL, retrying: connections that do so at the same moment are refused without waiting."""
-    deadline = monotonic() + patience
+    deadline = monotonic() + _PATIENCE
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

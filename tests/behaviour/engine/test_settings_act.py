@@ -152,7 +152,6 @@ ELSEWHERE: dict[str, str] = {
     "context.store_receipts": "test_the_newest_are_kept",
     "conversation.compression_threshold": "test_the_threshold_is_a_share_of_the_room_or_a_number_of_tokens",
     "conversation.resume_note_days": "test_a_conversation_resumed_after_a_long_rest_gets_a_note",
-    "facts.related_tokens": "test_known_facts_are_shown_within_limits",
     "memory.enabled": "test_memories_keep_within_their_numbers",
     "memory.instructions": "test_types_and_instructions_of_the_application",
     "memory.max_per_scope": "test_keepers_at_once_lose_and_double_nothing",
@@ -188,7 +187,6 @@ ELSEWHERE: dict[str, str] = {
     "server.max_body_bytes": "test_a_router_in_another_application",
     "server.mcp_token": "test_a_client_starts_the_mcp_server_and_calls_its_tools",
     "server.tokens_file": "test_serve_takes_its_tokens_from_a_file",
-    "storage.busy_timeout_seconds": "test_sqlite_is_treated_as_the_settings_say",
     "storage.encryption_keys": "test_no_text_stands_in_the_database",
     "storage.index_cache_bytes": "test_the_index_keeps_in_memory_what_the_settings_allow",
     "storage.index_ef_search": "test_postgres_walks_as_wide_as_the_settings_say",
@@ -206,7 +204,6 @@ ELSEWHERE: dict[str, str] = {
     "summary.synchronous_timeout_seconds": "test_it_waits_no_longer_than_it_may",
     "tokens.counter": "test_the_counter_is_the_one_that_the_settings_name",
     "tokens.encoding": "test_the_counter_is_the_one_that_the_settings_name",
-    "tokens.vocabulary_timeout_seconds": "test_the_counter_is_the_one_that_the_settings_name",
     "summary.block_narrative_tokens": "test_a_block_comes_with_adoption_and_of_its_leaves_sentences",
     "summary.eras_enabled": "test_eras",
     "model_calls.timeout_seconds": "test_a_call_that_hangs_is_given_up_and_its_late_answer_ignored",
@@ -297,7 +294,6 @@ def test_the_test_that_shows_a_setting_is_there() -> None:
         ({}, "secure_delete", 1),
         ({"secure_delete": False}, "secure_delete", 0),
         ({}, "busy_timeout", 30_000),
-        ({"busy_timeout_seconds": 1.5}, "busy_timeout", 1_500),
     ],
     ids=str,
 )
@@ -387,7 +383,7 @@ def test_the_counter_is_the_one_that_the_settings_name(tmp_path):
         with ContextEngine.open(settings=ArcSettings(tokens={"counter": counter})) as engine:
             names[counter] = engine.token_counter.name.partition("/")[0]
     assert names == {"calibrated": "calibrated", "heuristic": "heuristic"}
-    tokens = {"counter": "tiktoken", "encoding": "cl100k_base", "vocabulary_timeout_seconds": 0.5}
+    tokens = {"counter": "tiktoken", "encoding": "cl100k_base"}
     with ContextEngine.open(settings=ArcSettings(tokens=tokens)) as engine:
         assert isinstance(engine.token_counter, TiktokenCounter)
 

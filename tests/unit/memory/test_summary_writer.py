@@ -57,7 +57,6 @@ class Bench:
         summarizer: Scripted | None,
         *,
         store: SqlStore | None = None,
-        related_tokens: int = 1_000,
         **summary: object,
     ) -> None:
         self.store = store or SqlStore(clock=lambda: NOW)
@@ -68,10 +67,7 @@ class Bench:
         self.writer = SummaryWriter(
             services(
                 self.store,
-                settings=ArcSettings(
-                    summary={"leaf_messages": 16, **summary},  # short messages fill a leaf too
-                    facts={"related_tokens": related_tokens},
-                ),
+                settings=ArcSettings(summary={"leaf_messages": 16, **summary}),  # short messages fill a leaf too
                 clock=lambda: NOW,
                 new_id=lambda: f"f{prefix}-{next(numbers)}",
             ),
@@ -304,22 +300,17 @@ def test_what_a_model_left_out_matters_less_than_by_rules_alone() -> None:
     assert all(0 < after[line] < before[line] for line in before)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "messages", "limits", "most"),
-    [(100, 100, {}, 16 * 100 // 8), (600, 40, {"related_tokens": 60}, 60)],
-    ids=["an eighth of what a leaf takes", "their ceiling in a leaf of long messages"],
-)
-def test_known_facts_are_shown_within_limits(tokens: int, messages: int, limits: dict[str, int], most: int) -> None:
-    """They were a third of all that summaries cost; each is one that the leaf's messages may change."""
+def test_known_facts_are_shown_within_limits() -> None:
+    """At most an eighth of what a leaf takes: they were a third of all that summaries cost."""
     model = Scripted()
-    bench = Bench(model, **limits)
+    bench = Bench(model)
     text = "My order is ORD-7, it goes to Berlin, and the box must not be opened before May."
-    said = (bench.message(n, f"{text} I saw parcel {n}." if n % 2 else "", tokens=tokens) for n in count(1))
-    bench.store.append(KEY, list(islice(said, messages)))
+    said = (bench.message(n, f"{text} I saw parcel {n}." if n % 2 else "", tokens=100) for n in count(1))
+    bench.store.append(KEY, list(islice(said, 100)))
     bench.work()
     counter = HeuristicTokenCounter()
     sizes = [sum(counter.count(fact.line) for fact in facts) for facts in model.related]
-    assert 0 < max(sizes) <= most
+    assert 0 < max(sizes) <= 16 * 100 // 8
 
 
 def test_what_a_model_names_as_removed_is_history() -> None:
