@@ -20,7 +20,7 @@ _BLOCK = 48
 T = TypeVar("T")
 
 
-class Sharing:
+class Allocator:
     """Tracks a request's budget while its sections are filled one after the other."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Sharing:
         return self.draft
 
 
-def wishes(
+def wanted_tokens(
     request: Request,
     layers: Layers,
     *,

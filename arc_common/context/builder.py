@@ -6,7 +6,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from arc_common.context.allocation import Sharing, wishes
+from arc_common.context.allocation import Allocator, wanted_tokens
 from arc_common.context.receipt import (
     ContextWindow,
     Item,
@@ -95,11 +95,11 @@ def build_context_window(
         InvalidInputError: Neither the request nor the history has a user message.
     """
     builder = _WindowBuilder(request, history, costs=costs, layers=layers, notes=notes, stored=stored)
-    builder.remember()
-    builder.recall()
-    builder.run()
-    builder.show()
-    builder.converse()
+    builder.fill_facts_and_summary()
+    builder.fill_recalled()
+    builder.fill_current_turn()
+    builder.fill_documents()
+    builder.fill_history()
     return builder.window(unread, passed_over)
 
 
@@ -157,18 +157,18 @@ class _WindowBuilder(Builder):
         self._steps = tuple([message for step in turn.running for message in step.messages])
         self._merged: list[Omission] = []
         self._schemas = costs.schemas(request)
-        opened = self._opened(history, turn.user, stored=stored)
+        opened = self._fixed_parts(history, turn.user, stored=stored)
         pins = layers.pins
         self._pinned = opened.tokens(costs) - opened.showing(pins=()).tokens(costs) if pins else 0
-        self._sharing = Sharing(
+        self._allocator = Allocator(
             opened,
             budget=request.budget,
             schemas=self._schemas,
-            wanted=wishes(request, layers, before=turn.before, running=turn.running, costs=costs),
+            wanted=wanted_tokens(request, layers, before=turn.before, running=turn.running, costs=costs),
             costs=costs,
         )
 
-    def _opened(self, history: Sequence[Message], user: Message, *, stored: bool) -> Draft:
+    def _fixed_parts(self, history: Sequence[Message], user: Message, *, stored: bool) -> Draft:
         """Return the draft with the fixed parts, dropping the oldest remembered instructions until it fits."""
         request, costs = self._request, self._costs
         remarks = [message.text for message in history if message.role is _SYSTEM]
@@ -190,19 +190,19 @@ class _WindowBuilder(Builder):
             del optional[0]  # the newest instructions are kept longest
             self._notes.append("a stored system message was left out: no room for it")
 
-    def remember(self) -> None:
+    def fill_facts_and_summary(self) -> None:
         """Fill in adopted facts and summary, within their shares and half of the room; drop facts last."""
-        costs, layers, sharing = self._costs, self._layers, self._sharing
-        room_facts, room_narrative = sharing.room("facts"), sharing.room("summary")
-        lent = min(sharing.room("recalled"), self._request.budget.lent_to_facts())
+        costs, layers, allocator = self._costs, self._layers, self._allocator
+        room_facts, room_narrative = allocator.room("facts"), allocator.room("summary")
+        lent = min(allocator.room("recalled"), self._request.budget.lent_to_facts())
         narrative = layers.narrative_lines
         while layers.facts and costs.text(by_day(layers.facts)) > room_facts + lent:
             layers = layers.with_fewer_facts()
         while narrative and costs.text(by_day(narrative)) > room_narrative:
             narrative = narrative[1:]
         while layers.facts or narrative:
-            filled = sharing.draft.showing(facts=layers.facts, narrative="\n".join(narrative))
-            if sharing.added(filled) <= sharing.left // 2:
+            filled = allocator.draft.showing(facts=layers.facts, narrative="\n".join(narrative))
+            if allocator.added(filled) <= allocator.left // 2:
                 break
             if narrative:
                 narrative = narrative[1:]
@@ -210,15 +210,15 @@ class _WindowBuilder(Builder):
                 layers = layers.with_fewer_facts()
         facts = summary = 0
         if narrative and layers.facts:
-            facts = sharing.added(sharing.draft.showing(facts=layers.facts))
-            summary = sharing.fill(filled) - facts
+            facts = allocator.added(allocator.draft.showing(facts=layers.facts))
+            summary = allocator.fill(filled) - facts
         elif narrative:
-            summary = sharing.fill(filled)
+            summary = allocator.fill(filled)
         elif layers.facts:
-            facts = sharing.fill(filled)
+            facts = allocator.fill(filled)
         self._borrowed = min(max(facts - room_facts, 0), lent)
         limit, fixed = max(room_facts + lent, facts), self._pinned
-        sharing.close(
+        allocator.close(
             "facts",
             tokens=facts,
             limit=limit,
@@ -226,7 +226,7 @@ class _WindowBuilder(Builder):
             items=shared_out(facts + fixed, partial(fact_items, layers.pins, layers.facts, layers.fact_ids)),
         )
         items = shared_out(summary, partial(_summary_items, narrative))
-        sharing.close("summary", tokens=summary, limit=max(room_narrative, summary), items=items)
+        allocator.close("summary", tokens=summary, limit=max(room_narrative, summary), items=items)
         self._omissions += [
             Omission("summary", None, costs.text(line), TOO_LARGE)
             for line in reversed(layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)])
@@ -241,14 +241,14 @@ class _WindowBuilder(Builder):
                 if name not in self._adopted
             ]
 
-    def recall(self) -> None:
+    def fill_recalled(self) -> None:
         """Fill in the memories, artifacts, facts and messages recalled for the question, and the idle note."""
         layers, most = self._layers, self._request.budget.max_tokens("recalled")
-        room = max(min(self._sharing.room("recalled"), most - self._borrowed), 0)
+        room = max(min(self._allocator.room("recalled"), most - self._borrowed), 0)
         spent = 0
         if layers.idle_note:
-            noted = self._sharing.draft.showing(idle_note=layers.idle_note)
-            spent = self._sharing.fill(noted) if self._sharing.added(noted) <= room else 0
+            noted = self._allocator.draft.showing(idle_note=layers.idle_note)
+            spent = self._allocator.fill(noted) if self._allocator.added(noted) <= room else 0
         quarter = most // _KINDS
         if layers.has_recollections:
             self._said = self._said_so_far()
@@ -258,7 +258,7 @@ class _WindowBuilder(Builder):
             facts = [fact for fact in layers.recalled if fact.id not in self._adopted]
             spent += self._recall(facts, "recalled", min(room - spent, quarter if layers.messages else room))
             spent += self._recall(layers.messages, "messages", room - spent)
-        shown = self._sharing.draft.shown
+        shown = self._allocator.draft.shown
         named = {one.id for one in (*shown.memories, *shown.artifacts)}.union([one.id for one in self._merged])
         self._omissions += [
             Omission(kind, one.id, self._costs.corrected(one.tokens), TOO_LARGE, one.score_parts)
@@ -268,9 +268,9 @@ class _WindowBuilder(Builder):
         ]
         trusts = [one.trust for lines in (shown.memories, shown.artifacts, shown.messages) for one in lines]
         items = shared_out(
-            spent, self._sharing.draft.recollections(self._costs), holds_untrusted=Trust.UNTRUSTED in trusts
+            spent, self._allocator.draft.recollections(self._costs), holds_untrusted=Trust.UNTRUSTED in trusts
         )
-        self._sharing.close("recalled", tokens=spent, limit=room, items=items)
+        self._allocator.close("recalled", tokens=spent, limit=room, items=items)
 
     def _recall(self, lines: Sequence[RecalledLine], kind: str, room: int) -> int:
         """Show the best lines that fit, without what is said already, and return their tokens."""
@@ -279,62 +279,62 @@ class _WindowBuilder(Builder):
         corrected = self._costs.corrected
         lines, merged = each_once(lines, KIND_OF[kind], self._said, corrected=corrected, room=room)
         self._merged += merged
-        filled = self._sharing.filled(
+        filled = self._allocator.filled(
             lines,
-            lambda kept: self._sharing.draft.showing(**{kind: kept}),
+            lambda kept: self._allocator.draft.showing(**{kind: kept}),
             sizes=list(map(corrected, [line.tokens for line in lines])),
             room=room,
         )
-        return self._sharing.fill(filled) if filled is not self._sharing.draft else 0
+        return self._allocator.fill(filled) if filled is not self._allocator.draft else 0
 
     def _said_so_far(self) -> Said:
         """Return what the request says before anything is recalled: verbatim messages, facts and summary."""
         said = Said(self._layers.recalled_lines)
-        room = self._sharing.room("history")  # sections that are filled later can only leave more
+        room = self._allocator.room("history")  # sections that are filled later can only leave more
         verbatim = self._window(room).kept if self._compressed(room) is None else ()
         said.add_fixed((*verbatim, self._user), self._remembered)
         return said
 
-    def run(self) -> None:
+    def fill_current_turn(self) -> None:
         """Fill in the running turn after the user's message: whole, or its newest steps."""
-        room = self._sharing.room("current_turn")
+        room = self._allocator.room("current_turn")
         steps = fit_exchanges(self._running, room, count=self._costs.message, shorten=self._shorten)
         self._steps = steps.shown
         self._note_older_steps(steps)
         self._note_changed(steps.changed)
         if self._running:
-            self._sharing.close("current_turn", tokens=steps.tokens, limit=room, items=self._items(steps.shown))
+            self._allocator.close("current_turn", tokens=steps.tokens, limit=room, items=self._items(steps.shown))
 
-    def show(self) -> None:
+    def fill_documents(self) -> None:
         """Fill in documents, best first."""
-        room = self._sharing.room("documents")
+        room = self._allocator.room("documents")
         documents = self._request.documents
-        filled = self._sharing.filled(
+        filled = self._allocator.filled(
             documents,
-            lambda kept: replace(self._sharing.draft, documents=kept),
+            lambda kept: replace(self._allocator.draft, documents=kept),
             sizes=[self._costs.text(plain(document).text) for document in documents],
             room=room,
         )
         shown = [_document(document, self._costs) for document in filled.documents]
-        tokens = self._sharing.fill(filled)
+        tokens = self._allocator.fill(filled)
         items = shared_out(tokens, lambda: shown, holds_untrusted=bool(shown))
-        self._sharing.close("documents", tokens=tokens, limit=room, items=items)
+        self._allocator.close("documents", tokens=tokens, limit=room, items=items)
         kept = {id(document) for document in filled.documents}
         missed = [_document(document, self._costs) for document in documents if id(document) not in kept]
         self._missed_documents = [
             Omission("document", item.id, item.tokens or 0, TOO_LARGE, item.score_parts) for item in missed
         ]
 
-    def converse(self) -> None:
+    def fill_history(self) -> None:
         """Fill in the newest turns of the history that fit."""
-        room = self._sharing.room("history")
+        room = self._allocator.room("history")
         self._compress(room)
         selection = self._window(room)
         self._kept = selection.kept
         tokens = self._costs.messages(selection.kept)
         self._note_changed(selection.changed)
         self._note_dropped(selection.dropped[::-1])
-        self._sharing.close("history", tokens=tokens, limit=room, items=self._items(selection.kept))
+        self._allocator.close("history", tokens=tokens, limit=room, items=self._items(selection.kept))
 
     def _window(self, room: int) -> Selection:
         """Return the newest turns before the current one that fit."""
@@ -368,13 +368,13 @@ class _WindowBuilder(Builder):
     def _compressed(self, room: int) -> int | None:
         """Return the tokens that the compression strategy may leave of the history; `None` if it leaves it alone."""
         request = self._request
-        used = request.budget.input_tokens - self._sharing.left
+        used = request.budget.input_tokens - self._allocator.left
         most = min(max(request.threshold - used, 0), room)
-        return None if request.compression is None or self._sharing.wanted("history") <= most else most
+        return None if request.compression is None or self._allocator.wanted("history") <= most else most
 
     def window(self, unread: LeftOut, passed_over: Sequence[Omission]) -> ContextWindow:
         """Return the messages with their sections and receipt."""
-        request, draft, costs, sections = self._request, self._sharing.draft, self._costs, self._sharing.sections
+        request, draft, costs, sections = self._request, self._allocator.draft, self._costs, self._allocator.sections
         limit = request.budget.input_tokens
         texts = draft.shown.instructions
         bare = Draft(request, draft.user, Layers(instructions=texts)).system
@@ -398,7 +398,7 @@ class _WindowBuilder(Builder):
             notes=self._notes,
             nearest=request.nearest,
             sections=tuple([sections[name] for name in _ORDER if name in sections]),
-            total_tokens=limit - self._sharing.left,
+            total_tokens=limit - self._allocator.left,
             input_tokens=request.budget.input_limit,
             error_reserve=request.budget.input_limit - limit,
         )
@@ -417,7 +417,7 @@ class _WindowBuilder(Builder):
         others = self._layers.not_recalled
         if not self._layers.recalled:
             return others
-        shown = {fact.id for fact in self._sharing.draft.shown.recalled}.union(self._layers.fact_ids)
+        shown = {fact.id for fact in self._allocator.draft.shown.recalled}.union(self._layers.fact_ids)
         shown = shown.union([one.id for one in self._merged if one.id])
         missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
         return LeftOut(others.count + len(missed), others.tokens + sum(map(self._costs.corrected, missed)))

@@ -130,7 +130,7 @@ class _ViewBuilder(Builder):
         costs = self._costs
         self._steps = self._fitted_steps(spare)
         self._newest = (self._turn.user, *self._steps.shown) if self._turn.user else ()
-        self._tell_once()
+        self._drop_repeated()
         self.memory, self._remembered = self._memory_message()
         if self._limits.max_tokens is not None and self._layers.pins and self._fixed(self._most) > self._most:
             needed = self._fixed(self._most)
@@ -153,7 +153,7 @@ class _ViewBuilder(Builder):
             shorten=self._shorten,
         )
 
-    def _tell_once(self) -> None:
+    def _drop_repeated(self) -> None:
         """Leave out of the recalled items what the facts, the summary and the messages that surely fit say."""
         layers, costs = self._layers, self._costs
         if not layers.has_recollections:

@@ -288,12 +288,12 @@ class Draft:
     def recollections(self, costs: Costs) -> Callable[[], list[Item]]:
         """Return a function that makes the items recalled for the question, in the order of the prompt."""
         shown = self.shown
-        recalled = (shown.memories, shown.artifacts, shown.recalled, self._told)
+        recalled = (shown.memories, shown.artifacts, shown.recalled, self._messages_by_time)
         note = [Item("note", shown.idle_note, tokens=costs.text(shown.idle_note))] if shown.idle_note else []
         return partial(_recollections, note, recalled, costs.corrected)
 
     @cached_property
-    def _told(self) -> list[RecalledLine]:
+    def _messages_by_time(self) -> list[RecalledLine]:
         """The recalled messages in chronological order."""
         dated = sorted([(one.order, place) for place, one in enumerate(self.shown.messages) if one.order is not None])
         undated = [one for one in self.shown.messages if one.order is None]
@@ -315,7 +315,7 @@ class Draft:
         if shown.artifacts:
             blocks.append(render_artifacts([artifact.line for artifact in shown.artifacts]))
         if shown.recalled or shown.messages:
-            said = [(_day(one.order), one.line) for one in self._told]
+            said = [(_day(one.order), one.line) for one in self._messages_by_time]
             blocks.append(render_recalled([fact.line for fact in shown.recalled], said))
         if self.documents:
             blocks.append(render_documents([plain(document) for document in self.documents]))

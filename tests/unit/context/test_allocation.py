@@ -9,23 +9,23 @@ from hypothesis import strategies as st
 
 from arc_common import Document, HeuristicTokenCounter, Message, TokenBudget
 from arc_common.context import Costs, Layers, Request
-from arc_common.context.allocation import HistoryRoom, Sharing, wishes
+from arc_common.context.allocation import Allocator, HistoryRoom, wanted_tokens
 from arc_common.context.request import Draft
 from arc_common.protocols.summaries import View
 
 QUERY = Message("user", "What does it cost?")
 
 
-def sharing(tokens: int, wanted: dict[str, int]) -> Sharing:
+def allocator(tokens: int, wanted: dict[str, int]) -> Allocator:
     """Of a request of so many tokens with nothing in it but its question."""
     costs = Costs(HeuristicTokenCounter(), {})
     draft = Draft(Request(query=QUERY), QUERY)
-    return Sharing(draft, budget=TokenBudget(tokens, 0), schemas=0, wanted=wanted, costs=costs)
+    return Allocator(draft, budget=TokenBudget(tokens, 0), schemas=0, wanted=wanted, costs=costs)
 
 
 def test_a_draft_is_filled_with_what_fits_as_it_stands_there():
     """Best first; framing is counted, and nothing is taken over before `fill`."""
-    share = sharing(4_000, {"documents": 600})
+    share = allocator(4_000, {"documents": 600})
     documents = [Document(f"Part {n}. {'word ' * 40}", id=f"d{n}") for n in range(9)]
 
     filled = share.filled(documents, lambda kept: replace(share.draft, documents=kept), sizes=[40] * 9, room=250)
@@ -40,7 +40,7 @@ def test_a_draft_is_filled_with_what_fits_as_it_stands_there():
 
 
 def test_nothing_that_fits_leaves_the_draft_as_it_is():
-    share = sharing(4_000, {})
+    share = allocator(4_000, {})
     assert share.filled([Document("word " * 400)], lambda _: share.draft, sizes=[400], room=100) is share.draft
 
 
@@ -54,7 +54,9 @@ def test_nothing_that_fits_leaves_the_draft_as_it_is():
     ids=["facts", "summary", "a note"],
 )
 def test_what_sections_could_use(layers, name):
-    wanted = wishes(Request(query=QUERY), layers, before=[], running=[], costs=Costs(HeuristicTokenCounter(), {}))
+    wanted = wanted_tokens(
+        Request(query=QUERY), layers, before=[], running=[], costs=Costs(HeuristicTokenCounter(), {})
+    )
     assert [section for section, tokens in wanted.items() if tokens] == [name]
 
 
