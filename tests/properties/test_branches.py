@@ -16,6 +16,7 @@ from arc_common.protocols.summaries import Commit, Segment
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
 from tests.contracts.summary_store_contract import a_fact, a_view
+from tests.support.databases import planned_once
 
 LEAF = 4
 NAMES = ("email", "city", "budget")
@@ -218,34 +219,36 @@ class History:
         listed = {one.id: one for one in self.store.branch(self.key, "list")}
         assert set(listed) == set(self.lines)
         for branch in some:
-            self.check_messages(branch, self.lines[branch])
-            self.check_summaries(replace(self.key, branch=branch), self.lines[branch])
+            stored = self.check_messages(branch, self.lines[branch])
+            self.check_summaries(replace(self.key, branch=branch), self.lines[branch], stored)
         for branch, line in self.lines.items():
             found = listed[branch]
             assert (found.message_count, found.is_current) == (len(line.messages), branch == self.current)
             assert (found.is_live, found.name) == (line.live, line.name)
 
-    def check_messages(self, branch: int, line: Line) -> None:
-        for key in (self.on(branch), replace(self.key, branch=branch)):
-            stored = self.store.read(key)
-            assert [(one.message.id, one.message.text) for one in stored] == line.messages
-            seqs = [one.seq for one in stored]
-            assert seqs == sorted(set(seqs))
-            record = self.store.get(key)
-            assert record is not None
-            assert (record.message_count, record.total_tokens) == (len(stored), sum(one.tokens for one in stored))
-            assert self.store.read(key, limit=3) == stored[-3:]
-            assert self.store.read(key, after=0, limit=3) == stored[:3]
-            if stored:
-                some = self.random.sample(stored, min(3, len(stored)))
-                in_order = sorted(some, key=lambda one: one.seq)
-                assert self.store.read(key, ids=[one.message.id or "" for one in some]) == in_order
-                assert self.store.read(key, seqs=[one.seq for one in some]) == in_order
-            state = self.store.summaries.state(key, limit=100, view=False)
-            assert state.message_count == len(stored)
-
-    def check_summaries(self, key: SessionKey, line: Line) -> None:
+    def check_messages(self, branch: int, line: Line) -> list[StoredMessage]:
+        """Compare the messages with the list's, and one of the ways to read some of them with that."""
+        key = self.on(branch)
         stored = self.store.read(key)
+        assert [(one.message.id, one.message.text) for one in stored] == line.messages
+        seqs = [one.seq for one in stored]
+        assert seqs == sorted(set(seqs))
+        record = self.store.get(key)
+        assert record is not None
+        assert (record.message_count, record.total_tokens) == (len(stored), sum(one.tokens for one in stored))
+        some = sorted(self.random.sample(stored, min(3, len(stored))), key=lambda one: one.seq)
+        way = self.random.choice(["newest", "oldest", "ids", "seqs"])
+        if way == "newest":
+            assert self.store.read(key, limit=3) == stored[-3:]
+        elif way == "oldest":
+            assert self.store.read(key, after=0, limit=3) == stored[:3]
+        elif way == "ids" and some:
+            assert self.store.read(key, ids=[one.message.id or "" for one in reversed(some)]) == some
+        elif some:
+            assert self.store.read(key, seqs=[one.seq for one in reversed(some)]) == some
+        return stored
+
+    def check_summaries(self, key: SessionKey, line: Line, stored: list[StoredMessage]) -> None:
         texts = {one.message.id: one.message.text for one in stored}
         leaves = self.store.summaries.segments(key)
         after = 0
@@ -260,7 +263,8 @@ class History:
         assert line.covered & set(texts) <= covered, "a leaf was lost"
         line.covered = covered
         self.check_facts(key, leaves, texts)
-        state = self.store.summaries.state(key, limit=100)
+        state = self.store.summaries.state(key, limit=100, view=self.random.random() < 0.7)
+        assert state.message_count == len(stored)
         if state.view is not None:
             behind = [one for one in stored if one.seq <= state.view.boundary]
             shown = " ".join(f"{one.message.id}:{one.message.text}" for one in behind)
@@ -307,4 +311,4 @@ def test_each_path_is_a_conversation_of_its_own(histories: int) -> None:
 @pytest.mark.parametrize("histories", [6, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_it_is_so_on_postgres(postgres_database: Callable[[], str], histories: int) -> None:
     """The same on PostgreSQL."""
-    live(postgres_database(), range(histories), 30)
+    live(planned_once(postgres_database()), range(histories), 30)

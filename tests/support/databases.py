@@ -48,6 +48,11 @@ def new_database(server: PostgresServer, *, tables: bool = True) -> str:
     return server.url(name)
 
 
+def planned_once(url: str) -> str:
+    """The address at which PostgreSQL plans each prepared statement once: long random tests spend half on plans."""
+    return f"{url}?options=-c%20plan_cache_mode%3Dforce_generic_plan"
+
+
 def partitioned_database(server: PostgresServer) -> str:
     """The address of a new database with arc's tables in 16 partitions each."""
     url = new_database(server, tables=False)
