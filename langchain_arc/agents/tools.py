@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import ArcError, InvalidInputError, MissingDependencyError, NotFoundError
-from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory, MemoryType
+from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory, MemoryStatus, MemoryType
 from arc_common.messages import Role
 from arc_common.prompts.context import render_choices
 from arc_common.trust import speaker_name
@@ -96,6 +96,7 @@ def memory_tools(
     - The scope of the memories is fixed here, or by the run; no argument from a model changes it.
     - An error becomes the tool's answer, with the status "error", so that the agent can continue.
     - A memory's text is data: it is shown on one line, after its id.
+    - With `settings.memory.require_review`, what a model saves waits for a review, as what is extracted does.
     - A saved memory names the user's newest message as its source if the run's conversation is in the engine; it is
       removed along with that message. In a temporary turn (`ArcMemoryMiddleware(remember=…)`) nothing is saved.
     - Sync and async; the async form never blocks the event loop.
@@ -149,7 +150,10 @@ def memory_tools(
         session = session or run.conversation
         source = session and _newest_question(engine.session(session, user_id=user, caller_id=caller_id))
         sources = [(session, source)] if session and source else []
-        return f"Saved:\n{_line(memories(run).add(content, type=type, importance=importance, sources=sources))}"
+        is_held = engine.settings.memory.require_review
+        status = MemoryStatus.PENDING if is_held else MemoryStatus.ACTIVE
+        saved = memories(run).add(content, type=type, importance=importance, sources=sources, status=status)
+        return f"{'Kept for a review' if is_held else 'Saved'}:\n{_line(saved)}"
 
     def forget(run: "_Run", memory_id: str) -> str:
         memories(run).delete(memory_id)

@@ -9,32 +9,35 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.llms import MockLLM
 
 from arc_common import ArcSettings, ContextEngine, InvalidInputError
 from arc_common.prompts.memories import InteractionMode, render_extraction_request
 from arc_common.testing import ReplyingChatModel
-from langchain_arc import ArcContext, ArcMemoryMiddleware
-from llamaindex_arc import ArcChatMemoryBuffer, ArcLongTermBlock
+from langchain_arc import ArcContext, ArcMemoryMiddleware, memory_tools
+from llamaindex_arc import ArcChatMemoryBuffer, ArcLongTermBlock, ArcMemory
 from tests.support.langchain_agents import ScriptedToolModel, call
 from tests.support.llamaindex_helpers import user
 
 QUESTION = "What does Ann have?"
+ALLERGY = "To what am I allergic?"
 
 
-def by_context(engine: ContextEngine, tags: Sequence[str] | None) -> str:
-    return str(ArcContext(engine, session_id="s", user_id="ann", memory_tags=tags).invoke(QUESTION))
+def by_context(engine: ContextEngine, tags: Sequence[str] | None, question: str = QUESTION) -> str:
+    return str(ArcContext(engine, session_id="s", user_id="ann", memory_tags=tags).invoke(question))
 
 
-def by_agent(engine: ContextEngine, tags: Sequence[str] | None) -> str:
+def by_agent(engine: ContextEngine, tags: Sequence[str] | None, question: str = QUESTION) -> str:
     model = ScriptedToolModel(script=[AIMessage("A lot.")])
     agent: Any = create_agent(model, middleware=[ArcMemoryMiddleware(engine, user_id="ann", memory_tags=tags)])
-    agent.invoke({"messages": [HumanMessage(QUESTION)]}, {"configurable": {"thread_id": "s"}})
+    agent.invoke({"messages": [HumanMessage(question)]}, {"configurable": {"thread_id": "s"}})
     return str(model.requests[-1][-1].content)
 
 
-def by_block(engine: ContextEngine, tags: Sequence[str] | None) -> str:
+def by_block(engine: ContextEngine, tags: Sequence[str] | None, question: str = QUESTION) -> str:
     block = ArcLongTermBlock(engine, user_id="ann", memory_tags=tags)
-    return asyncio.run(block.aget([user(QUESTION)], session_id="s"))
+    return asyncio.run(block.aget([user(question)], session_id="s"))
 
 
 ways = pytest.mark.parametrize("ask", [by_context, by_agent, by_block])
@@ -56,6 +59,41 @@ def test_what_is_no_list_of_tags_is_refused_at_once(ask: Callable[..., str]) -> 
     """By the argument's name."""
     with ContextEngine.open("sqlite://") as engine, pytest.raises(InvalidInputError, match="memory_tags"):
         ask(engine, "health")
+
+
+def said_to_an_agent(engine: ContextEngine, text: str) -> None:
+    agent: Any = create_agent(
+        ScriptedToolModel(script=[AIMessage("Noted.")]), middleware=[ArcMemoryMiddleware(engine, user_id="ann")]
+    )
+    agent.invoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "told"}})
+
+
+def saved_by_an_agent(engine: ContextEngine, text: str) -> None:
+    model = ScriptedToolModel(
+        script=[AIMessage("", tool_calls=[call("save_memory", "c1", content=text)]), AIMessage("Saved.")]
+    )
+    agent: Any = create_agent(model, memory_tools(engine, user_id="ann"))
+    agent.invoke({"messages": [HumanMessage("Remember it.")]})
+
+
+def said_to_a_chat_engine(engine: ContextEngine, text: str) -> None:
+    memory = ArcMemory.from_defaults(engine=engine, session_id="told", user_id="ann")
+    SimpleChatEngine.from_defaults(llm=MockLLM(max_tokens=1), memory=memory).chat(text)
+
+
+@pytest.mark.parametrize("say", [said_to_an_agent, saved_by_an_agent, said_to_a_chat_engine])
+def test_what_waits_for_a_review_is_shown_in_no_prompt(say: Callable[[ContextEngine, str], None]) -> None:
+    """Of either framework, until it is approved; then in both."""
+    settings = ArcSettings(memory={"enabled": True, "require_review": True})
+    with ContextEngine.open("sqlite://", settings=settings) as engine:
+        say(engine, "I am allergic to peanuts.")
+        assert engine.flush(60)
+        (waiting,) = engine.ingestion.candidates().candidates
+        assert (waiting.kind, waiting.user_id) == ("memory", "ann")
+        prompts = by_context, by_agent, by_block
+        assert not any("peanuts" in ask(engine, None, ALLERGY) for ask in prompts)
+        engine.ingestion.approve(waiting.id, reviewer="lee")
+        assert all("peanuts" in ask(engine, None, ALLERGY) for ask in prompts)
 
 
 MODES: tuple[InteractionMode, ...] = ("chat", "rag", "agent")
