@@ -34,7 +34,7 @@ SPENT = "background calls to models wait: the hour's tokens are spent (backgroun
 _HOUR = timedelta(hours=1)
 
 
-class _LeftAloneError(ModelCallError):
+class _CircuitOpenError(ModelCallError):
     """The circuit breaker is open: the model failed too often and is not called for a while."""
 
 
@@ -95,7 +95,7 @@ class ModelHealth:
         """Note a failure, and log the first one since the model's last answer."""
         with self._lock:
             is_first = all(failing is not model for failing, _ in self._failing.values())
-            if name not in self._failing or not isinstance(error, _LeftAloneError):
+            if name not in self._failing or not isinstance(error, _CircuitOpenError):
                 self._failing[name] = model, error
                 self._note()
         if is_first:
@@ -213,7 +213,8 @@ class GuardedChatModel:
     def _attempt(self, messages: Sequence[Message], schema: "type[BaseModel] | None") -> str:
         if self._breaker.is_open:
             self._observer.count(f"{self._name}.refused")
-            raise _LeftAloneError(f"the model failed {self._breaker.failures} times in a row and is not called for now")
+            failures = self._breaker.failures
+            raise _CircuitOpenError(f"the model failed {failures} times in a row and is not called for now")
         if self._count is not None and not self._health.may_spend():
             self._observer.count(f"{self._name}.postponed")
             raise SpentError(SPENT)
@@ -317,7 +318,7 @@ def guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", ob
 
 
 def _is_worth_another_try(error: Exception) -> bool:
-    return not isinstance(error, _LeftAloneError | SpentError | EngineClosedError)
+    return not isinstance(error, _CircuitOpenError | SpentError | EngineClosedError)
 
 
 def _name_of(model: ChatModel) -> str:

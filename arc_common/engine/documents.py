@@ -147,7 +147,7 @@ class DocumentIndex:
         """Call `retrieve` and also return notes on its limitations (see `NotingRetriever`)."""
         found = self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
         if OTHER_EMBEDDER in found.notes:
-            self._runtime.vectors.soon()
+            self._runtime.vectors.schedule()
         return found
 
 

@@ -191,7 +191,7 @@ class Runtime:
         if self.settings.recall.enabled and here and not self.closed:
             self.recall.schedule(key, len(messages), at_once=bool(edited))
         if self.embedder is not None:
-            self.vectors.soon()
+            self.vectors.schedule()
         if edited:
             self.long_term.edited(key, edited)
         if self.gathers(key) and here:

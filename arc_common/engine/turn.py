@@ -58,7 +58,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class IndexFindings:
     """What the index holds for a turn's question, read in one statement; `None` for what was not asked."""
 
     without_documents: frozenset[Scope] = frozenset()
@@ -66,7 +66,7 @@ class Looked:
     messages: "LookedUp | None" = None
 
 
-def look(
+def look_up(
     runtime: "Runtime",
     key: SessionKey,
     query: str,
@@ -74,7 +74,7 @@ def look(
     room: int,
     documents: Collection[Scope] = (),
     tags: Sequence[str] = (),
-) -> Looked:
+) -> IndexFindings:
     """Look for documents, memories (with one of the tags) and messages in all scopes at once. Never raises."""
     asked = {scope: IndexQuery(scope, "document") for scope in documents}
     queries = list(asked.values())
@@ -89,12 +89,12 @@ def look(
             asking = runtime.recall.asking(key, query, room=room)
             queries.append(asking[1])
         if not queries:
-            return Looked()
+            return IndexFindings()
         found = runtime.store.index.candidates(*queries)
     except Exception:  # noqa: BLE001 - each part then asks on its own, and reports its failure
         _log.debug("a turn could not look into all scopes at once", exc_info=True)
-        return Looked()
-    return Looked(
+        return IndexFindings()
+    return IndexFindings(
         frozenset([scope for scope, one in zip(asked, found, strict=False) if not one.count]),
         found[len(asked)] if settings.memory.enabled else None,
         None if asking is None else (*asking, found[-1]),
@@ -110,7 +110,7 @@ def with_recollections(
     shown: Collection[str],
     hidden: int | None,
     room: int,
-    looked: Looked | None = None,
+    findings: IndexFindings | None = None,
     tags: Sequence[str] = (),
 ) -> tuple[Layers, tuple[str, ...]]:
     """Return the layers with the items recalled for the question, and notes on problems. Never raises."""
@@ -118,15 +118,15 @@ def with_recollections(
         return layers, ()
     others = runtime.settings.recall.scope == "user" and key.user_id is not None
     recalls = runtime.settings.recall.enabled and (others or hidden != 0)
-    if looked is None:
-        looked = look(runtime, key, query, room=room if recalls else 0, tags=tags)
+    if findings is None:
+        findings = look_up(runtime, key, query, room=room if recalls else 0, tags=tags)
     snippets, facts = runtime.artifacts.of_turn(key, query, facts=layers.recalled)
-    memories = _memories(runtime, key, query, looked.memories, tags)
+    memories = _memories(runtime, key, query, findings.memories, tags)
     found: Sequence[RecalledMessage] = ()
     notes: tuple[str, ...] = ()
     if recalls:
         found, notes = runtime.recall.for_turn(
-            key, query, layers=layers, shown=shown, room=room, looked=looked.messages
+            key, query, layers=layers, shown=shown, room=room, looked=findings.messages
         )
     count = runtime.context_counter.count
     recollected = replace(
@@ -159,7 +159,7 @@ def with_recollections(
 
 
 def _memories(
-    runtime: "Runtime", key: SessionKey, query: str, looked: Candidates | None, tags: Sequence[str]
+    runtime: "Runtime", key: SessionKey, query: str, candidates: Candidates | None, tags: Sequence[str]
 ) -> list[ScoredMemory]:
     """Return the memories (with one of the tags) that match, best first; none if memories are off. Never raises."""
     memory = runtime.settings.memory
@@ -170,9 +170,9 @@ def _memories(
         scope = service.scope_of(key)
         if runtime.gathers(key) and runtime.settings.background.in_process:
             service.catch_up(key)
-        if looked is not None and not looked.ids and runtime.embedder is None:
+        if candidates is not None and not candidates.ids and runtime.embedder is None:
             return []
-        found = service.keeper.search(scope, query, limit=memory.top_k, tags=tags, looked=looked, on=key)
+        found = service.keeper.search(scope, query, limit=memory.top_k, tags=tags, candidates=candidates, on=key)
         least = _SHARE_OF_BEST * max((one.score_parts["relevance"] for one in found), default=0.0)
         return [one for one in found if one.score_parts["relevance"] >= least]
     except Exception as error:  # noqa: BLE001 - the turn goes on without memories; the counter says so
@@ -193,8 +193,9 @@ def _lines(found: "Sequence[RecalledMessage]", question: str, runtime: "Runtime"
         message, (session_id, seq) = one.stored.message, one.place
         said_at = local(message.created_at, zone) if message.created_at else _LONG_AGO
         order = (said_at, session_id, seq)
-        told = line.text, tokens, one.parts, order, line.trust, line.source, line.user
-        shown.append(RecalledLine(message.id or "", *told))
+        shown.append(
+            RecalledLine(message.id or "", line.text, tokens, one.parts, order, line.trust, line.source, line.user)
+        )
     return shown
 
 
@@ -216,14 +217,14 @@ class Reader:
         self._key = key
         self._log = log
         self._pins: Sequence[Pin] | None = None  # `None` until the session's state is read
-        self._looked: Looked | None = None  # `None` until the question is known
+        self._findings: IndexFindings | None = None  # `None` until the question is known
 
     def context(self, request: Request, history: Sequence[Message] | None, *, retrieve: bool) -> ContextWindow:
         """Build the window over the stored or the given history; with `retrieve`, search for documents."""
         with timed(self._runtime.observer, "context") as span:
             window = self._context(request, history, retrieve=retrieve)
             if span is not None:
-                span.set(_told(self._key, window))
+                span.set(_span_attributes(self._key, window))
         return window
 
     def _context(self, request: Request, history: Sequence[Message] | None, *, retrieve: bool) -> ContextWindow:
@@ -231,7 +232,7 @@ class Reader:
         costs = Costs(runtime.context_counter, {})
         if self._key is not None and request.query is not None and request.query.text.strip():
             room, scopes = request.budget.max_tokens("recalled"), unknown_scopes(runtime, self._key) if retrieve else ()
-            self._looked = look(
+            self._findings = look_up(
                 runtime, self._key, request.query.text, room=room, documents=scopes, tags=self._memory_tags
             )
         retrieved = self._retrieved(request, history) if retrieve else RagContext.EMPTY
@@ -357,7 +358,7 @@ class Reader:
             shown={message.id for message in loaded.messages if message.id},
             hidden=loaded.unread.count + loaded.layers.covered if is_whole else None,
             room=room,
-            looked=self._looked,
+            findings=self._findings,
             tags=self._memory_tags,
         )
 
@@ -375,7 +376,7 @@ class Reader:
             turn = current_turn(said)  # the question is in the history
             return turn.user.text if turn.user else "", turn.before
 
-        empty = self._looked.without_documents if self._looked else ()
+        empty = self._findings.without_documents if self._findings else ()
         return documents_of_turn(self._runtime, self._key, ask, empty=empty)
 
     def _loaded(self, request: Request, costs: Costs, history: Sequence[Message] | None) -> LoadedHistory:
@@ -474,7 +475,7 @@ class Reader:
             _log.log(level, "session %r: %s", self._key.session_id, receipt.to_json())
 
 
-def _told(key: SessionKey | None, window: ContextWindow) -> Attributes:
+def _span_attributes(key: SessionKey | None, window: ContextWindow) -> Attributes:
     """Return what a turn's span says: the conversation's id, and the tokens of each section."""
     sections = {f"{SECTION_TOKENS}{section.name}": section.tokens for section in window.sections}
     whose = {} if key is None else {"gen_ai.conversation.id": key.session_id}

@@ -50,7 +50,7 @@ class VectorRenewal:
         """Return whether it is time to look for vectors of another embedder."""
         return self._runtime.embedder is not None and monotonic() >= self._next_look
 
-    def soon(self) -> None:
+    def schedule(self) -> None:
         """Schedule a look, at most every ten minutes; `arc worker` looks in its own time."""
         if self.is_due and self._runtime.settings.background.in_process:
             self._next_look = monotonic() + _LOOK_SECONDS
@@ -79,7 +79,7 @@ class VectorRenewal:
             if place is None:
                 break
             try:
-                vectors += self._renew(embedder, *place, self._unless_lost(index, place, stop))
+                vectors += self._renew(embedder, *place, self._stop_or_claim_lost(index, place, stop))
             except InvalidInputError as error:  # the embedder's vectors have another dimension than before
                 _log.warning("vectors of %s (%s) are not made anew: %s", *place, error)
                 self._count_error(error)
@@ -102,7 +102,7 @@ class VectorRenewal:
     def _in_background(self) -> None:
         self.run(stop=lambda: self.queue.stopping)
 
-    def _unless_lost(
+    def _stop_or_claim_lost(
         self, index: OutdatedVectors, place: tuple[Scope, EntryKind], stop: Callable[[], bool]
     ) -> Callable[[], bool]:
         """Return a function that renews the claim, and tells whether to stop."""

@@ -35,19 +35,19 @@ _WIDTH = len(LOCKED_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FoundSession:
     """A session and the requested messages that its branch stores itself."""
 
     locked: Locked
     existing: Mapping[str, StoredMessage]
 
 
-def look_from_rows(key: SessionKey, rows: Sequence[Row]) -> Look | None:
+def found_session(key: SessionKey, rows: Sequence[Row]) -> FoundSession | None:
     """Read the rows of `look_up`: one for each message, or one without a message; none if there is no session."""
     if not rows:
         return None
     known = [stored_from_row(row[_WIDTH:]) for row in rows if row[_WIDTH] is not None]
-    return Look(locked_from_row(key, rows[0][:_WIDTH]), {stored.message.id or "": stored for stored in known})
+    return FoundSession(locked_from_row(key, rows[0][:_WIDTH]), {stored.message.id or "": stored for stored in known})
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +208,10 @@ class SqlAppends:
 
         def work(transaction: Transaction, key: SessionKey = key, after: After | None = after) -> list[StoredMessage]:
             wanted = {**self._database.place(key, MAIN), **names}
-            look = self._lock(transaction, key, wanted, now)
-            locked = look.locked
+            session = self._lock(transaction, key, wanted, now)
+            locked = session.locked
             place: Mapping[str, Any] = wanted
-            existing = look.existing
+            existing = session.existing
             edge = self._branches.edge(transaction, key, locked, after)
             if after is not None and edge is not None and not after.without:
                 begun = self._branches.begun(transaction, key, locked, messages, edge=edge, thread=after.thread)
@@ -285,7 +285,7 @@ class SqlAppends:
                 "a database URL keeps all of them",
                 self._max_sessions,
             )
-        return [call for row in rows for call in self._deletions.whole(transaction, SessionKey(*row))]
+        return [call for row in rows for call in self._deletions.deleting(transaction, SessionKey(*row))]
 
     def _without_lock(
         self,
@@ -297,12 +297,12 @@ class SqlAppends:
     ) -> list[StoredMessage] | None:
         """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
         try:
-            look = look_from_rows(key, self._database.read((self._sql.look_up, wanted)))
+            session = found_session(key, self._database.read((self._sql.look_up, wanted)))
         except ArchivedConversationError:
             return None
-        if look is not None and look.locked.path is not MAIN:
+        if session is not None and session.locked.path is not MAIN:
             return None
-        existing = look.existing if look else {}
+        existing = session.existing if session else {}
         plan = plan_append(messages, existing=existing, next_seq=0)
         if plan.revised:
             return None
@@ -315,7 +315,7 @@ class SqlAppends:
         seal = self._database.seal
         if seal.is_on:
             given = [{**row, "body": seal.closed(row["body"])} for row in given]
-        statement = self._sql.append_new if look else self._sql.append_first
+        statement = self._sql.append_new if session else self._sql.append_first
         parameters = {**_new_session(key, wanted, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
         try:
             places = self._database.read((statement, parameters))
@@ -329,27 +329,27 @@ class SqlAppends:
         return plan_append(messages, existing=existing, next_seq=first).results
 
     def _write_fork(
-        self, transaction: Transaction, place: Mapping[str, Any], told: Sequence[StoredMessage], calls: Sequence[Call]
+        self, transaction: Transaction, place: Mapping[str, Any], copied: Sequence[StoredMessage], calls: Sequence[Call]
     ) -> dict[int, StoredMessage]:
         """Store a fork with the messages that it copies; return these by place."""
-        written = [_placed_row(one, place) for one in told]
+        written = [_placed_row(one, place) for one in copied]
         transaction.run(*([(self._sql.insert_message, written)] if written else []), *calls)
         transaction.commit(*self._branches.refreshing(transaction, place))
-        return {one.seq: one for one in told}
+        return {one.seq: one for one in copied}
 
-    def _lock(self, transaction: Transaction, key: SessionKey, wanted: Mapping[str, Any], now: int) -> Look:
+    def _lock(self, transaction: Transaction, key: SessionKey, wanted: Mapping[str, Any], now: int) -> FoundSession:
         """Lock the session, creating it if it does not exist; return it with the given messages that it holds."""
-        look = None
+        session = None
         if self._database.dialect == "sqlite":  # SQLite has one writer at a time, so its reads are locked
-            look = look_from_rows(key, transaction.run((self._sql.look_up, wanted))[0])
-        if look is None:
+            session = found_session(key, transaction.run((self._sql.look_up, wanted))[0])
+        if session is None:
             new = _new_session(key, wanted, now)
             *_, rows = transaction.run(
                 (self._sql.open_session, new), (self._sql.open_branch, new), (self._sql.look_up, wanted)
             )
-            look = look_from_rows(key, rows)
-        assert look is not None  # noqa: S101 - it was opened
-        return look
+            session = found_session(key, rows)
+        assert session is not None  # noqa: S101 - it was opened
+        return session
 
     def _undo(self, transaction: Transaction, key: SessionKey, locked: Locked, plan: AppendPlan) -> list[Call]:
         """Return the calls that undo what was derived from revised messages; requires the lock."""
@@ -364,8 +364,7 @@ class SqlAppends:
         else:
             points = [(stored.branch, stored.seq) for stored in plan.revised]
             undo = self._deletions.undoing_on_lines(transaction, key, lines_of([locked.path]).values(), points, changed)
-        lost = self._records.lost(key, locked.path, changed.message_ids)
-        return [*undo, *self._records.forgetting(transaction, key, lost)[1]]
+        return [*undo, *self._records.forgetting_messages(transaction, key, locked.path, changed.message_ids)[1]]
 
     def _writes(
         self,

@@ -68,7 +68,7 @@ LOCKED_COLUMNS = (
     *(conversations.c[name] for name in ("next_branch", "current_branch", "next_seq")),
     *(branches.c[name] for name in ("branch", "path", "head_seq", "message_count", "summarized_seq", "name")),
 )
-"""The columns of a `Look`, in order."""
+"""The columns of a `Locked`, in order."""
 
 
 @dataclass(frozen=True, slots=True)

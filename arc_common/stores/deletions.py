@@ -64,10 +64,10 @@ class SqlDeletions:
             if removed:
                 changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
                 undo = self._summaries.undoing(transaction, place, changed, summarized=locked.summarized)
-                undo += self._records.forgetting(transaction, key, self._records.lost(key, locked.path, ids))[1]
+                undo += self._records.forgetting_messages(transaction, key, locked.path, ids)[1]
                 undo += [*self._records.unpinning(key, ids), *self._receipts.dropping(place)]
             points = [(locked.path.branch, row[2]) for row in removed]
-            transaction.commit(*self._without(removed, place, edits=points), *undo)
+            transaction.commit(*self._subtracting(removed, place, edits=points), *undo)
             return len(removed)
 
         count = self._database.transact(work)
@@ -94,14 +94,14 @@ class SqlDeletions:
                 derived = [*self._summaries.clearing(place), *self._derived(transaction, key)]
                 own = [row[1:] for row in removed if row[0] == MAIN_BRANCH]
                 transaction.commit(
-                    *self._without(own, place),
+                    *self._subtracting(own, place),
                     *self._branches.clearing(transaction, place, locked, to_microseconds(self._clock())),
                     *derived,
                 )
             elif left := tuple(path for path in objects_of(locked.archive_path) if path not in gone):
                 return left
             else:
-                transaction.commit(*self.whole(transaction, key))
+                transaction.commit(*self.deleting(transaction, key))
             return locked.message_count
 
         # objects first: with the row, their names would be lost
@@ -112,7 +112,7 @@ class SqlDeletions:
             self._archive.tidy(key)
         return found
 
-    def whole(self, transaction: Transaction, key: SessionKey) -> list[Call]:
+    def deleting(self, transaction: Transaction, key: SessionKey) -> list[Call]:
         """Return the calls that delete a locked session and everything derived from it."""
         place = self._database.place(key, MAIN)
         return [
@@ -125,7 +125,7 @@ class SqlDeletions:
 
     def _derived(self, transaction: Transaction, key: SessionKey) -> list[Call]:
         """Return the calls that remove a session's memories, answers under review and index entries."""
-        calls = self._records.forgetting(transaction, key, self._records.lost(key, MAIN, None), whole=True)[1]
+        calls = self._records.forgetting_messages(transaction, key, MAIN, None)[1]
         return [
             *calls,
             *self._receipts.dropping(self._database.place(key, MAIN)),
@@ -160,13 +160,13 @@ class SqlDeletions:
         if not removed:
             return 0
         points = [(row[0], row[1]) for row in removed]
-        calls = [*self._branches.recounting(place, rows, removed), *self._without([], place, edits=points)]
+        calls = [*self._branches.recounting(place, rows, removed), *self._subtracting([], place, edits=points)]
         calls += self.undoing_on_lines(transaction, key, lines.values(), points, Changed((), tuple(ids), removed=True))
-        calls += self._records.forgetting(transaction, key, self._records.lost(key, MAIN, ids))[1]
+        calls += self._records.forgetting_messages(transaction, key, MAIN, ids)[1]
         transaction.commit(*calls, *self._records.unpinning(key, ids), *self._receipts.dropping(place))
         return len({row[4] for row in removed})
 
-    def _without(
+    def _subtracting(
         self, removed: list[Row], place: Mapping[str, Any], *, edits: Sequence[tuple[int, int]] | None = None
     ) -> list[Call]:
         """Return the calls that subtract removed rows (their tokens and tool calls) from a session's sums.

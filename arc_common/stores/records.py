@@ -260,7 +260,7 @@ class SqlRecords:
 
         def work(transaction: Transaction) -> int:
             ids = None if message_ids is None else checked_ids(message_ids)
-            count, calls = self.forgetting(transaction, key, self.lost(key, path, ids), whole=ids is None)
+            count, calls = self.forgetting_messages(transaction, key, path, ids)
             if ids is None:
                 calls += self._unindexing(transaction, _own_scope(key), "artifact")
             transaction.commit(*calls)
@@ -271,18 +271,21 @@ class SqlRecords:
             path = self._database.path_of(key)
         return self._database.transact(work)
 
-    def lost(self, key: SessionKey, path: Path, ids: Sequence[str] | None) -> list[Call]:
-        """Return the calls that drop a session's sources, or those in messages that are gone or that the path shows."""
+    def forgetting_messages(
+        self, transaction: Transaction, key: SessionKey, path: Path, ids: Sequence[str] | None
+    ) -> tuple[int, list[Call]]:
+        """Do as `forgetting` for the whole session (`None`), or for messages that are gone or that the path shows."""
         place = self._database.place(key, MAIN)
         if ids is None:
-            return [(self._sql.drop_sources_of, place)]
+            return self.forgetting(transaction, key, [(self._sql.drop_sources_of, place)], is_whole_session=True)
         parts = parts_of(path.forks, self._database.dialect)
-        return [(self._sql.forget_sources, {**place, **parts, "ids": self._database.many(ids)})]
+        drop = self._sql.forget_sources, {**place, **parts, "ids": self._database.many(ids)}
+        return self.forgetting(transaction, key, [drop])
 
     def forgetting(
-        self, transaction: Transaction, key: SessionKey, dropping: Sequence[Call], *, whole: bool = False
+        self, transaction: Transaction, key: SessionKey, dropping: Sequence[Call], *, is_whole_session: bool = False
     ) -> tuple[int, list[Call]]:
-        """Drop sources in a session, or in the whole session; return how many memories that removes, and the calls."""
+        """Drop sources with these calls; return the number of memories that this removes, and the calls left to run."""
         count, calls = 0, list[Call]()
         reach = {"caller_id": key.caller_id, "session_id": key.session_id, "user_id": key.user_id or ""}
         (scopes,) = transaction.run((self._sql.lock_within_reach, reach))
@@ -295,7 +298,7 @@ class SqlRecords:
         after = transaction.run(*dropping, *((self._sql.sources_of, place) for place in places))[len(dropping) :]
         for place, (_, session_id, user_id), had, left in zip(places, scopes, before, after, strict=True):
             scope = Scope(key.caller_id, user_id or None, session_id or None)
-            is_whole = whole and bool(session_id)
+            is_whole = is_whole_session and bool(session_id)
             unseen = sorted({row[0] for row in had} - {row[0] for row in left}) if session_id else []
             if is_whole:
                 calls += [(self._sql.drop_pins, place), (self._sql.drop_empty, place)]

@@ -53,13 +53,13 @@ class MemoryIndex:
         return [str(one.document.id) for one in found]
 
     def search(
-        self, scope: Scope, query: str, *, top_k: int, tags: Sequence[str] = (), looked: Candidates | None = None
+        self, scope: Scope, query: str, *, top_k: int, tags: Sequence[str] = (), candidates: Candidates | None = None
     ) -> Sequence[ScoredDocument]:
         """Return the entries (with one of the tags) that match a question; by words alone if the vectors do not fit."""
         index = self._index(scope)
         filters = with_one_of(tags)
         try:
-            return index.find(query, top_k=top_k, filters=filters, found=looked).documents
+            return index.find(query, top_k=top_k, filters=filters, found=candidates).documents
         except InvalidInputError as error:  # vectors of another embedder
             self._report(error)
             return index.search(query, top_k=top_k, filters=filters, mode="lexical")

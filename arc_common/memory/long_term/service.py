@@ -134,12 +134,12 @@ class MemoryKeeper(MemoryWriter):
         limit: int,
         tags: Sequence[str] = (),
         as_of: datetime | None = None,
-        looked: Candidates | None = None,
+        candidates: Candidates | None = None,
         on: Onlooker = "live",
     ) -> list[ScoredMemory]:
         """Return the memories that match a question, ranked by relevance, importance and recency.
 
-        `looked` holds the candidates for `asking` if they have been read already.
+        `candidates` holds the candidates for `asking` if they have been read already.
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
@@ -148,13 +148,13 @@ class MemoryKeeper(MemoryWriter):
             return self._search_as_of(scope, query, as_of, tags, limit)
         top_k = max(_LEAST_CANDIDATES, _CANDIDATES * limit)
         now, best = self._clock(), list[ScoredMemory]()
-        while found := self._index.search(scope, query, top_k=top_k, tags=tags, looked=looked):
+        while found := self._index.search(scope, query, top_k=top_k, tags=tags, candidates=candidates):
             relevance = {str(one.document.id): one.score or 0.0 for one in found}
             seen = self._store.find(scope, list(relevance), on=on)
             best = ranked(seen, relevance, now=now, limit=limit)
             if len(best) >= limit or len(found) < top_k or len(seen) == len(found):
                 break
-            top_k, looked = 2 * top_k, None  # those of other branches have taken their places
+            top_k, candidates = 2 * top_k, None  # those of other branches have taken their places
         if best:
             self._observer.count("memory.retrieved.count", len(best))
             self._access_times.note(scope, [one.memory.id for one in best], at=now)

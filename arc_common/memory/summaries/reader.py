@@ -61,9 +61,9 @@ class Tail:
     tokens: int
     complete: bool
 
-    def behind(self, view: View) -> "Tail":
+    def under(self, view: View) -> "Tail":
         """Return the tail under another view with a later boundary."""
-        messages = _behind(self.state.messages, view.boundary)
+        messages = _messages_after(self.state.messages, view.boundary)
         passed = self.complete or len(messages) < len(self.state.messages)
         state = replace(self.state, view=view, messages=messages)
         return Tail(state, _tokens(messages), complete=passed)
@@ -99,7 +99,7 @@ class TailReader:
         with self._lock:
             kept = self._sessions.get(key)
         tail = None if kept is None else self._continued(key, kept, room=room, most=most)
-        return self._whole(key, room=room, most=most) if tail is None else tail
+        return self._read_anew(key, room=room, most=most) if tail is None else tail
 
     def forget(self, key: SessionKey) -> None:
         """Drop this session from the cache."""
@@ -112,14 +112,14 @@ class TailReader:
         same = state.epoch == kept.epoch and state.message_count == kept.message_count + len(state.messages)
         if not same:
             return None
-        earlier = _behind(kept.messages, state.view.boundary if state.view else 0)
+        earlier = _messages_after(kept.messages, state.view.boundary if state.view else 0)
         messages = earlier + state.messages
         complete = kept.complete or len(earlier) < len(kept.messages)
         tokens = _tokens(messages)
         if not complete and tokens <= room and len(messages) < most:
             return None
         added = sum(map(_size, state.messages))
-        return self._given(
+        return self._cached(
             key,
             replace(state, messages=messages),
             tokens,
@@ -128,7 +128,7 @@ class TailReader:
             size=kept.size + added if len(earlier) == len(kept.messages) else sum(map(_size, messages)),
         )
 
-    def _whole(self, key: SessionKey, *, room: int, most: int) -> Tail:
+    def _read_anew(self, key: SessionKey, *, room: int, most: int) -> Tail:
         limit = _FIRST_READ
         while True:
             state = self._store.state(key, limit=limit)
@@ -139,9 +139,9 @@ class TailReader:
             limit *= 4
         size = sum(map(_size, state.messages))
         plain = all(map(_is_plain, state.messages))
-        return self._given(key, state, tokens, complete=complete, plain=plain, size=size)
+        return self._cached(key, state, tokens, complete=complete, plain=plain, size=size)
 
-    def _given(
+    def _cached(
         self, key: SessionKey, state: SessionState, tokens: int, *, complete: bool, plain: bool, size: int
     ) -> Tail:
         messages = state.messages
@@ -153,7 +153,7 @@ class TailReader:
         return Tail(own, tokens, complete)
 
 
-def _behind(messages: tuple[StoredMessage, ...], boundary: int) -> tuple[StoredMessage, ...]:
+def _messages_after(messages: tuple[StoredMessage, ...], boundary: int) -> tuple[StoredMessage, ...]:
     return messages[bisect_right(messages, boundary, key=lambda stored: stored.seq) :]
 
 
@@ -269,15 +269,15 @@ class HierarchicalMemory:
         material = self._prepared(key, state)
         turn = _Turn(key, tail, room, room, limits, fits=True)
         reach = self._reach(material, turn, lines, any_maker=True)
-        before = self._told(state) + sum(line.tokens for line in lines)
+        before = self._shown_tokens(state) + sum(line.tokens for line in lines)
         if reach == boundary:
             return Compaction(0, before, before)
-        after = self._told(self._adopt(turn, material, reach, lines, at_once=True))
+        after = self._shown_tokens(self._adopt(turn, material, reach, lines, at_once=True))
         after += sum(line.tokens for line in lines if line.seq > reach)
         by_rules = self._writer.has_model and material.by_rules(behind=boundary, up_to=reach)
         return Compaction(sum(line.seq <= reach for line in lines), before, after, (BY_RULES,) if by_rules else ())
 
-    def _told(self, state: SessionState) -> int:
+    def _shown_tokens(self, state: SessionState) -> int:
         """Return the tokens of the adopted facts and narrative."""
         shown = [by_day(state.view.facts), by_day(state.view.narrative.splitlines())] if state.view else []
         return sum(map(self._services.token_counter.count, shown))
@@ -409,7 +409,7 @@ class HierarchicalMemory:
         """Return the session with its current view and the messages after the view's boundary."""
         known = self._views.newest(key)
         tail = self._tails.read(key, room=room, most=MOST_VERBATIM)
-        return tail.behind(known.view) if known is not None and known.is_ahead_of(tail.state) else tail
+        return tail.under(known.view) if known is not None and known.is_ahead_of(tail.state) else tail
 
     def _read(self, key: SessionKey, tail: Tail, history: HistoryRoom) -> Remembered:
         """Return the tail as a turn sees it, after adopting the summaries that are due."""
@@ -463,7 +463,7 @@ class HierarchicalMemory:
         """Return the turn without adopting anything, but under a view that another turn adopted meanwhile."""
         known = self._views.newest(turn.key)
         ahead = known is not None and known.is_ahead_of(turn.state)
-        return Remembered((turn.tail.behind(known.view) if known and ahead else turn.tail).state)
+        return Remembered((turn.tail.under(known.view) if known and ahead else turn.tail).state)
 
     def _read_unprepared(self, turn: _Turn) -> Remembered:
         """Write one leaf if the turn needs it, adopt the finished summaries, and leave the rest to the background."""
@@ -535,7 +535,7 @@ class HierarchicalMemory:
                 self._queues.save_soon(key)
             elif not self._views.save(key):
                 return self._tail(key, room=tail.tokens).state  # another process adopted first: its view holds
-        return tail.behind(holding).state
+        return tail.under(holding).state
 
     def _instructions(self, turn: _Turn, boundary: int) -> tuple[str, ...]:
         """Return the texts of the system messages before the boundary."""

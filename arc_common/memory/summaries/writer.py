@@ -248,8 +248,8 @@ class SummaryWriter:
         facts, ungrounded = self._checked(summary, messages)
         own = learnable(messages)
         text = spoken(own)
-        told = without_inventions(summary.narrative, text, untrusted=spoken(messages))
-        narrative = told or self._rules.narrative(own, max_tokens=self._settings.leaf_narrative_tokens)
+        guarded = without_inventions(summary.narrative, text, untrusted=spoken(messages))
+        narrative = guarded or self._rules.narrative(own, max_tokens=self._settings.leaf_narrative_tokens)
         segment = self._segment(plan, sources, narrative, "model")
         named = set(summary.removed_keys)
         ends = self._services.contradictions.contradicts
@@ -356,8 +356,8 @@ class SummaryWriter:
             parts += self._store.segments(key, within=part) if part.level == plan.level else [part]
         narratives = [part.narrative for part in parts if part.narrative]
         summary = self._ask(key, plan, lambda model: model.era(narratives))
-        told = without_inventions(summary.narrative, "\n".join(narratives)) if summary else ""
-        narrative = told or self._rules.retold(narratives, max_tokens=self._settings.era_narrative_tokens)
+        guarded = without_inventions(summary.narrative, "\n".join(narratives)) if summary else ""
+        narrative = guarded or self._rules.retold(narratives, max_tokens=self._settings.era_narrative_tokens)
         segment = self._segment(plan, (), narrative, "model" if summary else "rules", parts=len(parts))
         return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 

@@ -52,7 +52,7 @@ from arc_common.stores.statements.conversations import (
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ScopeStatistics:
     """The statistics of a scope and kind: a row of `SCOPE_COLUMNS`."""
 
     scope: bytes
@@ -81,7 +81,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredEntry:
     """A stored entry."""
 
     id: int
@@ -109,13 +109,13 @@ def checked_ids(ids: Collection[str]) -> list[str]:
 
 
 def changed(
-    held: Held,
+    held: ScopeStatistics,
     *,
     embedding: tuple[str, int] | None,
     added: Iterable[float] = (),
     removed: Iterable[float] = (),
     vectors: int = 0,
-) -> Held:
+) -> ScopeStatistics:
     """Return the scope's statistics after a change."""
     more, fewer = list(added), list(removed)
     entries = held.entries + len(more) - len(fewer)
@@ -133,7 +133,7 @@ def changed(
     )
 
 
-def entry_row(entry: IndexEntry, row_id: int, held: Held) -> dict[str, Any]:
+def entry_row(entry: IndexEntry, row_id: int, held: ScopeStatistics) -> dict[str, Any]:
     """Return the columns that every database stores to search an entry, without scope and caller."""
     return {
         "id": row_id,
@@ -190,7 +190,7 @@ def value_rows(entry: IndexEntry, row_id: int, tokens: Tokens, *, with_texts: bo
 
 
 def candidates(
-    held: Held | None,
+    held: ScopeStatistics | None,
     holders: Sequence[float] | NDArray[Any],
     found: Sequence[tuple[str, float]] = (),
     frequencies: NDArray[np.float64] | None = None,
@@ -215,8 +215,8 @@ def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-SCOPE_COLUMNS = tuple(field.name for field in fields(Held))
-"""The columns of a `Held`, in its order."""
+SCOPE_COLUMNS = tuple(field.name for field in fields(ScopeStatistics))
+"""The columns of `ScopeStatistics`, in order."""
 
 
 @cache

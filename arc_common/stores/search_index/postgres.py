@@ -26,8 +26,8 @@ from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.database.schema import VECTORS, index_tables
 from arc_common.stores.search_index.entries import (
     SCOPE_COLUMNS,
-    Held,
-    Known,
+    ScopeStatistics,
+    StoredEntry,
     candidates,
     index_statements_for,
     scope_key,
@@ -308,7 +308,7 @@ class PostgresIndex:
             self._has_vectors = kind == "vector"
         return self._has_vectors
 
-    def after_vectors(self, held: Held) -> None:
+    def after_vectors(self, held: ScopeStatistics) -> None:
         """Build the graph for a dimension once a scope has so many vectors that searches will walk it."""
         dimension = held.dimension
         if held.vectors <= self._graph_from or dimension in self._built:
@@ -371,11 +371,11 @@ class PostgresIndex:
         """Read a vector in pgvector's binary form."""
         return Vector.from_binary(stored).to_numpy()
 
-    def known(self, row: Row) -> Known:
+    def known(self, row: Row) -> StoredEntry:
         """Read the columns of a stored entry behind its id."""
         row_id, length, has_vector, tokens, frequencies = row
         words = [token for token, frequency in zip(tokens, frequencies, strict=True) if frequency]
-        return Known(row_id, length, has_vector, tuple(words))
+        return StoredEntry(row_id, length, has_vector, tuple(words))
 
     def new_rows(self, reserved: Sequence[Row], count: int) -> Iterable[int]:  # noqa: ARG002 - SQLite gives the last one
         """Return the numbers for new rows."""
@@ -386,7 +386,7 @@ class PostgresIndex:
         place: Mapping[str, Any],
         tokens: Tokens,
         stored: Sequence[tuple[int, IndexEntry]],
-        gone: Collection[Known],
+        gone: Collection[StoredEntry],
     ) -> Iterator[Call]:
         """Yield the calls that count the terms of entries that are stored, go or are replaced."""
         more = Counter(number_of(tokens.of(term)) for _, entry in stored for term in entry.terms)
@@ -425,7 +425,7 @@ class PostgresIndex:
             complete, found = True, dict[int, Candidates]()
             for number, (key, query, held) in enumerate(zip(keys, queries, known, strict=True)):
                 own = rows.get(number, [])
-                now = next((Held(*row[:-4]) for row in own if row[-2] is None), None)
+                now = next((ScopeStatistics(*row[:-4]) for row in own if row[-2] is None), None)
                 if query.terms:
                     self._remember(_name(key), now)
                     complete &= now is None if held is None else now is not None
@@ -434,7 +434,7 @@ class PostgresIndex:
                 return found
 
     def _part(
-        self, number: int, key: Mapping[str, str], query: IndexQuery, held: Held | None
+        self, number: int, key: Mapping[str, str], query: IndexQuery, held: ScopeStatistics | None
     ) -> tuple[str, dict[str, Any]]:
         """Return the part of a statement that answers one query, and its parameters."""
         if held is None:
@@ -464,7 +464,7 @@ class PostgresIndex:
             scope_key(query.scope, query.kind), query.vector, query.limit, query.filters, query.ids,
         )  # fmt: skip
 
-        def nearest(held: Held) -> list[tuple[str, float]]:
+        def nearest(held: ScopeStatistics) -> list[tuple[str, float]]:
             if vector is None or held.embedding is None:
                 return []
             check_comparable(held.embedding, query.embedder or "", len(vector))
@@ -483,7 +483,7 @@ class PostgresIndex:
             return found if len(found) >= limit else self._compared(asked, filters, ids)
 
         # A scope rarely changes its row, salt or embedder; the statement checks them and finds nothing if it has.
-        remembered: Held | None = self._remembered(_name(key))
+        remembered: ScopeStatistics | None = self._remembered(_name(key))
         if remembered is not None:
             with suppress(InvalidInputError):  # it may concern vectors that have been removed
                 if found := nearest(remembered):
@@ -531,7 +531,7 @@ class PostgresIndex:
     def scan(self, key: Mapping[str, str], filters: Filter, *, unembedded: bool, after: str, limit: int) -> list[Row]:
         """Return the first rows by id whose metadata match."""
 
-        def calls(held: Held) -> list[Call]:
+        def calls(held: ScopeStatistics) -> list[Call]:
             condition = _condition(filters, self._tokens(held.salt), _WHOLE_ENTRIES)
             asked = {**condition.parameters, **key, **_place(key, held), "after": after, "row_limit": limit}
             return [(scan_statement(condition.sql, unembedded=unembedded), asked)]
@@ -540,27 +540,29 @@ class PostgresIndex:
         return rows[0] if held else []
 
     def _ask(
-        self, key: Mapping[str, str], calls: Callable[[Held], Sequence[Call]]
-    ) -> tuple[Held | None, list[list[Row]]]:
+        self, key: Mapping[str, str], calls: Callable[[ScopeStatistics], Sequence[Call]]
+    ) -> tuple[ScopeStatistics | None, list[list[Row]]]:
         """Read a scope, and the rows of calls made for it, on one snapshot."""
         held = self._remembered(_name(key)) or self._look(key)
         while held is not None:
             found, *rows = self._database.snapshot((self._common.scope, key), *calls(held))
-            now = Held(*found[0]) if found else None
+            now = ScopeStatistics(*found[0]) if found else None
             self._remember(_name(key), now)
             if _is_same(held, now):
                 return now, rows
             held = now
         return None, []
 
-    def _look(self, key: Mapping[str, str]) -> Held | None:
+    def _look(self, key: Mapping[str, str]) -> ScopeStatistics | None:
         """Read a scope and remember it for the next search."""
         found = self._database.read((self._common.scope, key))
-        held = Held(*found[0]) if found else None
+        held = ScopeStatistics(*found[0]) if found else None
         self._remember(_name(key), held)
         return held
 
-    def _width(self, key: Mapping[str, str], held: Held, filters: Filter | None, *, limit: int) -> int | None:
+    def _width(
+        self, key: Mapping[str, str], held: ScopeStatistics, filters: Filter | None, *, limit: int
+    ) -> int | None:
         """Return the width of a walk of the graph, or `None` to compare all vectors."""
         if held.dimension is None or held.vectors <= self._graph_from:
             return None
@@ -603,7 +605,7 @@ class PostgresIndex:
 NOTHING = candidates(None, [])
 
 
-def _candidates(held: Held | None, rows: Sequence[Row], terms: int) -> Candidates:
+def _candidates(held: ScopeStatistics | None, rows: Sequence[Row], terms: int) -> Candidates:
     """Read the rows of one query: the scope's, and those of entries."""
     holders, found = np.zeros(terms), [row[-4:] for row in rows if row[-2] is not None]
     frequencies = np.zeros((len(found), terms))
@@ -626,7 +628,7 @@ def _condition(
     return condition_for(filters, tokens, row=row, labels=labels, planned_once=planned_once)
 
 
-def _place(key: Mapping[str, str], held: Held) -> dict[str, Any]:
+def _place(key: Mapping[str, str], held: ScopeStatistics) -> dict[str, Any]:
     return {"scope": held.scope, "caller_id": key["caller_id"]}
 
 
@@ -638,7 +640,7 @@ def _name(key: Mapping[str, Any]) -> tuple[str, bytes]:
     return "held", key["scope"]
 
 
-def _is_same(one: Held, other: Held | None) -> bool:
+def _is_same(one: ScopeStatistics, other: ScopeStatistics | None) -> bool:
     """Return whether statements made for one scope are valid for the other."""
     return other is not None and (one.salt, one.embedding) == (other.salt, other.embedding)
 

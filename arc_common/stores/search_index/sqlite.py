@@ -16,8 +16,8 @@ from arc_common.retrieval.vectors import cosines
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import (
-    Held,
-    Known,
+    ScopeStatistics,
+    StoredEntry,
     candidates,
     index_statements_for,
     scope_key,
@@ -53,7 +53,7 @@ class SqliteIndex:
     def before_vectors(self) -> None:
         """Do nothing: vectors are stored as bytes."""
 
-    def after_vectors(self, held: Held) -> None:
+    def after_vectors(self, held: ScopeStatistics) -> None:
         """Do nothing: vectors need no index."""
 
     def entry_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:  # noqa: ARG002 - PostgreSQL has some
@@ -80,10 +80,10 @@ class SqliteIndex:
         """Return `True`: vectors need no extension."""
         return True
 
-    def known(self, row: Row) -> Known:
+    def known(self, row: Row) -> StoredEntry:
         """Read the columns of a stored entry after its id."""
         row_id, length, has_vector = row
-        return Known(row_id, length, bool(has_vector))
+        return StoredEntry(row_id, length, bool(has_vector))
 
     def new_rows(self, reserved: Sequence[Row], count: int) -> Iterable[int]:
         """Return the numbers after the last one ever used; there is no other writer."""
@@ -95,7 +95,7 @@ class SqliteIndex:
         place: Mapping[str, Any],  # noqa: ARG002 - PostgreSQL counts by scope
         tokens: Tokens,
         stored: Sequence[tuple[int, IndexEntry]],
-        gone: Collection[Known],
+        gone: Collection[StoredEntry],
     ) -> Iterator[Call]:
         """Yield the calls that delete the words of removed or replaced entries and store those of new ones."""
         if gone:
@@ -152,7 +152,7 @@ class SqliteIndex:
                 found.append((None, {}))
                 continue
             *columns, changes, postings = row
-            held = Held(*columns)
+            held = ScopeStatistics(*columns)
             copy = copies.get(key) if _needs_copy(query) else None
             reader = SqliteReader(transaction, copy or ScopeCopy(), held, caller_id=key[0], seal=self._database.seal)
             if copy is None:

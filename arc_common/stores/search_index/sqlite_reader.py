@@ -24,7 +24,7 @@ from arc_common.retrieval.vectors import VectorTable
 from arc_common.stores.database.drivers import Row, Transaction
 from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import PREFIX
-from arc_common.stores.search_index.entries import Held
+from arc_common.stores.search_index.entries import ScopeStatistics
 from arc_common.stores.search_index.filters import Tokens, comparing_statement, number_of
 from arc_common.stores.statements.conversations import Statements
 
@@ -425,7 +425,9 @@ _MOST_WORDS = 500
 class SqliteReader:
     """Reads one scope in one transaction, on one snapshot."""
 
-    def __init__(self, transaction: Transaction, copy: ScopeCopy, held: Held, *, caller_id: str, seal: Seal) -> None:
+    def __init__(
+        self, transaction: Transaction, copy: ScopeCopy, held: ScopeStatistics, *, caller_id: str, seal: Seal
+    ) -> None:
         self._transaction = transaction
         self._sql = sqlite_index_statements()
         self._place = {"scope": held.scope, "caller_id": caller_id}

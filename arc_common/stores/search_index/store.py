@@ -28,8 +28,8 @@ from arc_common.stores.codec import checked_limit, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import (
-    Held,
-    Known,
+    ScopeStatistics,
+    StoredEntry,
     changed,
     checked_ids,
     entry_row,
@@ -76,7 +76,7 @@ class EntriesChange:
         self._documents = self._removed if kind in ("document", "item", "artifact") else []
         self.removed = 0
         """The number of stored entries that are removed, known once they are read."""
-        self.after: Held | None = None
+        self.after: ScopeStatistics | None = None
         """The scope's statistics after the change, once known."""
 
     @property
@@ -105,7 +105,7 @@ class EntriesChange:
         """Return the calls that make the change, given the rows read."""
         if not rows or not rows[0]:
             return []
-        held = Held(*rows[0][0])
+        held = ScopeStatistics(*rows[0][0])
         embedding = one_embedding(held.embedding, self._given)
         there = [*rows[1]]
         for document_id, alike in zip(self._documents, rows[3:], strict=True):
@@ -139,7 +139,9 @@ class EntriesChange:
             (self._sql.save_scope, {**place, **self.after.row()}),
         ]
 
-    def _removals(self, place: Mapping[str, Any], known: Mapping[str, Known], gone: Sequence[Known]) -> list[Call]:
+    def _removals(
+        self, place: Mapping[str, Any], known: Mapping[str, StoredEntry], gone: Sequence[StoredEntry]
+    ) -> list[Call]:
         """Return the calls that remove entries and the obsolete values and vectors of others."""
         lose = [one for name, one in known.items() if one.has_vector and not self._has_vector(name)]
         table_rows = (
@@ -159,7 +161,7 @@ class EntriesChange:
         return name in self._put and self._put[name].vector is not None
 
     def _writes(
-        self, place: Mapping[str, Any], held: Held, tokens: Tokens, stored: Sequence[tuple[int, IndexEntry]]
+        self, place: Mapping[str, Any], held: ScopeStatistics, tokens: Tokens, stored: Sequence[tuple[int, IndexEntry]]
     ) -> list[Call]:
         finder = self._finder
         with_texts = not self._database.seal.is_on
@@ -272,13 +274,13 @@ class SqlIndexStore:
             return 0
         self._finder.before_vectors()
 
-        def work(transaction: Transaction) -> tuple[int, Held | None]:
+        def work(transaction: Transaction) -> tuple[int, ScopeStatistics | None]:
             key = scope_key(scope, kind)
             named = {**key, "ids": self._database.many([entry.id for entry in given])}
             scopes, known_rows, text_rows = transaction.run(
                 (self._sql.lock_scope, key), (self._sql.known, named), (self._sql.texts, named)
             )
-            held = Held(*scopes[0]) if scopes else None
+            held = ScopeStatistics(*scopes[0]) if scopes else None
             made_by = one_embedding(None, given)
             beside = held is not None and held.embedder is not None and made_by and made_by[0] != held.embedder
             embedding = one_embedding(held.embedding if held and not beside else None, given)
@@ -317,7 +319,7 @@ class SqlIndexStore:
 
         def work(transaction: Transaction) -> int:
             (rows,) = transaction.run((self._sql.lock_scope, scope_key(scope, kind)))
-            held = Held(*rows[0]) if rows else None
+            held = ScopeStatistics(*rows[0]) if rows else None
             if held is None or not held.vectors:
                 return 0
             place = {"scope": held.scope, "caller_id": scope.caller_id}
@@ -332,9 +334,9 @@ class SqlIndexStore:
         """Replace all vectors by those that another embedder made beside them."""
         self._finder.before_vectors()
 
-        def work(transaction: Transaction) -> tuple[int, Held | None]:
+        def work(transaction: Transaction) -> tuple[int, ScopeStatistics | None]:
             (rows,) = transaction.run((self._sql.lock_scope, scope_key(scope, kind)))
-            held = Held(*rows[0]) if rows else None
+            held = ScopeStatistics(*rows[0]) if rows else None
             if held is None or held.embedder == embedder:
                 return 0, None
             place = {"scope": held.scope, "caller_id": scope.caller_id}
@@ -508,7 +510,7 @@ class SqlIndexStore:
 
         self._database.transact(work)
 
-    def _saving(self, place: Mapping[str, Any], held: Held) -> Call:
+    def _saving(self, place: Mapping[str, Any], held: ScopeStatistics) -> Call:
         return self._sql.save_scope, {**place, **held.row()}
 
 
