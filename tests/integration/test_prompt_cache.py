@@ -57,10 +57,10 @@ def test_all_keep_the_budget(rows: dict[str, dict[str, Any]]) -> None:
 
 
 def test_costs_no_more_than_the_summarising_middleware_and_holds_as_much(rows: dict[str, dict[str, Any]]) -> None:
-    """Arc as it comes is within a percent, since hardly anything is relevant here; without recall it costs less."""
+    """Also with recall, since hardly anything is relevant here."""
     peer = rows["SummarizationMiddleware"]
-    for name, most in (("arc", 1.01), ("… nothing recalled", 1.0), ("… and by rules", 1.0)):
-        assert rows[name]["cost"] <= most * peer["cost"]
+    for name in ("arc", "… nothing recalled", "… and by rules"):
+        assert rows[name]["cost"] <= peer["cost"]
         assert rows[name]["held"] >= peer["held"]
 
 

@@ -4,6 +4,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,9 @@ _SATURATION = 1.5
 """BM25's k1: a word that occurs twice counts less than two words."""
 _ENOUGH = 0.5
 """The share of a question's words, by their rarity, that is no chance, however common they are."""
+_CHANCE = 0.03
+"""The chance that words which prove nothing bring messages back. Of 250 statements of random words, 32 did when the
+best message was compared with what the best by chance is on average, 10 with this; questions find what they found."""
 _PROOF = 0.7
 """The rarity of the words that one message has of a question, as a share of that of a word which no other has. Set on
 LoCoMo: 1 of 100 of its questions has less, 25 of those about another conversation, 40 of SGD's requests, 46 of small
@@ -121,7 +125,7 @@ def _shares_of_words(
     seen: Collection[MessagePlace],
     specific: Mapping[str, float],
 ) -> tuple[dict[MessagePlace, float], float, float, float]:
-    """Return each message's match by words; a random one's, and the best one's by chance; and its rarest words."""
+    """Return each message's match by words; a random one's, and the most of all by chance; and its rarest words."""
     # A message that has each word once scores 1, however long it is. By chance, words occur independently, each in as
     # many of the messages that are not in sight as it does.
     if found.often is None:
@@ -154,7 +158,8 @@ def _shares_of_words(
     parts = np.array([specific.get(names[at], 0.0) for at in asked])
     rarest = (np.minimum(often[:, asked], 1) @ (parts * np.log((count + 1) / alone))).max(initial=0.0)
     rarest /= math.log(count + 1)
-    return by_place, mean, mean + math.sqrt(variance) * _expected_maximum(count), float(rarest)
+    most = NormalDist().inv_cdf(1 - _CHANCE / count)
+    return by_place, mean, mean + math.sqrt(variance) * most, float(rarest)
 
 
 def _by_chance(cosines: Sequence[float], *, count: int) -> tuple[float, float]:
