@@ -1,4 +1,4 @@
-"""Draws the README's pictures of a context window: as HTML, light and dark, and as `arc inspect` shows it.
+"""Draws the README's pictures of a context window: as HTML and in the inspector, light and dark, and by `arc inspect`.
 
 Needs Chromium (Debian: apt install chromium fonts-nanum) and Pillow, which comes with matplotlib. The same
 conversation, clock and ids give the same pictures.
@@ -11,20 +11,25 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from threading import Thread
 
+import uvicorn
 from PIL import Image
 from render_demo import DARK, as_html
 
 from arc_common import ArcSettings, ContextEngine, Document, ScoredDocument, TokenBudget
-from arc_common.cli.demo import support_script
+from arc_common.cli.demo import SESSION, demo_settings, support_script
 from arc_common.context import ContextWindow
 from arc_common.context.display import render_html
+from arc_common.server import build_inspector
 
 TURNS = 30
+PLAYED = 70
 WIDTH = 100
 QUESTION = "When does the sand chair come, and is the standing desk's motor still under warranty?"
 ANSWER = "It comes on 26 March, and the motor's warranty lasts five years."
@@ -81,19 +86,51 @@ def main() -> None:
         page = Path(scratch, "window.html")
         for scheme, ground in (("light", "#ffffff"), ("dark", "#0d1117")):
             page.write_text(PAGE.format(window=html, background=ground), "utf-8")
-            draw(page, folder / f"context_window_{scheme}.png", size=(920, 659), is_dark=scheme == "dark")
+            size = 920, 659
+            draw(page.as_uri(), folder / f"context_window_{scheme}.png", size=size, is_dark=scheme == "dark")
         text = inspected(address)
         page.write_text(as_html(text, WIDTH, DARK), "utf-8")
         size = WIDTH * 9 + 62, text.count("\n") * 20 + 40
-        draw(page, folder / "inspect.png", size=size, is_dark=True)
+        draw(page.as_uri(), folder / "inspect.png", size=size, is_dark=True)
+        with opened(f"sqlite:///{Path(scratch, 'demo.db').as_posix()}", demo_settings()) as engine, pages(engine) as at:
+            play(engine)
+            for scheme in ("light", "dark"):
+                png = folder / f"inspector_{scheme}.png"
+                draw(f"{at}/conversation?id={SESSION}", png, size=(1_100, 860), is_dark=scheme == "dark")
 
 
-def opened(address: str) -> ContextEngine:
+@contextmanager
+def pages(engine: ContextEngine) -> Iterator[str]:
+    """The address of the inspector, served to this machine."""
+    config = uvicorn.Config(build_inspector(engine, [], anonymous=True), host="127.0.0.1", port=0, log_level="warning")
+    server, listening = uvicorn.Server(config), config.bind_socket()
+    thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+def play(engine: ContextEngine) -> None:
+    """Play the first turns of the demo's conversation."""
+    script = support_script()
+    session = engine.session(SESSION)
+    for turn in script.turns[:PLAYED]:
+        session.context(turn.user, system_prompt=script.system, tools=TOOLS)
+        session.save_turn(turn.user, turn.reply or "I will look it up.")
+        session.summarize()
+    session.pin("Never leave a parcel with the neighbour in 302.")
+    engine.flush()
+
+
+def opened(address: str, settings: ArcSettings | None = None) -> ContextEngine:
     """An engine whose clock and ids are the same in every run."""
     numbers, ticks = count(1), count()
     start = datetime(2026, 3, 9, 9, tzinfo=UTC)
     clock: Callable[[], datetime] = lambda: start + timedelta(seconds=20 * next(ticks))  # noqa: E731
-    return ContextEngine.open(address, settings=ArcSettings(), clock=clock, new_id=lambda: f"m{next(numbers)}")
+    return ContextEngine.open(
+        address, settings=settings or ArcSettings(), clock=clock, new_id=lambda: f"m{next(numbers)}"
+    )
 
 
 def talked(engine: ContextEngine) -> ContextWindow:
@@ -138,11 +175,11 @@ def inspected(address: str) -> str:
     return f"$ {' '.join(['arc', *command[1:]])}\n{run.stdout.decode()}"
 
 
-def draw(page: Path, png: Path, *, size: tuple[int, int], is_dark: bool) -> None:
+def draw(page: str, png: Path, *, size: tuple[int, int], is_dark: bool) -> None:
     """A page as a browser shows it, in as many colours as a README needs."""
     browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     look = [f"--blink-settings=preferredColorScheme={0 if is_dark else 1}", f"--window-size={size[0]},{size[1]}"]
-    shot = [f"--screenshot={png.resolve()}", page.as_uri()]
+    shot = [f"--screenshot={png.resolve()}", page]
     subprocess.run([*browser, *look, *shot], check=True, stderr=subprocess.DEVNULL)  # noqa: S603 - the same
     with Image.open(png) as picture:
         reduced = picture.convert("RGB").quantize(128)

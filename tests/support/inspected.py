@@ -18,7 +18,7 @@ SETTINGS = ArcSettings(
     memory={"enabled": True, "require_review": True},
     context={"store_receipts": "all"},
     budget={"context_window": 2_048},
-    summary={"trigger_message_count": 8, "recent_message_count": 4},
+    summary={"trigger_message_count": 6, "recent_message_count": 2},
 )
 THREAT = f'{SCRIPTS} {MARKUP} </textarea></title></details>" autofocus onfocus=alert(1) x=" \u202eright to left\u202c'
 TOOLS = [{"type": "function", "function": {"name": "track", "parameters": {"type": "object", "properties": {}}}}]
@@ -27,7 +27,7 @@ TOOLS = [{"type": "function", "function": {"name": "track", "parameters": {"type
 def fill(engine: ContextEngine) -> None:
     """Store a conversation with tools, branches, pins, memories and requests, some others, and a review queue."""
     session = engine.session("order-7", caller_id="shop", user_id="ann")
-    for number in range(12):
+    for number in range(7):
         said = f"My order HN-{number:03} has {number + 2} chairs, and they must not come before {number + 1} March."
         session.context(said, system_prompt="You are the shop's support. Be kind.", tools=TOOLS)
         session.save_turn(said, f"I noted order HN-{number:03} for {number + 1} March.")

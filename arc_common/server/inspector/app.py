@@ -108,6 +108,7 @@ class Inspector:
         self._templates.globals |= {"counted": counted, "looks": LOOKS}
         self._templates.filters |= {
             "number": "{:,}".format,
+            "change": "{:+,}".format,
             "time": _time,
             "day": "{:%Y-%m-%d}".format,
             "tojson_text": _json,

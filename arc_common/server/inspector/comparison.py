@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arc_common.context import ContextWindow, Item
-from arc_common.context.display import LOOKS, shown_sections, title
+from arc_common.context.display import LOOKS, messages_by_item, said, shown_sections, title
 from arc_common.messages import Message
+from arc_common.prompts.context import without_fences
 
+OTHER = "other"
+"""What the colour of sections without one of their own is called."""
 _AROUND = 160
 """Characters shown before and after the place where two requests part."""
 
@@ -36,15 +39,16 @@ def segments(window: ContextWindow, whole: int) -> list[Segment]:
 
 def known(name: str) -> str:
     """Return a section's name if it has a colour of its own, otherwise "other"."""
-    return name if name in LOOKS else "other"
+    return name if name in LOOKS else OTHER
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An item that only one of two requests shows, with the title of its section."""
+    """An item that only one of two requests shows: its section's title, what it says, and its tokens."""
 
     section: str
-    item: Item
+    text: str
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,9 @@ def compare(before: ContextWindow, now: ContextWindow) -> Comparison:
 
 def _only_in(one: ContextWindow, other: ContextWindow) -> tuple[Change, ...]:
     seen = {_identity(item) for section in other.sections for item in section.items}
+    messages = messages_by_item(one)
     return tuple(
-        Change(title(section), item)
+        Change(title(section), _text(item, messages.get(id(item))), item.tokens or 0)
         for section in one.sections
         for item in section.items
         if _identity(item) not in seen
@@ -118,7 +123,13 @@ def _only_in(one: ContextWindow, other: ContextWindow) -> tuple[Change, ...]:
 
 
 def _identity(item: Item) -> tuple[str, str]:
-    return item.kind, item.id or item.text
+    """Return what makes an item the same in two requests: a message may have got its id only when it was stored."""
+    text = without_fences(item.text).strip()
+    return item.kind, (text if item.kind == "message" and text else item.id) or text
+
+
+def _text(item: Item, message: Message | None) -> str:
+    return without_fences(said(item, message)).strip().removeprefix("- ") or item.id or item.kind
 
 
 def _shared_beginning(before: ContextWindow, now: ContextWindow) -> tuple[float, Break | None]:

@@ -10,15 +10,15 @@ from typing import Any
 from markupsafe import Markup
 
 from arc_common.context import ContextWindow
-from arc_common.context.display import left_out, render_details, usage
+from arc_common.context.display import LOOKS, left_out, render_details, usage
 from arc_common.engine.admin import ReplayedTurn
 from arc_common.engine.receipts import SentRequest
 from arc_common.exceptions import ArcError, BudgetExceededError, InvalidInputError, NotFoundError
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import parse_fences
+from arc_common.prompts.context import without_fences
 from arc_common.protocols import Conversation, ConversationStatus
 from arc_common.protocols.review import CandidateStatus
-from arc_common.server.inspector.comparison import Comparison, Segment, compare, segments
+from arc_common.server.inspector.comparison import OTHER, Comparison, Segment, compare, segments
 from arc_common.server.inspector.visit import Visit
 from arc_common.tokens.budget import TokenBudget
 
@@ -97,6 +97,7 @@ def conversation(visit: Visit) -> Answer:
     words, before = visit.text("q"), visit.text("before")
     messages = session.messages(limit=_MESSAGES + 1, before=before)
     requests = _requests(visit)
+    chart = bars(requests[::-1])
     values = {
         "conversation": debug.conversation,
         "progress": debug.progress,
@@ -105,7 +106,9 @@ def conversation(visit: Visit) -> Answer:
         "older": messages[1].id if len(messages) > _MESSAGES else None,
         "before": before,
         "requests": requests,
-        "chart": bars(requests[::-1]),
+        "chart": chart,
+        "sections": _legend(chart),
+        "largest": max((one.window for one in requests), key=lambda window: window.total_tokens, default=None),
         "by_message": _by_message(requests),
         "facts": session.facts(include_superseded=True, include_ungrounded=True)[:_LISTED],
         "pins": session.pins(),
@@ -148,6 +151,12 @@ def bars(requests: Sequence[SentRequest]) -> list[Bar]:
     ]
 
 
+def _legend(chart: Sequence[Bar]) -> list[tuple[str, str]]:
+    """Return the names and titles of the sections in a chart, in the order of a window."""
+    titles = {one.name: one.title for bar in chart for one in bar.segments}
+    return [(name, titles[name]) for name in (*LOOKS, OTHER) if name in titles]
+
+
 def _requests(visit: Visit) -> list[SentRequest]:
     """Return the stored requests of the conversation, the newest first."""
     return visit.engine.admin.requests(
@@ -169,7 +178,7 @@ def _by_message(requests: Sequence[SentRequest]) -> Mapping[str, Sequence[SentRe
     found: dict[str, list[SentRequest]] = defaultdict(list)
     for one in reversed(requests):
         if asked := _asked(one.window):
-            found[asked.id or parse_fences(asked.text)[0]].append(one)
+            found[asked.id or without_fences(asked.text).strip()].append(one)
     return found
 
 
@@ -228,7 +237,7 @@ def _turn_of(visit: Visit, sent: SentRequest) -> str | None:
     asked = _asked(sent.window)
     if asked is None or asked.id:
         return asked.id if asked else None
-    text = parse_fences(asked.text)[0]
+    text = without_fences(asked.text).strip()
     same = [one for one in visit.session.messages() if one.role is Role.USER and one.text.strip() == text]
     nearest = min(same, key=lambda one: abs((one.created_at or sent.created_at) - sent.created_at), default=None)
     return nearest.id if nearest else None

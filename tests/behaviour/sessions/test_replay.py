@@ -207,6 +207,32 @@ def test_an_unknown_turn_is_named(engine):
             engine.admin.replay("s", turn)
 
 
+def test_a_turn_is_also_found_by_the_id_of_its_question(engine):
+    session = engine.session("s")
+    talk(session, 3)
+    questions = [message for message in session.messages() if message.role == "user"]
+    again = engine.admin.replay("s", questions[1].id)
+    assert (again.number, again.window) == (2, engine.admin.replay("s", 2).window)
+
+
+def test_debug_lists_the_segments_of_a_summary(engine):
+    """With the messages that each covers, and what requests show of them; nothing where summaries are off."""
+    session = engine.session("s")
+    session.append(Message("user", "Hello."))
+    progress = engine.admin.debug("s").progress
+    assert progress is not None
+    assert (progress.segments, progress.view, progress.pending) == ((), None, 1)
+    talk(session, 25)
+    progress = engine.admin.debug("s").progress
+    assert progress is not None
+    assert progress.view is not None
+    assert progress.segments[0].start == 1
+    assert any("ORD-0001" in one.narrative or "Answer 1" in one.narrative for one in progress.segments)
+    with opened(summary={"enabled": False}) as plain:
+        plain.session("s").append(Message("user", "Hello."))
+        assert plain.admin.debug("s").progress is None
+
+
 def test_a_session_without_a_question_has_no_turn(engine):
     engine.session("s").append([Message("assistant", "Welcome!"), Message("user", "  ")])
     with pytest.raises(InvalidInputError, match="user message"):

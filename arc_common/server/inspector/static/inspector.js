@@ -26,3 +26,10 @@ const unfold = () => {
 };
 addEventListener("hashchange", unfold);
 unfold();
+
+for (const button of document.querySelectorAll("[data-unfold]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    for (const one of document.querySelectorAll(`${button.dataset.unfold} details`)) one.open = true;
+  });
+}
