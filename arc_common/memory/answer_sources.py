@@ -80,8 +80,12 @@ class AnswerSources:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A running turn's contents: untrusted texts with their sources, trusted texts, and tools' names by call id."""
+    """A running turn's contents: untrusted texts with their sources, trusted texts, and tools' names by call id.
 
+    `said` is what the user wrote; the own words in it are trusted, and looked for once they are needed.
+    """
+
+    said: str = ""
     untrusted: tuple[tuple[str, str], ...] = ()
     trusted: tuple[str, ...] = ()
     calls: Mapping[str | None, str] = field(default_factory=dict)
@@ -108,7 +112,9 @@ class _Turn:
 
         Texts in different languages can't be compared: then the answer counts as taken.
         """
-        language, trusted = detect(answer), "\n".join(self.trusted)
+        if not self.untrusted:
+            return []
+        language, trusted = detect(answer), "\n".join((own_words(self.said), *self.trusted))
         return list(
             dict.fromkeys(
                 source
@@ -129,11 +135,11 @@ def _opened(message: Message) -> _Turn:
     if SOURCE in message.metadata:
         return _Turn().showing([(source_name(message), text)])
     foreign = [text[start:end] for start, end in foreign_spans(text)]
-    return _Turn().showing([(source_name(message), "\n".join(foreign))] if foreign else (), [own_words(text)])
+    return _Turn(text).showing([(source_name(message), "\n".join(foreign))] if foreign else ())
 
 
 def _size(turn: _Turn) -> int:
-    return 100 + sum(map(len, turn.trusted)) + sum(len(text) for _, text in turn.untrusted)
+    return 100 + len(turn.said) + sum(map(len, turn.trusted)) + sum(len(text) for _, text in turn.untrusted)
 
 
 def _keep(turns: LRUCache[SessionKey, _Turn], key: SessionKey, turn: _Turn) -> None:

@@ -9,23 +9,28 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
+import s3fs
 from sqlalchemy import text
 
-from arc_common import ContextEngine
+from arc_common import ArchiveError, ContextEngine, Message
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
+from arc_common.settings import ArchiveSettings
 from arc_common.stores.conversations import SqlStore
 from tests.support import processes as workers
 from tests.support.archives import fill, small_disk
 from tests.support.databases import new_database, rows, run, sqlite_url
+from tests.support.faulty_proxy import FAULTS, faulty_proxy
 from tests.support.processes import TALKING, Helper, changes, told
 from tests.support.servers import PostgresServer, bouncer, pgbouncer, postgres_server
 
@@ -265,3 +270,41 @@ def test_a_clock_that_goes_backwards(database: str, tmp_path: Path, seeds: int, 
             assert session.context("What does she like?").messages
             engine.flush(60)
     assert_kept(database, logs)
+
+
+@pytest.mark.parametrize("seeds", [1, pytest.param(30, marks=pytest.mark.torture)], ids=["short", "long"])
+def test_a_failing_object_storage(s3: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seeds: int) -> None:
+    """Conversations that are archived and used while requests fail, are cut off or stored in part stay whole."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "arc")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+    bucket = f"faults-{uuid4().hex}"
+    with faulty_proxy(s3) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        files = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
+        files.mkdir(bucket)
+        settings = TALKING.model_copy(update={"archive": ArchiveSettings(url=f"s3://{bucket}")})
+        with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as engine:
+            session, seen = engine.session("shared", user_id="ann"), Counter[str]()
+            session.append([Message("user", f"Place {number}.", id=f"m{number}") for number in range(20)])
+            for seed in range(seeds):
+                chance = random.Random(seed)
+                for fault in chance.sample(FAULTS, len(FAULTS)):
+                    for method in ("PUT", "GET", "DELETE"):
+                        proxy.fault = lambda found, fault=fault, method=method: fault if found == method else None  # type: ignore[misc]
+                        for use in (session.archive, session.messages):
+                            try:
+                                use()
+                            except ArchiveError as error:
+                                assert "s3://" in str(error)
+                                seen[method] += 1
+                        proxy.fault = lambda _: None
+                        assert [one.id for one in session.messages()] == [f"m{number}" for number in range(20)]
+            assert session.archive()
+            assert len(files.find(bucket)) == 1
+            assert len(session.messages()) == 20
+            assert files.find(bucket) == []
+    assert seen["PUT"] > 2 * seeds
+    assert seen["GET"] > 2 * seeds
