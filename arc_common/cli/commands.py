@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import entry_points
 from json import dumps
@@ -291,6 +292,35 @@ def maintain(
                 Console(stderr=True).print(Text.assemble(("arc: ", "bold red"), str(error)), soft_wrap=True)
             if seconds is None or stop.wait(seconds):
                 return
+
+
+@app.command()
+def archive(
+    *,
+    older_than: Annotated[
+        str | None, typer.Option(help="Since their last use, such as 12h or 30d.", metavar="TIME")
+    ] = None,
+    url: Url = None,
+) -> None:
+    """Archive all sessions that nobody has used for a time; by default, for `archive.after_days`."""
+    age = None if older_than is None else timedelta(seconds=_seconds(older_than))
+    with _opened(url) as engine, _progress("archived", of="sessions") as advance:
+        done = engine.admin.archive(older_than=age, progress=advance)
+    typer.echo(str(done))
+
+
+@app.command()
+def restore(
+    session: Annotated[str, typer.Argument(help="The session's id.")],
+    *,
+    caller: Annotated[str, typer.Option(help="Its caller.")] = "default",
+    user: Annotated[str | None, typer.Option(help="Its user.")] = None,
+    url: Url = None,
+) -> None:
+    """Bring back a session that was archived or softly deleted."""
+    with _opened(url) as engine:
+        restored = engine.admin.restore(session, caller_id=caller, user_id=user)
+    typer.echo(f"{session}: {'restored' if restored else 'was neither archived nor deleted'}")
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

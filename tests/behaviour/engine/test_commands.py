@@ -216,6 +216,23 @@ def test_maintain_says_what_was_archived(arc: Arc, monkeypatch: pytest.MonkeyPat
         assert "such as 60m" in err
 
 
+def test_sessions_are_archived_and_restored(arc: Arc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All that are old enough; one comes back by its id, and an unknown one is an error."""
+    url, archive = ("--url", "sqlite:///arc.db"), tmp_path / "archive"
+    with ContextEngine.open("sqlite:///arc.db", clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)) as engine:
+        engine.session("s", user_id="ann").save_turn("One.", "Two.")
+    code, _, error = arc("archive", *url)
+    assert (code, "archive.url" in error) == (1, True)
+    monkeypatch.setenv("ARC_ARCHIVE__URL", str(archive))
+    assert arc("archive", "--older-than", "100000d", *url)[1] == "archived 0, deleted 0, failed 0\n"
+    assert arc("archive", "--older-than", "1h", *url)[1] == "archived 1, deleted 0, failed 0\n"
+    assert len(list(archive.rglob("*.json.gz"))) == 1
+    assert "no session" in arc("restore", "s", *url)[2]
+    for told in ("restored", "was neither archived nor deleted"):
+        assert arc("restore", "s", "--user", "ann", *url)[1] == f"s: {told}\n"
+    assert not list(archive.rglob("*.json.gz"))
+
+
 def test_maintain_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
     """It runs again and again, also after an error, until Ctrl-C."""
     script = "from arc_common.cli.commands import main; main()"
