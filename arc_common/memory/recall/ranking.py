@@ -39,6 +39,8 @@ _PROOF = 0.7
 """The rarity of the words that one message has of a question, as a share of that of a word which no other has. Set on
 LoCoMo: 1 of 100 of its questions has less, 25 of those about another conversation, 40 of SGD's requests, 46 of small
 talk (5, 5 and 8 without this)."""
+_NUMBER = 3
+"""The fewest digits of a number that is specific beside other words: "16:30" is not about a fuse of 16 amps."""
 _PAIRS = 2
 """Pairs of characters that one word has in a script without spaces: half of a text's pairs reach over two words."""
 
@@ -112,7 +114,8 @@ def specific_terms(question: str) -> Mapping[str, float]:
     # A word that most conversations have proves nothing, however rare it is in this one.
     found: dict[str, float] = {}
     most = None if detect(question).is_spaced else _PAIRS
-    for word in content_words(question):
+    words = content_words(question)
+    for word in [word for word in words if not (word.isdigit() and len(word) < _NUMBER)] or words:
         terms = analyze(word)
         for term in terms:
             found[term] = max(found.get(term, 0.0), 1 / min(len(terms), most or len(terms)))

@@ -45,14 +45,14 @@ MARKERS = word_set(
 )
 COMMON_WORDS = STOP_WORDS | word_set(
     "ok okay oh ah hmm wow yeah yep yup nope cool perfect exactly correct noted bye lovely said ago actually already "
-    "always another anyone anyway around ask available away back bad better big bit book call change come day days "
-    "different early easy else everyone everything feel find fine first free friend full good great guess happy help "
-    "hi hope idea important keep know last late later least left less life little live long look lot love main make "
-    "mean maybe month months morning near need never new next nice night number often old one only open order people "
-    "person plan possible pretty put question ready really right room said second see seem set small someone something "
-    "sometimes soon still stop sure take talk thing things think time today tomorrow tonight options stuff exciting "
-    "research experience experiences progress something interests balance try two use used usually want way week weeks "
-    "well wish work world year years yes yesterday yet"
+    "always another anyone anyway appreciate around ask assist assistance available away back bad better big bit book "
+    "call change come day days different early easy else everyone everything feel find fine first free friend full "
+    "good great guess happy help hi hope idea important keep know last late later least left less life little live "
+    "long look lot love main make mean maybe month months morning near need never new next nice night number often "
+    "old one only open order people person plan possible pretty put question ready really right room said second see "
+    "seem set small someone something sometimes soon sound sounds still stop sure take talk thing things think time "
+    "today tomorrow tonight options stuff exciting research experience experiences progress something interests "
+    "balance try two use used usually want way week weeks well wish work world year years yes yesterday yet"
 )
 _I = r"\b(?:i|we)(?:'ve|'m|'re|'d|'ll)?\b"
 _NAME = r"(?-i:(?P<value>[A-Z][\w'&-]*(?: [A-Z][\w'&-]*){0,2}))"

@@ -192,17 +192,29 @@ class TestMessages:
             assert [came_back(session.context(text)) for text in ("Great!", "Morning!")] == [[], []]
             assert came_back(session.context("What did we say about the piano?"))
 
-    @pytest.mark.parametrize("text", ["haha ok", "Wow, perfect", "hmm exactly", "역시 ㅎㅎ", "네네 맞다"])
+    @pytest.mark.parametrize("text", ["haha", "Wow, perfect", "Sounds good, I appreciate it", "역시 ㅎㅎ", "네네 맞다"])
     def test_small_talk_brings_nothing_back_however_rare_it_is(self, text: str) -> None:
         """The words were said once: rare here, and common in the language."""
         said = [f"We tuned instrument{n} and swept room{n}." for n in range(60)]
-        said[3], said[9] = "Wow, haha, ok, hmm, perfect, exactly.", "네네 맞다 역시 ㅎㅎ"
+        said[3], said[9] = "Wow, haha, ok, perfect, sounds like something I appreciate.", "네네 맞다 역시 ㅎㅎ"
         with engine_with() as engine:
             session = engine.session("s")
             talk(session, said)
             session.summarize()
             session.recall("anything")
             assert came_back(session.context(text)) == []
+
+    @pytest.mark.parametrize(("text", "comes_back"), [("Room 16?", True), ("Then the choir at 16:30!", False)])
+    def test_a_short_number_is_a_topic_only_alone(self, text: str, comes_back: bool) -> None:
+        """The hour of a rehearsal is not about a fuse."""
+        said = [f"We tuned instrument{n} and swept hall{n}." for n in range(60)]
+        said[9] = "The fuse of room 16 holds 30 amps."
+        with engine_with() as engine:
+            session = engine.session("s")
+            talk(session, said)
+            session.summarize()
+            session.recall("anything")
+            assert ("q9" in {item.id for item in came_back(session.context(text))}) is comes_back
 
     @pytest.mark.parametrize(
         ("text", "expected"),
