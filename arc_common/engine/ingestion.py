@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("arc.ingestion")
 
-_MOST_CHARACTERS = 1_000_000
+_MOST_CHARACTERS = 100_000
 _LONGEST_COMMENT = 4_000
 
 
@@ -97,8 +97,8 @@ class Ingestion:
         changes = {name: value for name, value in given.items() if value is not None}
         policy = IngestionPolicy(**{**dict(self.policy()), **changes})
         check_patterns(policy.blocked_patterns)
-        self._runtime.store.reviews.set_policy(self._caller_id, policy.model_dump(mode="json"))
-        return policy
+        self._runtime.store.reviews.set_policy(self._caller_id, policy.model_dump(mode="json", include=set(changes)))
+        return self.policy()
 
     aset_policy = async_form(set_policy)
 

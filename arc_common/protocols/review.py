@@ -104,10 +104,10 @@ class ReviewQueue(Protocol):
         """
 
     def policy(self, caller_id: str) -> Mapping[str, Any] | None:
-        """Return the values of the caller's policy as stored; `None` without one."""
+        """Return the values of the caller's policy that are stored; `None` without any."""
 
     def set_policy(self, caller_id: str, values: Mapping[str, Any] | None) -> None:
-        """Store the values of the caller's policy, or remove it."""
+        """Store some values of the caller's policy and keep the others, or remove all."""
 
     def erase(self, scope: Scope) -> None:
         """Remove the answers of the scope and of the scopes within it, and the documents that they became.

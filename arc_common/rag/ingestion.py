@@ -11,6 +11,8 @@ from arc_common.settings import IngestionPolicy
 
 _MOST_PATTERNS = 100
 _LONGEST_PATTERN = 1_000
+_MOST_INSTRUCTIONS = 5_000
+"""RE2's, of all patterns together. The worst of that size take 0.1 ms a character, such as `(?:a?b?){900}c`."""
 
 
 def refusal(policy: IngestionPolicy, query: str, response: str, channel: str) -> str | None:
@@ -62,6 +64,9 @@ def _compiled(patterns: tuple[str, ...]) -> tuple[Any, ...]:
         except re2.error as error:
             why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
             raise InvalidInputError("blocked_patterns", pattern, f"a regular expression of RE2: {why}") from error
+        if sum(one.programsize for one in compiled) > _MOST_INSTRUCTIONS:
+            expected = f"fewer repetitions: at most {_MOST_INSTRUCTIONS:,} instructions of RE2 in all patterns"
+            raise InvalidInputError("blocked_patterns", pattern, expected)
     return tuple(compiled)
 
 

@@ -116,19 +116,20 @@ class SqlReviews:
 
     def policy(self, caller_id: str) -> Mapping[str, Any] | None:
         """See `ReviewQueue.policy`."""
-        place = {"scope": scope_key(Scope(caller_id), POLICY), "caller_id": caller_id, "record_id": POLICY}
+        place = {"scope": scope_key(Scope(caller_id), POLICY), "caller_id": caller_id}
         rows = self._database.read((self._sql.policy, place))
-        return from_body(rows[0][0]) if rows else None
+        return {name: from_body(body)["value"] for name, body in rows} if rows else None
 
     def set_policy(self, caller_id: str, values: Mapping[str, Any] | None) -> None:
-        """See `ReviewQueue.set_policy`."""
+        """See `ReviewQueue.set_policy`; each value is a record, so that changes at the same moment meet."""
         place = self._opened(Scope(caller_id), POLICY)
-        calls: list[Call] = [(self._sql.open_scope, place), (self._sql.drop_policy, {**place, "record_id": POLICY})]
         if values is None:
-            calls.append((self._sql.drop_policy_scope, place))
+            calls: list[Call] = [(self._sql.drop_policy, place), (self._sql.drop_policy_scope, place)]
         else:
-            body = to_body(dict(values), field="policy")
-            calls.append((self._sql.set_policy, self._row(place, POLICY, "ACTIVE", body, self._clock())))
+            bodies = {name: to_body({"value": value}, field="policy") for name, value in sorted(values.items())}
+            now = self._clock()
+            rows = [self._row(place, name, "ACTIVE", body, now) for name, body in bodies.items()]
+            calls = [(self._sql.open_scope, place), *((self._sql.set_policy, row) for row in rows)]
         self._database.transact(lambda transaction: transaction.commit(*calls))
 
     def erase(self, scope: Scope) -> None:

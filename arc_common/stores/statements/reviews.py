@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Select, Text, bindparam, delete, insert, or_, select, tuple_, update
+from sqlalchemy import BigInteger, Select, Text, bindparam, delete, or_, select, tuple_, update
 
 from arc_common.memories import MemoryStatus
 from arc_common.protocols.review import Candidate, CandidateStatus
@@ -17,7 +17,7 @@ CANDIDATE = "candidate"
 """The kind of scopes and records that answers are."""
 
 POLICY = "policy"
-"""The kind of the scope and the record that a caller's policy is; also the record's id."""
+"""The kind of the scope that a caller's policy is; each of its values is a record with the value's name as its id."""
 
 _COLUMNS = ("record_id", "kind", "status", "source", "name", "reviewer", "created_at", "body")
 
@@ -124,9 +124,12 @@ def review_statements_for(dialect_name: str) -> Statements:
             "documents": select(records.c.name).where(*mine, records.c.name.is_not(None)).order_by(records.c.name),
             "erase_answers": delete(records).where(*mine),
             "erase_scopes": delete(scopes).where(*within),
-            "policy": select(records.c.body).where(*one),
-            "set_policy": insert(records).values({name: bindparam(name) for name in _WRITTEN}),
-            "drop_policy": delete(records).where(*one),
+            "policy": select(records.c.record_id, records.c.body).where(*in_scope(records)),
+            "set_policy": row.on_conflict_do_update(
+                index_elements=[records.c.scope, records.c.record_id, records.c.revision],
+                set_={"body": row.excluded.body},
+            ),
+            "drop_policy": delete(records).where(*in_scope(records)),
             "drop_policy_scope": delete(scopes).where(*in_scope(scopes)),
         },
     )
