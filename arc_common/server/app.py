@@ -143,7 +143,7 @@ def _check_json(body: bytes) -> None:
     except json.JSONDecodeError:  # reported with its place once the route reads it
         return
     except UnicodeError:
-        raise InvalidInputError("body", "a lone surrogate", "JSON text of whole characters, in UTF-8") from None
+        raise InvalidInputError("body", "half of a character", "JSON text of whole characters, in UTF-8") from None
     except RecursionError:
         raise InvalidInputError("body", "deeply nested JSON", "at most a few hundred levels") from None
 

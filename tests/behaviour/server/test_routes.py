@@ -1,0 +1,290 @@
+"""The routes do what the engine does: what they return, what they remove, and how they refuse."""
+
+import hmac
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+from starlette.testclient import TestClient
+
+from arc_common import ArcSettings, ContextEngine
+from arc_common.server import Role, Token, create_app
+from arc_common.server.routes.table import ENDPOINTS
+from tests.support.databases import sqlite_url
+
+TOKENS = [Token(f"{role}-of-the-shop-1", "shop", None, role, f"the {role}") for role in Role]
+SETTINGS = ArcSettings(
+    rag={"ingestion": {"enabled": True, "dynamic_enabled": True}},
+    context={"store_receipts": "all"},
+    memory={"enabled": True},
+)
+SESSION = "/api/sessions/s"
+REVIEW = "/api/rag-ingestion"
+ANN = {"userId": "ann"}
+
+
+@pytest.fixture
+def engine() -> Iterator[ContextEngine]:
+    with ContextEngine.open("sqlite://", settings=SETTINGS) as engine:
+        yield engine
+
+
+@pytest.fixture
+def client(engine: ContextEngine) -> Iterator[TestClient]:
+    """A reviewer's client, who may do everything."""
+    with TestClient(create_app(engine, TOKENS), headers={"Authorization": f"Bearer {TOKENS[-1].secret}"}) as client:
+        yield client
+
+
+def told(client: TestClient, *texts: str, session: str = "s", **query: str) -> None:
+    turns = [{"role": "user" if n % 2 == 0 else "assistant", "content": text} for n, text in enumerate(texts)]
+    client.post(f"/api/sessions/{session}/messages", json={"messages": turns}, params=query).raise_for_status()
+
+
+def test_memories_of_a_session(engine: ContextEngine, client: TestClient) -> None:
+    """Each field of the answer; `lastAccessedAt` is `createdAt` until the memory is first used."""
+    told(client, "Hello.", "Hello.", **ANN)
+    given = {"content": "Ann has a cat named Tom.", "type": "preference", "importance": 0.9}
+    added = client.post(f"{SESSION}/memories", json=given, params=ANN)
+    assert added.status_code == 201
+    memory = added.json()
+    assert memory.keys() == {
+        "id", "sessionId", "memoryContent", "memoryType", "importance", "createdAt", "lastAccessedAt",
+    }  # fmt: skip
+    assert (memory["sessionId"], memory["memoryContent"], memory["memoryType"], memory["importance"]) == (
+        "s", "Ann has a cat named Tom.", "preference", 0.9,
+    )  # fmt: skip
+    assert memory["lastAccessedAt"] == memory["createdAt"]
+    assert client.get(f"{SESSION}/memories", params=ANN).json() == [memory]
+    engine.memories(caller_id="shop", user_id="ann").search("Tom the cat")
+    assert engine.flush(60)
+    used = client.get(f"{SESSION}/memories/{memory['id']}", params=ANN).json()
+    assert used["lastAccessedAt"] > used["createdAt"] == memory["createdAt"]
+
+
+def test_a_users_session_reads_and_adds_at_its_users_scope(client: TestClient) -> None:
+    """Another session of the user has the memory, another user's has not; one without a user has its own."""
+    for session, query in (("s", ANN), ("t", ANN), ("b", {"userId": "ben"}), ("o", {}), ("p", {})):
+        told(client, "Hello.", "Hello.", session=session, **query)
+    anns = client.post(f"{SESSION}/memories", json={"content": "Ann has a cat."}, params=ANN).json()["id"]
+    own = client.post("/api/sessions/o/memories", json={"content": "The order is late."}).json()["id"]
+
+    def seen(session: str, **query: str) -> list[str]:
+        return [one["id"] for one in client.get(f"/api/sessions/{session}/memories", params=query).json()]
+
+    assert [seen("s", **ANN), seen("t", **ANN), seen("b", userId="ben")] == [[anns], [anns], []]
+    assert [seen("o"), seen("p")] == [[own], []]
+    assert client.get(f"/api/sessions/b/memories/{anns}", params={"userId": "ben"}).status_code == 404
+    assert client.delete(f"/api/sessions/t/memories/{anns}", params=ANN).status_code == 204
+    assert seen("s", **ANN) == []
+
+
+def test_unknown_sessions_and_memories_are_not_found(engine: ContextEngine, client: TestClient) -> None:
+    """Of each way to use a memory, and nothing is written."""
+    told(client, "Hello.", "Hello.", **ANN)
+    one = client.post(f"{SESSION}/memories", json={"content": "Ann has a cat."}, params=ANN).json()["id"]
+    for session, memory in (("unknown", one), ("s", "unknown")):
+        for method in ("GET", "DELETE"):
+            path = f"/api/sessions/{session}/memories/{memory}"
+            assert client.request(method, path, params=ANN).status_code == 404
+    assert client.get("/api/sessions/unknown/memories", params=ANN).status_code == 404
+    given = {"content": "Ann has a dog."}
+    assert client.post("/api/sessions/unknown/memories", json=given, params=ANN).status_code == 404
+    assert [memory.id for memory in engine.memories(caller_id="shop", user_id="ann").list()] == [one]
+
+
+def test_the_figures_of_a_conversation(client: TestClient) -> None:
+    """And the receipt of its last request, whoever built it; none before the first."""
+    told(client, *["How are you?", "Fine."] * 3, **ANN)
+    debug = client.get("/conversations/s/debug", params=ANN).json()
+    assert debug.keys() == {
+        "conversationId", "totalMessages", "messagesInContext", "totalTokens", "compressionNeeded", "lastReceipt",
+    }  # fmt: skip
+    assert (debug["conversationId"], debug["totalMessages"], debug["messagesInContext"]) == ("s", 6, 0)
+    assert (debug["compressionNeeded"], debug["lastReceipt"]) == (False, None)
+    asked = {"query": "And now?", "contextWindow": 45, "outputReserve": 0}
+    built = client.post(f"{SESSION}/context", json=asked, params=ANN).json()
+    debug = client.get("/conversations/s/debug", params=ANN).json()
+    assert debug["lastReceipt"] == built["receipt"]
+    assert 0 < debug["messagesInContext"] == len(built["messages"]) < 7
+    assert debug["totalTokens"] > 20
+
+
+def test_compression_is_needed_beyond_the_threshold() -> None:
+    settings = ArcSettings(conversation={"compression_threshold": 50})
+    with ContextEngine.open("sqlite://", settings=settings) as engine:
+        client = TestClient(create_app(engine, TOKENS), headers={"Authorization": f"Bearer {TOKENS[-1].secret}"})
+        for needed in (False, True):
+            told(client, "How are you?", "Fine, thank you, and how are you on this rainy day, my friend?")
+            told(client, *["So-so. " * 10] * 2 * needed or ["Hi."])
+            assert client.get("/conversations/s/debug").json()["compressionNeeded"] is needed
+
+
+def test_sessions_by_user_status_and_page(engine: ContextEngine, client: TestClient) -> None:
+    """The newest first, each once; a page goes on where the one before ended."""
+    for number in range(5):
+        told(client, "Hello.", "Hello.", session=f"s{number}", userId="ben" if number == 2 else "ann")
+    seen, cursor = [], None
+    while True:
+        page = client.get("/api/sessions", params={**ANN, "limit": 3, **({"cursor": cursor} if cursor else {})}).json()
+        seen += [one["sessionId"] for one in page["sessions"]]
+        if (cursor := page["nextCursor"]) is None:
+            break
+    assert seen == ["s4", "s3", "s1", "s0"]
+    engine.session("s1", caller_id="shop", user_id="ann").delete(soft=True)
+    assert [
+        one["sessionId"] for one in client.get("/api/sessions", params={"status": "deleted"}).json()["sessions"]
+    ] == ["s1"]
+    assert len(client.get("/api/sessions").json()["sessions"]) == 4
+
+
+def test_a_deleted_session_takes_everything_along(engine: ContextEngine, client: TestClient) -> None:
+    """Its messages, pins, branches, facts, stored requests, candidates and what only it remembers."""
+    told(client, "My code is S3CRET-1.", "Noted.")
+    told(client, "Hello.", "Hello.", session="kept")
+    client.post(f"{SESSION}/pins", json={"text": "Never say S3CRET-2."}).raise_for_status()
+    client.post(f"{SESSION}/branches", json={"name": "S3CRET-3"}).raise_for_status()
+    client.post(f"{SESSION}/memories", json={"content": "The code is S3CRET-4."}).raise_for_status()
+    client.post(f"{SESSION}/context", json={"query": "What is S3CRET-5?"}).raise_for_status()
+    answered = {"query": "What is S3CRET-6?", "response": "S3CRET-7, as you said yourself.", "sessionId": "s"}
+    for run in ("r1", "r2"):
+        captured = client.post(f"{REVIEW}/candidates", json={**answered, "runId": run}).json()["candidate"]
+    client.post(f"{REVIEW}/candidates/{captured['id']}/approve", json={}).raise_for_status()
+    assert engine.flush(60)
+    assert client.delete(SESSION).status_code == 204
+    assert client.delete(SESSION).status_code == 404
+    for part in ("messages", "pins", "branches", "facts", "requests", "memories"):
+        assert client.get(f"{SESSION}/{part}").status_code == 404, part
+    assert client.get("/conversations/s/debug").status_code == 404
+    assert client.post("/api/documents/search", json={"query": "S3CRET-7"}).json() == []
+    for status in ("PENDING", "INGESTED"):
+        assert client.get(f"{REVIEW}/candidates", params={"status": status}).json()["candidates"] == []
+    assert len(client.get("/api/sessions").json()["sessions"]) == 1
+
+
+def test_a_review_by_two(client: TestClient) -> None:
+    """The one decides, the other gets 409; the decision names the token's holder and the comment."""
+    answered = {"query": "How long can I return it?", "response": "You can return it within 30 days."}
+    names = []
+    for number, channel in enumerate(("web", "phone", "web", "web")):
+        given = {**answered, "runId": f"r{number}", "channel": channel}
+        names.append(client.post(f"{REVIEW}/candidates", json=given).json()["candidate"]["id"])
+    page = client.get(f"{REVIEW}/candidates", params={"channel": "web", "limit": 2}).json()
+    rest = client.get(
+        f"{REVIEW}/candidates", params={"channel": "web", "limit": 2, "cursor": page["nextCursor"]}
+    ).json()
+    assert [one["id"] for one in page["candidates"] + rest["candidates"]] == [names[0], names[2], names[3]]
+    decided = client.post(f"{REVIEW}/candidates/{names[0]}/approve", json={"comment": "checked"}).json()
+    assert (decided["status"], decided["reviewer"], decided["comment"]) == ("INGESTED", "the reviewer", "checked")
+    assert client.get(f"/api/documents/{decided['documentId']}%230").status_code == 200
+    for way in ("approve", "reject"):
+        again = client.post(f"{REVIEW}/candidates/{names[0]}/{way}", json={})
+        assert (again.status_code, again.json()["type"]) == (409, "ReviewConflictError")
+    assert client.post(f"{REVIEW}/candidates/{names[1]}/reject", json={}).json()["status"] == "REJECTED"
+
+
+def test_the_policy_and_back_to_the_settings(client: TestClient) -> None:
+    """PUT changes what it names, for the next capture already; DELETE returns to the settings."""
+    policy = client.get(f"{REVIEW}/policy").json()
+    changed = client.put(f"{REVIEW}/policy", json={"minQueryChars": 1_000}).json()
+    assert changed == {**policy, "minQueryChars": 1_000} == client.get(f"{REVIEW}/policy").json()
+    answered = {"query": "How long can I return it?", "response": "You can return it within 30 days.", "runId": "r"}
+    assert client.post(f"{REVIEW}/candidates", json=answered).json() == {"candidate": None}
+    assert client.delete(f"{REVIEW}/policy").json() == policy == client.get(f"{REVIEW}/policy").json()
+    assert client.post(f"{REVIEW}/candidates", json=answered).json()["candidate"]["status"] == "PENDING"
+    wrong = client.put(f"{REVIEW}/policy", json={"blockedPatterns": ["("], "minQueryChars": 3})
+    assert (wrong.status_code, client.get(f"{REVIEW}/policy").json()) == (422, policy)
+
+
+@pytest.mark.parametrize("path", ["/api/sessions", f"{REVIEW}/candidates"])
+def test_a_cursor_that_was_tampered_with(client: TestClient, path: str) -> None:
+    """Is refused, and never a server error."""
+    for cursor in ("x", "MTIz", "' OR 1=1 --", "ÿ", "a" * 2_000, "a" * 2_001):
+        answer = client.get(path, params={"cursor": cursor})
+        assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json"), cursor
+
+
+def test_a_cursor_of_anothers_page_shows_ones_own(engine: ContextEngine, client: TestClient) -> None:
+    """It is a place in time, and reaches no other caller's sessions."""
+    for number in range(3):
+        engine.session(f"b{number}", caller_id="blog").save_turn("Hello.", "Hello.")
+    told(client, "Hello.", "Hello.")
+    theirs = engine.admin.sessions("blog", limit=1).next_cursor
+    shown = client.get("/api/sessions", params={"cursor": theirs}).json()["sessions"]
+    assert all(one["sessionId"] == "s" for one in shown)
+
+
+def test_every_refusal_is_a_problem(client: TestClient) -> None:
+    """With its status, and its reasons in words."""
+    writer = {"Authorization": f"Bearer {TOKENS[1].secret}"}
+    for status, method, path, more in (
+        (422, "POST", f"{SESSION}/messages", {"content": b"\xff"}),
+        (401, "GET", "/api/sessions", {"headers": {"Authorization": "Basic abc"}}),
+        (403, "GET", f"{REVIEW}/policy", {"headers": writer}),
+        (404, "GET", "/api/unknown", {}),
+        (404, "GET", f"{SESSION}/messages", {}),
+        (405, "PATCH", "/api/sessions", {}),
+        (413, "POST", f"{SESSION}/messages", {"content": b" " * (8 * 2**20 + 1)}),
+        (422, "POST", f"{SESSION}/messages", {"json": {"messages": "none", "more": 1}}),
+        (422, "GET", "/api/sessions", {"params": {"limit": 0}}),
+    ):
+        answer = client.request(method, path, **more)  # type: ignore[arg-type]
+        assert answer.status_code == status, answer.text
+        assert answer.headers["content-type"] == "application/problem+json"
+        problem = answer.json()
+        assert problem.keys() == {"type", "title", "status", "detail", "errors"}
+        assert (problem["status"], bool(problem["detail"])) == (status, True)
+    wrong = client.post(f"{SESSION}/messages", json={"messages": "none", "more": 1}).json()
+    assert {error.partition(":")[0] for error in wrong["errors"]} == {"body.messages", "body.more"}
+
+
+def test_health_while_the_store_is_down(tmp_path: Any) -> None:
+    """The process lives, is not ready, and requests are told no more than that."""
+    url = sqlite_url(tmp_path)
+    with ContextEngine.open(url) as engine:
+        client = TestClient(create_app(engine, TOKENS))
+        assert client.get("/readyz").json() == {"status": "ok"}
+        broken = create_engine(url)
+        with broken.begin() as connection:
+            connection.execute(text("DROP TABLE arc_conversations"))
+        broken.dispose()
+        assert client.get("/healthz").json() == {"status": "ok"}
+        ready = client.get("/readyz")
+        assert (ready.status_code, ready.json()["type"]) == (503, "NotReady")
+        asked = client.get(f"{SESSION}/messages", headers={"Authorization": f"Bearer {TOKENS[0].secret}"})
+        assert (asked.status_code, asked.json()["detail"]) == (503, "the store can't be reached")
+        for answer in (ready, asked):
+            assert "arc_conversations" not in answer.text
+            assert str(tmp_path) not in answer.text
+
+
+def test_every_token_is_compared_in_constant_time(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digests of one length by `hmac.compare_digest`, and as many of them whichever token is sent."""
+    compared: list[tuple[Any, Any]] = []
+    compare: Callable[[Any, Any], bool] = hmac.compare_digest
+
+    def counted(known: Any, given: Any) -> bool:
+        compared.append((known, given))
+        return compare(known, given)
+
+    monkeypatch.setattr(hmac, "compare_digest", counted)
+    for secret in (TOKENS[0].secret, TOKENS[-1].secret, "of-nobody-at-all", "", "a" * 5_000):
+        compared.clear()
+        client.get("/api/sessions", headers={"Authorization": f"Bearer {secret}"})
+        assert len(compared) == len(TOKENS)
+        assert {len(value) for pair in compared for value in pair} == {32}
+
+
+def test_no_route_needs_less_than_it_should() -> None:
+    """What writes needs a writer, what decides needs a reviewer, and only health needs no token."""
+    asking = {"build_context", "recall", "search_documents"}  # bodies too long for an address; they write nothing
+    for endpoint in ENDPOINTS:
+        name, path = endpoint.function.__name__, endpoint.path
+        if path in ("/healthz", "/readyz"):
+            expected = None
+        elif path.startswith(REVIEW) and name != "capture_answer":
+            expected = Role.REVIEWER
+        else:
+            expected = Role.READER if endpoint.method == "GET" or name in asking else Role.WRITER
+        assert endpoint.role == expected, name
