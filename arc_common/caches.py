@@ -14,11 +14,7 @@ _forget: list[Callable[[], None]] = []
 
 
 class LRUCache(MutableMapping[K, V]):
-    """Keeps the items used last, up to `maxsize` by their sizes (1 each by default).
-
-    An interrupt (Ctrl-C) in the middle of a write leaves it usable, because it is valid after each step; the cache of
-    cachetools raises `KeyError` from then on. Not thread-safe.
-    """
+    """Keeps the items used last, up to `maxsize` by their sizes (1 each by default); stays valid if interrupted."""
 
     def __init__(self, maxsize: float, getsizeof: Callable[[V], float] | None = None) -> None:
         self.maxsize = maxsize
@@ -77,18 +73,14 @@ def drop_session(kept: MutableMapping[Any, Any], key: Any) -> None:
 
 
 def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Cache a function's results for up to `most` texts by their hashes: it keeps no text if the results don't.
-
-    The hash has 64 bits, with a key that only this process knows. A text's length is added because Python hashes the
-    characters' bytes, whatever their width: "HÅU±" and "안녕" have the same hash.
-    """
+    """Cache a function's results for up to `most` texts by their hashes, so that no text is kept."""
 
     def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
         known: dict[int, T] = {}
 
         @wraps(function)
         def find(text: str) -> T:
-            key = hash(text) + len(text)
+            key = hash(text) + len(text)  # "HÅU±" and "안녕" have the same bytes, and so the same hash
             found = known.get(key)
             if found is None:
                 found = function(text)

@@ -7,14 +7,7 @@ from arc_common.concurrency import begin_in_each_process
 
 
 class Breaker:
-    """Is open for a while after several failures in a row, so that what fails is left alone. Thread-safe.
-
-    Calls are not made through pybreaker's own `call`, within which they would block each other.
-
-    Args:
-        failures: The failures in a row that open it.
-        reset_seconds: The seconds until another call is tried.
-    """
+    """Opens for `reset_seconds` after `failures` calls in a row that failed. Thread-safe."""
 
     def __init__(self, failures: int, reset_seconds: float) -> None:
         self.failures = failures

@@ -236,10 +236,7 @@ _LONGEST_WAIT = 60.0
 
 
 class ForkGate:
-    """Wraps a store's operations (`with gate.operation():`), so that a fork happens between them, never within.
-
-    Each thread has a lock of its own, which its operations hold; a fork takes the locks of all threads.
-    """
+    """Wraps a store's operations (`with gate.operation():`), so that a fork happens between them, never within."""
 
     def __init__(self, *, before: Callable[[], None], in_child: Callable[[], None]) -> None:
         self._before = before
@@ -367,10 +364,7 @@ S = TypeVar("S", bound=_HasWorkers)
 
 
 def async_form(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
-    """Return the async form of a method, which runs it on the object's own threads (`_workers`).
-
-    `aappend = async_form(append)` in a class body keeps the signature.
-    """
+    """Return the async form of a method, with its signature; it runs on the object's own threads (`_workers`)."""
     name = method.__name__
 
     async def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:

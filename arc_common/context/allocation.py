@@ -122,10 +122,7 @@ class HistoryRoom:
         return HistoryRoom(self.budget, self._left - tokens, self._costs, self._threshold)
 
     def more_beside(self, view: View | None) -> int:
-        """Return the tokens that a current view's facts and summary leave unused; 0 for a stale view.
-
-        Recalled items keep their full limit.
-        """
+        """Return the tokens that a current view's facts and summary leave unused; 0 for a stale view."""
         if view is not None and view.stale:
             return 0
         used = self.budget.max_tokens("recalled") + 2 * _BLOCK

@@ -76,12 +76,7 @@ class Said:
             self.show("the summary", line)
 
     def unsaid(self, line: str, *, trust: Trust | None = None) -> tuple[str, str]:
-        """Return the line without what was said, `""` if that is all of it, and the name of what says it, if any.
-
-        Sentences left out between others give "…"; a text's short sentences ("Yes, please.") and its questions never
-        stand alone. A line that holds untrusted text is left out as a whole or not at all: what is left of it must stay
-        a quotation.
-        """
+        """Return the line without what was said, `""` if that is all of it, and the name of what says it, if any."""
         if trust is not Trust.UNTRUSTED:
             return self._unsaid(line, self._carriers)
         left, name = self._unsaid(line, {**self._carriers, **self._quoted})
@@ -135,11 +130,7 @@ def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str, shingles: f
 def each_once(
     lines: Sequence[RecalledLine], kind: str, said: Said, *, corrected: Callable[[int], int], room: int
 ) -> tuple[list[RecalledLine], list[Omission]]:
-    """Return the lines, best first, without what was said before them, and what was left out of them.
-
-    Those that fit into the room are added to what is said. A short message ("Noted.") leaves with the message beside
-    it, unless that one stands verbatim in the request, like a question that is asked again.
-    """
+    """Return the lines, best first, without what was said before them, and what was left out; note those that fit."""
     left: list[RecalledLine] = []
     merged: list[Omission] = []
     gone: dict[tuple[str, int], str] = {}

@@ -122,11 +122,7 @@ def imported_id(*place: str) -> str:
 def table_rows(
     url: str, name: str, columns: Sequence[str], *, of: str, order: Sequence[str]
 ) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:
-    """Yield the keys in the column `of` of a table in any database of SQLAlchemy's, each with its rows in order.
-
-    Raises:
-        ConfigurationError: The database can't be opened, or has no such table.
-    """
+    """Yield the keys in the column `of` of a table in any database of SQLAlchemy's, each with its rows in order."""
     try:
         address = make_url(url)
         address = address.set(drivername=_SYNC.get(address.get_driver_name(), address.drivername))
@@ -172,11 +168,7 @@ def mem0_memories(path: str | Path) -> Iterator[ImportedMemory]:
 
 
 def read_json(path: str | Path) -> Any:
-    """Return what a JSON file says.
-
-    Raises:
-        InvalidInputError: There is no such file, or it is not JSON.
-    """
+    """Return the content of a JSON file."""
     try:
         return json.loads(Path(path).read_text("utf-8"))
     except (OSError, ValueError) as error:

@@ -61,11 +61,7 @@ def own_words(text: str, role: Role = Role.USER) -> str:
 
 
 def _own_and_foreign(text: str, role: Role) -> tuple[str, bool]:
-    """Return a writer's own words, and whether anything else was in the text besides what arc inserted.
-
-    Arc's blocks are removed first, because they would make the text look pasted; its lines last, because one may end a
-    quotation.
-    """
+    """Return a writer's own words, and whether anything else was in the text besides what arc inserted."""
     fenceless = without_fences(text)
     spans = foreign_spans(fenceless, role)
     cut = _without(fenceless, spans)
@@ -128,10 +124,7 @@ def _quoted_ahead(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _given(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the texts that the writer hands over as a task.
-
-    In quotation marks, up to the closing one; on lines of its own, to the end; else up to the next empty line.
-    """
+    """Yield the texts that the writer hands over as a task: a quotation, a paragraph, or the lines below."""
     for language in LANGUAGES:
         behind = 0
         for task in language.text_task.finditer(text):

@@ -113,10 +113,7 @@ def render_extraction_request(
 
 
 def parse_extraction(answer: str, *, known: Sequence[str] = (), types: Collection[str] = ()) -> list[ProposedMemory]:
-    """Parse a model's answer into memories, without sources; an empty list if it reports none.
-
-    A type that is neither built-in nor among the types given is read as a fact.
-    """
+    """Parse a model's answer into memories, without sources; an unknown type is read as a fact."""
     found: dict[str, ProposedMemory] = {}
     read = answer.strip().strip("`").strip().casefold() in ("none", "null", "[]")
     for value in json_values(answer):

@@ -98,10 +98,7 @@ class Locked:
 
 
 def locked_from_row(key: SessionKey, row: Sequence[Any], *, active: bool = True) -> Locked:
-    """Read a row of `LOCKED_COLUMNS`.
-
-    Raises if the session belongs to another user, has no such branch, or (with `active`) is archived or deleted.
-    """
+    """Read a row of `LOCKED_COLUMNS`; raise if the session can't be used (with `active`: written)."""
     user_id, status, archived, next_branch, current, next_seq, branch, path, head, count, summarized, name = row
     check_owner(key, user_id)
     if active and status != _ACTIVE:

@@ -169,10 +169,7 @@ class SqlDeletions:
     def _subtracting(
         self, removed: list[Row], place: Mapping[str, Any], *, edits: Sequence[tuple[int, int]] | None = None
     ) -> list[Call]:
-        """Return the calls that subtract removed rows (their tokens and tool calls) from a session's sums.
-
-        `edits` are the removed places whose neighbours are to be indexed again; by default there is nothing left.
-        """
+        """Return the calls that subtract removed rows from a session's sums; without `edits`, nothing is left."""
         change = {
             **place,
             "more_seq": 0,

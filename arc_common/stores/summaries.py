@@ -104,11 +104,7 @@ def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:
 
 
 def point_for(end: int, path: Path, others: Sequence[Path], points: Iterable[Sequence[int]]) -> tuple[int, int]:
-    """Return the branch and place at which to store a segment, given the points of all that start before its end.
-
-    The newest message read is the point, so that other branches share the segment, unless one of these shows other
-    segments so far. Then the point lies on the path's own branch, after what such branches show of it.
-    """
+    """Return the branch and place at which to store a segment, given the points of all that start before its end."""
     branch = path.branch_at(end)
     read = [tuple(point) for point in points]
     unlike = [
@@ -116,7 +112,7 @@ def point_for(end: int, path: Path, others: Sequence[Path], points: Iterable[Seq
         for other in others
         if other.shows(branch, end) and any(path.shows(*point) != other.shows(*point) for point in read)
     ]
-    if not unlike:
+    if not unlike:  # all other branches share the segment
         return branch, end
     seen = [last for other in unlike for one, last in other.parts if one == path.branch]
     return path.branch, max([end, *(last + 1 for last in seen)])

@@ -269,10 +269,7 @@ def ranked(
 
 
 def held_at(revisions: Iterable[Memory], moment: datetime) -> list[Memory]:
-    """Return the memories that held at a moment, as they were then; given every revision, by id and revision.
-
-    What superseded a memory ended it when it was itself said or stored first.
-    """
+    """Return the memories that held at a moment, as they were then; `revisions` are by id and revision."""
     by_id: dict[str, list[Memory]] = {}
     for one in revisions:
         by_id.setdefault(one.id, []).append(one)

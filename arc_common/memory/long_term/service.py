@@ -137,10 +137,7 @@ class MemoryKeeper(MemoryWriter):
         candidates: Candidates | None = None,
         on: Onlooker = "live",
     ) -> list[ScoredMemory]:
-        """Return the memories that match a question, ranked by relevance, importance and recency.
-
-        `candidates` holds the candidates for `asking` if they have been read already.
-        """
+        """Return the memories that match a question; `candidates` are those of `asking`, if read already."""
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
         check_whole("limit", limit)

@@ -198,10 +198,7 @@ class MemoryWriter:
     def set_status(
         self, scope: Scope, memory_id: str, status: MemoryStatus, *, review: Mapping[str, Any] | None = None
     ) -> Memory | None:
-        """Approve a memory, reject it or set it to pending; return it as stored, or `None` if the id is unknown.
-
-        With `review`, metadata to add, a memory that is not pending is left as it is, and `None` is returned.
-        """
+        """Set the status of a memory (with `review`, of a pending one); return it, or `None` if there is none."""
 
         def change(holdings: Holdings) -> list[Memory] | None:
             found = self._store.find(scope, [memory_id])
@@ -229,11 +226,7 @@ class MemoryWriter:
     def edit(
         self, scope: Scope, memory_id: str, values: Mapping[str, Any], *, revision: int | None = None
     ) -> Memory | None:
-        """Store a new revision of a memory with other values; return it, or `None` if the id is unknown.
-
-        Raises:
-            MemoryConflictError: `revision` is given, and the memory is at another one.
-        """
+        """Store a new revision of a memory with other values; return it, or `None` if the id is unknown."""
 
         def change(holdings: Holdings) -> list[Memory] | None:
             found = self._store.find(scope, [memory_id])

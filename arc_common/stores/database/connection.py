@@ -157,10 +157,7 @@ class Database:
 
     @property
     def seal(self) -> Seal:
-        """What encrypts and decrypts texts within a parameter or a column, and hashes under the database's key.
-
-        Whole columns are encrypted and decrypted around each statement.
-        """
+        """Return what encrypts single texts within a parameter or a column, and hashes under the database's key."""
         if not self._ready:
             with self._gate.operation():
                 self._prepare()
@@ -175,10 +172,7 @@ class Database:
         return self.reading(lambda transaction: transaction.commit(*calls))
 
     def along(self, key: SessionKey, work: Callable[[Path], T]) -> T:
-        """Call `work` with the session's last known path, and again if it finds nothing and the path has changed.
-
-        The path need not be read first, because statements find nothing on a path that the session has left.
-        """
+        """Call `work` with the session's last known path, and again if it finds nothing and the path has changed."""
         path = self.last_path(key)
         while not (found := work(path)):
             before, (path, is_restored) = path, self._path_of(key)
@@ -193,11 +187,7 @@ class Database:
         return known or (MAIN if key.branch is None else self.path_of(key, active=False))
 
     def path_of(self, key: SessionKey, *, active: bool = True) -> Path:
-        """Read the session's path.
-
-        Raises if the session belongs to another user, has no such branch, or is deleted; if it is archived, it is
-        restored with `active`.
-        """
+        """Read the session's path; raise if the session can't be used. With `active`, restore an archived one."""
         return self._path_of(key, active=active)[0]
 
     def _path_of(self, key: SessionKey, *, active: bool = True) -> tuple[Path, bool]:

@@ -47,10 +47,7 @@ def fernet(keys: str) -> Cipher:
 
 
 class Seal:
-    """Encrypts and decrypts texts, and hashes under a key of the database, which is stored encrypted, too.
-
-    Without a cipher, texts stay as they are and hashes have no key.
-    """
+    """Encrypts texts, and hashes under a key of the database; without a cipher, texts stay as they are."""
 
     def __init__(self, cipher: Cipher | None = None) -> None:
         self.cipher = cipher

@@ -119,10 +119,7 @@ LEAF_COLUMNS = ("branch", "leaf_seq", "leaf_start", "point_seq")
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """A fact in its slot, or a tombstone, which ends a slot's facts of earlier leaves, or those of its own.
-
-    A tombstone may belong to another leaf than the one that is written.
-    """
+    """A fact in its slot, or a tombstone, which ends a slot's facts of earlier leaves or of its own."""
 
     slot: str
     fact: Fact | None = None
@@ -145,11 +142,7 @@ def slot_of(fact: Fact, hash_key: bytes = b"") -> str:
 
 
 def fact_row(row: FactRow, number: int, leaf: Segment) -> dict[str, Any]:
-    """Return the columns of a fact or tombstone of a leaf, whose place is its number if it is a fact.
-
-    A tombstone's place follows from its slot, so that it is stored once; it is below 0 if it ends only facts of earlier
-    leaves.
-    """
+    """Return the columns of a leaf's fact, or of a tombstone: its place is below 0 if it ends only earlier leaves."""
     at = {"leaf_seq": leaf.end, "leaf_start": leaf.start, "point_seq": leaf.end, "slot": row.slot, "ends": row.ends}
     fact = row.fact
     if fact is None:
