@@ -8,9 +8,8 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from hashlib import blake2b
 from itertools import groupby, pairwise
 from threading import Lock
 from typing import Any, ClassVar, NoReturn, Self, TypedDict, Unpack
@@ -141,29 +140,30 @@ class SessionBlock(BaseMemoryBlock[str]):
         self, messages: list[ChatMessage] | None = None, session_id: str | None = None, **block_kwargs: Any
     ) -> str:
         """Return the block's text for a session; `""` if it has none."""
-        text = await asyncio.to_thread(self._told_once, self.session(session_id), [*(messages or ())])
+        text = await asyncio.to_thread(self._text_once, self.session(session_id), [*(messages or ())])
         return without_fields(text)
 
-    def _told_once(self, session: Session, messages: Sequence[ChatMessage]) -> str:
+    def _text_once(self, session: Session, messages: Sequence[ChatMessage]) -> str:
         """Return the block's text without the lines and sentences that the turn's earlier blocks or messages say."""
         text = self._text(session, messages)
         if not text or session.id is None:
             return text
-        turn = _digest(self, session.id, messages)
+        turn = _turn(self, session.id, messages)
+        if self.name in turn.shown:  # the turn is asked again
+            turn.shown.clear()
         pins, end, rest = text.partition(_PINS_END) if text.startswith("<arc:pins>") else ("", "", text)
         head, lines, tail = self._framed(rest.lstrip("\n"))
         said = Said(lines)
-        for other in _shown.others(self, turn):
+        for other in turn.shown.values():
             for line in other.splitlines():
                 said.add("another block", body(line))
         for message in messages:
             said.add("message", message.content or "")
         left = [one for line in lines if (one := line if _LABEL.fullmatch(line) else _unsaid(said, line))]
         kept = [one for one, after in pairwise([*left, "["]) if not _heads_nothing(one, after)]
-        told = "\n".join([*head, *kept, *tail]) if kept else ""
-        shown = "\n\n".join(filter(None, [pins + end, told]))
-        _shown.note(self, turn, shown)
-        return shown
+        content = "\n".join([*head, *kept, *tail]) if kept else ""
+        turn.shown[self.name] = "\n\n".join(filter(None, [pins + end, content]))
+        return turn.shown[self.name]
 
     def _framed(self, text: str) -> tuple[list[str], list[str], list[str]]:
         """Return the lines before a block's content, the content's, and those after it."""
@@ -208,28 +208,31 @@ def _heads_nothing(line: str, after: str) -> bool:
     return _LABEL.fullmatch(line) is not None and (not after or after[0] == "[")
 
 
-class _Shown:
-    """Keeps what the blocks of one engine show in a turn, so that they don't repeat each other."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._of: WeakKeyDictionary[ContextEngine, LRUCache[bytes, dict[str, str]]] = WeakKeyDictionary()
-
-    def others(self, block: SessionBlock, turn: bytes) -> list[str]:
-        """Return what the blocks before this one show; a block that is asked again begins anew."""
-        with self._lock:
-            shown = self._of.setdefault(block.engine, LRUCache(_TURNS)).setdefault(turn, {})
-            if block.name in shown:
-                shown.clear()
-            return list(shown.values())
-
-    def note(self, block: SessionBlock, turn: bytes, text: str) -> None:
-        """Keep what a block shows."""
-        with self._lock:
-            self._of.setdefault(block.engine, LRUCache(_TURNS)).setdefault(turn, {})[block.name] = text
+_TURNS = 256
 
 
-_shown = _Shown()
+@dataclass(slots=True)
+class _Turn:
+    """What the blocks of an engine share in a turn, so that they don't repeat each other."""
+
+    shown: dict[str, str] = field(default_factory=dict)
+    """The text of each block, by name."""
+    found: dict[bool, tuple[Sequence[ScoredMemory], int]] = field(default_factory=dict)
+    """The memories that a recall block (or another) found, and their tokens when shown, until the other kind takes
+    them."""
+
+
+_lock = Lock()
+_turns: WeakKeyDictionary[ContextEngine, LRUCache[bytes, _Turn]] = WeakKeyDictionary()
+
+
+def _turn(block: SessionBlock, session_id: str, messages: Sequence[ChatMessage]) -> _Turn:
+    """Return the turn with this scope and all of these messages."""
+    parts = [block.caller_id, block.user_id or "", session_id, *(block.memory_tags or ())]
+    parts += [f"{message.role}\x00{message.content}" for message in messages]
+    key = hashlib.blake2b("\x01".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
+    with _lock:
+        return _turns.setdefault(block.engine, LRUCache(_TURNS)).setdefault(key, _Turn())
 
 
 def _identified(messages: Sequence[ChatMessage]) -> list[Message]:
@@ -377,7 +380,6 @@ def _facts_of(messages: Sequence[Message]) -> list[Fact]:
     return [fact(number, found) for number, found in enumerate(extract_facts(messages))]
 
 
-_TURNS = 256
 _SHORT_MESSAGE = 16
 """Tokens: as many messages are asked for as may fit into the room."""
 
@@ -445,31 +447,6 @@ class ArcLongTermBlock(SessionBlock):
         return _memories(self, session, messages)
 
 
-class _Found:
-    """Shares the memories found for a turn between both blocks, so that they see the same ones."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._of: WeakKeyDictionary[ContextEngine, LRUCache[tuple[type, bytes], tuple[tuple[ScoredMemory, ...], int]]]
-        self._of = WeakKeyDictionary()
-
-    def take(self, block: SessionBlock, turn: bytes) -> tuple[tuple[ScoredMemory, ...], int] | None:
-        """Remove and return the memories that the other kind of block found, and their tokens when shown."""
-        other = ArcLongTermBlock if isinstance(block, ArcRecallBlock) else ArcRecallBlock
-        with self._lock:
-            known = self._of.get(block.engine)
-            return None if known is None else known.pop((other, turn), None)
-
-    def note(self, block: SessionBlock, turn: bytes, found: Sequence[ScoredMemory], tokens: int) -> None:
-        """Keep the memories that a block found."""
-        kind = ArcRecallBlock if isinstance(block, ArcRecallBlock) else ArcLongTermBlock
-        with self._lock:
-            self._of.setdefault(block.engine, LRUCache(_TURNS))[kind, turn] = tuple(found), tokens
-
-
-_found = _Found()
-
-
 def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMessage]) -> str:
     """Return the memories about the question, rendered: the best that fit the budget."""
     from arc_common.memory.long_term.service import scope_of  # noqa: PLC0415 - brings the settings, which take 0.2 s
@@ -480,11 +457,11 @@ def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMess
         return ""
     scope = scope_of(SessionKey(session.id, block.caller_id, block.user_id), settings)
     memories = engine.memories(user_id=scope.user_id, session_id=scope.session_id, caller_id=scope.caller_id)
-    turn = _digest(block, session.id, messages)
-    if (known := _found.take(block, turn)) is None:
+    turn, is_recall = _turn(block, session.id, messages), isinstance(block, ArcRecallBlock)
+    if (known := turn.found.pop(not is_recall, None)) is None:
         found = memories.search(question, settings.memory.top_k, tags=block.memory_tags or ())
         shown = _fitting(engine, found, settings.budget.recalled)
-        _found.note(block, turn, shown[0], engine.token_counter.count(shown[1]))
+        turn.found[is_recall] = shown[0], engine.token_counter.count(shown[1])
         return shown[1]
     there = []
     for one in known[0]:
@@ -500,13 +477,6 @@ def _fitting(engine: ContextEngine, found: Sequence[ScoredMemory], room: int) ->
         if engine.token_counter.count(text) <= room:
             return found[:most], text
     return (), ""
-
-
-def _digest(block: SessionBlock, session_id: str, messages: Sequence[ChatMessage]) -> bytes:
-    """Return a key for a turn, from its scope and all of its messages."""
-    parts = [block.caller_id, block.user_id or "", session_id, *(block.memory_tags or ())]
-    parts += [f"{message.role}\x00{message.content}" for message in messages]
-    return blake2b("\x01".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _question(messages: Sequence[ChatMessage]) -> str:

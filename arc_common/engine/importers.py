@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import column, create_engine, make_url, select, table
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from arc_common.engine.memories import Memories
 from arc_common.engine.session import Session
@@ -123,20 +124,29 @@ def table_rows(
     url: str, name: str, columns: Sequence[str], *, of: str, order: Sequence[str]
 ) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:
     """Yield the keys in the column `of` of a table in any database of SQLAlchemy's, each with its rows in order."""
-    try:
+
+    def rows_of(key: str) -> Iterator[Sequence[Any]]:
+        with _reported(url):
+            found = connection.execution_options(yield_per=_TOGETHER).execute(rows.where(source.c[of] == key))
+            yield from (tuple(row) for row in found)
+
+    with _reported(url):
         address = make_url(url)
         address = address.set(drivername=_SYNC.get(address.get_driver_name(), address.drivername))
-        engine = create_engine(address)
+        engine = create_engine(address, poolclass=NullPool)
         if address.drivername.startswith("sqlite") and not Path(address.database or "").is_file():
             raise ConfigurationError(f"database {hide_password(url)}: there is no such file")
         source = table(name, *(column(one) for one in dict.fromkeys([of, *columns, *order])))
         rows = select(*(source.c[one] for one in columns)).order_by(*(source.c[one] for one in order))
         with closing(engine.connect()) as connection:
             keys = connection.execute(select(source.c[of]).distinct().order_by(source.c[of])).scalars().all()
-            for key in keys:
-                found = connection.execution_options(yield_per=_TOGETHER).execute(rows.where(source.c[of] == key))
-                yield key, (tuple(row) for row in found)
-        engine.dispose()
+            yield from ((key, rows_of(key)) for key in keys)
+
+
+@contextmanager
+def _reported(url: str) -> Iterator[None]:
+    try:
+        yield
     except (SQLAlchemyError, ImportError, ValueError) as error:
         cause = getattr(error, "orig", None) or error
         raise ConfigurationError(f"database {hide_password(url)}: {scrubbed(str(cause), url)}") from error

@@ -2,10 +2,10 @@
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from secrets import randbits
-from typing import Any
+from typing import Any, TypeVar
 
 from arc_common.caches import cached_text
 from arc_common.exceptions import InvalidInputError, check_whole
@@ -15,6 +15,8 @@ from arc_common.protocols.conversations import After, ConversationStatus, Edits
 from arc_common.protocols.search_index import Scope
 from arc_common.serialization import DECODER, TAG, dumps, loads
 from arc_common.stores.database.schema import branches, conversations
+
+T = TypeVar("T")
 
 MAIN_BRANCH = 0
 """The initial branch of every conversation."""
@@ -267,20 +269,27 @@ def checked_counts(messages: Sequence[CountedMessage]) -> dict[int, dict[str, An
     return rows
 
 
-def page_token(created_at: datetime, key: bytes) -> str:
-    """Return the cursor that continues after this conversation."""
-    return base64.urlsafe_b64encode(f"{to_microseconds(created_at)}:{key.hex()}".encode()).decode()
-
-
-def page_position(cursor: str | None) -> tuple[int, bytes]:
-    """Return the position of a cursor, or the newest end without one."""
-    if cursor is None:
-        return _END, b""
+def key_from_hex(text: str) -> bytes | None:
+    """Return a row's key; `None` if this is none."""
     try:
-        created_at, _, key = base64.b64decode(cursor.encode(), b"-_", validate=True).decode().partition(":")
-        position = int(created_at), bytes.fromhex(key)
-    except (ValueError, AttributeError) as error:
-        raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned") from error
-    if abs(position[0]) > _END or len(position[1]) != _KEY_LENGTH:
+        key = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return key if len(key) == _KEY_LENGTH else None
+
+
+def page_token(at: datetime, name: str) -> str:
+    """Return the cursor that continues after a row with this time and name."""
+    return base64.urlsafe_b64encode(f"{to_microseconds(at)}:{name}".encode()).decode()
+
+
+def page_position(cursor: str, read: Callable[[str], T | None]) -> tuple[int, T]:
+    """Return the time of a cursor and its name, as `read` reads it; refuse what no page returned."""
+    try:
+        at, _, name = base64.b64decode(cursor.encode(), b"-_", validate=True).decode().partition(":")
+        position, found = int(at), read(name)
+    except (ValueError, AttributeError):
+        position, found = 0, None
+    if found is None or abs(position) > _END:
         raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned")
-    return position
+    return position, found

@@ -45,6 +45,7 @@ from arc_common.stores.codec import (
     checked_seqs,
     conversation_from_row,
     edits_from,
+    key_from_hex,
     page_position,
     page_token,
     recalled_from_row,
@@ -318,7 +319,7 @@ class SqlStore:
     ) -> ConversationPage:
         """See `ConversationStore.page`."""
         checked_scope(caller_id, user_id, limit)
-        before_time, before_key = page_position(cursor)
+        before_time, before_key = (_EVERY_ROW, b"") if cursor is None else page_position(cursor, key_from_hex)
         parameters: dict[str, Any] = {
             "caller_id": caller_id,
             "before_time": before_time,
@@ -334,7 +335,7 @@ class SqlStore:
         rows = self._database.read((statement, parameters))
         page = tuple(conversation_from_row(row[:-1]) for row in rows[:limit])
         more = len(rows) > limit
-        return ConversationPage(page, page_token(page[-1].created_at, rows[limit - 1][-1]) if more else None)
+        return ConversationPage(page, page_token(page[-1].created_at, rows[limit - 1][-1].hex()) if more else None)
 
     def idle(self, which: Idle) -> Iterator[SessionKey]:
         """See `Store.idle`."""

@@ -1,15 +1,22 @@
 """The review queue and the callers' policies in SQLite or PostgreSQL."""
 
-import base64
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.review import Candidate, CandidatePage, CandidateStatus
 from arc_common.protocols.search_index import IndexEntry, Scope
-from arc_common.stores.codec import checked_scope, from_body, scope_key, to_body, to_microseconds
+from arc_common.stores.codec import (
+    checked_scope,
+    from_body,
+    key_from_hex,
+    page_position,
+    page_token,
+    scope_key,
+    to_body,
+    to_microseconds,
+)
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Transaction
 from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
@@ -21,8 +28,8 @@ from arc_common.stores.statements.reviews import (
     review_statements_for,
 )
 
-_KEY_LENGTH = 16
-_FIRST = (-(2**62), b"", "")
+_OLDEST = -(2**62)
+_BEFORE_ALL: dict[str, Any] = {"scope": b"", "record_id": ""}
 
 
 class SqlReviews:
@@ -69,20 +76,22 @@ class SqlReviews:
     ) -> CandidatePage:
         """See `ReviewQueue.page`."""
         checked_scope(caller_id, user_id, limit)
-        after, after_scope, after_id = _position(cursor)
+        after, place = (_OLDEST, _BEFORE_ALL) if cursor is None else page_position(cursor, _place_of)
         asked = {
             "caller_id": caller_id,
             "status": status.value,
             "whose": user_id or "",
             "channel": channel or "",
             "after": after,
-            "after_scope": after_scope,
-            "after_id": after_id,
+            "after_scope": place["scope"],
+            "after_id": place["record_id"],
             "row_limit": limit + 1,
         }
         found = list(map(candidate_from_row, self._database.read((self._sql.page, asked))))
         shown = found[:limit]
-        return CandidatePage(tuple(shown), _token(shown[-1]) if len(found) > limit else None)
+        return CandidatePage(
+            tuple(shown), page_token(shown[-1].captured_at, shown[-1].id) if len(found) > limit else None
+        )
 
     def decide(self, caller_id: str, decided: Candidate, *, entries: Sequence[IndexEntry] = ()) -> bool:
         """See `ReviewQueue.decide`."""
@@ -188,26 +197,5 @@ class SqlReviews:
 def _place_of(named: str) -> dict[str, Any] | None:
     """Return the parameters that name a candidate's record; `None` for what is no candidate's id."""
     key, dash, record_id = named.partition("-") if isinstance(named, str) else ("", "", "")
-    try:
-        scope = bytes.fromhex(key)
-    except ValueError:
-        return None
-    return {"scope": scope, "record_id": record_id} if dash and len(scope) == _KEY_LENGTH else None
-
-
-def _token(last: Candidate) -> str:
-    return base64.urlsafe_b64encode(f"{to_microseconds(last.captured_at)}:{last.id}".encode()).decode()
-
-
-def _position(cursor: str | None) -> tuple[int, bytes, str]:
-    """Return the position of a cursor, or the oldest end without one."""
-    if cursor is None:
-        return _FIRST
-    try:
-        at, _, named = base64.b64decode(cursor.encode(), b"-_", validate=True).decode().partition(":")
-        place, captured = _place_of(named), int(at)
-    except (ValueError, AttributeError) as error:
-        raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned") from error
-    if place is None or abs(captured) >= 2**62:
-        raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned")
-    return captured, place["scope"], place["record_id"]
+    scope = key_from_hex(key)
+    return {"scope": scope, "record_id": record_id} if dash and scope else None

@@ -207,6 +207,11 @@ def candidates(
     )
 
 
+def packed(entry: IndexEntry) -> bytes:
+    """Return an entry's vector as bytes."""
+    return np.ascontiguousarray(entry.vector, dtype="<f4").tobytes()
+
+
 def _has_order(value: object) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 

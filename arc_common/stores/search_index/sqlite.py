@@ -20,6 +20,7 @@ from arc_common.stores.search_index.entries import (
     StoredEntry,
     candidates,
     index_statements_for,
+    packed,
     scope_key,
 )
 from arc_common.stores.search_index.filters import Tokens
@@ -62,7 +63,7 @@ class SqliteIndex:
 
     def vector_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:  # noqa: ARG002 - PostgreSQL has more
         """Return a vector's columns."""
-        return {"vector": np.ascontiguousarray(entry.vector, dtype="<f4").tobytes()}
+        return {"vector": packed(entry)}
 
     def value_columns(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return a value's columns unchanged: SQLite compares integers and floats exactly."""
@@ -72,9 +73,7 @@ class SqliteIndex:
         """Read a stored vector."""
         return np.frombuffer(stored, dtype="<f4").astype(np.float32)
 
-    def unpacked(self, stored: bytes) -> NDArray[np.float32]:
-        """Read a stored vector."""
-        return self.read_vector(stored)
+    unpacked = read_vector
 
     def has_vectors(self) -> bool:
         """Return `True`: vectors need no extension."""

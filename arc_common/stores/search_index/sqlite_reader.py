@@ -373,13 +373,8 @@ class Copies:
     """Caches copies of the scopes searched last, up to a size in bytes."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        begin_in_each_process(self._reset)
-
-    @property
-    def most_bytes(self) -> int:
-        """The maximum size of all copies in bytes."""
-        return self._most_bytes
+        self.most_bytes = most_bytes
+        begin_in_each_process(self.clear)
 
     def use(self, keys: Iterable[tuple[str, ...]], work: Callable[[dict[tuple[str, ...], ScopeCopy]], T]) -> T:
         """Call `work` with the copies of scopes, each in one thread at a time."""
@@ -400,16 +395,13 @@ class Copies:
         with self._lock:
             self._sizes.update((key, copy.size) for key, copy in copies.items() if self._copies.get(key) is copy)
             total = sum(self._sizes.values())
-            while total > self._most_bytes and len(self._copies) > 1:
+            while total > self.most_bytes and len(self._copies) > 1:
                 oldest, _ = self._copies.popitem(last=False)
                 total -= self._sizes.pop(oldest, 0)
         return result
 
     def clear(self) -> None:
         """Discard all copies."""
-        self._reset()
-
-    def _reset(self) -> None:
         self._lock = Lock()
         self._copies: OrderedDict[tuple[str, ...], ScopeCopy] = OrderedDict()
         self._sizes: dict[tuple[str, ...], int] = {}

@@ -35,6 +35,7 @@ from arc_common.stores.search_index.entries import (
     entry_row,
     erasing_statements,
     index_statements_for,
+    packed,
     scope_key,
     shown_entry,
     text_row,
@@ -295,7 +296,7 @@ class SqlIndexStore:
                 return 0, None
             if beside:
                 named_by = {**place, "embedder": embedding[0] if embedding else ""}
-                kept = [{"id": known[one.id].id, **named_by, "vector": _packed(one)} for one in latest.values()]
+                kept = [{"id": known[one.id].id, **named_by, "vector": packed(one)} for one in latest.values()]
                 transaction.commit((self._sql.write_next, kept))
                 return len(fitting), None
             tokens = Tokens(self._database.seal.hashed(held.salt))
@@ -512,10 +513,6 @@ class SqlIndexStore:
 
     def _saving(self, place: Mapping[str, Any], held: ScopeStatistics) -> Call:
         return self._sql.save_scope, {**place, **held.row()}
-
-
-def _packed(entry: IndexEntry) -> bytes:
-    return np.ascontiguousarray(entry.vector, dtype="<f4").tobytes()
 
 
 def _unpacked(stored: bytes) -> NDArray[np.float32]:

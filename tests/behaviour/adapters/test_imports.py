@@ -173,6 +173,17 @@ def test_a_damaged_row_of_a_memory_is_named(opened: Callable[..., ContextEngine]
         opened().admin.import_(memory_table(f"sqlite:///{tmp_path / 'memory.db'}"))
 
 
+def test_a_row_that_the_database_cannot_read_is_a_clear_error(
+    opened: Callable[..., ContextEngine], tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE llama_index_memory (id INTEGER, key TEXT, timestamp INTEGER, data TEXT)")
+        for number, data in ((7, "'{}'"), (8, "CAST(x'ff' AS TEXT)")):
+            connection.execute(f"INSERT INTO llama_index_memory VALUES ({number}, 'ann-1', {number}, {data})")
+    with pytest.raises(ConfigurationError, match=r"memory\.db: Could not decode"):
+        opened().admin.import_(memory_table(f"sqlite:///{tmp_path / 'memory.db'}"))
+
+
 def test_ids_of_an_export_are_its_own(opened: Callable[..., ContextEngine], tmp_path: Path) -> None:
     engine = opened()
     engine.session("s").save_turn("Hello", "Hi")
