@@ -126,7 +126,7 @@ class ReceiptLog:
 
     def _store_of(self, key: SessionKey) -> None:
         """Store what this process still holds of a session."""
-        if any(one[0] == key or one[0].session == key.session for one in list(self._waiting)):
+        if any(one.session == key.session for one, _ in list(self._waiting)):
             self._queue.wait(_PATIENCE)
 
     def _write(self, key: SessionKey) -> None:

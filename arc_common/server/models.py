@@ -1,20 +1,18 @@
 """What the API takes and returns. Names are camelCase in JSON; unknown fields are refused."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.receipts import SentRequest
-from arc_common.facts import Fact
-from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory, Pin
+from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory
 from arc_common.messages import ContentPart, Message, Role, ToolCall
-from arc_common.protocols import Branch, Conversation
-from arc_common.protocols.review import Candidate, CandidateStatus
+from arc_common.protocols import Conversation
+from arc_common.protocols.review import CandidateStatus
 from arc_common.protocols.summaries import ScoredMessage
-from arc_common.settings import IngestionPolicy
 
 Identifier = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -24,6 +22,11 @@ class Camel(BaseModel):
     """The base of all models."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, from_attributes=True, extra="forbid")
+
+    @classmethod
+    def of(cls, one: Any) -> Self:
+        """Return one of the engine's values for the API."""
+        return cls.model_validate(one)
 
 
 class ToolCallBody(Camel):
@@ -70,7 +73,7 @@ class MessageOut(Camel):
     created_at: datetime | None
 
     @classmethod
-    def of(cls, one: Message) -> "MessageOut":
+    def of(cls, one: Message) -> Self:
         """Return it for the API."""
         content = one.content
         return cls(
@@ -151,7 +154,7 @@ class RecalledOut(Camel):
     score_parts: dict[str, float]
 
     @classmethod
-    def of(cls, one: ScoredMessage) -> "RecalledOut":
+    def of(cls, one: ScoredMessage) -> Self:
         """Return it for the API."""
         return cls(message=MessageOut.of(one.message), score=one.score, score_parts=dict(one.score_parts))
 
@@ -164,17 +167,6 @@ class FactOut(Camel):
     category: str
     importance: float
     sources: list[str]
-
-    @classmethod
-    def of(cls, one: Fact) -> "FactOut":
-        """Return it for the API."""
-        return cls(
-            id=one.id,
-            value=one.value,
-            category=one.category.value,
-            importance=one.importance,
-            sources=list(one.sources),
-        )
 
 
 class MemoryIn(Camel):
@@ -197,7 +189,7 @@ class MemoryOut(Camel):
     last_accessed_at: datetime
 
     @classmethod
-    def of(cls, one: Memory, session_id: str) -> "MemoryOut":
+    def in_session(cls, one: Memory, session_id: str) -> Self:
         """Return it for the API."""
         return cls(
             id=one.id,
@@ -223,11 +215,6 @@ class PinOut(Camel):
     text: str
     created_at: datetime
     message_id: str | None
-
-    @classmethod
-    def of(cls, one: Pin) -> "PinOut":
-        """Return it for the API."""
-        return cls.model_validate({name: getattr(one, name) for name in cls.model_fields})
 
 
 class ForkIn(Camel):
@@ -256,11 +243,6 @@ class BranchOut(Camel):
     is_current: bool
     is_live: bool
 
-    @classmethod
-    def of(cls, one: Branch) -> "BranchOut":
-        """Return it for the API."""
-        return cls.model_validate({name: getattr(one, name) for name in cls.model_fields})
-
 
 class SessionOut(Camel):
     """A session."""
@@ -276,7 +258,7 @@ class SessionOut(Camel):
     total_tokens: int
 
     @classmethod
-    def of(cls, one: Conversation) -> "SessionOut":
+    def of(cls, one: Conversation) -> Self:
         """Return it for the API."""
         counts = ("message_count", "tool_calls_count", "total_tokens")
         times = ("created_at", "updated_at", "last_message_at")
@@ -312,7 +294,7 @@ class RequestOut(Camel):
     receipt: dict[str, Any]
 
     @classmethod
-    def of(cls, one: SentRequest) -> "RequestOut":
+    def of(cls, one: SentRequest) -> Self:
         """Return it for the API."""
         return cls(
             id=one.id,
@@ -355,7 +337,7 @@ class DocumentOut(Camel):
     score_parts: dict[str, float] = {}
 
     @classmethod
-    def of(cls, one: Document | ScoredDocument) -> "DocumentOut":
+    def of(cls, one: Document | ScoredDocument) -> Self:
         """Return it for the API."""
         found = one if isinstance(one, ScoredDocument) else ScoredDocument(one)
         document, parts = found.document, found.score_parts
@@ -390,11 +372,6 @@ class PolicyOut(Camel):
     min_response_chars: int
     blocked_patterns: list[str]
 
-    @classmethod
-    def of(cls, one: IngestionPolicy) -> "PolicyOut":
-        """Return it for the API."""
-        return cls.model_validate(one.model_dump(mode="json", include=set(cls.model_fields)))
-
 
 class CaptureIn(Camel):
     """An answered question."""
@@ -423,11 +400,6 @@ class CandidateOut(Camel):
     reviewer: str | None
     comment: str
     reviewed_at: datetime | None
-
-    @classmethod
-    def of(cls, one: Candidate) -> "CandidateOut":
-        """Return it for the API."""
-        return cls.model_validate({name: getattr(one, name) for name in cls.model_fields})
 
 
 class CapturedOut(Camel):

@@ -15,7 +15,7 @@ async def list_memories(
 ) -> list[MemoryOut]:
     """Return the memories that a session's requests may show, the newest first."""
     found = await access.memories(session_id, user_id).alist(limit=limit)
-    return [MemoryOut.of(one, session_id) for one in found]
+    return [MemoryOut.in_session(one, session_id) for one in found]
 
 
 async def add_memory(
@@ -26,14 +26,16 @@ async def add_memory(
     Repeating a memory raises its importance instead of storing it again.
     """
     memories = access.memories(session_id, user_id)
-    return MemoryOut.of(await memories.aadd(body.content, type=body.type, importance=body.importance), session_id)
+    return MemoryOut.in_session(
+        await memories.aadd(body.content, type=body.type, importance=body.importance), session_id
+    )
 
 
 async def get_memory(
     access: Caller, _: StoredSession, session_id: SessionId, memory_id: MemoryId, user_id: UserId = None
 ) -> MemoryOut:
     """Return one memory, whatever its status."""
-    return MemoryOut.of(await access.memories(session_id, user_id).aget(memory_id), session_id)
+    return MemoryOut.in_session(await access.memories(session_id, user_id).aget(memory_id), session_id)
 
 
 async def delete_memory(

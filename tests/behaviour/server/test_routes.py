@@ -1,14 +1,17 @@
 """The routes do what the engine does: what they return, what they remove, and how they refuse."""
 
 import hmac
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
 from sqlalchemy import create_engine, text
 from starlette.testclient import TestClient
 
-from arc_common import ArcSettings, ContextEngine
+from arc_common import ArcSettings, ContextEngine, with_receipt
 from arc_common.server import Role, Token, create_app
 from arc_common.server.routes.table import ENDPOINTS
 from tests.support.databases import sqlite_url
@@ -237,6 +240,42 @@ def test_every_refusal_is_a_problem(client: TestClient) -> None:
         assert (problem["status"], bool(problem["detail"])) == (status, True)
     wrong = client.post(f"{SESSION}/messages", json={"messages": "none", "more": 1}).json()
     assert {error.partition(":")[0] for error in wrong["errors"]} == {"body.messages", "body.more"}
+
+
+def test_an_unexpected_error_is_a_problem(engine: ContextEngine) -> None:
+    """Which says nothing of the error."""
+    app = create_app(engine, TOKENS)
+
+    @app.get("/broken")
+    def broken() -> None:
+        raise ValueError("S3CRET")
+
+    answer = TestClient(app, raise_server_exceptions=False).get("/broken")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert answer.json()["detail"] == "an unexpected error"
+
+
+def test_a_streamed_answer_ends_with_its_receipt() -> None:
+    """`with_receipt` in a `StreamingResponse`: events that clients read, then comments that they ignore."""
+    app = FastAPI()
+    with ContextEngine.open("sqlite://", settings=ArcSettings(context={"debug": True})) as engine:
+        session = engine.session("s")
+
+        @app.get("/chat")
+        async def chat() -> StreamingResponse:
+            async def events() -> AsyncIterator[str]:
+                await session.acontext("Hello?")
+                yield "data: Hel\n\n"
+                yield "data: lo.\n\n"
+
+            return StreamingResponse(with_receipt(session, events()), media_type="text/event-stream")
+
+        lines = TestClient(app).get("/chat").text.splitlines()
+        assert [line for line in lines if line and not line.startswith(":")] == ["data: Hel", "data: lo."]
+        (told,) = (line for line in lines if line.startswith(": MEMORY_DEBUG "))
+        receipt = session.receipt()
+        assert receipt is not None
+        assert json.loads(told.removeprefix(": MEMORY_DEBUG ")) == receipt.to_dict()
 
 
 def test_health_while_the_store_is_down(tmp_path: Any) -> None:
