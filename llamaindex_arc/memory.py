@@ -22,6 +22,7 @@ from arc_common.exceptions import (
     check_whole,
 )
 from arc_common.messages import Message, Role, fields_from_plain, plain_fields, same_content
+from arc_common.protocols import TokenCounter
 from arc_common.serialization import dumps, loads
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import message_tokens
@@ -290,7 +291,7 @@ class ArcMemory(BaseMemory):
             The smaller request; `None` if the request doesn't show the newest messages of this conversation.
 
         Raises:
-            BudgetExceededError: The user's message exceeds the limit.
+            BudgetExceededError: What precedes the conversation, and the user's message, exceed the limit.
             StoreError: The store failed.
         """
         check_whole("max_tokens", max_tokens)
@@ -306,7 +307,11 @@ class ArcMemory(BaseMemory):
         place, newest = found
         following = [*self._unsaved, *(as_arc for _, as_arc in own[place.stop :])]
         limits = self._limits(self._tokens([message for message, _ in own[: place.start]]), None)
-        window = self.session.window(**{**limits, "max_tokens": max_tokens, "following": following})
+        try:
+            window = self.session.window(**{**limits, "max_tokens": max_tokens, "following": following})
+        except BudgetExceededError as error:
+            needed, available = error.needed + limits["reserved"], self._usable(max_tokens)
+            raise BudgetExceededError("instructions and user message", needed=needed, available=available) from None
         later = {message.id for message in stored[newest:]}
         window = [message for message in window if message.id is None or message.id not in later]
         head = [one for one, as_arc in own[: place.start] if not any(same_content(as_arc, it) for it in window)]
@@ -472,8 +477,7 @@ class ArcMemory(BaseMemory):
     def _limits(self, initial_token_count: int, question: str | None) -> dict[str, Any]:
         check_whole("initial_token_count", initial_token_count, least=0)
         asked = question if isinstance(question, str) else ""
-        counter = self._own_counter or self.chat_store.engine.token_counter
-        room = usable_tokens(self.token_limit, counter)
+        room = self._usable(self.token_limit)
         if asked and (needed := self._count(Message(Role.USER, asked))) > room:
             raise BudgetExceededError("user message", needed=needed, available=room)
         moved = PLACEMENT_TOKENS if self._placement == "user" and self.include_summary else 0
@@ -488,9 +492,15 @@ class ArcMemory(BaseMemory):
             "query": asked,
         }
 
+    @property
+    def _counter(self) -> TokenCounter:
+        return self._own_counter or self.chat_store.engine.token_counter
+
+    def _usable(self, limit: int) -> int:
+        return usable_tokens(limit, self._counter)
+
     def _count(self, message: Message) -> int:
-        counter = self._own_counter or self.chat_store.engine.token_counter
-        return message_tokens(counter, message)
+        return message_tokens(self._counter, message)
 
     @contextmanager
     def _saving(self, messages: Sequence[ChatMessage]) -> Iterator[list[Message]]:

@@ -11,7 +11,13 @@ from typing import Any, NoReturn, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError, or_converted
+from arc_common.exceptions import (
+    BudgetExceededError,
+    InvalidInputError,
+    MissingDependencyError,
+    StoreError,
+    or_converted,
+)
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.overflow import LearnedLimits
 from llamaindex_arc.memory import ArcMemory
@@ -51,8 +57,9 @@ def with_overflow_recovery(llm: Model, memory: ArcMemory) -> Model:
     - The second request has less of the memory's conversation: see `ArcMemory.reduced`. The receipt has a note on it,
       a warning is logged, and `context.overflows` is counted.
     - The engine remembers the limit that arc learned for the model: later requests over it are made smaller at once.
+    - If instructions, documents and the user's message alone exceed the limit, they are sent alone.
     - A second refusal is raised as it is, with both token counts in a note. A stream that has begun is not repeated,
-      nor is a request that shows nothing of the conversation (of a query engine, for example).
+      nor is a request that can't be made smaller, or that shows nothing of the conversation (of a query engine).
     - The copy is an instance of the same class, with the same client and settings, and recovers however it is called.
       It can't be pickled.
 
@@ -62,7 +69,6 @@ def with_overflow_recovery(llm: Model, memory: ArcMemory) -> Model:
 
     Raises:
         InvalidInputError: An argument is of the wrong kind.
-        BudgetExceededError: In a call: instructions and the user's message alone exceed the model's limit.
     """
     if not isinstance(llm, LLM):
         raise InvalidInputError("llm", llm, or_converted("a LlamaIndex LLM", llm))
@@ -100,7 +106,12 @@ class _Recovery:
         if budget is _UNLIMITED or self._tokens(request) <= budget.input_limit:
             return request
         try:
-            return self.memory.reduced(request, max_tokens=budget.input_limit) or request
+            try:
+                return self.memory.reduced(request, max_tokens=budget.input_limit) or request
+            except BudgetExceededError as error:  # what must be sent is sent alone: the model says so itself
+                inaccuracy = budget.counted_by(self.memory.chat_store.engine.token_counter).relative_error
+                least = int(error.needed * (1 + inaccuracy)) + 2
+                return self.memory.reduced(request, max_tokens=least) or request
         except StoreError as error:
             _log.error("session %r could not be read: %s", self.memory.session.id, error, exc_info=error)
             self.memory.chat_store.engine.observer.count("context.errors")
@@ -113,6 +124,7 @@ class _Recovery:
         note = self.limits.learn(error, self._tokens(request), self.model, whole=whole)
         smaller = self.fitting(request)
         if smaller is request:
+            error.add_note(note)
             raise error
         self.memory.note(note)
         return smaller, self.limits.last_try(self._tokens(smaller))

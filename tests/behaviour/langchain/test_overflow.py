@@ -176,13 +176,15 @@ async def test_another_error_is_raised_at_once(engine: ContextEngine, ask: Any, 
     assert len(model.asked) == 1
 
 
-def test_a_limit_below_what_must_be_sent_is_the_models_to_refuse(engine: ContextEngine) -> None:
+@pytest.mark.parametrize(("ask", "way"), [WAYS[0], WAYS[2]])
+async def test_a_limit_below_what_must_be_sent_is_the_models_to_refuse(
+    engine: ContextEngine, ask: Any, way: str
+) -> None:
     """The question alone is tried, and the model's own refusal is raised with both figures, at each turn."""
     model = Narrow(limit=5)
-    agent = create_agent(model, middleware=[ArcMemoryMiddleware(engine)])
     for turn in (1, 2):
         with pytest.raises(ContextOverflowError) as refused:
-            agent.invoke({"messages": [("user", "Which number has the third order?")]}, config())
+            await ask(engine, model, way)
         assert "of at most 5" in refused.value.__notes__[0]
-        assert model.asked[-1] == len("Which number has the third order?")
+        assert model.asked[-1] <= len("And order 0?") * turn + len("You are brief. " * 40)
         assert len(model.asked) == 2 * turn

@@ -343,12 +343,22 @@ def test_a_request_without_the_conversation_is_not_repeated(engine: ContextEngin
     assert len(llm.asked) == 2
 
 
-def test_a_question_that_is_too_long_itself_is_refused_with_figures(engine: ContextEngine) -> None:
-    llm, memory = Narrow(limit=4_000), memory_of(engine)
+def test_what_must_be_sent_is_the_models_to_refuse(engine: ContextEngine) -> None:
+    """The documents and the question alone are tried, and the model's refusal is raised with both figures each time."""
+    llm, memory = Narrow(limit=20), memory_of(engine)
+    chat = ContextChatEngine.from_defaults(
+        retriever=OneNode(), llm=with_overflow_recovery(llm, memory), memory=memory, system_prompt="Be brief."
+    )
+    for turn in (1, 2):
+        with pytest.raises(TooLongError) as refused:
+            chat.chat("And mine?")
+        assert "of at most 20" in refused.value.__notes__[0]
+        assert len(llm.asked) == turn + 1  # the second turn's first request can't be made smaller
+        assert [message.role.value for message in llm.requests[-1]] == ["system", "user"]
+        assert "24 months" in str(llm.requests[-1][0].content)
     memory.put(ChatMessage("And mine? " * 1_000))
-    with pytest.raises(BudgetExceededError, match="user message"):
-        with_overflow_recovery(llm, memory).chat(memory.get())
-    assert len(llm.asked) == 1
+    with pytest.raises(BudgetExceededError, match=r"instructions and user message: [2-9],"):
+        memory.reduced(memory.get(), max_tokens=100)
 
 
 def test_the_refusal_is_raised_when_the_conversation_can_not_be_read(tmp_path: Path) -> None:
