@@ -379,6 +379,20 @@ async def test_a_point_that_is_no_longer_there(engine: ContextEngine, fault: str
     assert texts(model.requests[-1])[-3:] == ["three", "answer 3", "four"]
 
 
+async def test_an_earlier_checkpoint_without_a_point(engine: ContextEngine) -> None:
+    """The run goes on after the newest message of its state that is stored, on a fork."""
+    agent, model = agent_over(engine, InMemorySaver())
+    thread = Thread(agent, model, is_async=True)
+    first = await thread.ask("one")
+    await thread.ask("two")
+    place = await agent.aupdate_state(first, {"arc_point": None})
+    await thread.ask("two instead", place)
+    assert texts(model.requests[-1]) == ["one", "answer 0", "two instead"]
+    assert [branch.message_count for branch in engine.session("s").branches()] == [4, 4]
+    await thread.ask("three")
+    assert texts(model.requests[-1]) == ["one", "answer 0", "two instead", "answer 2", "three"]
+
+
 async def test_a_session_that_was_deleted_and_begun_again(engine: ContextEngine) -> None:
     """Places in the deleted one say nothing about the new one."""
     agent, model = agent_over(engine, InMemorySaver())
