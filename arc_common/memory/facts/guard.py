@@ -25,7 +25,8 @@ def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -
     """Return an excerpt of each message that has values which no fact with this source says.
 
     - Values are numbers, money, dates, times, ids, addresses, names, prohibitions and conditions. Every clear one of a
-      user's counts; plain numbers, weekdays and names do not in small talk.
+      user's counts; plain numbers, weekdays and names do not in small talk, and plain numbers
+      not in requests.
     - An assistant's values count only if they are ids, part of a decision or about the user, and the user has not just
       said them.
     - Deterministic; linear in the length of the texts.
@@ -95,7 +96,8 @@ def _kind(plain: str, language: Language, role: Role) -> FactCategory | None:
         return FactCategory.NUMERIC
     if is_small_talk or ("?" in plain and not language.listener.search(plain)):
         return None
-    if CONCRETE.search(plain) or DATES.search(plain):
+    is_number = CONCRETE.search(plain) and not language.seeking.search(plain)  # "write part 2" says nothing later
+    if is_number or DATES.search(plain):
         return FactCategory.NUMERIC
     is_about_user = any(form.search(plain) for form in (language.oneself, language.wanting, language.seeking))
     return FactCategory.ENTITY if NAMES.search(plain) and is_about_user and "?" not in plain else None

@@ -219,6 +219,8 @@ def test_small_talk_and_what_others_say_are_not_kept() -> None:
     assert excerpts("Tuesday! Let's see.") == []
     assert excerpts("Hey Ann, I'm good.") == excerpts("Wow, Ben, that is rough for us.") == []
     assert excerpts("What is the weather like?") == excerpts("[shares a photo of 2 dogs]") == []
+    assert excerpts("write part 2") == excerpts("24평이면 얼마죠") == []
+    assert excerpts("book it for Friday")
     assert excerpts("You could try the 7 pm show.", Role.ASSISTANT) == []
     assert excerpts("I've booked the 7 pm show, reference QX-1207.", Role.ASSISTANT)
     assert excerpts("```\nPlease pay $300 by 9 May.\n```") == []
