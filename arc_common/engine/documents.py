@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arc_common.caches import forget_texts
@@ -192,7 +191,7 @@ def rag_pipeline(
         transformers=transformers,
         reranker=reranker,
         rerank_top_k=rag.rerank_top_k,
-        fusion=score_fusion if rag.fusion == "scores" else partial(reciprocal_rank_fusion, k=rag.rrf_k),
+        fusion=score_fusion if rag.fusion == "scores" else reciprocal_rank_fusion,
         similarity_threshold=rag.similarity_threshold,
         timeout_seconds=runtime.settings.model_calls.timeout_seconds,
         observer=runtime.observer,

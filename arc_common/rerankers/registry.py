@@ -13,12 +13,8 @@ if TYPE_CHECKING:
 
 RERANKERS: Mapping[str, "Callable[[ArcSettings, TermStatistics | None], Reranker]"] = {
     "score": lambda settings, _: SimpleScoreReranker(top_k=settings.rag.rerank_top_k),
-    "keyword": lambda settings, _: KeywordWeightedReranker(
-        weight=settings.rag.keyword_weight, top_k=settings.rag.rerank_top_k
-    ),
+    "keyword": lambda settings, _: KeywordWeightedReranker(top_k=settings.rag.rerank_top_k),
     "bm25": lambda settings, statistics: BM25Reranker(statistics=statistics, top_k=settings.rag.rerank_top_k),
-    "diversity": lambda settings, _: DiversityReranker(
-        trade_off=settings.rag.diversity_lambda, top_k=settings.rag.rerank_top_k
-    ),
+    "diversity": lambda settings, _: DiversityReranker(top_k=settings.rag.rerank_top_k),
 }
 """Each is made from the settings and, if only the engine's own documents are searched, their term statistics."""

@@ -514,13 +514,6 @@ class RagSettings(Group):
         default="scores",
         description="How the rankings of a pipeline's sources become one: by normalised scores or by places.",
     )
-    rrf_k: int = Field(default=60, ge=1, description="Ranks: the constant k of fusion by places (rrf).")
-    keyword_weight: float = Field(
-        default=0.3, ge=0, le=1, description="Share: of keywords in the keyword reranker's score."
-    )
-    diversity_lambda: float = Field(
-        default=0.5, ge=0, le=1, description="Share: of relevance against diversity in MMR."
-    )
     document_order: Literal["score", "source", "lost-in-the-middle"] = Field(
         default="score", description="The documents' order."
     )
