@@ -207,7 +207,7 @@ class Memory:
 
     @property
     def trust(self) -> Trust:
-        """How far the memory is trusted: as an assistant's conclusion, or as what a user said or somebody entered."""
+        """The trust of the memory: `ASSISTANT` for an assistant's conclusion, otherwise `USER`."""
         return Trust.ASSISTANT if self.metadata.get(SAID_BY) == Trust.ASSISTANT.value else Trust.USER
 
     @property

@@ -231,7 +231,7 @@ class Message:
 
     @property
     def trust(self) -> Trust:
-        """How far the message's own words are trusted: by its role, and not at all if it names a source (`SOURCE`)."""
+        """The trust of the message's own words: by its role, or untrusted if it names a source (`SOURCE`)."""
         if SOURCE in self.metadata or self.role is Role.TOOL:
             return Trust.UNTRUSTED
         return Trust.ASSISTANT if self.role is Role.ASSISTANT else Trust.USER

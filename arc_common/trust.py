@@ -1,4 +1,4 @@
-"""How far a text is trusted, and how what is not trusted is quoted. No text can raise its own trust."""
+"""Levels of trust, and the quotation of untrusted text. No text can raise its own level."""
 
 import re
 from collections.abc import Iterable
@@ -10,17 +10,14 @@ SOURCE = "arc_source"
 
 
 class Trust(StrEnum):
-    """How far a text is trusted, from the least up.
-
-    What is untrusted is never learned, and is only quoted, with its source.
-    """
+    """How far a text is trusted, lowest first. Untrusted text is never learned, and only quoted with its source."""
 
     UNTRUSTED = "untrusted"
-    """What tools, documents and imports say, what somebody pastes or quotes, and answers that rest on any of these."""
+    """Texts of tools, documents and imports, pasted or quoted texts, and answers that rest on any of these."""
     ASSISTANT = "assistant"
     """An assistant's own words."""
     USER = "user"
-    """A user's own words, and what somebody entered or approved by hand."""
+    """A user's own words, and texts that somebody entered or approved by hand."""
 
     @classmethod
     def least(cls, trusts: Iterable["Trust"]) -> "Trust":

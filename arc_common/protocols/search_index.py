@@ -118,7 +118,7 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexQuery:
-    """What to find in one scope and kind; without a limit, only statistics.
+    """A search in one scope and kind; without a limit, for statistics alone.
 
     Args:
         scope: The scope to search.
@@ -267,7 +267,7 @@ class IndexStore(IndexReader, Protocol):
 
 @runtime_checkable
 class OutdatedVectors(Protocol):
-    """What an `IndexStore` also offers if it can find the scopes whose vectors are from another embedder."""
+    """An `IndexStore` that can find the scopes whose vectors are from another embedder."""
 
     def claim_outdated(
         self,

@@ -25,7 +25,7 @@ _SHORTEST = 16
 
 
 class Role(StrEnum):
-    """What a token may do. Each role may do what those before it may."""
+    """The rights of a token. Each role also has the rights of those before it."""
 
     READER = "reader"
     """Read."""
@@ -161,7 +161,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a request may reach: the data of its token's caller, and of one user or any."""
+    """The data that a request may reach: that of its token's caller, and of one user or any."""
 
     engine: ContextEngine
     token: Token

@@ -1,4 +1,4 @@
-"""What the API takes and returns. Names are camelCase in JSON; unknown fields are refused."""
+"""The API's requests and responses. Names are camelCase in JSON; unknown fields are refused."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
@@ -118,7 +118,7 @@ class DocumentIn(Camel):
 
 
 class ContextIn(Camel):
-    """What a request's window is built for. Without `query`, the newest stored user message is the question."""
+    """A request for a context window. Without `query`, the newest stored user message is the question."""
 
     query: Text | None = None
     system_prompt: str | None = None

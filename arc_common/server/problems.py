@@ -26,7 +26,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """An error, as RFC 9457 describes it."""
 
     type: str = Field(description="A name of the kind of problem.")
     title: str = Field(description="The status in words.")

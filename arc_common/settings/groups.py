@@ -146,7 +146,7 @@ class ModelCallSettings(Group):
 
 
 class ObservabilitySettings(Group):
-    """What arc tells of its work."""
+    """Spans and metrics of arc's work."""
 
     otel: bool = Field(default=False, description="Make OpenTelemetry's spans and metrics.")
 
@@ -174,7 +174,7 @@ class BackgroundSettings(Group):
         description="Tokens: of each process's background calls to chat models; then they wait. None: no limit.",
     )
     in_process: bool = Field(
-        default=True, description="Whether each process works on its own sessions. Off: only `arc worker` does."
+        default=True, description="Let each process do its own sessions' work. Off: `arc worker` does it."
     )
 
 
@@ -258,7 +258,7 @@ class ArchiveSettings(Group):
 
 
 class MaintenanceSettings(Group):
-    """What `engine.admin.maintain` is called for by itself."""
+    """When `engine.admin.maintain` runs by itself."""
 
     interval_minutes: float | None = Field(
         default=None, gt=0, description="Minutes: between two runs in this process. None: only when called."
@@ -406,7 +406,7 @@ class MemorySettings(Group):
     types: Annotated[dict[str, str], BeforeValidator(_parsed), AfterValidator(_named_types)] = Field(
         default={}, description="Types: of memories besides the built-in, by name, described for the model."
     )
-    instructions: str = Field(default="", description="What a model is told besides arc's own words about memories.")
+    instructions: str = Field(default="", description="More instructions for the model that extracts memories.")
     max_per_scope: int = Field(default=50, ge=1, description="Memories: that hold in one scope; the weakest leave.")
     require_review: bool = Field(
         default=False, description="Hold extracted memories back until a reviewer approves them."
@@ -512,7 +512,7 @@ class RagSettings(Group):
     drop_stop_words: bool = Field(default=True, description="Drop stop words and question words from lexical queries.")
     fusion: Literal["scores", "rrf"] = Field(
         default="scores",
-        description="How the rankings of a pipeline's sources become one: by normalised scores or by places.",
+        description="Merges the rankings of a pipeline's sources: by normalised scores or by ranks.",
     )
     document_order: Literal["score", "source", "lost-in-the-middle"] = Field(
         default="score", description="The documents' order."

@@ -69,7 +69,7 @@ class Tail:
 
     @property
     def version(self) -> str:
-        """What the scripts compare."""
+        """The values that the scripts compare."""
         return f"{self.epoch} {self.count} {self.start} {self.last}"
 
     @classmethod

@@ -1,1 +1,1 @@
-"""What LangChain's agents use: middleware, tools, a store, checkpoints and prompt caches."""
+"""Middleware, tools, a store, checkpoints and prompt caches for LangChain's agents."""

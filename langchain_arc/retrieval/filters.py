@@ -14,7 +14,7 @@ except ImportError as error:
     raise MissingDependencyError("langchain_arc.retrieval", package="langchain-core", extra="langchain") from error
 
 FilterStyle: TypeAlias = Literal["arc", "equality", "function", "operators", "operators with $exists"]
-"""How a store takes filters.
+"""The form of filters that a store takes.
 
 - "arc": arc's own.
 - "equality": `{"lang": "ko", "year": 2024}`, all of which must be equal.

@@ -38,7 +38,7 @@ _TWELVE = re.compile(r"(\d+)(?::(\d\d))?\s?([ap])?")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a sentence says for comparison.
+    """The content of a sentence, for comparison.
 
     Args:
         slots: The value of each single-valued attribute, by its name, owner and kind of value.

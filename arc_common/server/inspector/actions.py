@@ -1,4 +1,4 @@
-"""What the pages' forms do. Each returns the address to go to."""
+"""The actions of the pages' forms; each returns the address to open next."""
 
 from arc_common.exceptions import CandidateNotFoundError, InvalidInputError
 from arc_common.memories import MemoryStatus

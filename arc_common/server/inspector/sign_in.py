@@ -19,7 +19,7 @@ _SALT = "arc inspector"
 
 
 class SignedIn(NamedTuple):
-    """What a browser may reach, the secret of its forms, and the cookie to set if it is new."""
+    """The data that a browser may reach, the secret of its forms, and the cookie to set if it is new."""
 
     access: Access
     csrf: str

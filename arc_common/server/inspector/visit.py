@@ -1,4 +1,4 @@
-"""What a page is asked: by whom, with which parameters, and the addresses that it links to."""
+"""A request for a page: its caller, its parameters, and the addresses that the page links to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Whether the server lives and works, for whoever runs it. No token is needed, and nothing else is told."""
+"""Reports whether the server is up and works. No token is needed."""
 
 from starlette.requests import Request
 
@@ -8,7 +8,7 @@ from arc_common.server.problems import NotReadyError
 
 
 async def healthz() -> HealthOut:
-    """Answer as long as the process lives."""
+    """Answer while the process runs."""
     return HealthOut(status="ok")
 
 

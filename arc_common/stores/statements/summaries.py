@@ -242,7 +242,7 @@ def summary_statements_along(dialect_name: str) -> Statements:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How statements find what a session shows: on the main branch alone, or along a path."""
+    """The conditions for rows that a session shows, on the main branch alone or along a path."""
 
     mine: Callable[[Any], tuple[ColumnElement[bool], ...]]
     of_branch: Callable[[], ColumnElement[bool]]
@@ -567,7 +567,7 @@ def _later(reach: Reach, named: Any) -> tuple[Select[Any], Any]:
 
 
 _NAMES = (facts.c.slot, facts.c.folded_key)
-"""What rows end a fact by, one at a time: for both at once, databases find no index."""
+"""The columns by which rows end a fact; each is asked alone, because no database uses an index for both."""
 
 
 def _holds(reach: Reach) -> tuple[ColumnElement[bool], ...]:
