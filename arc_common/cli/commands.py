@@ -455,6 +455,7 @@ def mcp(
 ) -> None:
     """Serve memories, documents and contexts to a model's client (MCP), on standard input and output or by HTTP."""
     import asyncio  # noqa: PLC0415 - the same
+    import signal  # noqa: PLC0415 - the same
 
     from arc_common.server.access import Access, Guard  # noqa: PLC0415 - the same
     from arc_common.server.mcp import mcp_app, mcp_server, serve_stdio  # noqa: PLC0415 - the same
@@ -472,6 +473,7 @@ def mcp(
             raise ConfigurationError("server.mcp_token: got None, expected a token of the file (ARC_SERVER__MCP_TOKEN)")
         acting = guard.token(secret.get_secret_value() if secret else "")
         acting = replace(acting, user_id=Access(opened, acting).user(user))
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # else Ctrl-C waits for the thread that reads standard input
         asyncio.run(serve_stdio(mcp_server(opened, acting)))
 
 
