@@ -87,6 +87,24 @@ def test_a_run_is_captured_once(engine: ContextEngine) -> None:
     assert engine.documents.count() == 1
 
 
+def decided(engine: ContextEngine, other: ContextEngine, name: str) -> list[bool]:
+    """Let one approve a candidate and the other reject it at the same moment; which of them decided."""
+    barrier = Barrier(2)
+
+    def decide(decision: Callable[..., object]) -> bool:
+        barrier.wait()
+        try:
+            decision(name, reviewer="lee")
+        except ReviewConflictError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(decide, (engine.ingestion.approve, other.ingestion.reject)))
+    assert sorted(done) == [False, True]
+    return done
+
+
 def test_two_reviewers_at_the_same_moment(
     engine: ContextEngine, database: str, opened: Callable[..., ContextEngine]
 ) -> None:
@@ -95,25 +113,24 @@ def test_two_reviewers_at_the_same_moment(
     for number in range(6):
         captured = engine.ingestion.capture(f"{QUESTION} ({number})", f"{ANSWER} ({number})", run_id=f"r{number}")
         assert captured is not None
-        barrier = Barrier(2)
-
-        def decide(decision: Callable[..., object], name: str = captured.id, start: Barrier = barrier) -> bool:
-            start.wait()
-            try:
-                decision(name, reviewer="lee")
-            except ReviewConflictError:
-                return False
-            return True
-
-        with ThreadPoolExecutor(2) as pool:
-            done = list(pool.map(decide, (engine.ingestion.approve, other.ingestion.reject)))
-        assert sorted(done) == [False, True]
-        decided = engine.ingestion.get(captured.id)
-        assert decided.status == ("INGESTED" if done[0] else "REJECTED")
-        ids = [decided.document_id] if decided.document_id else []
+        done = decided(engine, other, captured.id)
+        found_as = engine.ingestion.get(captured.id)
+        assert found_as.status == ("INGESTED" if done[0] else "REJECTED")
+        ids = [found_as.document_id] if found_as.document_id else []
         found = engine.documents.search(f"({number}) order", top_k=20)
         texts = [one.document.text for one in found if f"({number})" in one.document.text]
         assert len(texts) == len(ids)
+
+
+def test_two_reviewers_of_a_memory_at_the_same_moment(database: str, opened: Callable[..., ContextEngine]) -> None:
+    """The same: one decides, the other learns of it, and the memory holds exactly if it was approved."""
+    engine, other = (opened(database, settings=with_policy(memory={"enabled": True})) for _ in range(2))
+    memories = engine.memories(user_id="ann")
+    for number in range(6):
+        memories.add(f"Ann's locker has the number {number}{number}{number}.", status="PENDING")
+        (waiting,) = engine.ingestion.candidates().candidates
+        done = decided(engine, other, waiting.id)
+        assert memories.get(waiting.run_id).status == ("ACTIVE" if done[0] else "REJECTED")
 
 
 @pytest.mark.parametrize(
