@@ -1,4 +1,4 @@
-"""Where a framework's package is missing or too old, the error says what to install."""
+"""Where an optional package is missing or too old, the error says what to install."""
 
 import subprocess
 import sys
@@ -46,6 +46,15 @@ try:
 except ImportError as error:
     print(error)
 """
+WITHOUT_MCP = """
+import sys
+sys.modules["mcp"] = sys.modules["mcp_types"] = None
+import arc_common.server
+try:
+    import arc_common.server.mcp
+except ImportError as error:
+    print(error)
+"""
 
 
 @pytest.mark.parametrize(
@@ -69,8 +78,12 @@ except ImportError as error:
                 "pip install -U 'arc-context-engine[llamaindex]'": 1,
             },
         ),
+        (
+            WITHOUT_MCP,
+            {"arc_common.server.mcp needs the package 'mcp'": 1, "pip install -U 'arc-context-engine[mcp]'": 1},
+        ),
     ],
-    ids=["no langchain-core", "no llama-index-core", "no langchain", "another release of LlamaIndex"],
+    ids=["no langchain-core", "no llama-index-core", "no langchain", "another release of LlamaIndex", "no mcp"],
 )
 def test_the_error_names_what_to_install(program: str, said: dict[str, int]) -> None:
     """Whatever doesn't need the package works; a release that lacks a name is not called "not installed"."""
