@@ -186,7 +186,7 @@ class Access:
 
     def session(self, session_id: str, user_id: str | None, branch: str | None = None) -> Session:
         """Return a handle on a session of the user."""
-        on: int | str | None = int(branch) if branch is not None and branch.isdecimal() else branch
+        on = None if branch is None else branch_of(branch)
         return self.engine.session(session_id, user_id=self.user(user_id), caller_id=self.caller_id, branch=on)
 
     def memories(self, session_id: str | None, user_id: str | None) -> Memories:
@@ -203,3 +203,8 @@ class Access:
     def ingestion(self) -> Ingestion:
         """The caller's review queue."""
         return self.engine.ingestion_of(self.caller_id)
+
+
+def branch_of(text: str) -> int | str:
+    """Return the number or name of a branch in an address."""
+    return int(text) if text.isascii() and text.isdecimal() else text

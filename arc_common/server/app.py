@@ -138,7 +138,7 @@ async def _body(request: Request, most: int) -> bytes:
 def _check_json(body: bytes) -> None:
     """Refuse JSON that could be stored but not returned: numbers beyond a float, and halves of characters."""
     try:
-        value = json.loads(body, parse_constant=_refused, parse_float=_finite)
+        value = json.loads(body, parse_constant=_refused, parse_float=_finite, parse_int=_finite)
         if b"\\u" in body:
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError:  # reported with its place once the route reads it

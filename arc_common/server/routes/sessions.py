@@ -7,6 +7,7 @@ from fastapi import Path, Query
 
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.protocols.conversations import ConversationStatus
+from arc_common.server.access import branch_of
 from arc_common.server.models import (
     AppendIn,
     BranchOut,
@@ -149,7 +150,7 @@ async def switch_branch(
     session: StoredSession, which: Annotated[str, Path(alias="branchName", max_length=255)]
 ) -> list[BranchOut]:
     """Make a branch, by number or name, the current one. Return all branches."""
-    await session.aswitch(int(which) if which.isascii() and which.isdecimal() else which)
+    await session.aswitch(branch_of(which))
     return list(map(BranchOut.of, await session.abranches()))
 
 
@@ -157,7 +158,7 @@ async def delete_branch(
     session: StoredSession, which: Annotated[str, Path(alias="branchName", max_length=255)]
 ) -> None:
     """Delete a branch, by number or name, with everything that no other branch shows."""
-    await session.adelete_branch(int(which) if which.isascii() and which.isdecimal() else which)
+    await session.adelete_branch(branch_of(which))
 
 
 async def list_requests(

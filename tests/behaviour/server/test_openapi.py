@@ -111,7 +111,7 @@ def test_json_that_can_not_be_returned_is_refused(client: TestClient) -> None:
     """Halves of characters, numbers beyond a float and deep nesting; nothing of them is stored."""
     as_json = {**HEADERS, "Content-Type": "application/json"}
     path = "/api/sessions/s/messages"
-    wrong = ('"\\ud800"', "1e999", "NaN", "[" * 100_000 + "]" * 100_000)
+    wrong = ('"\\ud800"', "1e999", "NaN", "9" * 5_000, "[" * 100_000 + "]" * 100_000)
     for value in wrong:
         body = f'{{"messages": [{{"role": "user", "content": "a", "metadata": {{"x": {value}}}}}]}}'
         answer = client.post(path, content=body, headers=as_json)
@@ -119,3 +119,11 @@ def test_json_that_can_not_be_returned_is_refused(client: TestClient) -> None:
     assert client.get(path, headers=HEADERS).status_code == 404
     assert client.post(path, content='{"messages": [', headers=as_json).status_code == 422
     assert client.get("/api/sessions/%00/messages", headers=HEADERS).status_code == 422
+
+
+def test_a_branch_is_a_number_in_ascii_or_a_name(client: TestClient) -> None:
+    path = "/api/sessions/s"
+    client.post(f"{path}/messages", json={"messages": [{"role": "user", "content": "a"}]}, headers=HEADERS)
+    for branch, status in (("0", 200), ("٠", 404), ("9" * 5_000, 422)):
+        assert client.get(f"{path}/messages", params={"branch": branch}, headers=HEADERS).status_code == status
+    assert client.put(f"{path}/branches/{'9' * 5_000}/current", headers=HEADERS).status_code == 422
