@@ -64,7 +64,7 @@ def create_app(engine: ContextEngine, tokens: Sequence[Token], *, anonymous: boo
     )
     app.include_router(build_router(engine, tokens, anonymous=anonymous))
     app.mount("/inspector", build_inspector(engine, tokens, anonymous=anonymous))
-    app.add_route("/", lambda _: RedirectResponse("/inspector/", 303), include_in_schema=False)
+    app.add_route("/", lambda _: RedirectResponse("inspector/", 303), include_in_schema=False)
 
     async def refused(_: Request, error: Exception) -> Response:
         return problem_of(error) or problem(500, "an unexpected error")

@@ -272,6 +272,15 @@ def test_axe_finds_nothing_serious(
     assert found == {}
 
 
+def test_a_link_on_another_site_leads_to_the_page(browser: Browser, address: str, signed_in: Any) -> None:
+    """Although browsers send no cookie along with it."""
+    watched = Watched(browser, address, storage_state=signed_in)
+    watched.page.goto(f"{address.replace('127.0.0.1', 'localhost')}/sign-in")
+    watched.page.evaluate("address => { location.href = address }", f"{address}/conversation?id=order-7&user=ann")
+    expect(watched.page.get_by_role("heading", name="order-7")).to_be_visible()
+    watched.context.close()
+
+
 def test_pages_work_without_scripts(browser: Browser, address: str, signed_in: Any) -> None:
     """The module only adds conveniences."""
     watched = Watched(browser, address, storage_state=signed_in, java_script_enabled=False)

@@ -1,6 +1,6 @@
 """The actions of the pages' forms; each returns the address to open next."""
 
-from arc_common.exceptions import CandidateNotFoundError, InvalidInputError
+from arc_common.exceptions import CandidateNotFoundError, InvalidInputError, NotFoundError
 from arc_common.memories import MemoryStatus
 from arc_common.protocols.review import Candidate
 from arc_common.server.inspector.visit import Visit
@@ -8,8 +8,10 @@ from arc_common.server.inspector.visit import Visit
 
 def pin(visit: Visit) -> str:
     """Show a text, or the message with an id, in every request of the conversation."""
-    text = visit.text("message") or visit.form.get("text", "")
-    visit.stored.pin(text)
+    message_id = visit.text("message")
+    if message_id and not visit.stored.find([message_id]):
+        raise NotFoundError(f"no message {message_id!r} in this conversation")
+    visit.stored.pin(message_id or visit.form.get("text", ""))
     return _back(visit, "pinned", "pins")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from http import HTTPStatus
 from importlib.resources import files
 from json import dumps, loads
@@ -32,6 +33,8 @@ from arc_common.server.inspector.visit import Visit
 
 _MOST_BYTES = 256_000
 _MOST_FIELDS = 50
+_AGAIN = '<!doctype html><html lang="en"><title>Arc</title><meta http-equiv="refresh" content="0">'
+"""Asks for the page again from itself: browsers send no cookie along with a link on another site."""
 _FORM = "application/x-www-form-urlencoded"
 _FILLS = "".join(f".of-{name}{{fill:{look.color}}}" for name, look in LOOKS.items())
 _HEADERS = {
@@ -97,6 +100,12 @@ class Inspector:
 
     def __init__(self, sign_in: SignIn) -> None:
         self._sign_in = sign_in
+        static = files("arc_common.server.inspector") / "static"
+        self._static = {
+            "inspector.css": (f"{STYLE}\n{_FILLS}\n{(static / 'inspector.css').read_text('utf-8')}", "text/css"),
+            "inspector.js": ((static / "inspector.js").read_text("utf-8"), "text/javascript"),
+            "icon.svg": ((static / "icon.svg").read_text("utf-8"), "image/svg+xml"),
+        }
         self._templates = Environment(
             loader=PackageLoader("arc_common.server.inspector"),
             autoescape=True,
@@ -105,19 +114,14 @@ class Inspector:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals |= {"counted": counted, "looks": LOOKS}
+        version = sha256("".join(text for text, _ in self._static.values()).encode()).hexdigest()[:12]
+        self._templates.globals |= {"counted": counted, "looks": LOOKS, "version": version}
         self._templates.filters |= {
             "number": "{:,}".format,
             "change": "{:+,}".format,
             "time": _time,
             "day": "{:%Y-%m-%d}".format,
             "tojson_text": _json,
-        }
-        static = files("arc_common.server.inspector") / "static"
-        self._static = {
-            "inspector.css": (f"{STYLE}\n{_FILLS}\n{(static / 'inspector.css').read_text('utf-8')}", "text/css"),
-            "inspector.js": ((static / "inspector.js").read_text("utf-8"), "text/javascript"),
-            "icon.svg": ((static / "icon.svg").read_text("utf-8"), "image/svg+xml"),
         }
 
     def application(self) -> Starlette:
@@ -141,6 +145,8 @@ class Inspector:
             except AccessError as error:
                 if error.status != HTTPStatus.UNAUTHORIZED or is_form:
                     raise
+                if request.headers.get("sec-fetch-site") == "cross-site":
+                    return HTMLResponse(_AGAIN)
                 return RedirectResponse(f"{_root(request)}/sign-in?{urlencode({'next': _address(request)})}", 303)
             form = await _form(request) if is_form else {}
             if is_form:
@@ -217,7 +223,7 @@ class Inspector:
         found = self._static.get(request.path_params["name"])
         if found is None:
             raise HTTPException(404)
-        return Response(found[0], media_type=found[1], headers={"Cache-Control": "no-cache"})
+        return Response(found[0], media_type=found[1], headers={"Cache-Control": "public, max-age=31536000, immutable"})
 
     async def _refused(self, request: Request, error: Exception) -> Response:
         """Answer an unknown address, or another method."""

@@ -113,6 +113,7 @@ def conversation(visit: Visit) -> Answer:
         "facts": session.facts(include_superseded=True, include_ungrounded=True)[:_LISTED],
         "pins": session.pins(),
         "memories": visit.memories.list(status=None, include_superseded=True, limit=_LISTED),
+        "most": _LISTED,
         "words": words,
         "found": session.recall(words, top_k=_FOUND, scope="session") if words else [],
         "done": visit.text("done"),

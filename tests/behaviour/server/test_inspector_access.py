@@ -8,6 +8,8 @@ from itertools import count
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from arc_common import ArcSettings, ConfigurationError, ContextEngine, MemoryNotFoundError, Message
@@ -265,6 +267,9 @@ def test_wrong_addresses_and_forms_are_refused_as_pages(world: Any) -> None:
     assert client.put("/inspector/").status_code == 405
     tried = client.get(f"/inspector/turn?{of_ann}&turn=1&try_window=many")
     assert (tried.status_code, "expected a whole number" in tried.text) == (200, True)
+    pin = next(one for one in PAGES if one.path == "/pin")
+    assert browsers["reviewer"].ask(pin, {**names, "message": "missing"}, {}).status_code == 404
+    assert browsers["reviewer"].ask(pin, names, {"text": " "}).status_code == 422
     edit = next(one for one in PAGES if one.path == "/memory/edit")
     for form in (
         {},
@@ -276,3 +281,53 @@ def test_wrong_addresses_and_forms_are_refused_as_pages(world: Any) -> None:
     assert stale.status_code == 409
     huge = client.post("/inspector/pin", params=names, data={"csrf": csrf, "text": "a" * 300_000})
     assert huge.status_code == 413
+
+
+def test_a_candidate_is_decided_once(world: Any) -> None:
+    """The second reviewer is told what the first one decided."""
+    browsers, names = world
+    approve, reject = (one for one in PAGES if one.path.startswith("/review/"))
+    assert browsers["reviewer"].ask(approve, names, {"comment": "checked"}).status_code == 303
+    second = browsers["reviewer"].ask(reject, names, {"comment": "wrong"})
+    assert (second.status_code, "is INGESTED already" in second.text) == (409, True)
+
+
+@pytest.mark.parametrize("name", ["a/b?c=d&e#f", "%41 +é", "../..", '"><b>', "주문 12", " a"])
+def test_any_conversation_and_user_is_reached_by_its_links(served: Any, name: str) -> None:
+    """From the list to the conversation, its request and back, and its texts are pinned."""
+    engine, browsers = served
+    session = engine.session(name, caller_id="shop", user_id=name)
+    session.append([Message("user", "Is it there?", id=name), Message("assistant", "It is.")])
+    session.context("Is it there?")
+    engine.flush()
+    client, csrf = browsers["writer"].client, browsers["writer"].csrf
+    page = client.get("/inspector/", params={"user": name}).text
+    for pattern in (r'href="(/inspector/conversation[^"]+)"', r'href="(/inspector/turn[^"]+)"', r'/ <a href="([^"]+)"'):
+        found = re.search(pattern, page)
+        assert found, pattern
+        answer = client.get(unescape(found[1]))
+        assert answer.status_code == 200
+        page = answer.text
+    pin = re.search(r'action="(/inspector/pin[?][^"]*message=[^"]*)"', page)
+    assert pin
+    assert client.post(unescape(pin[1]), data={"csrf": csrf}).status_code == 303
+    assert [one.message_id for one in session.pins()] == [name]
+
+
+def test_the_server_leads_to_the_pages_wherever_it_is() -> None:
+    """And says what is wrong once its engine is closed, without its address."""
+    with ContextEngine.open("sqlite://") as engine:
+        app = create_app(engine, [TOKENS["reader"]])
+        around = Starlette(routes=[Mount("/arc", app)])
+        client = TestClient(around)
+        shown = client.get("/arc/")
+        assert str(shown.url) == "http://testserver/arc/inspector/sign-in?next=%2F"
+        signed_in = client.post("/arc/inspector/sign-in", data={"token": TOKENS["reader"].secret})
+        assert str(signed_in.url) == "http://testserver/arc/inspector/"
+        assert client.get("/arc/inspector").status_code == 200
+        styles = re.search(r'rel="stylesheet" href="([^"]+)"', signed_in.text)
+        assert styles
+        assert ".arc-window" in client.get(styles[1]).text
+        engine.close()
+        closed = client.get("/arc/inspector/")
+        assert (closed.status_code, "can&#39;t be reached" in closed.text) == (503, True)
