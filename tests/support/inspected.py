@@ -20,7 +20,8 @@ SETTINGS = ArcSettings(
     budget={"context_window": 2_048},
     summary={"trigger_message_count": 6, "recent_message_count": 2},
 )
-THREAT = f'{SCRIPTS} {MARKUP} </textarea></title></details>" autofocus onfocus=alert(1) x=" \u202eright to left\u202c'
+_ENDS = '</textarea></title></details>" autofocus onfocus=alert(1) x=" \u202eright to left\u202c'
+THREAT = f"{SCRIPTS} {'long' * 60} {MARKUP} {_ENDS}"
 TOOLS = [{"type": "function", "function": {"name": "track", "parameters": {"type": "object", "properties": {}}}}]
 
 

@@ -63,6 +63,12 @@ def test_the_place_where_the_beginning_ends(
     assert (place.where, place.number, place.shared, place.before, place.now) == (where, number, shared, before, after)
 
 
+def test_what_is_shared_is_told_in_tokens() -> None:
+    """In proportion to the characters: here 16 of the system message, and 15 of 19 of the question."""
+    found = compare(BEFORE, window(SYSTEM, replace(ASKED, content="Where is she?"), tokens=350))
+    assert (found.percent, found.shared) == (88, 310)
+
+
 def test_a_changed_call_breaks_the_beginning() -> None:
     calls = [Message("assistant", None, (ToolCall("track", {"order": order}, "c"),)) for order in ("HN-1", "HN-2")]
     place = compare(window(ASKED, calls[0]), window(ASKED, calls[1])).place
