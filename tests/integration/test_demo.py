@@ -194,9 +194,11 @@ def test_the_server_plays_it_to_the_end_and_shows_it(whole: Finished, tmp_path: 
     """`arc serve --demo` needs no further set-up: no URL and no token."""
     without_the_end(whole, tmp_path, len(script.turns) - 1)
     with arc_server(tmp_path, "serve", "--demo") as address:
-        (*_, shown) = httpx.get(f"{address}/api/sessions").json()["sessions"]
+        (shown,) = httpx.get(f"{address}/api/sessions").json()["sessions"]
+        page = httpx.get(f"{address}/inspector/conversation", params={"id": SESSION}).text
         found = httpx.get(f"{address}/api/sessions/{SESSION}/messages", params={"limit": 1_000}).json()["messages"]
     assert shown["sessionId"] == SESSION
+    assert "The tokens of the newest" in page
     assert [(one["role"], one["content"]) for one in found] == spoken(whole.folder)
 
 

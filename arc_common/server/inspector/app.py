@@ -133,7 +133,7 @@ class Inspector:
             Route("/sign-out", self._guarded(self._sign_out), methods=["POST"]),
             Route("/static/{name}", self._guarded(self._file), methods=["GET"]),
         ]
-        return Starlette(routes=routes, exception_handlers={HTTPException: self._refused})
+        return Starlette(routes=routes, exception_handlers={HTTPException: self._refused, Exception: self._failed})
 
     def _route(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -189,6 +189,17 @@ class Inspector:
             return response
 
         return guarded
+
+    async def _failed(self, request: Request, _: Exception) -> Response:
+        """Answer an unexpected error, which is raised again for the server's log."""
+        told = {
+            "title": "Internal Server Error",
+            "detail": "An unexpected error: the server's log names it.",
+            "errors": (),
+        }
+        response = self._rendered("error.html", _root(request), code=500, problem=told)
+        response.headers.update(_HEADERS)
+        return response
 
     def _rendered(self, template: str, root: str, *, code: int = 200, **values: Any) -> Response:
         values.setdefault("visit", None)

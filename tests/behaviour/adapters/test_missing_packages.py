@@ -55,6 +55,14 @@ try:
 except ImportError as error:
     print(error)
 """
+WITHOUT_JINJA = """
+import sys
+sys.modules["jinja2"] = None
+try:
+    import arc_common.server
+except ImportError as error:
+    print(error)
+"""
 
 
 @pytest.mark.parametrize(
@@ -82,8 +90,19 @@ except ImportError as error:
             WITHOUT_MCP,
             {"arc_common.server.mcp needs the package 'mcp'": 1, "pip install -U 'arc-context-engine[mcp]'": 1},
         ),
+        (
+            WITHOUT_JINJA,
+            {"inspector needs the package 'jinja2'": 1, "pip install -U 'arc-context-engine[server]'": 1},
+        ),
     ],
-    ids=["no langchain-core", "no llama-index-core", "no langchain", "another release of LlamaIndex", "no mcp"],
+    ids=[
+        "no langchain-core",
+        "no llama-index-core",
+        "no langchain",
+        "another release of LlamaIndex",
+        "no mcp",
+        "no jinja2",
+    ],
 )
 def test_the_error_names_what_to_install(program: str, said: dict[str, int]) -> None:
     """Whatever doesn't need the package works; a release that lacks a name is not called "not installed"."""

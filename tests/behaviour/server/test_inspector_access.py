@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from html import unescape
 from itertools import count
 from typing import Any
@@ -331,3 +332,26 @@ def test_the_server_leads_to_the_pages_wherever_it_is() -> None:
         engine.close()
         closed = client.get("/arc/inspector/")
         assert (closed.status_code, "can&#39;t be reached" in closed.text) == (503, True)
+
+
+def test_an_unexpected_error_is_a_page_that_tells_nothing() -> None:
+    class Broken:
+        is_broken = False
+
+        def __call__(self) -> datetime:
+            if self.is_broken:
+                message = "a secret of the server"
+                raise RuntimeError(message)
+            return datetime.now(UTC)
+
+    clock = Broken()
+    with ContextEngine.open("sqlite://", clock=clock) as engine:
+        app = build_inspector(engine, [], anonymous=True)
+        client = TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 1), raise_server_exceptions=False)
+        assert client.get("/").status_code == 200
+        clock.is_broken = True
+        answer = client.get("/")
+        clock.is_broken = False
+    assert (answer.status_code, "<h1>Internal Server Error</h1>" in answer.text) == (500, True)
+    assert "content-security-policy" in answer.headers
+    assert "secret" not in answer.text
