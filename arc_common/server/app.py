@@ -121,9 +121,6 @@ def _route(endpoint: Endpoint, guard: Guard, engine: ContextEngine, most: int) -
 async def _body(request: Request, most: int) -> bytes:
     """Return the request's body; raise once it is too large."""
     too_large = HTTPException(413, f"the body is too large: at most {most:,} bytes (server.max_body_bytes)")
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > most:
-        raise too_large
     parts, size = [], 0
     async for chunk in request.stream():
         size += len(chunk)

@@ -176,6 +176,7 @@ def test_a_pattern_that_hangs_other_engines_takes_linear_time(opened: Callable[.
 def test_a_policy_changes_at_run_time(database: str, opened: Callable[..., ContextEngine]) -> None:
     """For all processes, for its caller alone, until it is reset; and only if the settings allow it."""
     engine, other = (opened(database, settings=with_policy(dynamic_enabled=True)) for _ in range(2))
+    assert engine.ingestion.set_policy(min_query_chars=7).min_query_chars == 7
     changed = engine.ingestion.set_policy(allowed_channels=["web"], min_query_chars=3)
     assert (changed.allowed_channels, changed.min_query_chars, changed.enabled) == (("web",), 3, True)
     assert other.ingestion.policy() == changed
