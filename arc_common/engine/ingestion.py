@@ -283,7 +283,9 @@ class Ingestion:
         services = self._runtime.services
         rag = services.settings.rag
         chunker = Chunker(services.token_counter, size=rag.chunk_size, overlap=rag.chunk_overlap)
-        entries = [entry_of(chunk) for chunk in chunker.split_document(document_of(candidate))]
+        document = document_of(candidate)
+        chunks = chunker.split_document(document)
+        entries = [entry_of(chunk) for chunk in (chunks if len(chunks) > 1 else [document])]
         if (embedder := services.guarded_embedder()) is not None:
             entries, _ = embedder.of_entries(entries)
         return [with_terms(entry, "document") for entry in entries]

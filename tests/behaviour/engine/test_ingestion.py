@@ -55,7 +55,8 @@ def test_an_approved_answer_is_found_and_shown(engine: ContextEngine) -> None:
     assert (approved.status, approved.reviewer, approved.comment) == ("INGESTED", "lee", "checked with legal")
     assert queue.get(captured.id) == approved
     found = engine.documents.search("return an order")
-    assert [one.document.metadata["document_id"] for one in found] == [approved.document_id]
+    assert [one.document.id for one in found] == [approved.document_id]
+    assert engine.documents.get([approved.document_id or ""]) == [found[0].document]
     assert "vector" in found[0].score_parts
     window = engine.session("other", user_id="ben").context("How long may I return an order?")
     assert ANSWER in window.messages[-1].text
@@ -283,12 +284,12 @@ def test_what_is_removed_takes_its_answers_along(
     queue = engine.ingestion_of("shop")
     queue.set_policy(min_query_chars=1)
     for name, user, where in (("S3CRET one", "ann", "s"), ("S3CRET two", "ann", "s"), ("KEPT", "ben", "t")):
-        captured = queue.capture(
-            f"Is {name} right?", f"Yes, {name} is quite right.", run_id=name, user_id=user, session_id=where
-        )
+        answer = f"Yes, {name} is quite right. " * (300 if name == "S3CRET one" else 1)  # several chunks, and a whole
+        captured = queue.capture(f"Is {name} right?", answer, run_id=name, user_id=user, session_id=where)
         assert captured is not None
         if name != "S3CRET two":
             queue.approve(captured.id, reviewer="lee")
+    assert engine.documents_of("shop").count() > 3
     if removal == "erase user":
         queue.capture("Is S3CRET three right?", ANSWER, run_id="3", user_id="ann", session_id="unstored")
         queue.capture("Is S3CRET four right?", ANSWER, run_id="4", user_id="ann")
