@@ -72,6 +72,10 @@ def encrypted(*keys: str, **more: Any) -> ArcSettings:
     return ArcSettings(storage={"encryption_keys": ",".join(keys) or None}, model_calls={"attempts": 1}, **more)
 
 
+KEPT = {"context": {"store_receipts": "all"}, "rag": {"ingestion": {"enabled": True}}}
+"""Settings with which requests and answered questions are stored."""
+
+
 def fill(engine: ContextEngine) -> None:
     """Store the word in every way that there is."""
     session = engine.session("s", user_id="ann")
@@ -106,6 +110,7 @@ def fill(engine: ContextEngine) -> None:
     of_ann.add([Document(f"All about the {SAID}. " * 40, source=f"{SAID}.pdf", metadata=more)])
     store = ArcStore(engine)
     store.put((SAID, "notes"), SAID, {"text": f"Items on the {SAID}", "kind": SAID})
+    engine.ingestion.capture(f"What does a {SAID} eat?", f"A {SAID} eats boats.", run_id="run", user_id="ann")
     session.window(query=f"How is my {SAID}?")
     for _ in range(2):
         assert SAID in str([message.text for message in session.context(f"How is my {SAID}?").messages])
@@ -133,7 +138,7 @@ def server(request: pytest.FixtureRequest, url: str) -> PostgresServer | None:
 def test_no_text_stands_in_the_database(url: str, server: PostgresServer | None, key: str) -> None:
     """Neither in the file, nor in its log, nor in any column; without a key, the same search finds it everywhere."""
     model = Summarizer()
-    with ContextEngine.open(url, settings=encrypted(key), chat_model=model, embedder=Vectors()) as engine:
+    with ContextEngine.open(url, settings=encrypted(key, **KEPT), chat_model=model, embedder=Vectors()) as engine:
         fill(engine)
         found = stored_bytes(url, server)
     assert len(found) > 10_000
@@ -147,6 +152,8 @@ def test_no_text_stands_in_the_database(url: str, server: PostgresServer | None,
         assert engine.documents_of("default", user_id="ann").search(
             SAID, filters={"animal": SAID, "weight": {"$gt": 4}}
         )
+        assert SAID in engine.admin.requests("s", user_id="ann")[0].window.messages[-1].text
+        assert SAID in engine.ingestion.candidates().candidates[0].response
         assert ArcStore(engine).get((SAID, "notes"), SAID).value["kind"] == SAID
         assert [one.message for one in session.recall(f"What does my {SAID} eat?")]
         assert engine.memories(user_id="ann").search(f"{SAID} of Ann")
@@ -155,12 +162,12 @@ def test_no_text_stands_in_the_database(url: str, server: PostgresServer | None,
 def test_the_same_search_finds_plain_text(tmp_path: Path) -> None:
     """Or the test above would prove nothing: each table that has texts without a cipher is among those searched."""
     url = f"sqlite:///{tmp_path / 'plain.db'}"
-    with ContextEngine.open(url, chat_model=Summarizer(), embedder=Vectors()) as engine:
+    with ContextEngine.open(url, settings=encrypted(**KEPT), chat_model=Summarizer(), embedder=Vectors()) as engine:
         fill(engine)
         assert stored_bytes(url, None).count(SAID.encode()) > 100
-        tables = ("messages", "segments", "facts", "views", "records", "index_entries", "index_texts", "index_values")
+        tables = ("messages", "segments", "facts", "views", "receipts", "records", "index_entries", "index_texts")
         with closing(sqlite3.connect(tmp_path / "plain.db")) as connection:
-            for table in tables:
+            for table in (*tables, "index_values"):
                 rows = connection.execute(f"SELECT * FROM arc_{table}").fetchall()
                 assert SAID in str(rows), table
 

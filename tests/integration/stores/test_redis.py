@@ -250,6 +250,47 @@ def test_an_erasure_empties_the_cache(opened: Callable[..., CachedStore], server
     assert "within 60 minutes" in pending
 
 
+def test_erasing_a_caller_empties_the_cache_of_all_its_users(server: RedisServer, plain: SqlStore) -> None:
+    """Another caller's tails stay; what a process that died may have left is on the receipt, with its end."""
+    url, settings = plain.engine.url.render_as_string(), ArcSettings(redis={"url": server.url})
+    with ContextEngine.open(url, settings=settings) as engine:
+        for caller_id, user_id in (("shop", "ann"), ("shop", "ben"), ("shop", None), ("blog", "ann")):
+            session = engine.session(f"of {user_id}", caller_id=caller_id, user_id=user_id)
+            session.append(Message("user", f"My pin is 4711, {caller_id}."))
+            session.context("And?")
+        engine.flush()
+        assert stored_text(server).count("4711, shop") == 3
+        receipt = engine.admin.erase(caller_id="shop", user_id=None)
+        assert receipt.is_complete
+        (pending,) = [one for one in receipt.pending if "Redis" in one]
+        assert "within 60 minutes" in pending
+        assert "4711, shop" not in stored_text(server)
+        assert stored_text(server).count("4711, blog") == 1
+
+
+def test_an_archived_conversation_is_not_read_from_the_cache(
+    server: RedisServer, tmp_path: Path, plain: SqlStore
+) -> None:
+    """Its next use brings it back for all processes, and what is written then is read by them."""
+    settings = ArcSettings(redis={"url": server.url}, archive={"url": str(tmp_path / "archive")})
+    url = plain.engine.url.render_as_string()
+    with ContextEngine.open(url, settings=settings) as one, ContextEngine.open(url, settings=settings) as two:
+        sessions = [engine.session("s") for engine in (one, two)]
+        sessions[0].append([Message("user", "My locker is 17."), Message("assistant", "Noted.")])
+        assert [len(session.context("And?").messages) for session in sessions] == [3, 3]
+        one.flush()
+        assert sessions[1].archive()
+        for session in sessions:
+            assert [message.text for message in session.context("And?").messages][:2] == ["My locker is 17.", "Noted."]
+        assert not list((tmp_path / "archive").rglob("*.gz"))
+        sessions[1].append(Message("user", "Now it is 18."))
+        assert sessions[0].context("And?").messages[2].text.startswith("Now it is 18.")
+        assert sessions[0].archive()
+        assert sessions[1].delete()
+        assert "locker" not in stored_text(server)
+        assert not list((tmp_path / "archive").rglob("*.gz"))
+
+
 def test_a_value_that_arc_has_not_written_is_replaced(opened: Callable[..., CachedStore], server: RedisServer) -> None:
     store, client = opened(), server.client()
     fill(store)
