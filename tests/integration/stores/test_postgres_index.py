@@ -457,6 +457,21 @@ def test_frequent_words_do_not_make_a_search_read_a_large_scope(postgres_databas
     database.close()
 
 
+def test_a_frequent_word_beside_a_rare_one_is_passed_over(postgres_database: Callable[[], str]) -> None:
+    """It finds as much as is asked for if it is alone, and still ranks what the rare one finds."""
+    database, index = index_on(postgres_database(), graph_from=10**9)
+    scope = Scope("caller")
+    index.put(scope, "message", [IndexEntry(f"e{n:04}", "", {"common": 1.0}) for n in range(1_100)])
+    index.put(
+        scope, "message", [IndexEntry("r0", "", {"rare": 1.0}), IndexEntry("r1", "", {"rare": 1.0, "common": 1.0})]
+    )
+    words = {"common": 1.0, "rare": 1.0}
+    assert set(lexical(index, scope, "message", words, limit=50).ids) == {"r0", "r1"}
+    assert lexical(index, scope, "message", words, limit=50).document_frequencies.tolist() == [1_101, 2]
+    assert len(lexical(index, scope, "message", {"common": 1.0}, limit=50).ids) == 50
+    database.close()
+
+
 def test_each_vector_is_compared_once(postgres_database: Callable[[], str]) -> None:
     """The order and the cosine that is returned come from one comparison."""
     url = postgres_database()
