@@ -141,12 +141,12 @@ class PostgresCondition:
 
 
 def condition_for(
-    filters: Filter | None, tokens: Tokens, *, row: str, labels: str, planned_once: bool = False
+    filters: Filter | None, tokens: Tokens, columns: tuple[str, str], *, planned_once: bool = False
 ) -> PostgresCondition:
-    """Return a filter as SQL on two columns; with `planned_once`, one plan of PostgreSQL serves all its values."""
+    """Return a filter as SQL on the columns of row and labels; `planned_once` suits one plan for all its values."""
     if filters is None:
         return PostgresCondition()
-    writer = _Writer(tokens, row, labels)
+    writer = _Writer(tokens, *columns)
     sql = writer.sql(filters, planned_once=planned_once)
     return PostgresCondition(sql, writer.parameters, finds=planned_once and _finds(filters))
 

@@ -3,7 +3,7 @@
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -34,7 +34,6 @@ from arc_common.stores.search_index.entries import (
     whole_entries,
 )
 from arc_common.stores.search_index.filters import (
-    PostgresCondition,
     Tokens,
     canonical_number,
     condition_for,
@@ -244,9 +243,9 @@ def scan_statement(condition: str, *, unembedded: bool) -> Statement:
     return compiler_for("postgresql")(whole_entries(tables, text(condition), *more))
 
 
-def named(table: str, *, with_ids: bool) -> str:
-    """Return the condition that entries are among those named, if any are."""
-    return f"AND {table}.entry_id = ANY (CAST(:ids AS VARCHAR[]))" if with_ids else ""
+def among(ids: Collection[str] | None, table: str) -> str:
+    """Return the condition that entries have one of these ids, if there are any."""
+    return "" if ids is None else f"AND {table}.entry_id = ANY (CAST(:ids AS VARCHAR[]))"
 
 
 _log = logging.getLogger("arc.stores")
@@ -453,7 +452,7 @@ class PostgresIndex:
         if held is None:
             return _STATISTICS.format(number=number), {name: key[name] for name in ("scope", "caller_id")}
         tokens = self._tokens(held.salt)
-        condition = _condition(query.filters, tokens, _ENTRIES)
+        condition = condition_for(query.filters, tokens, _ENTRIES)
         asked = {
             **condition.parameters,
             **_place(key, held),
@@ -468,8 +467,7 @@ class PostgresIndex:
         }
         if query.filters is not None or query.ids is not None:
             asked["reach"] = inf  # few of a word's entries may pass
-        among = named("entry", with_ids=query.ids is not None)
-        return _LEXICAL.format(number=number, condition=condition.sql, ids=among), asked
+        return _LEXICAL.format(number=number, condition=condition.sql, ids=among(query.ids, "entry")), asked
 
     def _near(self, query: IndexQuery) -> list[tuple[str, float]]:
         """Return the entries nearest to a query's vector."""
@@ -510,14 +508,14 @@ class PostgresIndex:
         self, asked: Mapping[str, Any], filters: Filter | None, ids: Collection[str] | None
     ) -> list[tuple[str, float]]:
         """Find the nearest by comparing all that pass."""
-        tokens, among = self._tokens(asked["salt"]), named("held", with_ids=ids is not None)
-        condition = _condition(filters, tokens, _VECTORS, planned_once=True)
+        tokens = self._tokens(asked["salt"])
+        condition = condition_for(filters, tokens, _VECTORS, planned_once=True)
         scope = "" if condition.finds else "AND substr(held.scope, 1) = :scope"
         plan_anew = filters is not None and not condition.finds
         if plan_anew:  # a generic plan assumes a scope of mean size: 100,000 rows take 540 ms instead of 70
-            condition = _condition(filters, tokens, _VECTORS)
+            condition = condition_for(filters, tokens, _VECTORS)
         call = (
-            statement("exact", condition=condition.sql, ids=among, scope=scope),
+            statement("exact", condition=condition.sql, ids=among(ids, "held"), scope=scope),
             {**asked, **condition.parameters, **_ids(ids)},
         )
         rows = self._alone(call, "plan_anew" if plan_anew else None)
@@ -526,7 +524,7 @@ class PostgresIndex:
     def _walked(self, width: int, asked: Mapping[str, Any], filters: Filter | None) -> list[tuple[str, float]]:
         """Find the nearest along the graph; fewer than asked for if few of them pass the filter."""
         limit, dimension = asked["row_limit"], asked["dimension"]
-        condition, precise = _condition(filters, self._tokens(asked["salt"]), _VECTORS), is_precise(dimension)
+        condition, precise = condition_for(filters, self._tokens(asked["salt"]), _VECTORS), is_precise(dimension)
         walk = {"ef_search": str(width), "row_limit": limit if precise else 2 * limit}
         call = (
             statement("walking", condition=condition.sql, dimension=str(dimension), type=str(indexed_as(dimension))),
@@ -543,28 +541,18 @@ class PostgresIndex:
 
     def scan(self, key: Mapping[str, str], filters: Filter, *, unembedded: bool, after: str, limit: int) -> list[Row]:
         """Return the first rows by id whose metadata match."""
-
-        def calls(held: ScopeStatistics) -> list[Call]:
-            condition = _condition(filters, self._tokens(held.salt), _WHOLE_ENTRIES)
-            asked = {**condition.parameters, **key, **_place(key, held), "after": after, "row_limit": limit}
-            return [(scan_statement(condition.sql, unembedded=unembedded), asked)]
-
-        held, rows = self._ask(key, calls)
-        return rows[0] if held else []
-
-    def _ask(
-        self, key: Mapping[str, str], calls: Callable[[ScopeStatistics], Sequence[Call]]
-    ) -> tuple[ScopeStatistics | None, list[list[Row]]]:
-        """Read a scope, and the rows of calls made for it, on one snapshot."""
         held = self._remembered(_name(key)) or self._look(key)
         while held is not None:
-            found, *rows = self._database.snapshot((self._common.scope, key), *calls(held))
+            condition = condition_for(filters, self._tokens(held.salt), _WHOLE_ENTRIES)
+            asked = {**condition.parameters, **key, **_place(key, held), "after": after, "row_limit": limit}
+            call = scan_statement(condition.sql, unembedded=unembedded), asked
+            found, rows = self._database.snapshot((self._common.scope, key), call)
             now = ScopeStatistics(*found[0]) if found else None
             self._remember(_name(key), now)
             if _is_same(held, now):
-                return now, rows
+                return rows
             held = now
-        return None, []
+        return []
 
     def _look(self, key: Mapping[str, str]) -> ScopeStatistics | None:
         """Read a scope and remember it for the next search."""
@@ -583,7 +571,7 @@ class PostgresIndex:
         graph_name, share_name = ("graph", held.dimension), ("share", held.scope, size, repr(filters))
         graph, share = self._remembered(graph_name), self._remembered(share_name)
         if graph is None or share is None:
-            condition = _condition(filters, self._tokens(held.salt), _VECTORS)
+            condition = condition_for(filters, self._tokens(held.salt), _VECTORS)
             sample = {**condition.parameters, **_place(key, held), "row_limit": _SAMPLE}
             sizes, ((candidate_count, passing),) = self._database.snapshot(
                 (statement("graph"), {"name": index_name(held.dimension)}),
@@ -632,13 +620,6 @@ def _candidates(held: ScopeStatistics | None, rows: Sequence[Row], terms: int) -
 
 def _labels(entry: IndexEntry, tokens: Tokens) -> list[int]:
     return [number_of(label) for label in tokens.labels(entry.metadata)]
-
-
-def _condition(
-    filters: Filter | None, tokens: Tokens, columns: tuple[str, str], *, planned_once: bool = False
-) -> PostgresCondition:
-    row, labels = columns
-    return condition_for(filters, tokens, row=row, labels=labels, planned_once=planned_once)
 
 
 def _place(key: Mapping[str, str], held: ScopeStatistics) -> dict[str, Any]:
