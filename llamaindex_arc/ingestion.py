@@ -46,6 +46,7 @@ class ArcIngestionEventHandler(BaseEventHandler, BaseSpanHandler[BaseSpan]):
 
     - The tags `session_id`, `user_id` and `channel` of LlamaIndex's `instrument_tags` say where an answer is from.
     - The same question with the same answer is captured once per session, also by a query engine within another one.
+      Where a chat engine rephrases the question for a query engine, both questions are captured.
     - A streamed answer is captured once its stream has ended; one that fails or is left unread is not. Agents are
       workflows, and not captured.
     - The policy decides what is captured. A failure is logged and counted (`ingestion.errors`), never raised. On an
