@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from sqlalchemy import create_engine, text
 from starlette.testclient import TestClient
 
-from arc_common import ArcSettings, ContextEngine, with_receipt
+from arc_common import ArcSettings, ContextEngine, Document, TokenBudget, with_receipt
 from arc_common.server import Role, Token, create_app
 from arc_common.server.routes.table import ENDPOINTS
 from tests.support.databases import sqlite_url
@@ -43,6 +43,131 @@ def client(engine: ContextEngine) -> Iterator[TestClient]:
 def told(client: TestClient, *texts: str, session: str = "s", **query: str) -> None:
     turns = [{"role": "user" if n % 2 == 0 else "assistant", "content": text} for n, text in enumerate(texts)]
     client.post(f"/api/sessions/{session}/messages", json={"messages": turns}, params=query).raise_for_status()
+
+
+def test_messages_with_tools_are_stored_and_paged(engine: ContextEngine, client: TestClient) -> None:
+    """As the engine stores them; an id that is sent again changes nothing."""
+    call = {"id": "c1", "name": "look_up", "arguments": {"order": 4711}}
+    messages = [
+        {"role": "user", "content": "Where is my order?", "id": "m1", "name": "Ann"},
+        {"role": "assistant", "content": None, "id": "m2", "toolCalls": [call]},
+        {"role": "tool", "content": "On its way.", "id": "m3", "toolCallId": "c1", "name": "look_up"},
+        {"role": "assistant", "content": "On its way.", "id": "m4", "metadata": {"model": "m"}},
+    ]
+    for _ in range(2):
+        stored = client.post(f"{SESSION}/messages", json={"messages": messages}).json()["messages"]
+        assert [one["id"] for one in stored] == ["m1", "m2", "m3", "m4"]
+    assert (stored[0]["name"], stored[1]["toolCalls"], stored[2]["toolCallId"]) == ("Ann", [call], "c1")
+    kept = engine.session("s", caller_id="shop").messages()
+    assert [one.tool_call_id for one in kept] == [None, None, "c1", None]
+    assert kept[3].metadata["model"] == "m"
+
+    def page(**query: Any) -> list[str]:
+        return [one["id"] for one in client.get(f"{SESSION}/messages", params=query).json()["messages"]]
+
+    assert [page(), page(limit=1), page(limit=2, before="m4"), page(before="m1")] == [
+        ["m1", "m2", "m3", "m4"], ["m4"], ["m2", "m3"], [],
+    ]  # fmt: skip
+
+
+def test_a_context_is_the_engines_window(engine: ContextEngine, client: TestClient) -> None:
+    """For the same query, prompt, documents, tools and budget, message by message."""
+    told(client, "I live in Porto.", "Fine.")
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    asked = {
+        "query": "Do you ship to me?",
+        "systemPrompt": "Be kind.",
+        "documents": [{"text": "We ship to Portugal.", "source": "terms"}],
+        "tools": [tool],
+        "responseFormat": {"type": "object"},
+        "contextWindow": 2_000,
+        "outputReserve": 100,
+        "memoryTags": ["home"],
+    }
+    engine.memories(caller_id="shop", session_id="s").add("We ship for free.", tags=["work"])
+    built = client.post(f"{SESSION}/context", json=asked).json()
+    window = engine.session("s", caller_id="shop").context(
+        "Do you ship to me?",
+        system_prompt="Be kind.",
+        documents=[Document("We ship to Portugal.", source="terms")],
+        tools=[tool],
+        response_format={"type": "object"},
+        budget=TokenBudget(2_000, 100),
+        memory_tags=["home"],
+    )
+    assert [(one["role"], one["content"]) for one in built["messages"]] == [
+        (one.role.value, one.text) for one in window.messages
+    ]
+    assert (built["totalTokens"], built["receipt"]) == (window.total_tokens, window.receipt.to_dict())
+    sections = {section.name: section.tokens for section in window.sections}
+    assert all(sections[name] for name in ("system", "tools", "documents", "history"))
+    assert not sections["recalled"]
+
+
+def test_pins_facts_and_recall(engine: ContextEngine, client: TestClient) -> None:
+    """Of one session; recall also of the user's others on request."""
+    told(client, "My order number is HN-48213.", "Noted.", *["What else is new?", "Nothing."] * 12, **ANN)
+    told(client, "My invoice number is 77.", "Noted.", session="t", **ANN)
+    pin = client.post(f"{SESSION}/pins", json={"text": "Never call me."}, params=ANN).json()
+    assert [one["text"] for one in client.get(f"{SESSION}/pins", params=ANN).json()] == ["Never call me."]
+    assert client.delete(f"{SESSION}/pins/{pin['id']}", params=ANN).status_code == 204
+    assert client.get(f"{SESSION}/pins", params=ANN).json() == []
+    engine.session("s", caller_id="shop", user_id="ann").summarize()
+    (fact,) = client.get(f"{SESSION}/facts", params=ANN).json()
+    assert "HN-48213" in fact["value"]
+    (first, *_) = client.get(f"{SESSION}/messages", params=ANN).json()["messages"]
+    assert (fact["sources"], fact["importance"] > 0) == ([first["id"]], True)
+    assert engine.flush(60)
+    for scope, expected in (("session", {"HN-48213"}), ("user", {"HN-48213", "77"})):
+        asked = {"query": "What is my order or invoice number?", "scope": scope, "topK": 5}
+        found = [one["message"]["content"] for one in client.post(f"{SESSION}/recall", json=asked, params=ANN).json()]
+        assert {name for name in ("HN-48213", "77") if any(name in text for text in found)} == expected
+    asked = {"query": "What is my order or invoice number?", "scope": "user", "topK": 1}
+    assert len(client.post(f"{SESSION}/recall", json=asked, params=ANN).json()) == 1
+
+
+def test_branches(client: TestClient) -> None:
+    """Fork, switch, rewind and delete; `branch` names the one that a request is about."""
+    turns = [{"role": "user", "content": f"Turn {n}", "id": f"m{n}"} for n in range(3)]
+    client.post(f"{SESSION}/messages", json={"messages": turns}).raise_for_status()
+
+    def shown(**query: Any) -> list[str]:
+        return [one["id"] for one in client.get(f"{SESSION}/messages", params=query).json()["messages"]]
+
+    idea = client.post(f"{SESSION}/branches", json={"at": "m0", "name": "idea"}).json()
+    assert (idea["name"], idea["parent"], idea["forkedAt"], idea["isCurrent"]) == ("idea", 0, "m0", False)
+    more = {"messages": [{"role": "user", "content": "Another", "id": "x"}]}
+    client.post(f"{SESSION}/messages", json=more, params={"branch": "idea"}).raise_for_status()
+    assert [shown(), shown(branch="idea"), shown(branch=idea["id"])] == [["m0", "m1", "m2"], ["m0", "x"], ["m0", "x"]]
+    branches = client.put(f"{SESSION}/branches/idea/current").json()
+    assert [one["name"] for one in branches if one["isCurrent"]] == ["idea"]
+    assert shown() == ["m0", "x"]
+    client.put(f"{SESSION}/branches/0/current").raise_for_status()
+    assert len(client.post(f"{SESSION}/rewind", json={"to": "m1"}).json()) == 3
+    assert shown() == ["m0", "m1"]
+    assert client.delete(f"{SESSION}/branches/idea").status_code == 204
+    assert client.get(f"{SESSION}/messages", params={"branch": "idea"}).status_code == 404
+
+
+def test_documents(client: TestClient) -> None:
+    """Whole or in chunks, found by their words and filters, and deleted with their chunks."""
+    documents = [
+        {"text": "Refunds take a week.", "id": "r", "source": "terms", "metadata": {"lang": "en"}},
+        {"text": "Refunds are for members. " * 200, "id": "folder/long", "metadata": {"lang": "de"}},
+    ]
+    ids = client.post("/api/documents", json={"documents": documents, "chunk": True}).json()["ids"]
+    assert (ids[0], len(ids) > 2) == ("r#0", True)
+    asked = {"query": "How long do refunds take?", "filters": {"lang": "en"}}
+    (found,) = client.post("/api/documents/search", json=asked).json()
+    assert (found["text"], found["source"], found["metadata"]["lang"]) == ("Refunds take a week.", "terms", "en")
+    assert found["score"] > 0
+    assert len(client.post("/api/documents/search", json={"query": "refunds", "topK": 2}).json()) == 2
+    assert client.get("/api/documents/folder/long%231").json()["metadata"]["document_id"] == "folder/long"
+    assert client.delete("/api/documents/folder/long").status_code == 204
+    assert client.delete("/api/documents/folder/long").status_code == 404
+    assert len(client.post("/api/documents/search", json={"query": "refunds"}).json()) == 1
+    client.post("/api/documents", json={"documents": documents}, params=ANN).raise_for_status()
+    assert client.get("/api/documents/folder/long", params=ANN).json()["text"] == documents[1]["text"]
 
 
 def test_memories_of_a_session(engine: ContextEngine, client: TestClient) -> None:
