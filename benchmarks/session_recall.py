@@ -52,6 +52,10 @@ def by_both(question: str, texts: Sequence[str], facts: Facts, top_k: int, windo
     return [found.place.seq for found in recall(question, texts, facts, top_k=top_k, window_terms=window)]
 
 
+SEARCHES: dict[str, Search] = {"messages": by_messages, "with facts": by_both}
+"""Both are asked one after the other, as a conversation's index is kept for the next question alone."""
+
+
 def main() -> None:
     """Read the conversations, ask, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -67,14 +71,18 @@ def main() -> None:
         return
     print("window  by              LoCoMo@10  LongMemEval@10  SGD@5  CrossWOZ@5")
     for window in arguments.windows:
-        for label, search in (("messages", by_messages), ("with facts", by_both)):
-            results = (
-                mean(_locomo(_read(arguments.data, "recall_locomo"), search, window)),
-                mean(_longmemeval(_read(arguments.data, "recall_longmemeval"), search, window)),
-                mean(_values(_read(arguments.data, "facts_sgd"), search, window)),
-                mean(_values(_read(arguments.data, "facts_crosswoz"), search, window)),
+        results = [
+            list(zip(*found(_read(arguments.data, name), window), strict=True))
+            for found, name in (
+                (_locomo, "recall_locomo"),
+                (_longmemeval, "recall_longmemeval"),
+                (_values, "facts_sgd"),
+                (_values, "facts_crosswoz"),
             )
-            row = f"{results[0]:9.3f}  {results[1]:14.3f}  {results[2]:5.3f}  {results[3]:10.3f}"
+        ]
+        for place, label in enumerate(SEARCHES):
+            values = [mean(one[place]) for one in results]
+            row = f"{values[0]:9.3f}  {values[1]:14.3f}  {values[2]:5.3f}  {values[3]:10.3f}"
             print(f"{window:6}  {label:14}  {row}", flush=True)
 
 
@@ -100,34 +108,36 @@ def _planted(name: str, seed: int) -> Iterator[float]:
         yield next((float(i) for i, place in enumerate(places, 1) if fact.value in texts[place]), float("inf"))
 
 
-def _locomo(conversations: Any, search: Search, window: int) -> Iterator[float]:
+def _locomo(conversations: Any, window: int) -> Iterator[list[float]]:
     for conversation in conversations:
         turns = conversation["turns"]
         texts = [f"{turn['speaker']}: {turn['text']}" for turn in turns]
         facts = _facts([("user", turn["text"]) for turn in turns])
         for question in conversation["questions"]:
             if question["category"] != "adversarial" and question["evidence"]:
-                found = {turns[place]["id"] for place in search(question["question"], texts, facts, 10, window)}
-                yield len(found.intersection(question["evidence"])) / len(question["evidence"])
+                found = [search(question["question"], texts, facts, 10, window) for search in SEARCHES.values()]
+                ids = [{turns[place]["id"] for place in places} for places in found]
+                yield [len(one.intersection(question["evidence"])) / len(question["evidence"]) for one in ids]
 
 
-def _longmemeval(conversations: Any, search: Search, window: int) -> Iterator[float]:
+def _longmemeval(conversations: Any, window: int) -> Iterator[list[float]]:
     for conversation in conversations:
         turns = [turn for session in conversation["sessions"] for turn in session["turns"]]
         evidence = {place for place, turn in enumerate(turns) if turn.get("evidence")}
         if evidence:
             texts = [turn["content"] for turn in turns]
             facts = _facts([(turn["role"], turn["content"]) for turn in turns])
-            yield len(evidence.intersection(search(conversation["question"], texts, facts, 10, window))) / len(evidence)
+            found = [search(conversation["question"], texts, facts, 10, window) for search in SEARCHES.values()]
+            yield [len(evidence.intersection(places)) / len(evidence) for places in found]
 
 
-def _values(conversations: Any, search: Search, window: int) -> Iterator[float]:
+def _values(conversations: Any, window: int) -> Iterator[list[float]]:
     for conversation in conversations:
         texts = [turn["text"].casefold() for turn in conversation["turns"]]
         facts = _facts([(turn["role"], turn["text"]) for turn in conversation["turns"]])
         for probe in conversation["probes"]:
-            found = search(probe["question"], texts, facts, 5, window)
-            yield float(any(probe["value"].casefold() in texts[place] for place in found))
+            found = [search(probe["question"], texts, facts, 5, window) for search in SEARCHES.values()]
+            yield [float(any(probe["value"].casefold() in texts[place] for place in places)) for places in found]
 
 
 if __name__ == "__main__":

@@ -28,6 +28,11 @@ def indexed(texts: Sequence[str], window_terms: int) -> MessageIndex:
     return index
 
 
+@lru_cache(maxsize=1)
+def _said(texts: Sequence[str]) -> TextIndex:
+    return TextIndex(("", text) for text in texts)
+
+
 def rank(query: str, texts: Sequence[str], *, top_k: int = 5) -> list[tuple[int, float]]:
     """Return the place and score of the texts that match a query best, best first, each by itself."""
     found = TextIndex(("", text) for text in texts).ranked(query, top_k=top_k)
@@ -51,7 +56,7 @@ def recall(
     unread = range(max(known + 1, len(messages) - MOST_READ_ANEW), len(messages)) if reads else ()
     read = [(fact, place) for place in unread for fact in extract_facts([Message(Role.USER, messages[place])])]
     facts = [*facts, *((fact.value, (place,)) for fact, place in read)]
-    shares = TextIndex(("", text) for text, _ in facts).ranked(question).shares
+    shares = _said(tuple(text for text, _ in facts)).ranked(question).shares
     stated = [
         Stated(text, [MessagePlace("s", place) for place in places], shares.get(i, 0.0))
         for i, (text, places) in enumerate(facts)
