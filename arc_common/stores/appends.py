@@ -15,6 +15,7 @@ from arc_common.stores.branch_paths import LOCKED_COLUMNS, ArchivedConversationE
 from arc_common.stores.branches import SqlBranches, lines_of
 from arc_common.stores.codec import (
     MAIN_BRANCH,
+    MOST,
     checked_after,
     checked_counts,
     checked_limit,
@@ -151,8 +152,6 @@ def _placed_row(stored: StoredMessage, place: Mapping[str, Any], row: dict[str, 
 
 
 _log = logging.getLogger("arc.stores")
-
-_EVERY_ROW = 2**62
 
 
 class SqlAppends:
@@ -359,7 +358,7 @@ class SqlAppends:
         if locked.path is MAIN:
             place = self._database.place(key, MAIN)
             # forks may have summarised messages of the main branch
-            summarized = _EVERY_ROW if locked.is_forked else locked.summarized
+            summarized = MOST if locked.is_forked else locked.summarized
             undo = self._summaries.undoing(transaction, place, changed, summarized=summarized)
         else:
             points = [(stored.branch, stored.seq) for stored in plan.revised]
@@ -390,7 +389,7 @@ class SqlAppends:
         yield self._sql.update_session, change
         if excess > 0:
             dropping = self._along if "path" in place else self._sql
-            leaves_to = locked.summarized if keep_unsummarized else _EVERY_ROW
+            leaves_to = locked.summarized if keep_unsummarized else MOST
             leaving = {"excess_less_one": excess - 1, "leaves_to": leaves_to}
             yield dropping.update_branch_dropping, {**change, **leaving}
             yield dropping.drop_oldest, {**place, **leaving}

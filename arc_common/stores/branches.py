@@ -9,7 +9,7 @@ from arc_common.messages import check_identifier
 from arc_common.protocols import Branch, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, After, Path
 from arc_common.stores.branch_paths import Locked, locked_from_row, parts_of, place_on
-from arc_common.stores.codec import from_microseconds, stored_from_row, to_microseconds
+from arc_common.stores.codec import MOST, from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.statements.conversations import SUMS, statements_along, statements_for
@@ -180,8 +180,8 @@ class SqlBranches:
             return None
         old = next(row for row in rows if row.id == path.branch)
         forked = path.forked(first - 1, locked.next_branch)
-        last = _EVERY_ROW if edge is None else edge
-        between = {"after": first - 1, "before": last + 1, "row_limit": _EVERY_ROW}
+        last = MOST if edge is None else edge
+        between = {"after": first - 1, "before": last + 1, "row_limit": MOST}
         following, (lost,) = transaction.run(
             (self._along.oldest, {**place, **between}), (self._along.sums_after, {**place, "after": first - 1})
         )
@@ -239,7 +239,7 @@ class SqlBranches:
         for row in self.all(transaction, self._place(key, locked.path)):
             if row.path.before != locked.path.forked(edge, row.id).before:
                 continue
-            after = {**self._place(key, row.path), "after": edge, "before": _EVERY_ROW, "row_limit": len(ids) + 1}
+            after = {**self._place(key, row.path), "after": edge, "before": MOST, "row_limit": len(ids) + 1}
             own = list(map(stored_from_row, transaction.run((self._along.oldest, after))[0]))
             is_run = all(one.thread == thread for one in own) if own else row.id == locked.current_branch
             if is_run and [one.message.id for one in own] == ids[: len(own)]:
@@ -353,6 +353,5 @@ class SqlBranches:
         return calls
 
 
-_EVERY_ROW = 2**62
 _SEQ = 4
 """The place of `seq` in `MESSAGE_COLUMNS`."""

@@ -18,6 +18,9 @@ from arc_common.stores.database.schema import branches, conversations
 
 T = TypeVar("T")
 
+MOST = 2**62
+"""More than any place, time or count that is stored."""
+
 MAIN_BRANCH = 0
 """The initial branch of every conversation."""
 
@@ -181,7 +184,6 @@ def conversation_from_row(row: Sequence[Any]) -> Conversation:
     )
 
 
-_END = 2**62
 _COUNTER_LENGTH = 64
 _KEY_LENGTH = 16
 _THREAD_LENGTH = 32
@@ -189,15 +191,15 @@ _THREAD_LENGTH = 32
 
 def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
     """Refuse a value that is neither a whole number of at least `least` nor `None`."""
-    if (type(value) is int and least <= value <= _END) or value is None:
+    if (type(value) is int and least <= value <= MOST) or value is None:
         return
-    if check_whole(field, value, least=least) > _END:
-        raise InvalidInputError(field, value, f"at most {_END}")
+    if check_whole(field, value, least=least) > MOST:
+        raise InvalidInputError(field, value, f"at most {MOST}")
 
 
 def checked_place(field: str, value: int | None) -> None:
     """Refuse a value that is neither a whole number nor `None`; places outside the session are accepted."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or abs(value) > _END):
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or abs(value) > MOST):
         raise InvalidInputError(field, value, "a message's seq, or None")
 
 
@@ -210,7 +212,7 @@ def checked_ids(ids: Sequence[str], field: str = "message_ids") -> list[str]:
 
 def checked_seqs(seqs: Sequence[int]) -> list[int]:
     """Return the distinct places as a list if each is a valid `seq`."""
-    for seq in [one for one in seqs if type(one) is not int or abs(one) > _END]:
+    for seq in [one for one in seqs if type(one) is not int or abs(one) > MOST]:
         if seq is None:
             raise InvalidInputError("seqs", seq, "messages' seqs")
         checked_place("seqs", seq)
@@ -235,8 +237,8 @@ def bounds_of(which: ConversationFilter) -> dict[str, int]:
     }
     bounds: dict[str, int] = {}
     for name, (least, most) in limits.items():
-        for end, value, default in (("from", least, -_END), ("to", most, _END)):
-            given = to_microseconds(value) if isinstance(value, datetime) else value and min(value, _END)
+        for end, value, default in (("from", least, -MOST), ("to", most, MOST)):
+            given = to_microseconds(value) if isinstance(value, datetime) else value and min(value, MOST)
             bounds[f"{name}_{end}"] = default if given is None else given
     return bounds
 
@@ -290,6 +292,6 @@ def page_position(cursor: str, read: Callable[[str], T | None]) -> tuple[int, T]
         position, found = int(at), read(name)
     except (ValueError, AttributeError):
         position, found = 0, None
-    if found is None or abs(position) > _END:
+    if found is None or abs(position) > MOST:
         raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned")
     return position, found

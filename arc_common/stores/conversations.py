@@ -37,6 +37,7 @@ from arc_common.stores.archive.store import SqlArchive
 from arc_common.stores.branch_paths import check_owner, check_status
 from arc_common.stores.branches import SqlBranches
 from arc_common.stores.codec import (
+    MOST,
     bounds_of,
     checked_ids,
     checked_limit,
@@ -64,7 +65,6 @@ from arc_common.stores.statements.conversations import statements_along, stateme
 from arc_common.stores.summaries import SqlSummaries
 from arc_common.stores.transfer import SqlTransfer
 
-_EVERY_ROW = 2**62
 _PAGE = 200
 _IN_USE = [ConversationStatus.ACTIVE.value, ConversationStatus.ARCHIVED.value]
 
@@ -198,9 +198,9 @@ class SqlStore:
         checked_place("before", before)
         checked_place("after", after)
         parameters = {
-            "before": _EVERY_ROW if before is None else before,
+            "before": MOST if before is None else before,
             "after": -1 if after is None else after,
-            "row_limit": _EVERY_ROW if limit is None else limit,
+            "row_limit": MOST if limit is None else limit,
         }
         name = "newest" if after is None or before is not None else "oldest"
         if ids is not None:
@@ -319,7 +319,7 @@ class SqlStore:
     ) -> ConversationPage:
         """See `ConversationStore.page`."""
         checked_scope(caller_id, user_id, limit)
-        before_time, before_key = (_EVERY_ROW, b"") if cursor is None else page_position(cursor, key_from_hex)
+        before_time, before_key = (MOST, b"") if cursor is None else page_position(cursor, key_from_hex)
         parameters: dict[str, Any] = {
             "caller_id": caller_id,
             "before_time": before_time,
@@ -340,7 +340,7 @@ class SqlStore:
     def idle(self, which: Idle) -> Iterator[SessionKey]:
         """See `Store.idle`."""
         given = {"status": which.status, "since": to_microseconds(which.since), "row_limit": _PAGE}
-        after = {"after_time": -_EVERY_ROW, "after_key": b""}
+        after = {"after_time": -MOST, "after_key": b""}
         while rows := self._database.read((self._sql.idle, {**given, **after})):
             for session_id, caller_id, user_id, *_ in rows:
                 yield SessionKey(session_id, caller_id, user_id)

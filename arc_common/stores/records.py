@@ -23,7 +23,7 @@ from arc_common.protocols.records import (
 )
 from arc_common.protocols.search_index import EntryKind, Scope
 from arc_common.stores.branch_paths import parts_of
-from arc_common.stores.codec import checked_ids, checked_limit, conversation_key, row_key, to_microseconds
+from arc_common.stores.codec import MOST, checked_ids, checked_limit, conversation_key, row_key, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import erasing_statements, index_statements_for
@@ -42,8 +42,6 @@ from arc_common.stores.statements.records import (
     record_statements_for,
     source_rows,
 )
-
-_EVERY_ROW = 2**62
 
 
 class SqlRecords:
@@ -173,7 +171,7 @@ class SqlRecords:
             "status": "" if status is None else status.value,
             "type": "" if type is None else type.value,
             "superseded": int(include_superseded),
-            "row_limit": _EVERY_ROW if limit is None else limit,
+            "row_limit": MOST if limit is None else limit,
             "now": to_microseconds(self._clock()),
         }
         if on is None:

@@ -8,6 +8,7 @@ from typing import Any
 from arc_common.protocols.review import Candidate, CandidatePage, CandidateStatus
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.stores.codec import (
+    MOST,
     checked_scope,
     from_body,
     key_from_hex,
@@ -28,7 +29,6 @@ from arc_common.stores.statements.reviews import (
     review_statements_for,
 )
 
-_OLDEST = -(2**62)
 _BEFORE_ALL: dict[str, Any] = {"scope": b"", "record_id": ""}
 
 
@@ -76,7 +76,7 @@ class SqlReviews:
     ) -> CandidatePage:
         """See `ReviewQueue.page`."""
         checked_scope(caller_id, user_id, limit)
-        after, place = (_OLDEST, _BEFORE_ALL) if cursor is None else page_position(cursor, _place_of)
+        after, place = (-MOST, _BEFORE_ALL) if cursor is None else page_position(cursor, _place_of)
         asked = {
             "caller_id": caller_id,
             "status": status.value,

@@ -13,7 +13,7 @@ from arc_common.protocols.conversations import MAIN, Path
 from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentPart, SessionState, View
 from arc_common.stores.branch_paths import check_owner, place_on
 from arc_common.stores.branches import SqlBranches
-from arc_common.stores.codec import stored_from_row, to_microseconds
+from arc_common.stores.codec import MOST, stored_from_row, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.statements.conversations import Statements
@@ -144,9 +144,6 @@ def epoch_of(incarnation: int, edits: int) -> int:
     return (incarnation << 32) + edits
 
 
-_EVERY_ROW = 2**62
-
-
 @dataclass(frozen=True, slots=True)
 class _Session:
     """A row of the statement `session`."""
@@ -230,7 +227,7 @@ class SqlSummaries:
         if within is not None:
             rows = self._rows(key, "parts", **_within(within))
         elif part == "unfinished":
-            most = _EVERY_ROW if limit is None else limit
+            most = MOST if limit is None else limit
             return [segment_from_row(row) for row in self._rows(key, "unfinished", row_limit=most)]
         else:
             rows = self._rows(key, "cover" if part == "cover" else "segments")
@@ -249,15 +246,7 @@ class SqlSummaries:
 
     def _next_due(self, asked: Mapping[str, Any]) -> list[Row]:
         """Claim the conversation whose work has been due longest; looks first, as a claim takes SQLite's only lock."""
-        if not self._database.read((self._sql.due, asked)):
-            return []
-
-        def work(transaction: Transaction) -> list[Row]:
-            (rows,) = transaction.run((self._sql.claim_due, asked))
-            transaction.commit()
-            return rows
-
-        return self._database.transact(work)
+        return self._commit_if_any((self._sql.claim_due, asked)) if self._database.read((self._sql.due, asked)) else []
 
     def release(
         self, key: SessionKey, lease: Lease, *, worked: bool = False, due_again: datetime | None = None
@@ -373,7 +362,7 @@ class SqlSummaries:
         limit: int | None = None,
     ) -> list[Fact]:
         """See `SummaryStore.facts`."""
-        most = {"row_limit": _EVERY_ROW if limit is None else limit}
+        most = {"row_limit": MOST if limit is None else limit}
         if keys is not None:
             return self._facts_of_keys(key, keys, saying, leaf=leaf, **most)
         wanted = {"superseded": int(include_superseded), "ungrounded": int(include_ungrounded)}
@@ -465,18 +454,21 @@ class SqlSummaries:
         return self._database.along(key, work)
 
     def _lease(self, key: SessionKey, name: str, parameters: Mapping[str, Any]) -> list[Row]:
-        place = self._database.place(key, MAIN)
+        rows = self._commit_if_any((self._sql.by_name[name], {**self._database.place(key, MAIN), **parameters}))
+        if not rows:
+            self._database.path_of(key, active=False)
+        return rows
+
+    def _commit_if_any(self, call: Call) -> list[Row]:
+        """Run a call that changes rows and returns them; commit only if there are any."""
 
         def work(transaction: Transaction) -> list[Row]:
-            (rows,) = transaction.run((self._sql.by_name[name], {**place, **parameters}))
+            (rows,) = transaction.run(call)
             if rows:
                 transaction.commit()
             return rows
 
-        rows = self._database.transact(work)
-        if not rows:
-            self._database.path_of(key, active=False)
-        return rows
+        return self._database.transact(work)
 
 
 def _session(key: SessionKey, found: list[Row]) -> _Session | None:

@@ -13,6 +13,7 @@ from arc_common.filters import Filter, matcher
 from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, check_comparable
 from arc_common.retrieval.bm25 import BM25, best_places
 from arc_common.retrieval.vectors import cosines
+from arc_common.stores.codec import MOST
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import (
@@ -138,7 +139,7 @@ class SqliteIndex:
         for key, query in zip(keys, queries, strict=True):
             copy = copies.get(key)
             missing = copy.lacks(query.terms) if copy is not None and copy.salt and _needs_copy(query) else []
-            known = copy.version if copy is not None and _needs_copy(query) else _LATEST
+            known = copy.version if copy is not None and _needs_copy(query) else MOST  # no changes are wanted
             tokens = [copy.tokens.of(term).hex() for term in missing] if copy is not None else []
             wanted.append(missing)
             asked.append({**dict(zip(_KEY, key, strict=True)), "version": known, "tokens": tokens})
@@ -230,9 +231,6 @@ class SqliteIndex:
             after = page[-1][0]
         return kept[:limit]
 
-
-_LATEST = 2**62
-"""A version after which nothing changes: of a scope whose statistics alone are wanted."""
 
 _KEY = ("caller_id", "session_id", "user_id", "kind")
 

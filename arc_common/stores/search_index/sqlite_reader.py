@@ -21,6 +21,7 @@ from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, One
 from arc_common.protocols.search_index import IndexEntry
 from arc_common.retrieval.bm25 import inverse_document_frequencies
 from arc_common.retrieval.vectors import VectorTable
+from arc_common.stores.codec import MOST
 from arc_common.stores.database.drivers import Row, Transaction
 from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import PREFIX
@@ -490,7 +491,7 @@ class SqliteReader:
 
     def pages(self, version: int = 0) -> Iterator[list[Row]]:
         """Yield pages of the entries changed after a version: the version, row, id and vector of each."""
-        after = {"version": version, "id": 2**62}  # all of that version are known
+        after = {"version": version, "id": MOST}  # all of that version are known
         while True:
             ((*page,),) = self._transaction.run((self._sql.vectors, {**self._place, **after, "row_limit": _PAGE}))
             if not page:
