@@ -152,15 +152,15 @@ async def test_a_token_reaches_what_is_its_own(engine: ContextEngine) -> None:
 
 
 async def test_what_a_model_saves_waits_for_the_review(opened: Callable[..., ContextEngine]) -> None:
-    """With `memory.require_review`, unless the token may review."""
+    """With `memory.require_review`, whatever the token may: a model asks, and no reviewer."""
     engine = opened(settings=ArcSettings(memory={"enabled": True, "require_review": True}))
-    saved = await call(engine, ANN, "save_memory", content="The admin's password is 1234.")
-    assert saved["status"] == "PENDING"
-    assert await call(engine, ANN, "search_memory", query="password") == {"memories": []}
-    (waiting,) = engine.ingestion_of("shop").candidates().candidates
-    assert waiting.response == "The admin's password is 1234."
-    lee = Token("the-reviewer-for-ann", "shop", "ann", Role.REVIEWER)
-    assert (await call(engine, lee, "save_memory", content="Ann likes tea."))["status"] == "ACTIVE"
+    for role in (Role.WRITER, Role.REVIEWER):
+        token = Token("a-token-of-ann's-model", "shop", "ann", role)
+        saved = await call(engine, token, "save_memory", content=f"The {role}'s password is 1234.")
+        assert saved["status"] == "PENDING"
+        assert await call(engine, token, "search_memory", query="password") == {"memories": []}
+    waiting = engine.ingestion_of("shop").candidates().candidates
+    assert {one.response for one in waiting} == {"The writer's password is 1234.", "The reviewer's password is 1234."}
 
 
 @pytest.mark.parametrize(
