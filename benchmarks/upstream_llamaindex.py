@@ -1,6 +1,6 @@
 """Runs LlamaIndex's own tests of memory, chat engines, agents and chat stores with arc's classes in their place.
 
-    git clone --depth 1 https://github.com/run-llama/llama_index
+    git clone --depth 1 --branch v0.14.25 https://github.com/run-llama/llama_index    # the version that is installed
     python -m benchmarks.upstream_llamaindex llama_index
     python -m benchmarks.upstream_llamaindex llama_index --theirs    # the same tests with LlamaIndex's own classes
 
