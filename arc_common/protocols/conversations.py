@@ -262,6 +262,8 @@ class Path:
 
 
 MAIN = Path()
+NOWHERE = Path(-1)
+"""The path of a branch that no session has: of what was read on a branch that was deleted before it was stored."""
 
 
 @dataclass(frozen=True, slots=True)

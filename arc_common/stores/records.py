@@ -11,7 +11,7 @@ from typing import Any
 from arc_common.exceptions import NotFoundError
 from arc_common.memories import Memory, MemoryStatus, MemoryType
 from arc_common.protocols import SessionKey
-from arc_common.protocols.conversations import MAIN, Path
+from arc_common.protocols.conversations import MAIN, NOWHERE, Path
 from arc_common.protocols.records import (
     MOST_REVISIONS,
     IndexChange,
@@ -264,7 +264,7 @@ class SqlRecords:
             transaction.commit(*calls)
             return count
 
-        path = MAIN
+        path = NOWHERE
         with suppress(NotFoundError):
             path = self._database.path_of(key)
         return self._database.transact(work)

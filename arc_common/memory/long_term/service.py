@@ -9,7 +9,7 @@ from threading import Lock
 from arc_common.caches import LRUCache
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.documents import Document, ScoredDocument
-from arc_common.exceptions import InvalidInputError, NotFoundError, SessionNotFoundError, StoreError, check_whole
+from arc_common.exceptions import InvalidInputError, NotFoundError, StoreError, check_whole
 from arc_common.facts import local
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.long_term.deduplication import Holdings
@@ -405,24 +405,29 @@ class LongTermMemory:
         """Read the next messages of a session; return whether more may be due."""
         if self.extractor.waits:
             return False
-        start = self._read_to(key)
-        following, more = unread(self._conversations, key, after=max(start - 1, 0))
+        on = self._on_branch(key)
+        start = self._read_to(on)
+        following, more = unread(self._conversations, on, after=max(start - 1, 0))
         before = following.pop(0) if following and following[0].seq <= start else None
         batch = due(following, more=more)
         if not batch:
             return False
-        proposed = self._extracted(key, batch, before)
+        proposed = self._extracted(key, on, batch, before)
         if self.queue.stopping:
             return False
-        if self._read_to(key) != start:  # another process has read the same meanwhile
+        if self._read_to(on) != start:  # another process has read the same meanwhile
             return True
-        if not self._keep(key, batch if before is None else [before, *batch], proposed, goes_on=True):
+        if not self._keep(on, batch if before is None else [before, *batch], proposed, goes_on=True):
             return False
         read = _as_read(batch)
-        if not self._changed(key, list(read), read):  # else the batch is read again
-            progress = Progress(key, after=start, to=batch[-1].seq)
+        if not self._changed(on, list(read), read):  # else the batch is read again
+            progress = Progress(on, after=start, to=batch[-1].seq)
             self._store.commit(self.scope_of(key), RecordChange(progress=progress), version=None)
         return True
+
+    def _on_branch(self, key: SessionKey) -> SessionKey:
+        """Return a key on the branch that a session is on now: another one may be current before all is read."""
+        return replace(key, branch=self._conversations.path(key).branch)
 
     def _read_edited(self, key: SessionKey) -> None:
         """Read messages again that were edited after they had been read."""
@@ -431,10 +436,11 @@ class LongTermMemory:
         if not edited:
             return
         try:
-            self.keeper.forget(key, sorted(edited))
-            end = self._read_to(key)
-            batch = [stored for stored in self._conversations.read(key, ids=sorted(edited)) if stored.seq <= end]
-            if not batch or self._keep(key, batch, self._extracted(key, batch), goes_on=False):
+            on = self._on_branch(key)
+            self.keeper.forget(on, sorted(edited))
+            end = self._read_to(on)
+            batch = [stored for stored in self._conversations.read(on, ids=sorted(edited)) if stored.seq <= end]
+            if not batch or self._keep(on, batch, self._extracted(key, on, batch), goes_on=False):
                 return
         except StoreError:
             with self._lock:
@@ -442,13 +448,13 @@ class LongTermMemory:
             raise
 
     def _extracted(
-        self, key: SessionKey, batch: Sequence[StoredMessage], before: StoredMessage | None = None
+        self, key: SessionKey, on: SessionKey, batch: Sequence[StoredMessage], before: StoredMessage | None = None
     ) -> Sequence[ProposedMemory]:
         messages = [stored.message for stored in batch]
         with self._lock:
             with_documents = self._with_documents.get(key, False)
         mode = _mode_of(messages, with_documents=with_documents)
-        known = self._known(self.scope_of(key), messages, on=key)
+        known = self._known(self.scope_of(key), messages, on=on)
         answered = before.message if before is not None and is_answer(before) else None
         extracted = self.extractor.extract(messages, mode=mode, session_id=key.session_id, known=known, before=answered)
         return self._held_back(extracted.memories)
@@ -485,7 +491,7 @@ class LongTermMemory:
             ids = list(dict.fromkeys(name for memory in together for _, name in memory.sources))
             gone = set(self._changed(key, ids, read))
             kept = [
-                replace(memory, branch=self._conversations.path(key, known=True).branch)
+                replace(memory, branch=key.branch)
                 for memory in together
                 if gone.isdisjoint(name for _, name in memory.sources)
             ]
@@ -501,7 +507,7 @@ class LongTermMemory:
         """Return the ids of messages that were changed or removed since they were read."""
         try:
             there = _as_read(self._conversations.read(key, ids=message_ids))
-        except SessionNotFoundError:
+        except NotFoundError:  # the session or its branch was deleted
             there = {}
         return [message_id for message_id in message_ids if there.get(message_id) != read.get(message_id)]
 

@@ -30,8 +30,9 @@ from arc_common.caches import cached_text
 from arc_common.memories import Memory, MemorySource, MemoryStatus, MemoryType, Pin, Wording
 from arc_common.prompts.context import pin_words
 from arc_common.protocols import SessionKey
+from arc_common.protocols.conversations import NOWHERE
 from arc_common.protocols.search_index import Scope
-from arc_common.stores.branch_paths import Along, in_conversation, of_conversation, on_path_of
+from arc_common.stores.branch_paths import FOLLOW, Along, in_conversation, of_conversation, on_path_of
 from arc_common.stores.codec import (
     MESSAGE_COLUMNS,
     from_body,
@@ -591,8 +592,12 @@ def _this_message() -> tuple[ColumnElement[bool], ...]:
 
 
 def _places(on_path: ColumnElement[bool] | None = None) -> Any:
-    """Select the places of a message (on the branch's path) and whether they are live; else one for none."""
+    """Select the places of a message (on the branch's path) and whether they are live; else one for none.
+
+    A place for none is on every path; if a branch is named, its message was there and is gone, and it is on none.
+    """
     zero, one = literal_column("0", BigInteger), literal_column("1", BigInteger)
+    none: tuple[Any, ...] = zero, zero, one, zero
     places = messages.c.branch, messages.c.seq
     if on_path is None:
         stored = select(*places, one.label("live"), zero.label("since")).where(*_this_message())
@@ -600,7 +605,14 @@ def _places(on_path: ColumnElement[bool] | None = None) -> Any:
         reader = conversations.join(branches, and_(*same_session(), of_conversation()))
         found = reader.join(messages, and_(*_this_message(), on_path))
         stored = select(*places, branches.c.live, zero.label("since")).select_from(found)
-    return stored.union_all(select(zero, zero, one, zero).where(~stored.exists()))
+        is_any = bindparam("wanted", type_=BigInteger) == literal_column(f"{FOLLOW}")
+        none = (
+            case((is_any, zero), else_=literal_column(f"{NOWHERE.branch}")),
+            zero,
+            case((is_any, one), else_=zero),
+            zero,
+        )
+    return stored.union_all(select(*none).where(~stored.exists()))
 
 
 def _noted(upsert: Any, points: Any, *conditions: ColumnElement[bool]) -> Executable:

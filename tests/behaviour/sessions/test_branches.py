@@ -1,7 +1,7 @@
 """Branches of a conversation through the public API: fork, rewind, switch, delete, and sessions on branches."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -458,6 +458,42 @@ class TestMemories:
         idea.append([Message("user", "Never mind.", id="m2")])
         engine.flush()
         assert (_about(engine, session), _about(engine, idea)) == ({"hiking", "sailing"}, {"skiing"})
+
+    @pytest.mark.parametrize("meanwhile", ["deleted", "switched"])
+    def test_are_of_the_branch_that_was_read(self, database: str, meanwhile: str) -> None:
+        """Also if it is deleted, or another one becomes current, just before they are stored."""
+        with ContextEngine.open(database) as other:
+            there = other.session("s", user_id="ann")
+
+            class Meanwhile:
+                """An embedder, which is asked after the branch was read and before the memory is stored."""
+
+                name = "meanwhile"
+
+                def embed(self, texts: Sequence[str]) -> list[list[float]]:
+                    if "I love sailing on the sea" in texts and len(there.branches()) > 1:  # the memory's own text
+                        if meanwhile == "deleted":
+                            there.delete_branch(1)
+                        else:
+                            there.switch(to=0)
+                            engine.session("s", user_id="ann").messages()  # notices it
+                    return [[float("sailing" not in text), float("hiking" not in text)] for text in texts]
+
+            with ContextEngine.open(database, embedder=Meanwhile()) as engine:
+                session = engine.session("s", user_id="ann")
+                self.say(session, "I love hiking in the mountains.", "m1")
+                engine.flush()
+                idea = session.fork(at="m1")
+                if meanwhile != "deleted":
+                    session.switch(to=1)
+                self.say(idea if meanwhile == "deleted" else session, "I love sailing on the sea.", "m2")
+                engine.flush()
+                main = engine.session("s", user_id="ann", branch=0)
+                assert _about(engine, main) == {"hiking"}
+                live = [] if meanwhile == "deleted" else ["I love sailing on the sea"]
+                assert _memories(engine) == ["I love hiking in the mountains", *live]
+                if live:
+                    assert _about(engine, engine.session("s", user_id="ann", branch=1)) == {"hiking", "sailing"}
 
 
 _WORDS = ("hiking", "sailing", "skiing", "Busan", "Seoul", "Jeju")
