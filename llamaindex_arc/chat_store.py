@@ -134,7 +134,9 @@ class ArcChatStore(BaseChatStore):
         return self.__copy__()
 
     def __getstate__(self) -> NoReturn:
-        raise TypeError("an ArcChatStore can't be pickled, because its engine holds connections; open it anew instead")
+        raise TypeError(
+            "an ArcChatStore can't be pickled, because its engine holds connections; open a new one instead"
+        )
 
 
 def replace_messages(session: Session, messages: Sequence[ChatMessage]) -> None:

@@ -191,7 +191,7 @@ class SessionBlock(BaseMemoryBlock[str]):
 
     def __getstate__(self) -> NoReturn:
         raise TypeError(
-            f"an {type(self).__name__} holds its engine's connections, so it can't be pickled; make it anew"
+            f"an {type(self).__name__} holds its engine's connections, so it can't be pickled; create a new one instead"
         )
 
 

@@ -236,7 +236,7 @@ def reencrypt(url: Address = None) -> None:
         store = SqlStore(engine, cipher=seal.cipher)
         rows = store.reencrypt()
         store.close()
-    typer.echo(f"{shown}: {counted(rows, 'row')} encrypted anew")
+    typer.echo(f"{shown}: {counted(rows, 'row')} re-encrypted")
 
 
 @contextmanager

@@ -81,7 +81,7 @@ class VectorRenewal:
             try:
                 vectors += self._renew(embedder, *place, self._stop_or_claim_lost(index, place, stop))
             except InvalidInputError as error:  # the embedder's vectors have another dimension than before
-                _log.warning("vectors of %s (%s) are not made anew: %s", *place, error)
+                _log.warning("vectors of %s (%s) were not replaced: %s", *place, error)
                 self._count_error(error)
             finally:
                 index.keep_outdated(*place, owner=self._owner, now=runtime.clock(), seconds=0)

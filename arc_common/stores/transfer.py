@@ -122,7 +122,7 @@ class SqlTransfer:
         """Encrypt all text anew under the cipher's first key, a page in each transaction; return the number of rows."""
         seal, count = self._database.seal, 0
         if not seal.is_on:
-            raise ConfigurationError("the database is not encrypted: there is nothing to encrypt anew")
+            raise ConfigurationError("the database is not encrypted: there is nothing to re-encrypt")
         for table in (*metadata.sorted_tables, *index_tables(self._database.dialect).metadata.sorted_tables):
             texts = [column for column in table.columns if isinstance(column.type, SealedText)]
             if texts:

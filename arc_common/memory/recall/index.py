@@ -254,7 +254,7 @@ class MessageIndex:
                 break
             made = next(iter(vectors.values()), None)
             if stored is not None and made is not None and len(made) != stored[1]:
-                _log.warning("messages are embedded anew: their vectors have %d numbers, not %d", stored[1], len(made))
+                _log.warning("messages are embedded again: their vectors have %d numbers, not %d", stored[1], len(made))
                 self.store.remove(scope, "message", None, only_vectors=True)
                 return done + self.embed(key, most=most, stop=stop)
             ready = [

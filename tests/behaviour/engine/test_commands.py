@@ -169,7 +169,7 @@ def test_an_encrypted_database_is_made_checked_and_encrypted_anew(
     for keys, command, said in (
         (old, "upgrade", "created"),
         (f"{new},{old}", "check", "up to date"),
-        (f"{new},{old}", "reencrypt", "rows encrypted anew"),
+        (f"{new},{old}", "reencrypt", "rows re-encrypted"),
         (new, "check", "up to date"),
     ):
         monkeypatch.setenv("ARC_STORAGE__ENCRYPTION_KEYS", keys)
