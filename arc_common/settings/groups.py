@@ -187,7 +187,7 @@ class ConversationSettings(Group):
 
     window: Literal["turns", "messages", "tokens"] | None = Field(
         default=None,
-        description="The limit of the history besides the budget: max_turns, rolling_window_size, or none. "
+        description="The limit of the history in addition to the budget: max_turns, rolling_window_size, or none. "
         "None: messages if rolling_window_size is set, else turns.",
     )
     max_turns: int = Field(
@@ -208,7 +208,7 @@ class ConversationSettings(Group):
     ttl_hours: Annotated[float | None, EnvironmentAlias("CONVERSATION_TTL_HOURS")] = Field(
         default=None,
         gt=0,
-        description="Hours: maintenance deletes what nobody has used for so long, or archives it if archive.enabled.",
+        description="Hours: without use, until maintenance deletes a conversation (archives it if archive.enabled).",
     )
     resume_note_days: float | None = Field(
         default=7.0, gt=0, description="Days: of silence after which a note says so. None: no note."
@@ -242,9 +242,7 @@ class ArchiveSettings(Group):
         min_length=3,
         description="The bucket on S3, if no url is set; AWS_… variables say how to reach it.",
     )
-    after_days: float = Field(
-        default=90.0, gt=0, description="Days: archived once nobody has used a conversation for so long."
-    )
+    after_days: float = Field(default=90.0, gt=0, description="Days: without use, until a conversation is archived.")
     cleanup_after_archive: bool = Field(
         default=True, description="Remove archived messages from the database. Off: the object is a second copy."
     )
@@ -404,7 +402,7 @@ class MemorySettings(Group):
         default=0.92, ge=-1, le=1, description="Cosine: similarity above which two memories that agree are merged."
     )
     types: Annotated[dict[str, str], BeforeValidator(_parsed), AfterValidator(_named_types)] = Field(
-        default={}, description="Types: of memories besides the built-in, by name, described for the model."
+        default={}, description="Types: of memories beyond the built-in ones, by name, described for the model."
     )
     instructions: str = Field(default="", description="More instructions for the model that extracts memories.")
     max_per_scope: int = Field(default=50, ge=1, description="Memories: that hold in one scope; the weakest leave.")
