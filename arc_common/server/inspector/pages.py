@@ -97,11 +97,12 @@ def conversation(visit: Visit) -> Answer:
     words, before = visit.text("q"), visit.text("before")
     messages = session.messages(limit=_MESSAGES + 1, before=before)
     requests = _requests(visit)
-    chart = bars(requests[::-1])
+    chart, branches = bars(requests[::-1]), session.branches()
     values = {
         "conversation": debug.conversation,
         "progress": debug.progress,
-        "branches": session.branches(),
+        "branches": branches,
+        "names": {one.id: one.name or f"branch {one.id}" for one in branches},
         "messages": messages[-_MESSAGES:],
         "older": messages[1].id if len(messages) > _MESSAGES else None,
         "before": before,

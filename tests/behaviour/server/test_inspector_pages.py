@@ -100,6 +100,22 @@ def test_a_deleted_conversation_is_listed_only(engine: ContextEngine, client: Te
     assert client.get("/conversation?id=gone").status_code == 404
 
 
+def test_each_branch_shows_its_own_messages(engine: ContextEngine, client: TestClient) -> None:
+    """And says from which one it was forked."""
+    session = engine.session("s")
+    session.append([Message("user", "Is there oak?", id="m1"), Message("assistant", "There is.")])
+    idea = session.fork(at="m1", name="idea")
+    idea.append(Message("assistant", "There is ash."))
+    page = client.get("/conversation?id=s").text
+    (address,) = re.findall(r'href="([^"]+branch=1)"', page)
+    assert "There is ash." not in page
+    assert "from branch 0" in page
+    branch = client.get(unescape(address)).text
+    assert "There is ash." in branch
+    assert "There is." not in branch
+    assert "branch=1" in re.findall(r'href="(/turn[^"]+)"', branch)[0]
+
+
 def test_turns_without_stored_requests_are_shown_as_built_today(tmp_path: Path) -> None:
     """Each turn links to the one before and after it, and is compared with it."""
     with ContextEngine.open(f"sqlite:///{tmp_path / 'arc.db'}") as engine:
