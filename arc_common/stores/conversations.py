@@ -257,7 +257,7 @@ class SqlStore:
             current, chosen = locked.current_branch, next(row for row in rows if row.id == locked.path.branch)
             if action == "delete":
                 calls, lost = self._branches.deleting(place, locked, rows, now, derived=self.summaries.dropping_after)
-                calls += self.records.forgetting(transaction, key, lost)[1]
+                calls += [*self.records.forgetting(transaction, key, lost)[1], *self.receipts.dropping(place)]
             else:
                 current, chosen = chosen.id, replace(chosen, live=True)
                 calls = self._branches.switching(place, locked, now)

@@ -102,7 +102,7 @@ def test_a_failing_store_breaks_no_reply(database: str, opened: Callable[..., Co
     assert observer.counts["receipts.errors"] == 3
 
 
-@pytest.mark.parametrize("removal", ["remove", "clear", "delete", "memory", "erase"])
+@pytest.mark.parametrize("removal", ["remove", "clear", "delete", "branch", "memory", "erase"])
 def test_nothing_removed_stays_in_a_stored_request(
     database: str, opened: Callable[..., ContextEngine], removal: str
 ) -> None:
@@ -110,6 +110,7 @@ def test_nothing_removed_stays_in_a_stored_request(
     settings = ArcSettings(context={"store_receipts": "all"}, memory={"enabled": True}, recall={"scope": "user"})
     engine = opened(database, settings=settings)
     session = engine.session("s", user_id="ann")
+    session.append([Message("user", "Hello.", id="m1"), Message("assistant", "Hello.", id="m2")])
     (message, _) = session.append([Message("user", "My code is S3CRET."), Message("assistant", "Noted.")])
     memory = engine.memories(user_id="ann").add("The code is S3CRET.")
     other = engine.session("t", user_id="ann")
@@ -125,6 +126,9 @@ def test_nothing_removed_stays_in_a_stored_request(
         engine.memories(user_id="ann").delete(memory.id)
     elif removal == "remove":
         session.remove([message.id or ""])
+    elif removal == "branch":
+        session.rewind(to="m2")
+        session.delete_branch(0)
     elif removal == "erase":
         assert engine.admin.erase(caller_id="default", user_id="ann").is_complete
     else:
