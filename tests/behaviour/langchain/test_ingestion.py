@@ -54,7 +54,7 @@ async def test_a_chain_is_captured_once_however_it_is_called(engine: ContextEngi
 
 
 def test_what_is_no_answer_is_left_out(engine: ContextEngine, caplog: pytest.LogCaptureFixture) -> None:
-    """Failed runs, inputs without a question; and a failing store takes no answer away."""
+    """Failed runs, inputs without a question, calls of tools; and a failing store takes no answer away."""
     handler = ArcIngestionHandler(engine)
 
     def fail(_: object) -> str:
@@ -64,6 +64,8 @@ def test_what_is_no_answer_is_left_out(engine: ContextEngine, caplog: pytest.Log
         RunnableLambda(fail).invoke(QUESTION, {"callbacks": [handler]})
     RunnableLambda(lambda _: 3).invoke(QUESTION, {"callbacks": [handler]})
     RunnableLambda(lambda _: ANSWER).invoke({"number": 3}, {"callbacks": [handler]})
+    calling = AIMessage("I will look up how long that is.", tool_calls=[call("look_up", "c1", word="return")])
+    RunnableLambda(lambda _: calling).invoke(QUESTION, {"callbacks": [handler]})
     assert captured(engine) == []
     RunnableLambda(lambda _: {"answer": ANSWER}).invoke({"question": QUESTION}, {"callbacks": [handler]})
     assert len(captured(engine)) == 1
@@ -72,9 +74,13 @@ def test_what_is_no_answer_is_left_out(engine: ContextEngine, caplog: pytest.Log
     assert "an answer was not captured" in caplog.text
 
 
+class Another(ArcIngestionMiddleware):
+    """A second one in the same agent."""
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_an_agent_is_captured_once(engine: ContextEngine, asynchronous: bool) -> None:
-    """Its final answer alone, under its thread, also if the run is repeated from its end."""
+    """Its final answer alone, under its thread, also if two ask for it: a message is captured once."""
 
     @tool
     def look_up(word: str) -> str:
@@ -83,12 +89,10 @@ async def test_an_agent_is_captured_once(engine: ContextEngine, asynchronous: bo
 
     script = [AIMessage("", tool_calls=[call("look_up", "c1", word="return")]), AIMessage(ANSWER)]
     model = ScriptedToolModel(script=script)
-    agent = create_agent(
-        model, [look_up], middleware=[ArcIngestionMiddleware(engine, user_id="ann")], checkpointer=InMemorySaver()
-    )
+    twice = [ArcIngestionMiddleware(engine, user_id="ann"), Another(engine, user_id="ann")]
+    agent = create_agent(model, [look_up], middleware=twice, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     given: Any = {"messages": [("human", QUESTION)]}
     state = await agent.ainvoke(given, config) if asynchronous else agent.invoke(given, config)
     assert state["messages"][-1].content == ANSWER
     assert captured(engine) == [(QUESTION, ANSWER, "t", "ann")]
-    ArcIngestionMiddleware(engine, user_id="ann").after_agent(state, None)  # type: ignore[arg-type]
