@@ -163,11 +163,11 @@ class Ingestion:
             self._runtime.observer.count("ingestion.refused", reason=reason)
             return None
         stored = self._runtime.store.reviews.put(self._caller_id, candidate)
-        if policy.require_review or stored.status is not CandidateStatus.PENDING:
+        if policy.require_review:
             return stored
         try:
             return self._decided(stored, CandidateStatus.INGESTED, reviewer=None, comment="")
-        except ReviewConflictError:  # the same run was captured twice at once
+        except ReviewConflictError:  # the same run was captured before
             return self.get(stored.id)
 
     acapture = async_form(capture)

@@ -64,6 +64,27 @@ def test_an_approved_answer_is_found_and_shown(engine: ContextEngine) -> None:
     assert [one.id for one in queue.candidates("ingested").candidates] == [captured.id]
 
 
+class OtherVectors:
+    name = "other letters"
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        return [[text.count(letter) + 0.1 for letter in "xyz"] for text in texts]
+
+
+def test_an_answer_is_approved_after_a_change_of_the_embedder(
+    engine: ContextEngine, database: str, opened: Callable[..., ContextEngine]
+) -> None:
+    """Its words find it until the vectors are made anew."""
+    first = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1")
+    assert first is not None
+    engine.ingestion.approve(first.id, reviewer="lee")
+    changed = opened(database, settings=with_policy(), embedder=OtherVectors())
+    second = changed.ingestion.capture("How long does a refund take?", "Refunds take a week.", run_id="r2")
+    assert second is not None
+    approved = changed.ingestion.approve(second.id, reviewer="lee")
+    assert changed.documents.search("refund week")[0].document.id == approved.document_id
+
+
 def test_a_rejected_answer_is_no_document(engine: ContextEngine) -> None:
     """Nor can it be approved afterwards."""
     captured = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1")
@@ -155,9 +176,11 @@ def test_the_policy_decides(
 
 
 def test_without_a_review_an_answer_is_a_document_at_once(opened: Callable[..., ContextEngine]) -> None:
+    """And the same run again is the same document."""
     engine = opened(settings=with_policy(require_review=False))
     captured = engine.ingestion.capture(QUESTION, ANSWER, run_id="r")
     assert captured is not None
+    assert engine.ingestion.capture(QUESTION, ANSWER, run_id="r") == captured
     assert (captured.status, captured.reviewer) == ("INGESTED", None)
     assert engine.documents.count() == 1
 
