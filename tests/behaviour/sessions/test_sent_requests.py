@@ -2,15 +2,32 @@
 
 import json
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
 
-from arc_common import ArcSettings, ContextEngine, InvalidInputError, Message, SessionNotFoundError, with_receipt
+from arc_common import (
+    ArcSettings,
+    ContextEngine,
+    InvalidInputError,
+    Message,
+    SessionNotFoundError,
+    TokenBudget,
+    with_receipt,
+)
+from arc_common.protocols import SessionKey
+from arc_common.protocols.conversations import CountedMessage
+from arc_common.protocols.receipts import KeptReceipt
+from arc_common.stores.conversations import SqlStore
 from arc_common.testing import CountingObserver
-from tests.support.databases import rows
+from tests.support.databases import rows, sqlite_url
 
+NOW, SECOND = datetime(2026, 1, 1, tzinfo=UTC), timedelta(seconds=1)
 KEPT = ArcSettings(context={"store_receipts": "all"}, memory={"enabled": True})
 
 
@@ -147,6 +164,45 @@ def test_a_late_receipt_of_a_deleted_session_is_not_stored(database: str, opened
     session.save_turn("New.", "New.")
     engine.flush(60)
     assert engine.admin.requests("s") == []
+
+
+def test_a_request_from_before_a_session_is_not_its_own(sql_store: SqlStore) -> None:
+    """Another process deleted the session, and made one with the same id, before this one stored its receipt."""
+    key = SessionKey("s")
+    sql_store.append(key, [CountedMessage(Message("user", "New.", id="m", created_at=NOW), 3, "c")])
+    made = sql_store.get(key)
+    assert made is not None
+    late = [KeptReceipt(name, made.created_at + age, 7, {}, ()) for name, age in (("old", -SECOND), ("new", SECOND))]
+    sql_store.receipts.keep(key, late)
+    assert [one.run_id for one in sql_store.receipts.find(key, limit=9)] == ["new"]
+
+
+def test_a_request_that_is_too_large_is_kept_without_its_messages(opened: Callable[..., ContextEngine]) -> None:
+    """Its receipt stays."""
+    engine = opened(settings=KEPT)
+    session = engine.session("s")
+    session.save_turn("Hello.", "Hello.")
+    window = session.context("Long" * 250_001, budget=TokenBudget(2_000_000, 0))
+    assert engine.flush(60)
+    (sent,) = engine.admin.requests("s")
+    assert sent.window.messages == ()
+    assert sent.window.receipt.total_tokens == window.total_tokens
+
+
+def test_no_more_receipts_wait_than_a_few(tmp_path: Path, opened: Callable[..., ContextEngine]) -> None:
+    """While the store is busy, further ones are dropped and counted; no reply waits."""
+    observer = CountingObserver()
+    engine = opened(sqlite_url(tmp_path), settings=KEPT, observer=observer)
+    session = engine.session("s")
+    session.save_turn("Hello.", "Hello.")
+    with closing(sqlite3.connect(tmp_path / "arc.db", isolation_level=None)) as busy:
+        busy.execute("BEGIN IMMEDIATE")
+        for number in range(150):
+            session.context(f"Question {number}?")
+        busy.execute("ROLLBACK")
+    assert engine.flush(60)
+    assert observer.counts["receipts.dropped"] >= 150 - 2 * 64
+    assert len(engine.admin.requests("s", limit=99)) == 50
 
 
 async def test_debug_logs_and_streams_the_receipt(
