@@ -496,6 +496,7 @@ def _listen(app_: "ASGIApp", host: str, port: int, *, anonymous: bool, told: str
         raise ConfigurationError(f"--host: got {host!r} with --anonymous, expected one of {', '.join(LOOPBACK)}")
     config = uvicorn.Config(app_, host=host, port=port, log_level="warning", access_log=False)
     listening = config.bind_socket()
+    listening.listen()  # from here on clients wait for an answer instead of being refused
     at = f"[{host}]" if ":" in host else host
     address = f"http://{at}:{listening.getsockname()[1]}"
     typer.echo(f"listening on {address}, {told} at {address}{path}", err=True)

@@ -171,12 +171,13 @@ def test_restart_removes_the_demo_and_nothing_else(url: str) -> None:
         assert len(engine.session("mine").messages()) == 1
 
 
-@pytest.mark.parametrize("session", [SESSION, "arc-demo-records"])
-def test_a_changed_conversation_is_not_continued(url: str, session: str) -> None:
+@pytest.mark.parametrize(("name", "caller"), [(SESSION, "default"), (RECORDS, RECORDS)])
+def test_a_changed_conversation_is_not_continued(url: str, name: str, caller: str) -> None:
     played(url, 3)
     with ContextEngine.open(url) as engine:
-        first = engine.session(session).messages()[0]
-        engine.session(session).append(Message(first.role, "something else", id=first.id))
+        session = engine.session(name, caller_id=caller)
+        first = session.messages()[0]
+        session.append(Message(first.role, "something else", id=first.id))
     with pytest.raises(ConfigurationError, match="--restart"):
         played(url)
     assert len(texts(url)) == 6
