@@ -379,18 +379,21 @@ async def test_a_point_that_is_no_longer_there(engine: ContextEngine, fault: str
     assert texts(model.requests[-1])[-3:] == ["three", "answer 3", "four"]
 
 
-async def test_an_earlier_checkpoint_without_a_point(engine: ContextEngine) -> None:
-    """The run goes on after the newest message of its state that is stored, on a fork."""
+@pytest.mark.parametrize("place", ["newest", "earlier"])
+async def test_a_checkpoint_without_a_point(engine: ContextEngine, place: str) -> None:
+    """The run goes on after the newest message of its state that is stored, and sees what was edited there."""
     agent, model = agent_over(engine, InMemorySaver())
     thread = Thread(agent, model, is_async=True)
-    first = await thread.ask("one")
+    first = await thread.ask([HumanMessage("one", id="q1")])
     await thread.ask("two")
-    place = await agent.aupdate_state(first, {"arc_point": None})
-    await thread.ask("two instead", place)
-    assert texts(model.requests[-1]) == ["one", "answer 0", "two instead"]
-    assert [branch.message_count for branch in engine.session("s").branches()] == [4, 4]
+    changed = {"arc_point": None, "messages": [HumanMessage("one, edited", id="q1")]}
+    await agent.aupdate_state(CONFIG if place == "newest" else first, changed)
     await thread.ask("three")
-    assert texts(model.requests[-1]) == ["one", "answer 0", "two instead", "answer 2", "three"]
+    before = ["two", "answer 1"] if place == "newest" else []
+    expected = ["one, edited", "answer 0", *before, "three"]
+    assert texts(model.requests[-1]) == expected
+    await thread.ask("four")
+    assert texts(model.requests[-1]) == [*expected, "answer 2", "four"]
 
 
 async def test_a_session_that_was_deleted_and_begun_again(engine: ContextEngine) -> None:

@@ -177,9 +177,11 @@ def test_an_openai_model_gets_one_key_for_each_conversation(
     model = gpt(provider, use_responses_api=responses)
     told = ask(engine, model, "Hello.", "And?", "Well?", session_id="ann's chat")
     ask(engine, model, "Hello.", session_id="another")
-    *same, other = [body["prompt_cache_key"] for body in provider.bodies]
+    theirs = ArcMemoryMiddleware(engine, session_id="ann's chat", caller_id="shop")
+    create_agent(model, middleware=[theirs]).invoke({"messages": [("user", "Hello.")]})
+    *same, other, of_shop = [body["prompt_cache_key"] for body in provider.bodies]
     assert same == [same[0]] * 3
-    assert other != same[0]
+    assert len({same[0], other, of_shop}) == 3
     assert len(same[0]) == 32
     should = [f"prompt cache: {what} should be read from it" for what in ("the first message", "the first 3 messages")]
     assert told == [[READ], [should[0], READ], [should[1], READ]]
