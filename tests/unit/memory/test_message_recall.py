@@ -198,3 +198,12 @@ def lost(name, seed):
 def test_planted_facts_come_back_with_their_questions(name, seed, most):
     """No weight was chosen by these sets; most of them ask in words other than the fact's."""
     assert len(missed := lost(name, seed)) <= most, missed
+
+
+@pytest.mark.parametrize(("share", "first"), [(0.5, "words"), (0.25, "meaning")])
+def test_few_shared_words_of_a_long_statement_count_less_than_meaning(share, first):
+    """A message that has a quarter of what was said has it by chance; one that has half of it has not."""
+    places = {name: MessagePlace("s", seq) for seq, name in enumerate(("words", "meaning", *"abcdef"), 1)}
+    near = dict.fromkeys(places.values(), 0.3) | {places["meaning"]: 0.52, places["a"]: 0.25}
+    found = FoundMessages({places["words"]: share}, near)
+    assert rank_found(found)[0].place == places[first]
