@@ -55,7 +55,7 @@ DOCUMENTS = [
     ),
     ScoredDocument(
         Document(
-            "Oiled wood wants new oil once a year, and never a wet cloth. " * 40, id="care", source="handbook, page 9"
+            "Oiled wood wants new oil once a year, and never a wet cloth. " * 60, id="care", source="handbook, page 9"
         ),
         0.22,
         {"lexical": 0.05, "dense": 0.31},
