@@ -651,8 +651,7 @@ class Session:
         key, store = self._on(branch), self._runtime.store
         path, newest = store.path(key), store.read(key, limit=1)
         store.branch(key, "delete")
-        others = [store.path(replace(key, branch=one.id)) for one in store.branch(key, "list")]
-        self._runtime.recall.forget_branch(key, path, others, end=newest[0].seq if newest else 0)
+        self._runtime.recall.forget_branch(key, path, end=newest[0].seq if newest else 0)
         self._runtime.receipt_log.forget(Scope(key.caller_id, key.user_id))
         self._runtime.forget(key)
 

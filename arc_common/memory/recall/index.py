@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from arc_common.caches import LRUCache, cached_text, drop_session
 from arc_common.concurrency import give_way
-from arc_common.exceptions import NotFoundError, SessionNotFoundError
+from arc_common.exceptions import BranchNotFoundError, NotFoundError, SessionNotFoundError
 from arc_common.filters import parse_filter
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
@@ -325,9 +325,11 @@ class MessageIndex:
         end = self._known_end(key, path, newest[0].seq) if newest else 0
         return sum(self._write(key, seq, seq, written_to=min(seq, end)) for seq in places)
 
-    def remove_branch(self, key: SessionKey, path: Path, others: Iterable[Path], *, end: int) -> None:
-        """Remove the entries of a branch up to a place that none of the other paths shows."""
-        first = max(path.shared_with(others) - NEIGHBOURS + 1, 1)
+    def remove_branch(self, key: SessionKey, path: Path, *, end: int) -> None:
+        """Remove the entries of a deleted branch up to a place that no other branch shows."""
+        others = self._conversations.branch(replace(key, branch=None), "list")
+        paths = [self._conversations.path(replace(key, branch=one.id)) for one in others]
+        first = max(path.shared_with(paths) - NEIGHBOURS + 1, 1)
         for start in range(first, end + 1, _PAGE):
             places = range(start, min(start + _PAGE, end + 1))
             self.store.remove(self.scope(key), "message", [_entry_id(key, path, seq) for seq in places])
@@ -368,14 +370,23 @@ class MessageIndex:
     def _write(self, key: SessionKey, first: int, last: int, *, written_to: int | None = None) -> int:
         """Write the entries whose windows reach into these places; after `written_to`, only those that exist."""
         places = range(max(first - 2 * NEIGHBOURS, 1), last + 2 * NEIGHBOURS + 1)
-        done = 0
-        around = self._conversations.read(key, seqs=places)
-        path = self._conversations.path(key, known=True)
+        done, path = 0, self._conversations.path(key, known=True)
+        on = replace(key, branch=path.branch)  # another one may become current meanwhile
+        try:
+            around = self._conversations.read(on, seqs=places)
+        except BranchNotFoundError:
+            if key.branch is None:
+                return done
+            raise
         within = range(first - NEIGHBOURS, last + NEIGHBOURS + 1)
         while True:
             done += self._put(key, self._entries(key, path, around, within), last if written_to is None else written_to)
             give_way()
-            before, around = around, self._still_there(key, places)
+            try:
+                before, around = around, self._still_there(on, places)
+            except BranchNotFoundError:  # deleted before the last entries were written
+                self.remove_branch(on, path, end=places[-1])
+                return done
             if _versions(around) == _versions(before):
                 return done
             there = {stored.seq for stored in around}

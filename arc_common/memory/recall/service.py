@@ -161,9 +161,9 @@ class SessionRecall:
         """Remove deleted messages from the index."""
         self._index.refresh(key)
 
-    def forget_branch(self, key: SessionKey, path: Path, others: Iterable[Path], *, end: int) -> None:
+    def forget_branch(self, key: SessionKey, path: Path, *, end: int) -> None:
         """Remove a deleted branch from the index."""
-        self._index.remove_branch(key, path, others, end=end)
+        self._index.remove_branch(key, path, end=end)
 
     def forget_session(self, key: SessionKey) -> None:
         """Remove a session that was cleared or deleted from the index."""

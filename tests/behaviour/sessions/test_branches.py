@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from time import sleep
 from typing import Any
 
 import pytest
@@ -295,6 +297,26 @@ class TestRecall:
             assert len(_entries(database)) == len(before) + 8
             session.delete_branch("idea")
             assert _entries(database) == before
+
+    def test_keeps_nothing_of_a_branch_that_is_deleted_while_it_is_indexed(
+        self, engine: ContextEngine, database: str
+    ) -> None:
+        """Whichever comes first; tried until both have been at work."""
+        session = engine.session("s", user_id="ann")
+        session.append([Message("user", f"The weather of day {n}", id=f"m{n}") for n in range(12)])
+        session.summarize()
+        before = _entries(database)
+        with ThreadPoolExecutor() as pool:
+            for n in range(12):
+                idea = session.fork(at="m6")
+                idea.append([Message("user", f"It rains on day {n} {place}.") for place in range(40)])
+                working = pool.submit(idea.summarize)
+                sleep(0.002 * n)
+                session.delete_branch(idea.branch or 0)
+                with suppress(BranchNotFoundError):
+                    working.result(60)
+        engine.flush()
+        assert _entries(database) == before
 
     def test_forgets_a_removed_message_on_every_branch(self, session: Session) -> None:
         """Also where it only was a neighbour."""
