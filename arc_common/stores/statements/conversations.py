@@ -119,8 +119,6 @@ def _reading(dialect_name: str) -> dict[str, Executable]:
         bindparam("row_limit", type_=BigInteger)
     )
     return {
-        # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
-        "of_ids": mine.where(_one_of_ids(dialect_name)),
         **_of_places(dialect_name),
         "newest": between.order_by(messages.c.seq.desc()),
         "oldest": between.order_by(messages.c.seq),
@@ -132,25 +130,34 @@ def _of_places(dialect_name: str) -> dict[str, Executable]:
     if dialect_name == "sqlite":
         mine = select_messages().where(*in_session(messages))
         return {
+            # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
+            "of_ids": mine.where(_one_of_ids(dialect_name)),
             "of_seqs": mine.where(one_of(messages.c.seq, "seqs", BigInteger, dialect_name)),
             "of_seqs_beside": mine.where(messages.c.seq.in_(_with_others(dialect_name, in_session))),
         }
     given = func.unnest(bindparam("seqs", type_=ARRAY(BigInteger))).table_valued("seq").render_derived("given")
     near = _each_of(given, select(messages.c.seq, messages.c.role), "near")
     places = union(select(near.c.seq), select(_other(near))).subquery("places")
+    ids = _given_ids()
     return {name: select(*found.c) for name, found in (
+        ("of_ids", _each_of(ids, select_messages(), "found", messages.c.message_id == ids.c.id)),
         ("of_seqs", _each_of(given, select_messages(), "found")),
         ("of_seqs_beside", _each_of(places, select_messages(), "found")),
     )}  # fmt: skip
 
 
-def _each_of(places: Any, asked: Any, name: str) -> Any:
-    """Look each of some places up on its own.
+def _given_ids() -> Any:
+    return func.unnest(bindparam("message_ids", type_=ARRAY(Text))).table_valued("id").render_derived("given")
+
+
+def _each_of(places: Any, asked: Any, name: str, same: Any = None) -> Any:
+    """Look each of some places, or ids, up on its own.
 
     PostgreSQL plans for a conversation of mean size: with a list of places it read all messages of a long one among
     many short ones, which took 160 ms of a turn with 100,000.
     """
-    one = asked.where(*in_session(messages), messages.c.seq == places.c.seq).offset(0).lateral("one")
+    which = messages.c.seq == places.c.seq if same is None else same
+    one = asked.where(*in_session(messages), which).offset(0).lateral("one")
     return select(*one.c).select_from(places.join(one, true())).subquery(name)
 
 
@@ -612,12 +619,19 @@ def _conversations(dialect_name: str, *of_user: ColumnElement[bool]) -> Executab
 
 
 def _look_up(dialect_name: str) -> Executable:
-    theirs = and_(
+    theirs = (
         messages.c.conversation == branches.c.conversation,
         messages.c.branch == branches.c.branch,
         messages.c.caller_id == branches.c.caller_id,
-        one_of(messages.c.message_id, "message_ids", Text, dialect_name),
     )
-    columns = (*LOCKED_COLUMNS, *(messages.c[name] for name in MESSAGE_COLUMNS))
-    found = conversations.outerjoin(branches, of_conversation()).outerjoin(messages, theirs)
+    found = conversations.outerjoin(branches, of_conversation())
+    if dialect_name == "sqlite":
+        held: Any = messages
+        which = and_(*theirs, one_of(messages.c.message_id, "message_ids", Text, dialect_name))
+        found = found.outerjoin(messages, which)
+    else:  # one look-up for each id: see `_each_of`
+        ids = _given_ids()
+        held = select_messages().where(*theirs, messages.c.message_id == ids.c.id).offset(0).lateral("held")
+        found = found.join(ids, true()).outerjoin(held, true())
+    columns = (*LOCKED_COLUMNS, *(held.c[name] for name in MESSAGE_COLUMNS))
     return select(*columns).select_from(found).where(*same_session())

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from statistics import mode
 from types import FrameType
-from typing import Any
 
 import numpy as np
 import psycopg
@@ -524,10 +523,14 @@ def test_a_state_is_one_moment_while_others_write(sql_store: SqlStore) -> None:
 
 
 PLACES = range(1_001, 1_021)
-READS: dict[str, tuple[dict[str, Any], int]] = {
-    "newest": ({"limit": 20}, 20),
-    "places": ({"seqs": PLACES}, 20),
-    "beside": ({"seqs": PLACES, "beside": True}, 20 + 20 + 21),
+IDS = [f"m{number}" for number in PLACES]
+USES: dict[str, tuple[Callable[[SqlStore, int], object], int]] = {
+    "newest": (lambda store, _: store.read(KEY, limit=20), 20),
+    "places": (lambda store, _: store.read(KEY, seqs=PLACES), 20),
+    "beside": (lambda store, _: store.read(KEY, seqs=PLACES, beside=True), 20 + 20 + 21),
+    "ids": (lambda store, _: store.read(KEY, ids=IDS), 20),
+    "append": (lambda store, number: store.append(KEY, [counted(f"new {number}")]), 0),
+    "append again": (lambda store, _: store.append(KEY, [counted(IDS[0])]), 1),
 }
 SHORT = """INSERT INTO arc_messages (conversation, branch, seq, caller_id, message_id, role, revision, tokens, counter,
     tool_calls, created_at, body)
@@ -537,13 +540,13 @@ SHORT = """INSERT INTO arc_messages (conversation, branch, seq, caller_id, messa
     (SELECT * FROM arc_messages WHERE seq < 3 ORDER BY conversation LIMIT 2) AS two"""
 
 
-@pytest.mark.parametrize("how", READS)
+@pytest.mark.parametrize("how", USES)
 def test_a_read_of_postgres_fetches_what_it_returns(postgres: PostgresServer, how: str) -> None:
     """The server's own figures: rows fetched by index are those returned, and no table is read through.
 
     Nor is a conversation for some of its places, although most are so short that this would cost no more.
     """
-    asked, expected = READS[how]
+    use, expected = USES[how]
     url = new_database(postgres)
     store = SqlStore(url)
     for number in range(20):
@@ -565,8 +568,8 @@ def test_a_read_of_postgres_fetches_what_it_returns(postgres: PostgresServer, ho
         _wait_for_end(admin, url)
         before = figures()
         store = SqlStore(url)
-        for _ in range(20):
-            assert len(store.read(KEY, **asked)) in (20, 21)
+        for number in range(20):
+            assert use(store, number)
         with store.engine.connect() as connection:
             connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
             connection.commit()
