@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 from arc_common.context.builder import KIND_OF, Builder, less
@@ -202,8 +202,8 @@ class _ViewBuilder(Builder):
         system = Draft(Request(), None, layers).system
         return self._costs.message(system) if system else 0
 
-    def _memory_message(self) -> tuple[Message | None, list[Item]]:
-        """Return older instructions, facts and summary as one leading system message, and its items."""
+    def _memory_message(self) -> tuple[Message | None, dict[str, list[Item]]]:
+        """Return older instructions, facts, summary and recalled items as one message, and its items by section."""
         room, costs, layers = self._room(), self._costs, self._layers
         narrative = layers.narrative_lines
         while True:
@@ -211,15 +211,15 @@ class _ViewBuilder(Builder):
             draft = Draft(Request(), None, replace(layers, narrative="\n".join(narrative)))
             message = draft.system
             if message is None:
-                return None, []
+                return None, {}
             message = replace(message, metadata={ARC_MARK: "memory"})
             if costs.message(message) <= room:
                 lines = [Item("summary", line) for line in narrative]
-                return message, [*adopted, *lines, *draft.recollections(costs)()]
+                return message, {"facts": adopted, "summary": lines, "recalled": draft.recollections(costs)()}
             if layers.idle_note:
                 layers = replace(layers, idle_note="")
             elif not (layers.facts or narrative or layers.has_recollections):
-                return message, adopted
+                return message, {"facts": adopted}
             elif layers.has_recollections:
                 layers = layers.with_fewer_recollections()
             elif narrative:
@@ -242,11 +242,14 @@ class _ViewBuilder(Builder):
         asked = turns + bool(self._newest)
         leading, spoken = shown[: len(self._leading)], shown[len(self._leading) : turns]
         system = [*with_parts_of(instructions, said), *self._items(leading)]
-        remembered = with_parts_of(block, [replace(item, tokens=None) for item in self._remembered])
+        remembered = iter(
+            with_parts_of(block, [replace(item, tokens=None) for items in self._remembered.values() for item in items])
+        )
+        layers = [(name, list(islice(remembered, len(items)))) for name, items in self._remembered.items()]
         sections: tuple[tuple[str, int, int, Sequence[Item]], ...] = (
             ("reserved", reserved, most, [Item("reserved", "", tokens=reserved)]),
             ("system", instructions + costs.messages(leading), most, system),
-            ("facts", block, self._room(), remembered),
+            *((name, sum(item.tokens or 0 for item in items), self._room(), items) for name, items in layers),
             ("history", costs.messages(spoken), self._available, self._items(spoken)),
             ("user_message", costs.messages(shown[turns:asked]), most, self._items(shown[turns:asked])),
             ("current_turn", costs.messages(shown[asked:]), most, self._items(shown[asked:])),
