@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from arc_common.engine.context_engine import ContextEngine, checked_engine
@@ -11,6 +11,7 @@ from arc_common.server.access import Guard, Token
 
 try:
     from fastapi import APIRouter, FastAPI, Security
+    from fastapi.dependencies.models import Dependant
     from fastapi.routing import APIRoute
     from fastapi.security import HTTPBearer
     from starlette.exceptions import HTTPException
@@ -80,6 +81,7 @@ def _route(endpoint: Endpoint, guard: Guard, engine: ContextEngine, most: int) -
     class Guarded(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
             handle = super().get_route_handler()
+            known = _parameters(self.dependant)
 
             async def guarded(request: Request) -> Response:
                 try:
@@ -87,6 +89,7 @@ def _route(endpoint: Endpoint, guard: Guard, engine: ContextEngine, most: int) -
                         request.scope["arc_engine"] = engine
                     else:
                         request.scope["arc_access"] = guard.admit(request, endpoint.role)
+                        _check_parameters(request, known)
                     if endpoint.method in ("POST", "PUT"):
                         request = Request(request.scope, _received(await _body(request, most)))
                     return await handle(request)
@@ -116,6 +119,19 @@ def _route(endpoint: Endpoint, guard: Guard, engine: ContextEngine, most: int) -
         response_model_exclude_none=False,
         **options,
     )
+
+
+def _parameters(dependant: Dependant) -> set[str]:
+    """Return the names of the query parameters that a route takes."""
+    own = {parameter.alias for parameter in dependant.query_params}
+    return own.union(*map(_parameters, dependant.dependencies))
+
+
+def _check_parameters(request: Request, known: Collection[str]) -> None:
+    """Refuse unknown query parameters: `user_id` in place of `userId` would act for no user."""
+    for name in request.query_params:
+        if name not in known:
+            raise InvalidInputError("query", name, f"one of {', '.join(sorted(known))}" if known else "no parameters")
 
 
 async def _body(request: Request, most: int) -> bytes:

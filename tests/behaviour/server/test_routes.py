@@ -222,6 +222,16 @@ def test_unknown_sessions_and_memories_are_not_found(engine: ContextEngine, clie
     assert [memory.id for memory in engine.memories(caller_id="shop", user_id="ann").list()] == [one]
 
 
+def test_unknown_parameters_are_refused(engine: ContextEngine, client: TestClient) -> None:
+    """A misspelt name of the user must not act for nobody."""
+    refused = client.post(f"{SESSION}/messages", json={"messages": []}, params={"user_id": "ann"})
+    assert refused.status_code == 422
+    assert "'user_id'" in refused.json()["detail"]
+    assert "userId" in refused.json()["detail"]
+    assert not engine.session("s", caller_id="shop").exists()
+    assert client.get("/healthz", params={"now": "1"}).status_code == 200  # load balancers add what they like
+
+
 def test_the_figures_of_a_conversation(client: TestClient) -> None:
     """And the receipt of its last request, whoever built it; none before the first."""
     told(client, *["How are you?", "Fine."] * 3, **ANN)
