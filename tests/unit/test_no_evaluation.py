@@ -14,6 +14,10 @@ ROOTS = [Path(package.__file__).parent for package in (arc_common, langchain_arc
 FILES = [path for root in ROOTS for path in sorted(root.rglob("*.py"))]
 LOADERS = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jinja2", "mako", "yaml", "code"}
 RUNNERS = {"eval", "exec", "compile", "__import__"}
+ALLOWED = {"inspector/app.py": ["imports jinja2"]}
+"""The inspector's pages are templates of the package's own files; texts are values in them, and escaped."""
+MAKERS = {"from_string", "Template", "NativeEnvironment", "FunctionLoader", "DictLoader"}
+"""The ways to make a template of a text."""
 TEMPLATES = {"template", "holding"}
 """Local names of constant SQL texts."""
 
@@ -28,8 +32,11 @@ def broken_rules(tree: ast.AST) -> Iterator[str]:
                 yield "imports string"
         elif isinstance(node, ast.Call):
             called = node.func
-            if isinstance(called, ast.Name) and called.id in RUNNERS:
-                yield f"calls {called.id}"
+            name = (
+                called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
+            )
+            if name in MAKERS or (isinstance(called, ast.Name) and name in RUNNERS):
+                yield f"calls {name}"
             fills = isinstance(called, ast.Attribute) and called.attr in ("format", "format_map")
             if fills and not is_constant(called.value):
                 yield f"fills {ast.unparse(called.value)}"
@@ -53,7 +60,7 @@ def test_no_text_is_run() -> None:
         for path in FILES
         if (found := list(broken_rules(ast.parse(path.read_text()))))
     }
-    assert not broken
+    assert broken == ALLOWED
 
 
 @pytest.mark.parametrize(
@@ -63,6 +70,7 @@ def test_no_text_is_run() -> None:
         "from pickle import loads",
         "from string import Template",
         "eval(message.text)",
+        "environment.from_string(message.text)",
         "message.text.format(name=name)",
         "prompts[0].format(name)",
     ],

@@ -288,21 +288,23 @@ def test_what_is_taken_already_is_a_section(engine: ContextEngine, session: Sess
     assert [section.tokens for section in engine.admin.debug("s").receipt.sections] == [100]
 
 
-def test_facts_summary_and_recalled_messages_are_sections_of_their_own() -> None:
+def test_facts_summary_and_recalled_items_are_sections_of_their_own() -> None:
     """They stand in one message; the receipt tells them apart as that of a window does."""
     with ContextEngine.open() as engine:
-        session = engine.session("s")
-        session.save_turn("My order number is HN-48213.", "The workshop in Ulm repairs the loom on Friday.")
+        session = engine.session("s", user_id="ann")
+        engine.memories(user_id="ann").add("Ann's loom is blue.")
+        session.save_turn("My order number is HN-48213.", "It comes on Friday.")
         for n in range(30):
             session.save_turn(f"Is question {n} about the weather?", f"It rains on day {n}, as the forecast said.")
         session.compact()
-        view = session.window(max_tokens=400, query="What does the workshop do with the loom?")
+        view = session.window(max_tokens=400, query="Which colour has Ann's loom?")
         sections = {section.name: section for section in session.receipt().sections}
     assert {"facts", "summary", "recalled"} <= sections.keys()
     told = sum(sections[name].tokens for name in ("facts", "summary", "recalled"))
     assert told == message_tokens(engine.token_counter, view[0])
     assert any("HN-48213" in item.text for item in sections["facts"].items)
     assert {item.kind for item in sections["summary"].items} == {"summary"}
+    assert any("blue" in item.text for item in sections["recalled"].items)
 
 
 def test_ids_made_distinct_are_within_the_limit() -> None:
