@@ -162,7 +162,8 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - the other sessions' work goes on; the error is reported
             _log.warning("work on session %r failed: %s", held.key.session_id, error, exc_info=error)
             runtime.observer.count("background.errors", error=type(error).__name__)
-            self._failed += 1
+            with self._changed:
+                self._failed += 1
             held.due_again = now() + _AGAIN
         else:
             if self._stop.is_set():
