@@ -15,7 +15,7 @@ from tests.support import processes
 from tests.support.databases import new_database, sqlite_url
 from tests.support.processes import Helper
 from tests.support.redis_servers import RedisServer, redis_server
-from tests.support.servers import POSTGRES_16, PostgresServer, bouncer, pgbouncer, postgres_server, s3_server
+from tests.support.servers import POSTGRES_16, PostgresServer, bouncer, postgres_server, s3_server
 from tests.support.sql_scopes import record_sql, unscoped
 from tests.support.summaries import Model, settings_with
 
@@ -84,8 +84,6 @@ def postgres_16() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def pooled_postgres(postgres: PostgresServer) -> Iterator[PostgresServer]:
     """PgBouncer in transaction mode before the server."""
-    if pgbouncer() is None:
-        pytest.skip("PgBouncer (Debian's package pgbouncer) is not installed")
     with bouncer(postgres) as server:
         yield server
 

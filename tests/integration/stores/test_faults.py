@@ -32,7 +32,7 @@ from tests.support.archives import fill, small_disk
 from tests.support.databases import new_database, rows, run, sqlite_url
 from tests.support.faulty_proxy import FAULTS, faulty_proxy
 from tests.support.processes import TALKING, Helper, changes, told
-from tests.support.servers import PostgresServer, bouncer, pgbouncer, postgres_server
+from tests.support.servers import PostgresServer, bouncer, postgres_server
 
 SHARED = SessionKey("shared", user_id="ann")
 
@@ -186,8 +186,6 @@ def test_failing_postgres(
     own_server: PostgresServer, helper: Helper, tmp_path: Path, trouble: Trouble, times: int
 ) -> None:
     """Two applications go on as soon as the database, or the pooler before it, is there again."""
-    if trouble is restart_pooler and pgbouncer() is None:
-        pytest.skip("PgBouncer (Debian's package pgbouncer) is not installed")
     chance = random.Random(f"{trouble.__name__} {times}")
     url = direct = new_database(own_server)
     logs = [tmp_path / f"{name}.log" for name in ("a", "b")]
@@ -224,8 +222,6 @@ def test_full_disks(helper: Helper, tmp_path: Path, times: int) -> None:
     chance = random.Random(times)
     log = tmp_path / "a.log"
     with small_disk(24_000) as disk:
-        if disk is None:
-            pytest.skip("no disk can be mounted here")
         url = sqlite_url(disk)
         pid = helper.start(workers.converse, log, url=url, name="a", stop=str(tmp_path / "stop"))
         wait_for(lambda: log.exists() and "stored" in log.read_text())
