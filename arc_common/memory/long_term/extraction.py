@@ -14,7 +14,7 @@ from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import with_sources
 from arc_common.messages import Message, Role
-from arc_common.model_calls import GuardedChatModel
+from arc_common.model_calls import GuardedChatModel, SpentError
 from arc_common.prompts.context import spoken, user_name
 from arc_common.prompts.memories import (
     InteractionMode,
@@ -72,8 +72,12 @@ class Extractor:
         session_id: str | None = None,
         known: Sequence[Memory] = (),
         before: Message | None = None,
+        may_wait: bool = False,
     ) -> Extracted:
-        """Extract the memories of messages that are important enough; `before` is what the first one answers."""
+        """Extract the memories of messages that are important enough; `before` is what the first one answers.
+
+        Once the hour's tokens are spent, rules extract them; with `may_wait`, `SpentError` is raised instead.
+        """
         request = render_extraction_request((), mode=mode)
         said = learnable(messages)
         if not any(message.role is Role.USER for message in said):
@@ -94,6 +98,8 @@ class Extractor:
                 answer = self._model.complete(request, schema=MemoriesAnswer)
                 proposed = parse_extraction(answer, known=[memory.id for memory in known], types=own.types)
             except (ModelCallError, MemoryFormatError) as error:
+                if may_wait and isinstance(error, SpentError):
+                    raise
                 _log.warning("memories are extracted by rules: %s", error)
                 self._observer.count("memory.extraction.errors", error=type(error).__name__)
                 extracted = Extracted(self._by_rules(said, session_id, before), failed=True)

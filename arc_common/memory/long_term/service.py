@@ -21,6 +21,7 @@ from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.writer import content_hash
 from arc_common.messages import Message, Role
+from arc_common.model_calls import SpentError
 from arc_common.prompts.memories import InteractionMode
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
 from arc_common.protocols.records import Onlooker, Progress, RecordChange, Records
@@ -412,7 +413,10 @@ class LongTermMemory:
         batch = due(following, more=more)
         if not batch:
             return False
-        proposed = self._extracted(key, on, batch, before)
+        try:
+            proposed = self._extracted(key, on, batch, before, may_wait=True)
+        except SpentError:  # the summaries spent the rest since `waits` was asked
+            return False
         if self.queue.stopping:
             return False
         if self._read_to(on) != start:  # another process has read the same meanwhile
@@ -448,7 +452,13 @@ class LongTermMemory:
             raise
 
     def _extracted(
-        self, key: SessionKey, on: SessionKey, batch: Sequence[StoredMessage], before: StoredMessage | None = None
+        self,
+        key: SessionKey,
+        on: SessionKey,
+        batch: Sequence[StoredMessage],
+        before: StoredMessage | None = None,
+        *,
+        may_wait: bool = False,
     ) -> Sequence[ProposedMemory]:
         messages = [stored.message for stored in batch]
         with self._lock:
@@ -456,7 +466,9 @@ class LongTermMemory:
         mode = _mode_of(messages, with_documents=with_documents)
         known = self._known(self.scope_of(key), messages, on=on)
         answered = before.message if before is not None and is_answer(before) else None
-        extracted = self.extractor.extract(messages, mode=mode, session_id=key.session_id, known=known, before=answered)
+        extracted = self.extractor.extract(
+            messages, mode=mode, session_id=key.session_id, known=known, before=answered, may_wait=may_wait
+        )
         return self._held_back(extracted.memories)
 
     def _held_back(self, memories: Sequence[ProposedMemory]) -> Sequence[ProposedMemory]:

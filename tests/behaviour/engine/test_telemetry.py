@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from threading import Event
 from typing import Any
 
 import pytest
@@ -172,21 +173,47 @@ def test_background_calls_wait_once_the_hours_tokens_are_spent() -> None:
         assert "max_tokens_per_hour" in health.problems["spending"]
         assert any("max_tokens_per_hour" in note for note in session.context("And now?").receipt.notes)
         calls, extractions = len(model.requests), observer.counts["memory.extraction.count"]
+        postponed = observer.counts["memory.model.postponed"]
         before = session.summary().summarized_up_to
         talk(session, 40, first=61)
         assert engine.flush(60)
         engine.memories(user_id="ben").extract("I live in Busan.")
         assert len(model.requests) == calls
-        assert observer.counts["memory.model.postponed"] == 1
+        assert observer.counts["memory.model.postponed"] == postponed + 1
         extractions += 1
         assert observer.counts["memory.extraction.count"] == extractions
         assert session.summary().summarized_up_to > before
         moment += timedelta(minutes=61)
         assert engine.health().ok
         assert not session.context("And now?").receipt.notes
-        for hour in range(3):  # in the first, the summary may spend what the memories need
+        hour = 0
+        while observer.counts["memory.extraction.count"] == extractions:  # a summary may spend what the memories need
+            assert hour < 20
             talk(session, 1, first=101 + hour)
             assert engine.flush(60)
             moment += timedelta(minutes=61)
+            hour += 1
         assert len(model.requests) > calls
-        assert observer.counts["memory.extraction.count"] > extractions
+
+
+def test_memories_wait_if_the_summary_spends_the_rest_just_before() -> None:
+    """The messages are read an hour later, by the model and not by rules."""
+    model, extracting = Model(), Event()
+
+    class Waiting(CountingObserver):
+        def count(self, name: str, value: int = 1, **attributes: Any) -> None:
+            super().count(name, value, **attributes)
+            if name == "summary.calls":
+                assert extracting.wait(60)
+            if name == "memory.extraction.count":
+                extracting.set()
+                assert model.asked.wait(60)
+
+    observer = Waiting()
+    limited = ArcSettings(summary={"leaf_messages": 16}, background={"max_tokens_per_hour": 300})
+    with ContextEngine.open("sqlite://", chat_model=model, settings=limited, observer=observer) as engine:
+        talk(engine.session("s", user_id="ann"), 60)
+        assert engine.flush(60)
+        assert observer.counts["memory.model.postponed"] == observer.counts["memory.extraction.count"] > 0
+        assert observer.counts["memory.extraction.errors"] == 0
+        assert not engine.memories(user_id="ann").list()
