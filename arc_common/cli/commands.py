@@ -455,7 +455,6 @@ def mcp(
 ) -> None:
     """Serve memories, documents and contexts to a model's client (MCP), on standard input and output or by HTTP."""
     import asyncio  # noqa: PLC0415 - the same
-    import signal  # noqa: PLC0415 - the same
 
     from arc_common.server.access import Access, Guard  # noqa: PLC0415 - the same
     from arc_common.server.mcp import mcp_app, mcp_server, serve_stdio  # noqa: PLC0415 - the same

@@ -274,9 +274,10 @@ class Admin:
         if record is None:
             raise SessionNotFoundError(session_id)
         memory = runtime.memory
-        receipt = runtime.receipts.newest(replace(key, branch=runtime.store.path(key).branch))
+        on = replace(key, branch=runtime.store.path(key).branch)
+        receipt = runtime.receipts.newest(on)
         if receipt is None and runtime.settings.context.store_receipts != "off":
-            stored = runtime.receipt_log.find(replace(key, branch=runtime.store.path(key).branch), limit=1)
+            stored = runtime.receipt_log.find(on, limit=1)
             receipt = stored[0].window.receipt if stored else None
         return SessionDebug(
             conversation=record,
@@ -416,7 +417,7 @@ class Admin:
     def clear(self, *, caller_id: str, user_id: str | None = None, progress: Progress | None = None) -> int:
         """Delete all sessions of a caller, or of one of its users, whatever their status; return their number.
 
-        Memories, documents and what else does not belong to one session stay: `erase` removes those, too.
+        Memories, documents and everything else that belongs to no single session stay: `erase` removes those, too.
 
         Raises:
             InvalidInputError: An id is invalid.

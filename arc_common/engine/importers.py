@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from arc_common.engine.memories import Memories
 from arc_common.engine.session import Session
-from arc_common.exceptions import ConfigurationError, InvalidInputError, hide_password, scrubbed
+from arc_common.exceptions import ConfigurationError, InvalidInputError, check_calls, hide_password, scrubbed
 from arc_common.messages import Message
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
@@ -72,8 +72,7 @@ def load_others(
     runtime: "Runtime", source: Iterable[Imported], caller_id: str, user_id: str | None, progress: "Progress | None"
 ) -> int:
     """Store what is not there yet; return the number of messages and memories stored. See `Admin.import_`."""
-    if progress is not None and not callable(progress):
-        raise InvalidInputError("progress", progress, "a function that takes the number of messages, or None")
+    check_calls(progress)
     read = stored = 0
     known: dict[Scope, set[Any]] = {}
     for one in source:

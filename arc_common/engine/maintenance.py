@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from arc_common.concurrency import begin_in_each_process
 from arc_common.engine.session import archive_session, delete_session
 from arc_common.engine.user_data import Progress, conversations_of
-from arc_common.exceptions import ConfigurationError, EngineClosedError, InvalidInputError, StoreError
+from arc_common.exceptions import ConfigurationError, EngineClosedError, InvalidInputError, NotFoundError, StoreError
 from arc_common.protocols import ConversationStatus, SessionKey
 from arc_common.protocols.conversations import Idle
 
@@ -112,7 +112,7 @@ def _each(
                 if in_a_row == _MOST_FAILURES:
                     _log.error("maintenance ends early: %d conversations in a row failed", in_a_row)
                     return
-            except LookupError:  # deleted meanwhile
+            except NotFoundError:  # deleted meanwhile
                 continue
 
     return _counted(steps(), progress), failed

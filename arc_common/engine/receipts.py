@@ -102,14 +102,19 @@ class ReceiptLog:
 
         Requests quote a user's other sessions and memories, or those of all users if these share their memories.
         """
+        whole = whole or self._services.settings.memory.scope == "caller"
+
+        def may_quote(key: SessionKey) -> bool:
+            return key.caller_id == scope.caller_id and (whole or key.user_id == scope.user_id)
+
         with self._lock:
-            kept = [one for one in self._waiting if one[0].caller_id != scope.caller_id]
+            kept = [one for one in self._waiting if not may_quote(one[0])]
             self._waiting.clear()
             self._waiting.extend(kept)
-            self._early.clear()
+            for key in filter(may_quote, self._early):
+                del self._early[key]
         self._queue.wait(_PATIENCE)  # for one that is being written
-        shared = self._services.settings.memory.scope == "caller"
-        self._store.forget(scope.caller_id, user_id=scope.user_id, whole=whole or shared)
+        self._store.forget(scope.caller_id, user_id=scope.user_id, whole=whole)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all receipts are stored; return whether they were within `timeout` seconds."""

@@ -16,6 +16,7 @@ from arc_common.exceptions import (
     BranchNotFoundError,
     EngineClosedError,
     InvalidInputError,
+    NotFoundError,
     check_moment,
     check_whole,
 )
@@ -487,7 +488,7 @@ class Session:
         """Return whether the session exists for this caller and user: something was stored, and it was not deleted."""
         if self._given is None:
             return False
-        with suppress(LookupError):
+        with suppress(NotFoundError):
             return self._runtime.store.get(self._needed()) is not None
         return False
 

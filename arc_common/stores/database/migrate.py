@@ -185,6 +185,7 @@ def row_security(role: str) -> list[str]:
     """
     named = '"' + check_identifier("role", role, longest=63).replace('"', '""') + '"'
     names = [table.name for table in _tables("postgresql")]
+    keys = f"GRANT SELECT ON {KEY_TABLE} TO {named}".replace("'", "''")  # of an encrypted database
     return [
         *(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY" for name in names),
         *(f"DROP POLICY IF EXISTS arc_caller ON {name}" for name in names),
@@ -192,6 +193,7 @@ def row_security(role: str) -> list[str]:
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(names)} TO {named}",
         f"GRANT SELECT ON {VERSION_TABLE} TO {named}",
         f"GRANT USAGE ON SEQUENCE {ROW_NUMBERS} TO {named}",
+        f"DO 'BEGIN IF to_regclass(''{KEY_TABLE}'') IS NOT NULL THEN {keys}; END IF; END'",
     ]
 
 

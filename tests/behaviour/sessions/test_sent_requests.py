@@ -154,6 +154,23 @@ def test_nothing_removed_stays_in_a_stored_request(
     assert len(engine.admin.requests("b", user_id="ben")) == (removal != "erase")
 
 
+@pytest.mark.parametrize("other", [{"user_id": "ben"}, {"user_id": "ann", "caller_id": "bank"}], ids=["user", "caller"])
+def test_a_removal_leaves_what_others_have_not_stored_yet(
+    opened: Callable[..., ContextEngine], other: dict[str, str]
+) -> None:
+    """The receipt of another's first request still waits for that session's first message."""
+    engine = opened(settings=KEPT)
+    session = engine.session("o", **other)
+    session.context("First?")
+    engine.flush(60)
+    mine = engine.session("s", user_id="ann")
+    (message, _) = mine.append([Message("user", "My code is S3CRET."), Message("assistant", "Noted.")])
+    mine.remove([message.id or ""])
+    session.save_turn("First?", "Yes.")
+    engine.flush(60)
+    assert [one.window.messages[-1].text for one in engine.admin.requests("o", **other)] == ["First?"]
+
+
 def test_a_late_receipt_of_a_deleted_session_is_not_stored(database: str, opened: Callable[..., ContextEngine]) -> None:
     """Not even if another session has its id by then."""
     engine = opened(database, settings=KEPT)

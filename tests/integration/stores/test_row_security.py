@@ -1,6 +1,7 @@
 """Row-level security on PostgreSQL: a role uses the rows of the caller with its name, and no others."""
 
 import pytest
+from cryptography.fernet import Fernet
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import ProgrammingError
 
@@ -57,6 +58,19 @@ def test_a_role_sees_one_caller_only(postgres: PostgresServer, make: object) -> 
                     assert connection.execute(text(others), {"mine": SHOP}).scalar() == 0
             except ProgrammingError as error:  # a partition by itself, or the revision
                 assert "permission denied" in str(error) or table == "arc_alembic_version"
+    limited.dispose()
+
+
+def test_a_role_uses_an_encrypted_database(postgres: PostgresServer) -> None:
+    """It may read the database's key, which is encrypted itself."""
+    url, role, cipher = new_database(postgres, tables=False), "it's $$ mine", Fernet(Fernet.generate_key())
+    run(url, """DO 'BEGIN CREATE ROLE "it''s $$ mine" LOGIN; EXCEPTION WHEN duplicate_object THEN END'""")
+    with ContextEngine.open(url, cipher=cipher) as engine:
+        engine.session("s", caller_id=role).save_turn("Hello.", "Hello.")
+    run(url, *row_security(role))
+    limited = create_engine(create_engine(url).url.set(username=role))
+    with ContextEngine.open(limited, cipher=cipher) as engine:
+        assert [one.text for one in engine.session("s", caller_id=role).messages()] == ["Hello.", "Hello."]
     limited.dispose()
 
 
