@@ -8,7 +8,6 @@ from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
 from arc_common.concurrency import begin_in_each_process
-from arc_common.engine.session import archive_session, delete_session
 from arc_common.engine.user_data import Progress, conversations_of
 from arc_common.exceptions import ConfigurationError, EngineClosedError, InvalidInputError, NotFoundError, StoreError
 from arc_common.protocols import ConversationStatus, SessionKey
@@ -44,7 +43,7 @@ def maintain(runtime: "Runtime", progress: Progress | None) -> Maintenance:
     if not ages:
         return Maintenance()
     idle = idle_for(runtime, ConversationStatus.ACTIVE, ages[0])
-    deleted, failed = _each(runtime, idle, lambda key: delete_session(runtime, key, idle=idle), progress)
+    deleted, failed = _each(runtime, idle, lambda key: runtime.delete_session(key, idle=idle), progress)
     runtime.observer.count("maintenance.deleted", deleted)
     return Maintenance(deleted=deleted, failed=failed)
 
@@ -56,7 +55,7 @@ def archive(runtime: "Runtime", older_than: timedelta | None, progress: Progress
     if older_than is None:
         older_than = timedelta(days=runtime.settings.archive.after_days)
     idle = idle_for(runtime, ConversationStatus.ACTIVE, older_than)
-    archived, failed = _each(runtime, idle, lambda key: archive_session(runtime, key, idle=idle), progress)
+    archived, failed = _each(runtime, idle, lambda key: runtime.archive_session(key, idle=idle), progress)
     runtime.observer.count("maintenance.archived", archived)
     return Maintenance(archived=archived, failed=failed)
 
@@ -64,12 +63,12 @@ def archive(runtime: "Runtime", older_than: timedelta | None, progress: Progress
 def purge(runtime: "Runtime", older_than: timedelta, progress: Progress | None) -> int:
     """Remove softly deleted sessions: see `Admin.purge`."""
     idle = idle_for(runtime, ConversationStatus.DELETED, older_than)
-    return _counted((delete_session(runtime, key, idle=idle) for key in runtime.store.idle(idle)), progress)
+    return _counted((runtime.delete_session(key, idle=idle) for key in runtime.store.idle(idle)), progress)
 
 
 def clear(runtime: "Runtime", caller_id: str, user_id: str | None, progress: Progress | None) -> int:
     """Delete the sessions of a caller or user: see `Admin.clear`."""
-    found = (delete_session(runtime, one.key) for one in conversations_of(runtime, caller_id, user_id))
+    found = (runtime.delete_session(one.key) for one in conversations_of(runtime, caller_id, user_id))
     return _counted(found, progress)
 
 

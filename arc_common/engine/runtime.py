@@ -31,8 +31,8 @@ from arc_common.memory.summaries.reader import HierarchicalMemory
 from arc_common.memory.summaries.summarizers import ModelSummarizer
 from arc_common.messages import Message
 from arc_common.observability import Health, Observer, SilentObserver
-from arc_common.protocols import ChatModel, Retriever, SessionKey, TokenCounter
-from arc_common.protocols.conversations import Degradable, Store
+from arc_common.protocols import ChatModel, ConversationStatus, Retriever, SessionKey, TokenCounter
+from arc_common.protocols.conversations import Degradable, Idle, Store
 from arc_common.protocols.search_index import Scope
 from arc_common.rag import RagPipeline
 from arc_common.settings import ArcSettings
@@ -234,6 +234,31 @@ class Runtime:
         self._recall.forget(key)
         if self._summaries is not None:
             self._summaries.forget(key)
+
+    def delete_session(self, key: SessionKey, *, soft: bool = False, idle: Idle | None = None) -> bool:
+        """Delete a session, with `idle` only if it still is; return whether it was deleted."""
+        removed = self.store.delete(key, soft=soft, idle=idle)
+        if soft:
+            self.forget(key)
+        elif removed is not None or idle is None:
+            self.forget_derived(key)
+        return removed is not None
+
+    def archive_session(self, key: SessionKey, *, idle: Idle | None = None) -> bool:
+        """Archive a session, and index its newest messages before, so that other sessions still find them."""
+        if self.settings.recall.enabled:
+            record = self.store.get(key)
+            if record is not None and record.status is ConversationStatus.ACTIVE:
+                self.recall.catch_up(key)
+        return self.store.archive(key, idle=idle)
+
+    def forget_derived(self, key: SessionKey) -> None:
+        """Remove derived data that the store did not remove together with all messages of a session."""
+        self.forget(key)
+        self.artifacts.forget(key)
+        self.recall.forget_session(key)
+        self.long_term.forget(key)
+        self.receipt_log.forget(Scope(key.caller_id, key.user_id))
 
     def close(self) -> None:
         """Stop background work and close the store. Safe to call twice."""

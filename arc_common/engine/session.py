@@ -25,8 +25,8 @@ from arc_common.memories import Pin, checked_memory_tags
 from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_messages
 from arc_common.messages import Message, Role, as_message, check_identifier
 from arc_common.observability import timed
-from arc_common.protocols import Branch, ConversationStatus, SessionKey, StoredMessage
-from arc_common.protocols.conversations import After, Idle
+from arc_common.protocols import Branch, SessionKey, StoredMessage
+from arc_common.protocols.conversations import After
 from arc_common.protocols.search_index import Scope
 from arc_common.protocols.summaries import Compaction, ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
@@ -499,7 +499,7 @@ class Session:
         if self._key is None:
             return 0
         removed = self._runtime.store.delete(self._key, keep_session=True)
-        _forget_derived(self._runtime, self._key)
+        self._runtime.forget_derived(self._key)
         return removed or 0
 
     aclear = async_form(clear)
@@ -511,7 +511,7 @@ class Session:
         other sessions don't recall its messages, until `engine.admin.restore` brings it back or `engine.admin.purge`
         removes it. Memories that it left with its user stay until then.
         """
-        return self._key is not None and delete_session(self._runtime, self._key, soft=bool(soft))
+        return self._key is not None and self._runtime.delete_session(self._key, soft=bool(soft))
 
     adelete = async_form(delete)
 
@@ -529,7 +529,7 @@ class Session:
         if self._key is None:
             return False
         self._runtime.wait(self._runtime.settings.summary.synchronous_timeout_seconds)  # for work on its messages
-        return archive_session(self._runtime, self._key)
+        return self._runtime.archive_session(self._key)
 
     aarchive = async_form(archive)
 
@@ -678,34 +678,6 @@ class Session:
         tags = () if memory_tags is None else checked_memory_tags(memory_tags)
         log = self._log(self._key) if self._key else None
         return Reader(self._runtime, self._key, log, memory_tags=tags, following=following)
-
-
-def delete_session(runtime: "Runtime", key: SessionKey, *, soft: bool = False, idle: Idle | None = None) -> bool:
-    """Delete a session, with `idle` only if it still is; return whether it was deleted."""
-    removed = runtime.store.delete(key, soft=soft, idle=idle)
-    if soft:
-        runtime.forget(key)
-    elif removed is not None or idle is None:
-        _forget_derived(runtime, key)
-    return removed is not None
-
-
-def archive_session(runtime: "Runtime", key: SessionKey, *, idle: Idle | None = None) -> bool:
-    """Archive a session, and index its newest messages before, so that other sessions still find them."""
-    if runtime.settings.recall.enabled:
-        record = runtime.store.get(key)
-        if record is not None and record.status is ConversationStatus.ACTIVE:
-            runtime.recall.catch_up(key)
-    return runtime.store.archive(key, idle=idle)
-
-
-def _forget_derived(runtime: "Runtime", key: SessionKey) -> None:
-    """Remove derived data that the store did not remove together with the messages."""
-    runtime.forget(key)
-    runtime.artifacts.forget(key)
-    runtime.recall.forget_session(key)
-    runtime.long_term.forget(key)
-    runtime.receipt_log.forget(Scope(key.caller_id, key.user_id))
 
 
 def on_branch(key: SessionKey, branch: int | str | None) -> tuple[SessionKey, str | None]:

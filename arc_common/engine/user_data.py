@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from arc_common.caches import forget_texts
-from arc_common.engine.session import delete_session
 from arc_common.exceptions import ArcError, InvalidInputError, check_calls
 from arc_common.protocols import Conversation, ConversationFilter, ConversationStatus
 from arc_common.protocols.search_index import Scope
@@ -57,7 +56,7 @@ def erase(runtime: "Runtime", caller_id: str, user_id: str | None) -> ErasureRec
     removed = traces.owned()
     samples = list(islice(_samples(runtime, caller_id, user_id), _SAMPLES))
     for conversation in conversations_of(runtime, caller_id, user_id):
-        delete_session(runtime, conversation.key)
+        runtime.delete_session(conversation.key)
     scope = Scope(caller_id, user_id)
     runtime.store.reviews.erase(scope)
     runtime.receipt_log.forget(scope, whole=True)
