@@ -170,6 +170,11 @@ class SessionState:
     pins: tuple[Pin, ...] = ()
     outlines: tuple[Outline, ...] = ()
 
+    @property
+    def boundary(self) -> int:
+        """The `seq` of the last message that the adopted summary covers; 0 if there is none."""
+        return self.view.boundary if self.view else 0
+
 
 @dataclass(frozen=True, slots=True)
 class SummaryInspection:

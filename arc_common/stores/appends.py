@@ -211,27 +211,29 @@ class SqlAppends:
             locked = session.locked
             place: Mapping[str, Any] = wanted
             existing = session.existing
-            edge = self._branches.edge(transaction, key, locked, after)
-            if after is not None and edge is not None and not after.without:
-                begun = self._branches.begun(transaction, key, locked, messages, edge=edge, thread=after.thread)
-                if begun is not None:
-                    return work(transaction, replace(key, branch=begun), replace(after, seq=None))
+            fork_at = self._branches.fork_place(transaction, key, locked, after)
+            if after is not None and fork_at is not None and not after.without:
+                made = self._branches.earlier_fork(
+                    transaction, key, locked, messages, fork_at=fork_at, thread=after.thread
+                )
+                if made is not None:
+                    return work(transaction, replace(key, branch=made), replace(after, seq=None))
             if locked.path is not MAIN or key.branch is not None:
                 place = self._database.place(key, locked.path)
             if locked.path is not MAIN:
                 (found,) = transaction.run((self._along.of_ids, {**wanted, **place}))
                 existing = {stored.message.id or "": stored for stored in map(stored_from_row, found)}
-            if edge is not None:
-                existing = {name: stored for name, stored in existing.items() if stored.seq <= edge}
+            if fork_at is not None:
+                existing = {name: stored for name, stored in existing.items() if stored.seq <= fork_at}
             plan = plan_append(
                 messages,
                 existing=existing,
-                next_seq=locked.next_seq if edge is None else edge + 1,
+                next_seq=locked.next_seq if fork_at is None else fork_at + 1,
                 branch=locked.path.branch,
                 thread=after.thread if after else None,
             )
-            leaves = edge is not None or (after is not None and after.without)
-            if leaves or (plan.revised and locked.is_forked):
+            must_fork = fork_at is not None or (after is not None and after.without)
+            if must_fork or (plan.revised and locked.is_forked):
                 fork = self._branches.editing(
                     transaction,
                     key,
@@ -240,7 +242,7 @@ class SqlAppends:
                     inserted=plan.inserted,
                     now=now,
                     after=after,
-                    edge=edge,
+                    fork_at=fork_at,
                 )
                 if fork is not None:
                     new = self._write_fork(transaction, place, *fork)
@@ -390,8 +392,8 @@ class SqlAppends:
         if excess > 0:
             dropping = self._along if "path" in place else self._sql
             leaves_to = locked.summarized if keep_unsummarized else MOST
-            leaving = {"excess_less_one": excess - 1, "leaves_to": leaves_to}
-            yield dropping.update_branch_dropping, {**change, **leaving}
-            yield dropping.drop_oldest, {**place, **leaving}
+            oldest = {"excess_less_one": excess - 1, "leaves_to": leaves_to}
+            yield dropping.update_branch_dropping, {**change, **oldest}
+            yield dropping.drop_oldest, {**place, **oldest}
         else:
             yield self._sql.update_branch, change

@@ -150,7 +150,7 @@ class SqlBranches:
             self.conversation(place, locked, next_branch=path.branch + 1, current=current, now=now),
         ]
         if is_rewind:
-            calls += self.leaving(place, locked)
+            calls += self.retiring(place, locked)
         return row.public(current, self.points(transaction, place, [row]), rows), calls
 
     def editing(
@@ -163,24 +163,24 @@ class SqlBranches:
         inserted: Sequence[StoredMessage],
         now: int,
         after: After | None = None,
-        edge: int | None = None,
+        fork_at: int | None = None,
     ) -> tuple[list[StoredMessage], list[Call]] | None:
         """Return the messages of a fork before the first edited one, and the calls that make it.
 
-        A run's fork ends at its `edge`, and is without the messages that the run no longer has. Returns `None` if there
-        is neither, and no other branch shows an edited message.
+        A run's fork copies nothing after the place `fork_at`, nor the messages that the run no longer has. Returns
+        `None` if there is neither, and no other branch shows an edited message.
         """
         path = locked.path
         place = self._place(key, path)
         rows = self.all(transaction, place)
         without = after.without if after else ()
-        first = min([*(stored.seq for stored in revised), *without, *(() if edge is None else (edge + 1,))])
+        first = min([*(stored.seq for stored in revised), *without, *(() if fork_at is None else (fork_at + 1,))])
         others = (row.path for row in rows if row.id != path.branch)
-        if edge is None and not without and first > path.shared_with(others):
+        if fork_at is None and not without and first > path.shared_with(others):
             return None
         old = next(row for row in rows if row.id == path.branch)
         forked = path.forked(first - 1, locked.next_branch)
-        last = MOST if edge is None else edge
+        last = MOST if fork_at is None else fork_at
         between = {"after": first - 1, "before": last + 1, "row_limit": MOST}
         following, (lost,) = transaction.run(
             (self._along.oldest, {**place, **between}), (self._along.sums_after, {**place, "after": first - 1})
@@ -196,7 +196,7 @@ class SqlBranches:
         row = BranchRow(forked, path.branch, first - 1, locked.name, True, sums, read, now, max(times, default=None))
         moves = after is not None or key.branch in (None, locked.current_branch)
         current = forked.branch if moves else locked.current_branch
-        head = (locked.head if edge is None else edge) + len(inserted)
+        head = (locked.head if fork_at is None else fork_at) + len(inserted)
         lost = self._database.many([*(stored.seq for stored in revised), *without])
         # what rests on copied messages rests on the copies, too
         copies = {**place, **parts_of(path.forks, self._database.dialect), "after": first - 1, "before": last}
@@ -205,7 +205,7 @@ class SqlBranches:
             (self._records.copy_sources, {**copies, "forked": forked.branch}),
             self.inserting(place, row, head=head, summarized=min(locked.summarized, first - 1)),
             self.conversation(place, locked, next_branch=forked.branch + 1, current=current, now=now, edits=1),
-            *self.leaving(place, locked),
+            *self.retiring(place, locked),
             *(self.abandoning(place, locked) if after else ()),
         ]
 
@@ -215,8 +215,8 @@ class SqlBranches:
         forks = ((branch, last, fork) for branch, (last, fork) in kept.items())
         return [(self._records.refresh_live, {**place, **parts_of(forks, self._database.dialect)})]
 
-    def edge(self, transaction: Transaction, key: SessionKey, locked: Locked, after: After | None) -> int | None:
-        """Return the place after which a run can't see what its thread stored; `None` if there is nothing."""
+    def fork_place(self, transaction: Transaction, key: SessionKey, locked: Locked, after: After | None) -> int | None:
+        """Return the place at which a run must fork, as its thread has stored more since; `None` if it has not."""
         if after is None or after.seq is None or after.seq >= locked.head:
             return None
         place = self._place(key, locked.path)
@@ -224,22 +224,22 @@ class SqlBranches:
         (((newest,),),) = transaction.run(call)
         return None if newest is None else after.seq
 
-    def begun(
+    def earlier_fork(
         self,
         transaction: Transaction,
         key: SessionKey,
         locked: Locked,
         messages: Sequence[CountedMessage],
         *,
-        edge: int,
+        fork_at: int,
         thread: str,
     ) -> int | None:
         """Return the number of the fork that an earlier try of a run made for its first messages, if there is one."""
         ids = [counted.message.id for counted in messages]
         for row in self.all(transaction, self._place(key, locked.path)):
-            if row.path.before != locked.path.forked(edge, row.id).before:
+            if row.path.before != locked.path.forked(fork_at, row.id).before:
                 continue
-            after = {**self._place(key, row.path), "after": edge, "before": MOST, "row_limit": len(ids) + 1}
+            after = {**self._place(key, row.path), "after": fork_at, "before": MOST, "row_limit": len(ids) + 1}
             own = list(map(stored_from_row, transaction.run((self._along.oldest, after))[0]))
             is_run = all(one.thread == thread for one in own) if own else row.id == locked.current_branch
             if is_run and [one.message.id for one in own] == ids[: len(own)]:
@@ -299,9 +299,9 @@ class SqlBranches:
         change = {"next_branch": next_branch, "current": current, "more_epoch": max(edits, moved), "now": now}
         return self._sql.forked_conversation, {**place, **change}
 
-    def leaving(self, place: Mapping[str, Any], locked: Locked) -> list[Call]:
+    def retiring(self, place: Mapping[str, Any], locked: Locked) -> list[Call]:
         """Return the calls after which a branch that was rewound or edited is no longer live, and has no name."""
-        return [(self._sql.leave_branch, {**place, "which": locked.path.branch})]
+        return [(self._sql.retire_branch, {**place, "which": locked.path.branch})]
 
     def switching(self, place: Mapping[str, Any], locked: Locked, now: int) -> list[Call]:
         """Return the calls that make the locked branch current and live."""

@@ -77,7 +77,7 @@ class Tail:
         """Return the tail of a state that was read with a limit; `None` without messages."""
         if not state.messages:
             return None
-        start = _boundary(state) if len(state.messages) < limit else state.messages[0].seq - 1
+        start = state.boundary if len(state.messages) < limit else state.messages[0].seq - 1
         return cls(state.epoch, state.message_count, start, state.messages)
 
     @classmethod
@@ -104,7 +104,7 @@ class Tail:
             state: The branch's state with its messages from the tail's last one on.
             limit: The number of messages for which the state was read, and that are wanted.
         """
-        read, boundary = state.messages, _boundary(state)
+        read, boundary = state.messages, state.boundary
         if len(read) >= limit or boundary >= self.last - 1:
             return state  # the database had all that is wanted
         same = read and read[0] == self.messages[-1] and state.epoch == self.epoch
@@ -114,10 +114,6 @@ class Tail:
         if self.start > boundary and len(messages) < limit:
             return None
         return replace(state, messages=messages[-limit:])
-
-
-def _boundary(state: SessionState) -> int:
-    return state.view.boundary if state.view else 0
 
 
 def rows_of(messages: Iterable[StoredMessage], seal: Seal) -> bytes:

@@ -113,7 +113,7 @@ class _Known:
     facts: FactIndex
 
     def serves(self, state: SessionState, *, being_read: Callable[[], bool]) -> bool:
-        boundary = state.view.boundary if state.view else 0
+        boundary = state.boundary
         if self.epoch != state.epoch:
             return False
         return self.facts_version == state.facts_version or (self.read_to >= boundary and being_read())
@@ -134,7 +134,7 @@ class FactIndexes:
         known = self._get(key)
         if known is not None and known.serves(state, being_read=being_read):
             return known.facts
-        return self.refreshed(key, state, read_to=state.view.boundary if state.view else 0)
+        return self.refreshed(key, state, read_to=state.boundary)
 
     def refreshed(self, key: SessionKey, state: SessionState, *, read_to: int) -> FactIndex:
         """Return the current facts, indexing only the new ones; leaves have been read up to `read_to`."""

@@ -27,7 +27,7 @@ from arc_common.memory.summaries.adoption import (
 )
 from arc_common.memory.summaries.background import HeldLease, SummaryQueues
 from arc_common.memory.summaries.summarizers import Summarizer
-from arc_common.memory.summaries.trigger import BACKLOG, MOST_VERBATIM, Line, fits, least_to_free, token_limit
+from arc_common.memory.summaries.trigger import BACKLOG, EVERY, MOST_VERBATIM, Line, fits, least_to_free, token_limit
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
 from arc_common.prompts.context import by_day
@@ -112,7 +112,7 @@ class TailReader:
         same = state.epoch == kept.epoch and state.message_count == kept.message_count + len(state.messages)
         if not same:
             return None
-        earlier = _messages_after(kept.messages, state.view.boundary if state.view else 0)
+        earlier = _messages_after(kept.messages, state.boundary)
         messages = earlier + state.messages
         complete = kept.complete or len(earlier) < len(kept.messages)
         tokens = _tokens(messages)
@@ -189,7 +189,6 @@ def _size(stored: StoredMessage) -> int:
     return _FRAME + len(message.text) + data + (len(message.origin.json) if message.origin else 0)
 
 
-_EVERY = 2**31 - 1
 _MOST_RECALLED = 100
 
 BEHIND = "some older messages are not summarised yet: the newest turns are shown"
@@ -222,7 +221,7 @@ class _Turn:
 
     @property
     def boundary(self) -> int:
-        return _boundary(self.tail.state)
+        return self.tail.state.boundary
 
 
 class HierarchicalMemory:
@@ -264,8 +263,8 @@ class HierarchicalMemory:
         self._views.save(key)
         room = budget.input_tokens
         tail = self._tail(key, room=room)
-        state, boundary = tail.state, _boundary(tail.state)
-        lines = self._store.state(key, limit=0, after=boundary, outlines=_EVERY).outlines
+        state, boundary = tail.state, tail.state.boundary
+        lines = self._store.state(key, limit=0, after=boundary, outlines=EVERY).outlines
         material = self._prepared(key, state)
         turn = _Turn(key, tail, room, room, limits, fits=True)
         reach = self._reach(material, turn, lines, any_maker=True)
@@ -328,7 +327,7 @@ class HierarchicalMemory:
         most = self._settings.max_tokens
         shown, _ = shown_narratives(cover, boundary=cover[-1].end, max_tokens=most)
         times = [segment.created_at for segment in cover if segment.created_at is not None]
-        state = self._store.state(key, limit=0, after=cover[-1].end, outlines=_EVERY)
+        state = self._store.state(key, limit=0, after=cover[-1].end, outlines=EVERY)
         count = self._services.token_counter.count
         known = with_local_days(self._store.facts(key), self._services.clock().tzinfo)
         narrative = narrated(shown, max_tokens=most, count=count)[0]
@@ -346,7 +345,7 @@ class HierarchicalMemory:
         known = self._views.newest(key)
         segments = tuple(self._store.segments(key, part="all"))
         written = max((segment.end for segment in segments if not segment.stale), default=0)
-        state = self._store.state(key, limit=0, after=written, outlines=_EVERY)
+        state = self._store.state(key, limit=0, after=written, outlines=EVERY)
         return SummaryInspection(
             segments=segments,
             view=known.view if known is not None and known.is_ahead_of(state) else state.view,
@@ -358,7 +357,7 @@ class HierarchicalMemory:
     def facts_about(self, key: SessionKey, question: str) -> list[tuple[Fact, float]]:
         """Return the facts that are searched for a question, each with its share of a perfect match."""
         state = self._store.state(key, limit=0)
-        return self._indexes.refreshed(key, state, read_to=_boundary(state)).shares(question)
+        return self._indexes.refreshed(key, state, read_to=state.boundary).shares(question)
 
     def layers(self, key: SessionKey, state: SessionState, query: str) -> Layers:
         """Return the layers besides the messages: the adopted view, and other facts that the question needs."""
@@ -478,7 +477,7 @@ class HierarchicalMemory:
             if not (is_written or is_stale or fits(verbatim, limit=BACKLOG * turn.limit)):  # after a bulk append
                 self._queues.schedule(key)
                 return Remembered(state, (BEHIND,))
-            verbatim = self._store.state(key, limit=0, after=turn.boundary, outlines=_EVERY).outlines
+            verbatim = self._store.state(key, limit=0, after=turn.boundary, outlines=EVERY).outlines
         reach = self._reach(material, turn, verbatim, any_maker=False)
         notes: list[str] = []
         if not turn.fits and not fits(verbatim, limit=turn.limit, behind=reach):
@@ -545,7 +544,7 @@ class HierarchicalMemory:
         if turn.tail.complete and after == turn.boundary:
             passed = [stored for stored in state.messages if stored.seq <= boundary]
             return kept + tuple(stored.message.text for stored in passed if stored.message.role is Role.SYSTEM)
-        outlines = self._store.state(turn.key, limit=0, after=after, outlines=_EVERY).outlines
+        outlines = self._store.state(turn.key, limit=0, after=after, outlines=EVERY).outlines
         places = [line.seq for line in outlines if line.role is Role.SYSTEM and line.seq <= boundary]
         found = self._services.store.read(turn.key, seqs=places) if places else ()
         return kept + tuple(stored.message.text for stored in found)
@@ -594,15 +593,11 @@ class HierarchicalMemory:
             facts_tokens=facts_tokens,
             narrative_tokens=narrative_tokens,
             ready={},
-        ).composed_ahead(boundary=_boundary(state))
+        ).composed_ahead(boundary=state.boundary)
         with self._lock:
             if key not in self._materials or self._materials[key][0] < ticket:
                 self._materials[key] = ticket, material
         return material
-
-
-def _boundary(state: SessionState) -> int:
-    return state.view.boundary if state.view else 0
 
 
 def _current_turn(state: SessionState, query: str) -> int:

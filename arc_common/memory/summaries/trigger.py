@@ -21,6 +21,8 @@ ERA_BLOCKS = 64
 """Blocks in an era of the lowest level."""
 ERA_ERAS = 4
 """Eras in an era of a higher level."""
+EVERY = 2**31 - 1
+"""Asks a store for all of a conversation's outlines."""
 _WORTH_A_CALL = 16
 """The least messages in a leaf worth a model call, unless they are long."""
 _FULL = 0.9

@@ -27,7 +27,7 @@ from arc_common.memory.facts.ledger import merged, related
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer, SegmentSummary, Summarizer
-from arc_common.memory.summaries.trigger import Plan, leaf_size, next_block, next_era, next_leaf, rest_leaf
+from arc_common.memory.summaries.trigger import EVERY, Plan, leaf_size, next_block, next_era, next_leaf, rest_leaf
 from arc_common.messages import Message, content_of
 from arc_common.model_calls import SpentError
 from arc_common.observability import timed
@@ -40,7 +40,6 @@ _SESSIONS = 1_024
 _SEGMENTS = 20_000
 """The most segments cached for all sessions together, without sources; a session with more is not cached."""
 _OUTLINES = 64
-_EVERY = 2**31 - 1
 _MORE = 8
 """The growth of the page of unfinished segments, if none read so far needs writing; usually one is enough."""
 _LEFT_OUT = 0.7
@@ -112,7 +111,7 @@ class SummaryWriter:
             )
         if (unfinished := self._next_unfinished(key)) is not None:
             return self._rewrite(key, unfinished, lease)
-        higher = self._next_higher(cover, boundary=state.view.boundary if state.view else 0)
+        higher = self._next_higher(cover, boundary=state.boundary)
         if higher is None:
             return False
         return self._block(key, higher, lease) if higher.level == 1 else self._era(key, higher, lease)
@@ -124,7 +123,7 @@ class SummaryWriter:
         return (
             self._next_leaf(key, cover) is not None
             or self._next_unfinished(key) is not None
-            or self._next_higher(cover, boundary=state.view.boundary if state.view else 0) is not None
+            or self._next_higher(cover, boundary=state.boundary) is not None
         )
 
     def leaf_by_rules(self, key: SessionKey, *, epoch: int) -> bool | None:
@@ -137,7 +136,7 @@ class SummaryWriter:
         """Write one leaf by rules of what no leaf covers yet, except the recent messages."""
         state = self._store.state(key, limit=0)
         last = max((segment.end for segment in self._cover(key, epoch=state.epoch)), default=0)
-        outlines = self._store.state(key, limit=0, after=last, outlines=_EVERY).outlines
+        outlines = self._store.state(key, limit=0, after=last, outlines=EVERY).outlines
         plan = rest_leaf(outlines, recent=self._settings.recent_message_count)
         if plan is not None:
             self._leaf_by_rules(key, plan, epoch=state.epoch)

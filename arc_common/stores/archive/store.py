@@ -47,7 +47,7 @@ class _Row:
     has_messages: bool
 
     @property
-    def is_away(self) -> bool:
+    def is_only_archived(self) -> bool:
         """True if the messages are in the archive alone."""
         return self.checksum is not None and not self.has_messages
 
@@ -165,7 +165,7 @@ class SqlArchive:
             raise SessionNotFoundError(key.session_id)
         if row.status == ConversationStatus.ACTIVE:
             return False
-        found = self.messages_of(key, row.objects, row.checksum) if row.is_away else []
+        found = self.messages_of(key, row.objects, row.checksum) if row.is_only_archived else []
         changed = {"incarnation": row.incarnation, "was": row.status, "before": row.objects}
         # after a space: none of them is the conversation's own any more
         objects = None if row.objects is None else f" {row.objects.strip()}"

@@ -221,7 +221,7 @@ def _branching(dialect_name: str) -> dict[str, Executable]:
         "abandon_branch": update(branches)
         .where(*of_conversation_rows, which, branches.c.name.is_(None))
         .values(live=0),
-        "leave_branch": update(branches).where(*of_conversation_rows, which).values(live=0, name=null()),
+        "retire_branch": update(branches).where(*of_conversation_rows, which).values(live=0, name=null()),
         "revive_branch": update(branches).where(*of_conversation_rows, which).values(live=1),
         "delete_branch": delete(branches).where(*of_conversation_rows, which),
         "delete_forks": delete(branches).where(*of_conversation_rows, branches.c.branch != bindparam("branch")),
