@@ -87,7 +87,7 @@ def postgres_server(*, durable: bool = False, package: str = POSTGRES_18) -> Ite
     PostgreSQL refuses to run as root, so then it runs as an unprivileged user. The package itself is never imported:
     its own launcher changes the permissions of parent folders.
     """
-    parent = None if durable else _memory_folder()
+    parent = None if durable else memory_folder()
     with tempfile.TemporaryDirectory(prefix="arc-pg-", ignore_cleanup_errors=True, dir=parent) as folder:
         root = Path(folder)
         programs = _installation(root, package)
@@ -157,8 +157,8 @@ def s3_server() -> Iterator[str]:
         process.wait(10)
 
 
-def _memory_folder() -> Path | None:
-    """Return a folder in memory if it has room for hundreds of databases: removing them from a disk takes 20 s."""
+def memory_folder() -> Path | None:
+    """Return a folder in memory, if it has room for hundreds of databases."""
     folder = Path("/dev/shm")  # noqa: S108 - a TemporaryDirectory is made in it
     return folder if folder.is_dir() and shutil.disk_usage(folder).free > _ROOM else None
 
