@@ -41,10 +41,14 @@ def sqlite_url(folder: Path, name: str = "arc.db") -> str:
 
 def new_database(server: PostgresServer, *, tables: bool = True) -> str:
     """The address of a new database on the server; without `tables` there is nothing in it."""
-    template = _template(server.port) if tables else "template1"
+    return copied_database(server, _template(server.port) if tables else "template1")
+
+
+def copied_database(server: PostgresServer, template: str) -> str:
+    """The address of a new database with all that is in another one, named or by its address; nobody may use that."""
     name = f"test_{next(_numbers)}"
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template.rpartition('/')[2]} STRATEGY wal_log")
     return server.url(name)
 
 

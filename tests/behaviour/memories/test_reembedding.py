@@ -1,5 +1,6 @@
 """After a change of the embedder, new vectors are made beside the old ones and take their place when complete."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ from arc_common import ArcSettings, ConfigurationError, ContextEngine, Document
 from arc_common.protocols.search_index import IndexQuery, OutdatedVectors, Scope
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import START
-from tests.support.databases import rows, sqlite_url
+from tests.support.databases import copied_database, rows, sqlite_url
 
 NO_BACKGROUND = ArcSettings(background={"in_process": False}, embeddings={"batch_size": 4}, memory={"enabled": True})
 TEXTS = [f"Text number {number} says {'harbour' if number % 2 else 'velvet'}." for number in range(20)]
@@ -47,11 +48,11 @@ def new() -> Embedder:
     return Embedder("new", "zyxwvutsrqponmlkjihgfedcba0123456789")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A database with documents, a user's messages on two branches, memories, an artifact and an item."""
     if request.param == "sqlite":
-        url = sqlite_url(tmp_path)
+        url = sqlite_url(tmp_path_factory.mktemp("filled"))
     else:
         make: Callable[[], str] = request.getfixturevalue("postgres_database")
         url = make()
@@ -67,6 +68,15 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         engine.items_of("default").add([Document("An item.", id="i")])
         engine.admin.work()
     return url
+
+
+@pytest.fixture
+def url(filled: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A copy of it."""
+    if filled.startswith("sqlite"):
+        shutil.copy(filled.removeprefix("sqlite:///"), tmp_path / "arc.db")
+        return sqlite_url(tmp_path)
+    return copied_database(request.getfixturevalue("postgres"), filled)
 
 
 def embedders(url: str) -> dict[str, set[tuple[str, bool]]]:
