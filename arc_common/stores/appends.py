@@ -297,37 +297,49 @@ class SqlAppends:
         now: int,
     ) -> list[StoredMessage] | None:
         """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
-        try:
-            session = found_session(key, self._database.read((self._sql.look_up, wanted)))
-        except ArchivedConversationError:
-            return None
-        if session is not None and session.locked.path is not MAIN:
-            return None
-        existing = session.existing if session else {}
-        plan = plan_append(messages, existing=existing, next_seq=0)
-        if plan.revised:
-            return None
-        if not plan.inserted:
-            return plan.results
+        existing: Mapping[str, StoredMessage] = {}
+        while True:
+            plan = plan_append(messages, existing=existing, next_seq=0)
+            if plan.revised:
+                return None
+            if not plan.inserted:
+                return plan.results
+            try:
+                places = self._database.read((self._sql.append_new, self._new_rows(key, plan, rows, wanted, now)))
+            except StoreError as error:
+                if is_conflict(error):
+                    return None
+                raise
+            if places:
+                first = min(row[0] for row in places)
+                return plan_append(messages, existing=existing, next_seq=first).results
+            try:
+                session = found_session(key, self._database.read((self._sql.look_up, wanted)))
+            except ArchivedConversationError:
+                return None
+            if session is None or session.locked.path is not MAIN or session.existing.keys() <= existing.keys():
+                return None
+            existing = session.existing
+
+    def _new_rows(
+        self,
+        key: SessionKey,
+        plan: AppendPlan,
+        rows: Mapping[int, dict[str, Any]],
+        wanted: Mapping[str, Any],
+        now: int,
+    ) -> dict[str, Any]:
+        """Return the parameters of `append_new`."""
         given = [
             {**(rows.get(id(stored.message)) or message_row(stored)), "place": stored.seq, "revision": stored.revision}
             for stored in plan.inserted
         ]
+        names = [row["message_id"] for row in given]
         seal = self._database.seal
         if seal.is_on:
             given = [{**row, "body": seal.closed(row["body"])} for row in given]
-        statement = self._sql.append_new if session else self._sql.append_first
-        parameters = {**_new_session(key, wanted, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
-        try:
-            places = self._database.read((statement, parameters))
-        except StoreError as error:
-            if is_conflict(error):
-                return None
-            raise
-        if not places:
-            return None
-        first = min(row[0] for row in places)
-        return plan_append(messages, existing=existing, next_seq=first).results
+        fixed = {**_new_session(key, wanted, now), **_change(plan, given), "now": now}
+        return {**fixed, "message_ids": names, "rows": json.dumps(given, ensure_ascii=False)}
 
     def _write_fork(
         self, transaction: Transaction, place: Mapping[str, Any], copied: Sequence[StoredMessage], calls: Sequence[Call]

@@ -76,9 +76,8 @@ class Statements:
 @cache
 def statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
-    of_postgres = {"append_new": _append_new(), "append_first": _append_first()}
     every = {**_statements(dialect_name), **_reading(dialect_name), **_branching(dialect_name)}
-    return Statements(dialect_name, {**every, **(of_postgres if dialect_name == "postgresql" else {})})
+    return Statements(dialect_name, every | ({"append_new": _append_new()} if dialect_name == "postgresql" else {}))
 
 
 @cache
@@ -272,7 +271,9 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "revise_message": update(messages)
         .where(*inside(messages), messages.c.seq == bindparam("at_seq"))
         .values({name: bindparam(name) for name in REVISED_COLUMNS}),
-        "update_session": _update_session().values(edits=_noted()),
+        "update_session": update(conversations)
+        .where(*same_session())
+        .values(**_session_changes(), epoch=conversations.c.epoch + bindparam("more_epoch"), edits=_noted()),
         "edits": select(conversations.c.edits).where(*same_session(), same_user()),
         "settle_edits": update(conversations)
         .where(*same_session(), same_user(), func.substr(_EDITS, 1, func.length(_DONE)) == _DONE)
@@ -414,8 +415,9 @@ def _open_session(dialect_name: str) -> Executable:
 def _open_branch(dialect_name: str) -> Executable:
     """Create the main branch, unless the conversation has branches already."""
     first = _first_branch(bindparam("created_at", type_=BigInteger))
-    values = [cast(value, branches.c[name].type).label(name) for name, value in first.items()]
-    new = select(*values).where(exists(select(conversations.c.conversation).where(*same_session(), _NEVER_FORKED)))
+    new = _row(branches, first).where(
+        exists(select(conversations.c.conversation).where(*same_session(), _NEVER_FORKED))
+    )
     opened: Executable = (
         insert_for(dialect_name)(branches)
         .from_select(list(first), new)
@@ -434,43 +436,52 @@ def _first_branch(now: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _append_first() -> Executable:
-    """Append to a new session in one statement; do nothing if it exists."""
-    now = bindparam("now", type_=BigInteger)
-    new = (
-        postgresql.insert(conversations)
-        .values(
-            **{name: bindparam(name) for name in _NAMED},
-            next_seq=bindparam("more_main", type_=BigInteger) + 1,
-            last_message_at=bindparam("last_at"),
-            created_at=now,
-            updated_at=now,
-            work_due_at=now,
-        )
-        .on_conflict_do_nothing(index_elements=[conversations.c.conversation])
-    )
-    locked = new.returning(conversations.c.next_seq).cte("locked")
-    sums = {
-        **_first_branch(now),
-        "head_seq": bindparam("more_seq", type_=BigInteger),
-        "message_count": bindparam("more_messages", type_=BigInteger),
-        "total_tokens": bindparam("more_tokens", type_=BigInteger),
-        "tool_calls_count": bindparam("more_tool_calls", type_=BigInteger),
-        "last_message_at": bindparam("last_at", type_=BigInteger),
-    }
-    columns = [cast(value, branches.c[name].type).label(name) for name, value in sums.items()]
-    opened = insert(branches).from_select(list(sums), select(*columns).select_from(locked)).cte("opened")
-    return _insert_given(locked).add_cte(opened)
-
-
 def _append_new() -> Executable:
-    """Assign places to new messages, store them and update the sums, in one statement."""
+    """Store new messages, assign their places and update the sums in one statement, which may begin the session.
+
+    It does nothing if the session holds one of the ids, is not this user's, is not active or follows a fork.
+    """
+    now, more = bindparam("now", type_=BigInteger), bindparam("more_main", type_=BigInteger)
+    ids = _given_ids()
+    held = select(messages.c.seq).where(*inside(messages), messages.c.message_id == ids.c.id).offset(0).lateral("held")
+    session: dict[str, Any] = {
+        **{name: bindparam(name) for name in _NAMED},
+        "next_seq": more + 1,
+        "last_message_at": bindparam("last_at"),
+        **dict.fromkeys(("created_at", "updated_at", "work_due_at"), now),
+    }
+    begun = _row(conversations, session).where(~exists(select(held.c.seq).select_from(ids.join(held, true()))))
     followed = conversations.c.current_branch == bindparam("branch")
-    locked = _update_session(same_user(), is_active(), followed).returning(conversations.c.next_seq).cte("locked")
-    # An EXISTS is evaluated once, before the row is read, so that the conversation's lock is taken first.
-    head = select(locked.c.next_seq - 1).scalar_subquery()
-    counted = _update_branch(head=head).where(exists(select(locked.c.next_seq))).cte("counted")
-    return _insert_given(locked).add_cte(counted)
+    locked = (
+        postgresql.insert(conversations)
+        .from_select(list(session), begun)
+        .on_conflict_do_update(
+            index_elements=[conversations.c.conversation],
+            set_=_session_changes(),
+            where=and_(*same_session(), same_user(), is_active(), followed),
+        )
+        .returning(conversations.c.next_seq)
+        .cte("locked")
+    )
+    given = {"message_count": "more_messages", "total_tokens": "more_tokens", "tool_calls_count": "more_tool_calls"}
+    first = {**_first_branch(now), **{name: bindparam(more) for name, more in given.items()}}
+    first |= {"head_seq": locked.c.next_seq - 1, "last_message_at": bindparam("last_at")}
+    counted = postgresql.insert(branches).from_select(list(first), _row(branches, first).select_from(locked))
+    new = counted.excluded
+    counted = counted.on_conflict_do_update(
+        index_elements=[branches.c.conversation, branches.c.branch],
+        set_={
+            "head_seq": new.head_seq,
+            "last_message_at": func.coalesce(new.last_message_at, branches.c.last_message_at),
+            **{name: branches.c[name] + new[name] for name in given},
+        },
+    )
+    return _insert_given(locked).add_cte(counted.cte("counted"))
+
+
+def _row(table: Any, values: Mapping[str, Any]) -> Any:
+    """Select one row of values, with their columns' types."""
+    return select(*(cast(value, table.c[name].type).label(name) for name, value in values.items()))
 
 
 def _insert_given(locked: Any) -> Insert:
@@ -512,18 +523,14 @@ def _noted() -> ColumnElement[str]:
     return case((and_(given != "", func.length(_EDITS) < _MOST_NOTED), added), else_=conversations.c.edits)
 
 
-def _update_session(*which: ColumnElement[bool]) -> Update:
-    return (
-        update(conversations)
-        .where(*same_session(), *which)
-        .values(
-            next_seq=conversations.c.next_seq + bindparam("more_main", type_=BigInteger),
-            last_message_at=later("last_at", conversations.c.last_message_at),
-            epoch=conversations.c.epoch + bindparam("more_epoch"),
-            updated_at=later("now", conversations.c.updated_at),
-            work_due_at=_due_now(),
-        )
-    )
+def _session_changes() -> dict[str, Any]:
+    """Return the changes of an append to a session's row."""
+    return {
+        "next_seq": conversations.c.next_seq + bindparam("more_main", type_=BigInteger),
+        "last_message_at": later("last_at", conversations.c.last_message_at),
+        "updated_at": later("now", conversations.c.updated_at),
+        "work_due_at": _due_now(),
+    }
 
 
 def _due_now() -> ColumnElement[int]:
@@ -532,9 +539,8 @@ def _due_now() -> ColumnElement[int]:
     return case((and_(due <= now, due.is_distinct_from(conversations.c.lease_until)), due), else_=now)
 
 
-def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:
+def _update_branch(*leaving: ColumnElement[bool]) -> Update:
     """Update the branch's sums, subtracting those of messages about to be removed."""
-    newest = branches.c.head_seq + bindparam("more_seq", type_=BigInteger) if head is None else head
 
     def changed(name: str, more: str, what: ColumnElement[int]) -> ColumnElement[int]:
         total = branches.c[name] + bindparam(more)
@@ -544,7 +550,7 @@ def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:
         update(branches)
         .where(*inside(branches))
         .values(
-            head_seq=newest,
+            head_seq=branches.c.head_seq + bindparam("more_seq", type_=BigInteger),
             last_message_at=func.coalesce(bindparam("last_at", type_=BigInteger), branches.c.last_message_at),
             message_count=changed("message_count", "more_messages", func.count(messages.c.seq)),
             tool_calls_count=changed("tool_calls_count", "more_tool_calls", func.sum(messages.c.tool_calls)),
