@@ -686,7 +686,7 @@ def on_branch(key: SessionKey, branch: int | str | None) -> tuple[SessionKey, st
         return key, check_identifier("branch", branch)
     if branch is not None and (isinstance(branch, bool) or not isinstance(branch, int) or not 0 <= branch < 2**31):
         raise InvalidInputError("branch", branch, "the number or the name of a branch, or None for the current one")
-    return replace(key, branch=branch), None
+    return (key if branch is None else replace(key, branch=branch)), None
 
 
 def _as_answer(assistant: Message | str | Iterable[Message]) -> list[Message]:

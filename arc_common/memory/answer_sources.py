@@ -60,7 +60,7 @@ class AnswerSources:
         for message in messages:
             turn = turn.after(message, shown)
             source = ""
-            if message.role is Role.ASSISTANT and message.text.strip():
+            if message.role is Role.ASSISTANT and turn.untrusted and message.text.strip():
                 source = storable_line(", ".join(turn.sources_of(message.text)), _LONGEST)
             elif message.role is Role.TOOL and not message.name:
                 source = turn.tool_of(message)
@@ -112,8 +112,6 @@ class _Turn:
 
         Texts in different languages can't be compared: then the answer counts as taken.
         """
-        if not self.untrusted:
-            return []
         language, trusted = detect(answer), "\n".join((own_words(self.said), *self.trusted))
         return list(
             dict.fromkeys(
@@ -135,7 +133,7 @@ def _opened(message: Message) -> _Turn:
     if SOURCE in message.metadata:
         return _Turn().showing([(source_name(message), text)])
     foreign = [text[start:end] for start, end in foreign_spans(text)]
-    return _Turn(text).showing([(source_name(message), "\n".join(foreign))] if foreign else ())
+    return _Turn(text).showing([(source_name(message), "\n".join(foreign))]) if foreign else _Turn(text)
 
 
 def _size(turn: _Turn) -> int:
@@ -143,6 +141,7 @@ def _size(turn: _Turn) -> int:
 
 
 def _keep(turns: LRUCache[SessionKey, _Turn], key: SessionKey, turn: _Turn) -> None:
-    turns.pop(key, None)
     if _size(turn) <= _MOST_KEPT:
         turns[key] = turn
+    else:
+        turns.pop(key, None)

@@ -147,12 +147,12 @@ class ConversationLog:
         self._key = key
         self._counter = services.token_counter
 
-    def append(self, messages: Message | Iterable[Message], *, after: After | None = None) -> list[StoredMessage]:
+    def append(self, messages: Iterable[Message], *, after: After | None = None) -> list[StoredMessage]:
         """Store messages, except those that arc itself made."""
         now = self._services.clock()
         own = [
-            message.stored_as(self._services.new_id(), now)
-            for message in as_messages(messages)
+            message.stored_as(message.id or self._services.new_id(), now)
+            for message in messages
             if not message.made_by_arc
         ]
         counts = message_tokens_batch(self._counter, own)
@@ -271,7 +271,9 @@ def as_messages(messages: Message | Iterable[Message], name: str = "messages") -
         return [messages]
     expected = 'a Message("user", "…") or an iterable of them'
     # A framework's message, a dictionary and a text are iterables of their parts.
-    if converter_of(messages) or isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
+    if type(messages) is not list and (
+        converter_of(messages) or isinstance(messages, str | Mapping) or not isinstance(messages, Iterable)
+    ):
         raise InvalidInputError(name, messages, or_converted(expected, messages))
     listed = list(messages)
     for message in listed:
