@@ -4,9 +4,10 @@
         [--database postgres sqlite]
 
 Each writer appends turns of two messages to sessions at random. On PostgreSQL (fsync on), the bare driver issues the
-statements that arc issues for such an append, recorded for each session and sent with other ids and texts; arc and the
-driver take turns of a few seconds, of which `--seconds` is the sum for each. Background work is off: `benchmarks/
-workers.py` measures it. On SQLite, an error such as "database is locked" counts.
+statements that arc issues for such an append, recorded for each session and sent with other ids, texts and times, so
+that both write the same rows, bytes and index entries. Arc and the driver take turns of a few seconds, of which
+`--seconds` is the sum for each, after a second in which all connections open and prepare their statements. Background
+work is off: `benchmarks/workers.py` measures it. On SQLite, an error such as "database is locked" counts.
 """
 
 import argparse
@@ -39,6 +40,7 @@ SETTINGS = ArcSettings(summary=OFF, recall=OFF, memory=OFF, storage={"pool_size"
 USER = "A message of an ordinary length: where is my order 4711, and when will it be here?"
 ASSISTANT = "Your order 4711 was sent on Monday. It should be with you on Thursday, by noon at the latest."
 _TURNS = 6
+_WARMING = 1.0
 
 Append = Callable[[int], object]
 Statements = list[tuple[Any, Any]]
@@ -113,9 +115,12 @@ def _renamed(parameters: Any, before: str, name: str) -> Any:
     if not isinstance(parameters, dict):
         return parameters
     renamed = {}
+    now, then = time.time_ns() // 1_000, str(parameters.get("last_at"))
     for key, value in parameters.items():
-        if isinstance(value, str):
-            value = value.replace(before, name)  # noqa: PLW2901 - the same parameter
+        if key in ("now", "last_at"):
+            value = now  # noqa: PLW2901 - the same parameter
+        elif isinstance(value, str):
+            value = value.replace(before, name).replace(then, str(now))  # noqa: PLW2901 - the same parameter
         elif isinstance(value, list):
             value = [one.replace(before, name) if isinstance(one, str) else one for one in value]  # noqa: PLW2901
         renamed[key] = value
@@ -132,29 +137,35 @@ def work(
     for kind in list(openers) * _TURNS:
         with openers[kind]() as connect:
             appends = [connect() for _ in range(given.threads)]
-            for append in appends:
-                append(0)
             together.wait()
-            end = time.monotonic() + given.seconds / _TURNS
-            counts: list[int] = []
-            errors: Counter[str] = Counter()
-            threads = [threading.Thread(target=_write, args=(one, given, end, counts, errors)) for one in appends]
-            for one in threads:
-                one.start()
-            for one in threads:
-                one.join()
-        results.put((kind, sum(counts), errors))
+            _written(appends, _WARMING, given.sessions)
+            together.wait()
+            count, errors = _written(appends, given.seconds / _TURNS, given.sessions)
+        results.put((kind, count, errors))
 
 
-def _write(append: Append, given: argparse.Namespace, end: float, counts: list[int], errors: Counter[str]) -> None:
-    chance, done = random.Random(), 0
-    while time.monotonic() < end:
-        try:
-            append(chance.randrange(given.sessions))
-            done += 1
-        except Exception as error:  # noqa: BLE001 - what is counted
-            errors[f"{type(error).__name__}: {error}"[:120]] += 1
-    counts.append(done)
+def _written(appends: list[Append], seconds: float, sessions: int) -> tuple[int, Counter[str]]:
+    """Append on a thread each for so long; return how often, and the errors."""
+    counts: list[int] = []
+    errors: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+
+    def write(append: Append) -> None:
+        chance, done = random.Random(), 0
+        while time.monotonic() < end:
+            try:
+                append(chance.randrange(sessions))
+                done += 1
+            except Exception as error:  # noqa: BLE001 - what is counted
+                errors[f"{type(error).__name__}: {error}"[:120]] += 1
+        counts.append(done)
+
+    threads = [threading.Thread(target=write, args=(one,)) for one in appends]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    return sum(counts), errors
 
 
 def load(openers: dict[str, Callable[[], Any]], given: argparse.Namespace) -> dict[str, Any]:
