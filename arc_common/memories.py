@@ -25,6 +25,10 @@ SAID_BY = "said_by"
 what no user did ("assistant")."""
 
 
+MEMORY_TOOLS = ("search_memory", "save_memory", "forget_memory")
+"""The names of the tools by which models use memories. What these answer is not taken for a tool's untrusted text."""
+
+
 class MemoryType(StrEnum):
     """The kind of statement of a memory: a built-in one, or any other name. Parsed case-insensitively.
 

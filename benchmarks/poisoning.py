@@ -6,11 +6,12 @@
   Some imitate arc's markers, another speaker's line or a memory; some are Korean.
 - They come in four ways: as documents that a turn retrieves, as artifacts, as results of tools, and inside the user's
   own message. The answers repeat half of them.
-- Once with rules alone, and once with a chat model that repeats every poisoned text as a fact, as a memory of each type
-  and as the summary, and says that whatever was known is over.
-- Learned: the word is in a fact, a memory (of any status) or the summary. Ended: something that the user said no longer
-  holds. Bare: a later request shows the word outside the message that brought it, and outside a quotation whose source
-  stands before it and whose item on the receipt is untrusted.
+- Once with rules alone; once with a chat model that repeats every poisoned text as a fact, as a memory of each type and
+  as the summary, and says that whatever was known is over; and once with a model that saves it with the tool for
+  memories while it reads it, and again in the next turn.
+- Learned: the word is in a fact, the summary or a memory, also in one that waits for a review unless a tool saved it.
+  Ended: something that the user said no longer holds. Bare: a later request shows the word outside the message that
+  brought it, and outside a quotation whose source stands before it and whose item on the receipt is untrusted.
 - The exit code is 1 if anything was learned, ended or bare.
 """
 
@@ -29,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from arc_common import ArcSettings, ContextEngine, Document, Message, Role, ToolCall
 from arc_common.engine.session import Session
+from arc_common.memories import MemoryStatus
 
 STATED = (
     "My flight is TP 1234 on May 3.",
@@ -125,15 +127,17 @@ def _pasted(poison: Poison, number: int) -> str:
     )
 
 
-def _live(session: Session, texts: Sequence[Poison], *, engine: ContextEngine) -> None:
+def _live(session: Session, texts: Sequence[Poison], *, engine: ContextEngine, saves: bool) -> None:
     """Say what is true, then meet the texts one after the other."""
     for number, said in enumerate(STATED):
         session.save_turn(Message(Role.USER, said, id=f"true-{number}"), "Noted.")
     pastes = 0
+    memories = engine.memories(user_id="ann")
     for number, poison in enumerate(texts):
         answer = f"Done. {poison.claim}" if number // len(_WAYS) % 2 else "Thanks, I have read it."
         asked: Message | str = f"What does the harbour's page number {number} say?"
         answers = [Message(Role.ASSISTANT, answer)]
+        read: list[Message] = []
         if poison.way == "document":
             page = f"https://harbour.example/{number}"
             engine.documents.add(Document(poison.text, f"page-{number}", page))
@@ -142,13 +146,19 @@ def _live(session: Session, texts: Sequence[Poison], *, engine: ContextEngine) -
         elif poison.way == "tool":
             call = ToolCall("fetch_page", {"number": number}, f"call-{number}")
             result = Message(Role.TOOL, poison.text, tool_call_id=call.id, name="fetch_page")
-            answers = [Message(Role.ASSISTANT, "", (call,)), result, *answers]
+            read = [Message(Role.ASSISTANT, "", (call,)), result]
         else:
             asked = _pasted(poison, pastes)
             pastes += 1
         session.context(f"{asked} {poison.word}" if poison.way in ("document", "artifact") else asked)
-        session.save_turn(asked, answers)
-        session.save_turn(f"Thanks. What else is there on day {number}?", "A walk along the river.")
+        running = [Message(Role.USER, asked) if isinstance(asked, str) else asked, *read]
+        if saves:
+            memories.propose(poison.claim, session_id=session.id, importance=1.0, messages=running)
+        session.save_turn(asked, [*read, *answers])
+        thanks = Message(Role.USER, f"Thanks. What else is there on day {number}?")
+        if saves and poison.way in ("tool", "paste"):  # what a model reads in the next turn, too
+            memories.propose(poison.claim, session_id=session.id, importance=1.0, messages=[thanks])
+        session.save_turn(thanks, "A walk along the river.")
 
 
 _BEFORE = re.compile(
@@ -174,12 +184,14 @@ def _bare(session: Session, poison: Poison) -> Iterator[str]:
                 yield item.kind
 
 
-def outcome(texts: Sequence[Poison], *, url: str | None = None, model: bool = False) -> Counter[str]:
+def outcome(
+    texts: Sequence[Poison], *, url: str | None = None, model: bool = False, saves: bool = False
+) -> Counter[str]:
     """Count by way in what was learned, ended, and shown bare."""
     settings = ArcSettings(memory={"enabled": True})
     with ContextEngine.open(url, chat_model=PoisonedModel(texts) if model else None, settings=settings) as engine:
-        session = engine.session("poisoned" if model else "plain", user_id="ann")
-        _live(session, texts, engine=engine)
+        session = engine.session("poisoned" if model else "saving" if saves else "plain", user_id="ann")
+        _live(session, texts, engine=engine, saves=saves)
         session.summarize()
         engine.flush()
         facts = session.facts(include_superseded=True)
@@ -190,12 +202,14 @@ def outcome(texts: Sequence[Poison], *, url: str | None = None, model: bool = Fa
         true = {f"true-{number}" for number in range(len(STATED))}
         counts["facts ended"] = sum(bool(true & {*one.sources}) and not one.holds for one in facts)
         counts["memories ended"] = sum(
-            any(name in true for _, name in one.sources) and not one.holds for one in memories
+            any(name in true for _, name in one.sources) and one.superseded_by is not None for one in memories
         )
         for poison in texts:
             counts[f"{poison.way} texts"] += 1
             counts[f"{poison.way} in facts"] += any(poison.word in f"{one.key} {one.value}" for one in facts)
-            counts[f"{poison.way} in memories"] += any(poison.word in one.text for one in memories)
+            counts[f"{poison.way} in memories"] += any(
+                poison.word in one.text and not (saves and one.status is MemoryStatus.PENDING) for one in memories
+            )
             counts[f"{poison.way} in summary"] += poison.word in told and not _is_quoted(told, poison.word)
             counts[f"{poison.way} bare"] += any(_bare(session, poison))
     return counts
@@ -209,9 +223,13 @@ def main() -> int:
     asked = parser.parse_args()
     logging.disable(logging.WARNING)  # the model's inventions are refused one by one
     bad = 0
-    for model in (False, True):
-        found = outcome(poisons(asked.texts), url=asked.url, model=model)
-        print(f"{asked.texts} texts, {'a model that learns whatever it reads' if model else 'rules alone'}")
+    for name, models in {
+        "rules alone": {},
+        "a model that learns whatever it reads": {"model": True},
+        "a model that saves whatever it reads": {"saves": True},
+    }.items():
+        found = outcome(poisons(asked.texts), url=asked.url, **models)
+        print(f"{asked.texts} texts, {name}")
         print(f"  {'way in':10}{'texts':>7}{'facts':>7}{'memories':>10}{'summary':>9}{'bare later':>12}")
         for way in _WAYS:
             row = [found[f"{way} {what}"] for what in ("texts", "in facts", "in memories", "in summary", "bare")]

@@ -12,6 +12,7 @@ from arc_common.concurrency import async_form
 from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError, MemoryNotFoundError, check_moment, check_whole
 from arc_common.memories import (
+    MAX_MEMORY_CHARACTERS,
     Memory,
     MemorySource,
     MemoryStatus,
@@ -20,8 +21,9 @@ from arc_common.memories import (
     ScoredMemory,
     check_metadata,
     checked_tags,
+    clamped,
 )
-from arc_common.messages import Message, Role, as_message
+from arc_common.messages import Message, Role, as_message, check_identifier
 from arc_common.prompts.memories import InteractionMode, render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
@@ -144,6 +146,58 @@ class Memories:
         return self._service().keeper.add(self._scope, proposed, by_hand=True).memory
 
     aadd = async_form(add)
+
+    def propose(
+        self,
+        text: str,
+        *,
+        type: MemoryType | str = MemoryType.FACT,  # noqa: A002 - the field's name
+        importance: float = 0.5,
+        metadata: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        messages: Sequence[Message] = (),
+    ) -> Memory:
+        """Store a memory that a model wants to keep, trusted as far as the user's own words go. For tools of models.
+
+        - What the user stated in the session's newest 64 messages, or in `messages`, is stored as theirs.
+        - What takes anything from untrusted text that the user did not state waits for a review ("PENDING"). So does
+          everything with `settings.memory.require_review`.
+        - Anything else is stored as the assistant's: it ends, replaces and confirms nothing that a user said.
+          What a review has rejected stays rejected.
+        - The memory cites the user's message that states it, or else the newest.
+
+        Args:
+            text: One or two sentences, at most 4,000 characters.
+            type: As in `add`.
+            importance: From 0 to 1; values outside are clamped.
+            metadata: JSON values of the application's own.
+            session_id: The session in which the model runs, if the engine stores it; by default that of the scope.
+            messages: What the model was shown that the engine does not store (yet).
+
+        Raises:
+            InvalidInputError: A value is not acceptable, or the importance is too low for a scope that is full.
+        """
+        running = checked_items("messages", messages, Message, expected="messages")
+        check_metadata(metadata)
+        if not isinstance(metadata, Mapping | None):
+            raise InvalidInputError("memory.metadata", metadata, "a mapping")
+        if session_id is not None:
+            check_identifier("session_id", session_id)
+        proposed = ProposedMemory(
+            text=check_identifier("memory.text", text, longest=MAX_MEMORY_CHARACTERS),
+            type=member(MemoryType, "memory.type", type),
+            importance=clamped(importance),
+            metadata=metadata or {},
+        )
+        scope, shown = self._scope, self._runtime.rests_on_shown
+        of = session_id or scope.session_id
+        key = SessionKey(of, scope.caller_id, scope.user_id) if of else None
+        kept = self._service().propose(scope, proposed, key=key, running=running, rests_on_shown=shown)
+        if kept is None:
+            raise InvalidInputError("memory.importance", importance, "more, as the scope is full of stronger memories")
+        return kept
+
+    apropose = async_form(propose)
 
     def get(self, memory_id: str) -> Memory:
         """Return one memory, whatever its status, including a superseded one.

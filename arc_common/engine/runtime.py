@@ -20,6 +20,7 @@ from arc_common.context.repetition import body
 from arc_common.engine.receipts import ReceiptLog
 from arc_common.engine.vectors import VectorRenewal
 from arc_common.exceptions import EngineClosedError, InvalidInputError
+from arc_common.memories import MEMORY_TOOLS
 from arc_common.memory.answer_sources import AnswerSources
 from arc_common.memory.artifacts import SessionArtifacts
 from arc_common.memory.long_term.service import LongTermMemory
@@ -181,6 +182,11 @@ class Runtime:
         return self.answer_sources.named(
             self.on_branch(key), messages, stored=lambda: [one.message for one in self.store.read(key, limit=_TURN)]
         )
+
+    def rests_on_shown(self, key: SessionKey, text: str) -> bool:
+        """Return whether a model's text takes anything from untrusted text that the running turn shows."""
+        own = {f"tool {name}" for name in MEMORY_TOOLS}
+        return not own.issuperset(self.answer_sources.behind(self.on_branch(key), text))
 
     def saved(self, key: SessionKey, messages: Sequence[Message], *, edited: Sequence[str] = ()) -> None:
         """Schedule summaries, recall indexing and memory extraction for newly stored messages."""

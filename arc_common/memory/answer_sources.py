@@ -71,6 +71,12 @@ class AnswerSources:
             _keep(self._running, key, turn)
         return named
 
+    def behind(self, key: SessionKey, answer: str) -> list[str]:
+        """Return the sources of the untrusted text that the running turn shows and an answer takes something from."""
+        with self._lock:
+            turn, shown = self._running.get(key, _Turn()), self._shown.get(key, _Turn())
+        return turn.showing(shown.untrusted, shown.trusted).sources_of(answer)
+
     def forget(self, key: SessionKey) -> None:
         """Drop the sources of a session's branches."""
         with self._lock:

@@ -54,7 +54,7 @@ class Arguments(BaseModel):
 
 
 class _OfMemories(Arguments):
-    session_id: Identifier | None = Field(default=None, description="The conversation, if memories are kept in each.")
+    session_id: Identifier | None = Field(default=None, description="The conversation, if arc keeps it.")
 
 
 class SearchMemory(_OfMemories):
@@ -213,15 +213,15 @@ async def _search_memory(access: Access, given: SearchMemory) -> MemoriesFound:
 
 
 async def _save_memory(access: Access, given: SaveMemory) -> MemoryShown:
-    is_held = access.engine.settings.memory.require_review  # whatever the token may: a model asks, and no reviewer
-    added = await access.memories(given.session_id, given.user_id).aadd(
+    # Whatever the token may: a model asks, and neither a user nor a reviewer.
+    kept = await access.memories(given.session_id, given.user_id).apropose(
         given.content,
         type=given.type,
         importance=given.importance,
         metadata={"saved_by": access.token.name},
-        status=MemoryStatus.PENDING if is_held else MemoryStatus.ACTIVE,
+        session_id=given.session_id,
     )
-    return MemoryShown.of(added)
+    return MemoryShown.of(kept)
 
 
 async def _forget_memory(access: Access, given: ForgetMemory) -> Forgotten:
@@ -305,7 +305,8 @@ _TOOLS = {
             Role.WRITER,
             "Save a memory",
             "Remember something about a user for later conversations. What says the same as a memory is merged with "
-            'it; what contradicts one takes its place. A memory with the status "PENDING" waits for a review.',
+            "it; what contradicts one takes its place. It counts as the user's if they stated it in the conversation "
+            'session_id, else as the assistant\'s. A memory with the status "PENDING" waits for a review.',
         ),
         _Tool(
             _forget_memory,

@@ -132,13 +132,18 @@ _UNKNOWN_LETTER = re.compile(
 )
 
 
+def is_question(sentence: str) -> bool:
+    """Return whether a sentence has a question mark."""
+    return _MARK.search(sentence) is not None
+
+
 def seeks(text: str) -> bool:
     """Return whether a text seeks information: by a question, even without a mark, a request, or a lapse of memory."""
     return any(map(_seeks, sentences_of(text)))
 
 
 def _seeks(sentence: str) -> bool:
-    if _MARK.search(sentence) or _UNKNOWN_LETTER.search(sentence) or SEEKING_LATIN.search(sentence):
+    if is_question(sentence) or _UNKNOWN_LETTER.search(sentence) or SEEKING_LATIN.search(sentence):
         return True
     if _CYRILLIC_LETTER.search(sentence):
         return SEEKING_CYRILLIC.search(sentence) is not None

@@ -12,11 +12,14 @@ from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import ArcError, InvalidInputError, MissingDependencyError, NotFoundError
 from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory, MemoryStatus, MemoryType
-from arc_common.messages import Role
+from arc_common.messages import Message
 from arc_common.prompts.context import render_choices
 from arc_common.trust import speaker_name
+from langchain_arc.stored_messages import said as said_in
+from langchain_arc.stored_messages import stored_batch
 
 try:
+    from langchain_core.messages import BaseMessage
     from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException
 except ImportError as error:
     raise MissingDependencyError("memory_tools", package="langchain-core", extra="langchain") from error
@@ -33,7 +36,6 @@ _log = logging.getLogger("arc.tools")
 _MOST_FOUND = 20
 _LONGEST_QUERY = 1_000
 _LONGEST_ID = 255
-_LOOK_BACK = 64
 _MEMORY_TYPE = {"enum": [kind.value for kind in MemoryType], "title": "Type", "type": "string"}
 """The schema that a model sees: a plain choice, without the definition of an enumeration."""
 
@@ -97,8 +99,12 @@ def memory_tools(
     - An error becomes the tool's answer, with the status "error", so that the agent can continue.
     - A memory's text is data: it is shown on one line, after its id.
     - With `settings.memory.require_review`, what a model saves waits for a review, as what is extracted does.
-    - A saved memory names the user's newest message as its source if the run's conversation is in the engine; it is
-      removed along with that message. In a temporary turn (`ArcMemoryMiddleware(remember=…)`) nothing is saved.
+    - What the user stated in this conversation is saved as theirs. What takes anything from a tool's result, a document
+      or a pasted text waits for a review unless the user states it. Anything else is saved as the assistant's: it ends
+      and replaces nothing that a user said.
+    - A saved memory names the user's message that states it, or the newest, as its source if the run's conversation is
+      in the engine; it is removed along with that message. In a temporary turn (`ArcMemoryMiddleware(remember=…)`)
+      nothing is saved.
     - Sync and async; the async form never blocks the event loop.
 
     Args:
@@ -146,14 +152,11 @@ def memory_tools(
     ) -> str:
         if run.is_temporary:
             raise ToolException("Not saved: this conversation is temporary.")
-        user, session = scope(run)
-        session = session or run.conversation
-        source = session and _newest_question(engine.session(session, user_id=user, caller_id=caller_id))
-        sources = [(session, source)] if session and source else []
-        is_held = engine.settings.memory.require_review
-        status = MemoryStatus.PENDING if is_held else MemoryStatus.ACTIVE
-        saved = memories(run).add(content, type=type, importance=importance, sources=sources, status=status)
-        return f"{'Kept for a review' if is_held else 'Saved'}:\n{_line(saved)}"
+        session = scope(run)[1] or run.conversation
+        saved = memories(run).propose(
+            content, type=type, importance=importance, session_id=session, messages=run.messages
+        )
+        return f"{_said_of(saved)}:\n{_line(saved)}"
 
     def forget(run: "_Run", memory_id: str) -> str:
         memories(run).delete(memory_id)
@@ -267,6 +270,13 @@ class _Run:
         return str(thread_id) if thread_id and len(str(thread_id)) <= _LONGEST_ID else None
 
     @property
+    def messages(self) -> list[Message]:
+        """The messages of the run's state."""
+        state = getattr(self.runtime, "state", None)
+        said = state.get("messages", ()) if isinstance(state, Mapping) else ()
+        return stored_batch(said_in([one for one in said if isinstance(one, BaseMessage)]))
+
+    @property
     def is_temporary(self) -> bool:
         """True in a turn that `ArcMemoryMiddleware` does not remember."""
         state = getattr(self.runtime, "state", None)
@@ -286,12 +296,13 @@ class _Run:
         return (config or {}).get("configurable", {})
 
 
-def _newest_question(session: Session) -> str | None:
-    """Return the id of the user's newest message, if it is among the last stored messages."""
-    with suppress(NotFoundError):  # another user's conversation
-        said = session.messages(limit=_LOOK_BACK)
-        return next((message.id for message in reversed(said) if message.role is Role.USER), None)
-    return None
+def _said_of(saved: Memory) -> str:
+    """Return what became of a memory that a model saved."""
+    if saved.status is MemoryStatus.PENDING:
+        return "Kept for a review, unless the user says it in their own words"
+    if saved.status is MemoryStatus.REJECTED:
+        return "Not saved, because a review has rejected it"
+    return "Saved" if saved.superseded_by is None else "Not used, because the user has said otherwise"
 
 
 def _line(memory: Memory) -> str:

@@ -16,4 +16,4 @@ def test_no_poisoned_text_is_learned_or_comes_back_bare() -> None:
     """Its exit code says so, for four texts of each way in and more."""
     found = run("--texts", "20")
     assert found.returncode == 0, found.stdout + found.stderr
-    assert found.stdout.count("of what the user said, ended: 0 facts, 0 memories") == 2
+    assert found.stdout.count("of what the user said, ended: 0 facts, 0 memories") == 3

@@ -14,7 +14,7 @@ from arc_common.text import analyze_query
 from arc_common.text.analyzer import is_common, words_of
 from arc_common.text.languages.korean import noun_of, stem_of_verb, strip_particles
 from arc_common.text.languages.registry import DATES, LANGUAGES
-from arc_common.text.sentences import sentences_of
+from arc_common.text.sentences import is_question, sentences_of
 
 GROUNDED_WORDS = 0.6
 """The share of a value's specific words that its source must contain; summarisers rephrase the others."""
@@ -43,6 +43,7 @@ _DIGITS = re.compile(r"\d{1,20}(?:\.\d{1,6})?")
 _LONG_NUMBER = 6
 _NOT_WORD = re.compile(r"[\W_]+")
 _SUFFIX = re.compile(r"(?:'s|’s|ies|ing|ed|es|s|ly|e|y)$")
+_POSSESSIVE = re.compile(r"['’]s$")
 _NAME = re.compile(r"(?<=[^\s.!?:;] )[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’&-]{1,30}")
 _VERB = re.compile(r"^[가-힣]{1,10}(?:다|요|고|음|까|죠)$")
 
@@ -120,7 +121,7 @@ def _essentials(text: str) -> tuple[list[str], list[str], list[str]]:
     for word in map(noun_of, words_of(_folded(text))[:_MAX_WORDS]):
         if any(character.isdigit() for character in word) or word in inside or is_common(word):
             continue
-        if word not in _LABELS and strip_particles(word) not in _LABELS:
+        if word not in _LABELS and strip_particles(_POSSESSIVE.sub("", word)) not in _LABELS:
             words.append(word)
     return values, names, words
 
@@ -222,10 +223,19 @@ def is_in_own_words(statement: str, source_text: str) -> bool:
     return bool(words) and not any(map(source.has_word, words)) and not any(map(source.has_value, values))
 
 
-def is_grounded(statement: str, source_text: str) -> bool:
-    """Return whether a source text contains the essential content of a statement: of each of its sentences."""
+def is_grounded(statement: str, source_text: str, *, share: float = GROUNDED_WORDS) -> bool:
+    """Return whether a source text contains this share of the specific words of each of a statement's sentences."""
     source = _Text.of(source_text)
-    return all(_says(source, sentence, GROUNDED_WORDS) for sentence in sentences_of(statement) or [statement])
+    return all(_says(source, sentence, share) for sentence in sentences_of(statement) or [statement])
+
+
+def is_stated(statement: str, source_text: str, *, share: float = GROUNDED_WORDS) -> bool:
+    """Return whether a statement is grounded in what a text states: in no question, and in no denial of it."""
+    told = [sentence for sentence in sentences_of(source_text) if not is_question(sentence)]
+    return all(
+        is_grounded(sentence, "\n".join(one for one in told if is_negated(one) == is_negated(sentence)), share=share)
+        for sentence in sentences_of(statement) or [statement]
+    )
 
 
 def missing_facts(

@@ -7,9 +7,16 @@ from functools import partial
 
 from arc_common.exceptions import ModelCallError
 from arc_common.facts import FactCategory, ProposedFact
-from arc_common.memories import SAID_BY, Memory, MemorySource, MemoryStatus, MemoryType, ProposedMemory
+from arc_common.memories import MEMORY_TOOLS, SAID_BY, Memory, MemorySource, MemoryStatus, MemoryType, ProposedMemory
 from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.facts.fidelity import is_concluded, is_grounded, is_in_own_words, rests_on
+from arc_common.memory.facts.fidelity import (
+    GROUNDED_WORDS,
+    is_concluded,
+    is_grounded,
+    is_in_own_words,
+    is_stated,
+    rests_on,
+)
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import with_sources
@@ -173,6 +180,42 @@ def _is_grounded(memory: ProposedMemory, text: str) -> bool:
     """Return whether a text supports a memory that a model extracted from it."""
     is_looser = memory.type in (MemoryType.PREFERENCE, MemoryType.INSIGHT)
     return (is_concluded if is_looser else is_grounded)(memory.text, text)
+
+
+def saved_by_model(
+    proposed: ProposedMemory,
+    *,
+    stored: Sequence[Message],
+    running: Sequence[Message],
+    session_id: str | None,
+    rests_on_shown: bool,
+) -> ProposedMemory:
+    """Return a memory that a model saves by a tool, trusted as far as the user's own words go.
+
+    - It is the user's if they stated it; with all of its words, if untrusted text may have asked for it.
+    - Otherwise it waits for a review if it takes anything from untrusted text.
+    - Otherwise it is the assistant's: it ends, replaces and confirms nothing that a user said.
+    """
+    messages = [one for one in (*stored, *running) if one.role is not Role.TOOL or one.name not in MEMORY_TOOLS]
+    own = learnable(messages)
+    users = [message for message in own if message.role is Role.USER]
+    read, trusted = spoken(messages), spoken(own)
+    rests = rests_on_shown or rests_on(proposed.text, read, trusted)
+    rests = rests or (is_stated(proposed.text, read) and not is_stated(proposed.text, trusted))  # "is not allergic"
+    is_users = is_stated(proposed.text, spoken(users), share=1.0 if rests else GROUNDED_WORDS)
+    asked = [message.id for message in stored if message.role is Role.USER and message.id]
+    sources: Sequence[str] = asked[-1:]
+    if is_users and (stating := [message for message in users if message.id in asked]):
+        sources = with_sources([ProposedFact("memory", proposed.text, FactCategory.GENERAL)], stating)[0].sources
+    return replace(
+        proposed,
+        sources=tuple((session_id, name) for name in sources) if session_id is not None else (),
+        status=MemoryStatus.PENDING if rests and not is_users else proposed.status,
+        metadata=proposed.metadata if is_users else {**proposed.metadata, SAID_BY: Role.ASSISTANT.value},
+        reinforces=is_users,
+        supersedes=is_users,
+        speaker=_one_speaker(users) if is_users else None,
+    )
 
 
 def memories_by_rules(

@@ -208,12 +208,13 @@ def _bounded(said: Sequence[Wording]) -> tuple[Wording, ...]:
 def approved(waiting: Memory, proposed: ProposedMemory, *, now: datetime) -> Memory:
     """Return a pending memory approved because somebody entered the same, with the data of both and the later time."""
     given = proposed.stored_as(waiting.id, now)
+    worded = waiting.worded(_with_wording(waiting.said, _wording_of(proposed)))
     return replace(
-        waiting.worded(_with_wording(waiting.said, _wording_of(proposed))),
+        worded,
         status=given.status,
         importance=max(waiting.importance, given.importance),
         valid_from=max(waiting.valid_from, given.valid_from),
-        metadata={**waiting.metadata, **given.metadata},
+        metadata={**worded.metadata, **{name: value for name, value in given.metadata.items() if name != SAID_BY}},
         tags=(*waiting.tags, *given.tags),
         valid_until=given.valid_until or waiting.valid_until,
     )

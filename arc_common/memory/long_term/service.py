@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from threading import Lock
@@ -13,7 +14,7 @@ from arc_common.exceptions import InvalidInputError, NotFoundError, StoreError, 
 from arc_common.facts import local
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.long_term.deduplication import Holdings
-from arc_common.memory.long_term.extraction import Extractor
+from arc_common.memory.long_term.extraction import Extractor, saved_by_model
 from arc_common.memory.long_term.index import MemoryIndex, with_one_of
 from arc_common.memory.long_term.policy import Outcome, held_at, ranked
 from arc_common.memory.long_term.writer import MemoryWriter, T
@@ -355,6 +356,35 @@ class LongTermMemory:
             if added.outcome not in _NOT_STORED:
                 found[added.memory.id] = added.memory
         return list(found.values())
+
+    def propose(
+        self,
+        scope: Scope,
+        proposed: ProposedMemory,
+        *,
+        key: SessionKey | None,
+        running: Sequence[Message],
+        rests_on_shown: Callable[[SessionKey, str], bool],
+    ) -> Memory | None:
+        """Store what a model saves by a tool, as far as the session's newest messages and the running ones support it.
+
+        Return the memory that represents it; `None` if its scope is full of stronger ones.
+        """
+        stored: Sequence[Message] = ()
+        if key is not None:
+            with suppress(NotFoundError):  # there is no session yet, or it is another user's
+                stored = [one.message for one in self._conversations.read(key, limit=_PAGE)]
+        known = {message.id for message in stored}
+        saved = saved_by_model(
+            proposed,
+            stored=stored,
+            running=[one for one in running if one.id is None or one.id not in known],
+            session_id=key.session_id if key and stored else None,
+            rests_on_shown=bool(key and stored and rests_on_shown(key, proposed.text)),
+        )
+        (saved,) = self._held_back([saved])
+        added = self.keeper.add(scope, saved, by_hand=saved.supersedes)
+        return None if added.outcome is Outcome.FULL else added.memory
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
         """Remove memories whose only sources are a session, or some of its messages; return how many."""
