@@ -205,7 +205,7 @@ class Runtime:
             with_documents = newest is not None and any(
                 section.name == "documents" and section.tokens for section in newest.sections
             )
-            self.long_term.schedule(key, messages, with_documents=with_documents)
+            self.long_term.schedule(key, messages, with_documents=with_documents, is_edit=bool(edited))
 
     def work(self, key: SessionKey, held: HeldLease, *, stop: Callable[[], bool]) -> None:
         """Do what is due for a session under a lease on it: summaries, recall index and long-term memories."""

@@ -98,6 +98,9 @@ class Edits(NamedTuple):
 
 NO_EDITS = Edits("", ())
 
+EditReader = Literal["index", "memories"]
+"""Who must read edited messages again: the index for recall, and the extraction of long-term memories."""
+
 
 @dataclass(frozen=True, slots=True)
 class After:
@@ -437,10 +440,11 @@ class Store(ConversationStore, Protocol):
     def receipts(self) -> "ReceiptStore":
         """The receipts that last. Deleting a session also deletes its receipts."""
 
-    def edits(self, key: SessionKey, *, done: Edits = NO_EDITS) -> Edits:
-        """Return the messages around which the index is outdated, without those of `done`, which are noted no more.
+    def edits(self, key: SessionKey, *, reader: EditReader, done: Edits = NO_EDITS) -> Edits:
+        """Return the edits that a reader has not followed yet, without those of `done`, which are noted no more.
 
-        An edit or a removal notes its messages in its own transaction: whoever makes it may die before it is indexed.
+        An edit notes its messages in its own transaction, because whoever makes it may die before any reader follows
+        it. The index follows removals too; memories leave with what is removed.
         """
 
     def idle(self, which: Idle) -> Iterator[SessionKey]:

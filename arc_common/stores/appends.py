@@ -127,6 +127,7 @@ def _new_session(key: SessionKey, place: Mapping[str, Any], now: int) -> dict[st
 
 def _change(plan: AppendPlan, inserts: list[dict[str, Any]], branch: int = MAIN_BRANCH) -> dict[str, Any]:
     """Return the changes of an append to a session's sums."""
+    edits = edits_text((one.branch, one.seq) for one in plan.revised)
     return {
         "more_seq": len(inserts),
         "more_main": len(inserts) if branch == MAIN_BRANCH else 0,
@@ -134,7 +135,8 @@ def _change(plan: AppendPlan, inserts: list[dict[str, Any]], branch: int = MAIN_
         "more_tokens": plan.tokens,
         "more_tool_calls": plan.tool_calls,
         "more_epoch": int(bool(plan.revised)),
-        "edits": edits_text((one.branch, one.seq) for one in plan.revised),
+        "edits": edits,
+        "unread_edits": edits,
         "last_at": max((row["created_at"] for row in inserts), default=None),
     }
 

@@ -9,7 +9,7 @@ from arc_common.messages import check_identifier
 from arc_common.protocols import Branch, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, After, Path
 from arc_common.stores.branch_paths import Locked, locked_from_row, parts_of, place_on
-from arc_common.stores.codec import MOST, from_microseconds, stored_from_row, to_microseconds
+from arc_common.stores.codec import MOST, edits_text, from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.statements.conversations import SUMS, statements_along, statements_for
@@ -192,7 +192,7 @@ class SqlBranches:
         times = [to_microseconds(one.message.created_at) for one in told if one.message.created_at]
         more = len(told), sum(one.tokens for one in told), sum(len(one.message.tool_calls) for one in told)
         sums = {name: old.sums[name] - (lost[i] or 0) + more[i] for i, name in enumerate(SUMS)}
-        read = min(old.remembered, first - 1)
+        read = min(old.remembered, last)
         row = BranchRow(forked, path.branch, first - 1, locked.name, True, sums, read, now, max(times, default=None))
         moves = after is not None or key.branch in (None, locked.current_branch)
         current = forked.branch if moves else locked.current_branch
@@ -201,10 +201,11 @@ class SqlBranches:
         # what rests on copied messages rests on the copies, too
         copies = {**place, **parts_of(path.forks, self._database.dialect), "after": first - 1, "before": last}
         copies["seqs"] = lost
+        edits = [(forked.branch, stored.seq) for stored in revised]
         return told, [
             (self._records.copy_sources, {**copies, "forked": forked.branch}),
             self.inserting(place, row, head=head, summarized=min(locked.summarized, first - 1)),
-            self.conversation(place, locked, next_branch=forked.branch + 1, current=current, now=now, edits=1),
+            self.conversation(place, locked, next_branch=forked.branch + 1, current=current, now=now, edits=edits),
             *self.retiring(place, locked),
             *(self.abandoning(place, locked) if after else ()),
         ]
@@ -292,12 +293,19 @@ class SqlBranches:
         return self._sql.insert_branch, values
 
     def conversation(
-        self, place: Mapping[str, Any], locked: Locked, *, next_branch: int, current: int, now: int, edits: int = 0
+        self,
+        place: Mapping[str, Any],
+        locked: Locked,
+        *,
+        next_branch: int,
+        current: int,
+        now: int,
+        edits: Iterable[tuple[int, int]] | None = None,
     ) -> Call:
         """Return the call that changes the conversation's branch; its epoch changes with what it shows."""
-        moved = int(current != locked.current_branch)
-        change = {"next_branch": next_branch, "current": current, "more_epoch": max(edits, moved), "now": now}
-        return self._sql.forked_conversation, {**place, **change}
+        epoch = int(edits is not None or current != locked.current_branch)
+        change = {"next_branch": next_branch, "current": current, "more_epoch": epoch, "now": now}
+        return self._sql.forked_conversation, {**place, **change, "unread_edits": edits_text(edits or ())}
 
     def retiring(self, place: Mapping[str, Any], locked: Locked) -> list[Call]:
         """Return the calls after which a branch that was rewound or edited is no longer live, and has no name."""
@@ -334,7 +342,7 @@ class SqlBranches:
             lost.append((self._records.drop_sources_after, after))
         current = locked.current_branch
         calls.append(
-            self.conversation(place, locked, next_branch=locked.next_branch, current=current, now=now, edits=1)
+            self.conversation(place, locked, next_branch=locked.next_branch, current=current, now=now, edits=())
         )
         return calls, lost
 

@@ -99,12 +99,12 @@ def from_microseconds(value: int) -> datetime:
 
 
 def edits_text(points: Iterable[tuple[int, int]]) -> str:
-    """Return places of messages, as (branch, seq), as the column `edits` has them."""
+    """Return places of messages, as (branch, seq), as the columns of edits have them."""
     return "".join(f" {branch}:{seq}" for branch, seq in points)
 
 
 def edits_from(text: str) -> Edits:
-    """Read the column `edits`: for each edit, its epoch and its places."""
+    """Read a column of edits: for each edit, its epoch and its places."""
     found = [one.split(":") for edit in text.split("|")[1:] for one in edit.split()[1:]]
     return Edits(text, tuple((int(branch), int(seq)) for branch, seq in found))
 

@@ -26,6 +26,7 @@ from arc_common.protocols.conversations import (
     After,
     BranchAction,
     ConversationStatus,
+    EditReader,
     Edits,
     Idle,
     Path,
@@ -61,7 +62,7 @@ from arc_common.stores.receipts import SqlReceipts
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.reviews import SqlReviews
 from arc_common.stores.search_index.store import SqlIndexStore
-from arc_common.stores.statements.conversations import statements_along, statements_for
+from arc_common.stores.statements.conversations import EDITS, statements_along, statements_for
 from arc_common.stores.summaries import SqlSummaries
 from arc_common.stores.transfer import SqlTransfer
 
@@ -288,13 +289,13 @@ class SqlStore:
         """See `ConversationStore.path`."""
         return self._database.last_path(key) if known else self._database.path_of(key, active=False)
 
-    def edits(self, key: SessionKey, *, done: Edits = NO_EDITS) -> Edits:
+    def edits(self, key: SessionKey, *, reader: EditReader, done: Edits = NO_EDITS) -> Edits:
         """See `Store.edits`."""
-        place = self._database.place(key, MAIN)
+        place, noted = self._database.place(key, MAIN), EDITS[reader].name
         if done.note:
-            settling = self._sql.settle_edits, {**place, "done": done.note}
+            settling = self._sql.by_name[f"settle_{noted}"], {**place, "done": done.note}
             self._database.transact(lambda transaction: transaction.commit(settling))
-        rows = self._database.read((self._sql.edits, place))
+        rows = self._database.read((self._sql.by_name[noted], place))
         return edits_from(rows[0][0] or "") if rows else NO_EDITS
 
     def get(self, key: SessionKey) -> Conversation | None:

@@ -24,7 +24,8 @@ from arc_common.memory.summaries.writer import content_hash
 from arc_common.messages import Message, Role
 from arc_common.model_calls import SpentError
 from arc_common.prompts.memories import InteractionMode
-from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
+from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.protocols.conversations import NO_EDITS, ConversationStore
 from arc_common.protocols.records import Onlooker, Progress, RecordChange, Records
 from arc_common.protocols.search_index import Candidates, IndexQuery, Scope, cached_scope
 from arc_common.rerankers import BM25Reranker
@@ -295,14 +296,15 @@ class LongTermMemory:
         self._lock = Lock()
         self._unanswered: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)  # of the sessions used in this process
         self._with_documents: LRUCache[SessionKey, bool] = LRUCache(_SESSIONS)  # whether the newest turn had documents
-        self._edited: LRUCache[SessionKey, set[str]] = LRUCache(_SESSIONS)
         self._looked_into: LRUCache[Scope, bool] = LRUCache(_SESSIONS)
 
     def scope_of(self, key: SessionKey) -> Scope:
         """Return the scope whose memories a session reads and adds to."""
         return scope_of(key, self._settings)
 
-    def schedule(self, key: SessionKey, messages: Sequence[Message], *, with_documents: bool = False) -> None:
+    def schedule(
+        self, key: SessionKey, messages: Sequence[Message], *, with_documents: bool = False, is_edit: bool = False
+    ) -> None:
         """Schedule the reading of saved messages if it is due; never raises."""
         key = _plain(key)
         said = [message.role for message in messages if message.text.strip()]
@@ -311,8 +313,7 @@ class LongTermMemory:
             unanswered = 0 if is_answered else self._unanswered.get(key, 0) + said.count(Role.USER)
             self._unanswered[key] = unanswered
             self._with_documents[key] = with_documents
-            is_edited = key in self._edited
-        if is_first or is_answered or is_edited or unanswered >= MOST_WITHOUT_ANSWER:
+        if is_first or is_answered or is_edit or unanswered >= MOST_WITHOUT_ANSWER:
             self.queue.schedule(key)
 
     def catch_up(self, key: SessionKey) -> None:
@@ -330,11 +331,8 @@ class LongTermMemory:
 
     def edited(self, key: SessionKey, message_ids: Sequence[str]) -> None:
         """Remove memories that rest on the previous text of edited messages; never raises."""
-        key = _plain(key)
-        with self._lock:
-            self._edited[key] = self._edited.get(key, set()) | set(message_ids)
         try:
-            self.keeper.forget(key, message_ids)
+            self.keeper.forget(_plain(key), message_ids)
         except StoreError as error:
             _log.warning("memories of edited messages are still there: %s", error)
             self._count_error(error)
@@ -413,6 +411,10 @@ class LongTermMemory:
             self.work(key)
         except NotFoundError:  # the branch was deleted, or the session, and created again by another user
             return
+        except StoreError:
+            with self._lock:
+                self._unanswered.pop(key, None)  # so that the next message tries again
+            raise
         scope = self.scope_of(key)
         with self._lock:
             is_new = scope not in self._looked_into
@@ -465,21 +467,24 @@ class LongTermMemory:
 
     def _read_edited(self, key: SessionKey) -> None:
         """Read messages again that were edited after they had been read."""
-        with self._lock:
-            edited = self._edited.pop(key, set())
-        if not edited:
-            return
+        edits = NO_EDITS
+        while (edits := self._conversations.edits(key, reader="memories", done=edits)).places:
+            for branch in self._conversations.branch(key, "list"):
+                on = replace(key, branch=branch.id)
+                path, end = self._conversations.path(on), self._read_to(on)
+                seqs = sorted({seq for at, seq in edits.places if seq <= end and path.shows(at, seq)})
+                batch = self._conversations.read(on, seqs=seqs) if seqs else []
+                if batch and not self._read_anew(key, on, batch):
+                    return
+
+    def _read_anew(self, key: SessionKey, on: SessionKey, batch: Sequence[StoredMessage]) -> bool:
+        """Keep the memories of messages in place of those of their earlier text; return whether that was done."""
+        self.keeper.forget(on, [stored.message.id or "" for stored in batch])
         try:
-            on = self._on_branch(key)
-            self.keeper.forget(on, sorted(edited))
-            end = self._read_to(on)
-            batch = [stored for stored in self._conversations.read(on, ids=sorted(edited)) if stored.seq <= end]
-            if not batch or self._keep(on, batch, self._extracted(key, on, batch), goes_on=False):
-                return
-        except StoreError:
-            with self._lock:
-                self._edited[key] = self._edited.get(key, set()) | edited
-            raise
+            proposed = self._extracted(key, on, batch, may_wait=True)
+        except SpentError:
+            return False
+        return self._keep(on, batch, proposed, goes_on=False)
 
     def _extracted(
         self,

@@ -308,7 +308,7 @@ class MessageIndex:
     def refresh(self, key: SessionKey) -> int:
         """Index edited messages and the neighbours of removed ones again; return the number of entries written."""
         done, edits = 0, NO_EDITS
-        while (edits := self._conversations.edits(key, done=edits)).places:
+        while (edits := self._conversations.edits(key, reader="index", done=edits)).places:
             for branch in self._conversations.branch(key, "list"):
                 done += self._refresh_on(replace(key, branch=branch.id), edits.places)
         return done

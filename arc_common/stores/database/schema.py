@@ -254,6 +254,7 @@ conversations = Table(
     Column("lease_until", BigInteger),
     Column("work_due_at", BigInteger),
     Column("edits", Text),  # places of messages edited or removed since their surroundings were indexed
+    Column("unread_edits", Text),  # places of messages edited since they were read for memories
     Column("archive_path", Text),
     Column("archive_checksum", String(64)),
     Column("body", SealedText),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Column,
     ColumnElement,
     CompoundSelect,
     Executable,
@@ -37,7 +38,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
-from arc_common.protocols.conversations import ConversationStatus
+from arc_common.protocols.conversations import ConversationStatus, EditReader
 from arc_common.stores.branch_paths import LOCKED_COLUMNS, Along, in_conversation, is_active, of_conversation
 from arc_common.stores.codec import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
 from arc_common.stores.database.schema import SealedText, branches, conversations, messages
@@ -214,6 +215,7 @@ def _branching(dialect_name: str) -> dict[str, Executable]:
             next_branch=bindparam("next_branch"),
             current_branch=bindparam("current"),
             epoch=conversations.c.epoch + bindparam("more_epoch"),
+            unread_edits=_noted(conversations.c.unread_edits),
             updated_at=bindparam("now"),
             work_due_at=_due_now(),
         ),
@@ -273,11 +275,13 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         .values({name: bindparam(name) for name in REVISED_COLUMNS}),
         "update_session": update(conversations)
         .where(*same_session())
-        .values(**_session_changes(), epoch=conversations.c.epoch + bindparam("more_epoch"), edits=_noted()),
-        "edits": select(conversations.c.edits).where(*same_session(), same_user()),
-        "settle_edits": update(conversations)
-        .where(*same_session(), same_user(), func.substr(_EDITS, 1, func.length(_DONE)) == _DONE)
-        .values(edits=func.nullif(func.substr(_EDITS, func.length(_DONE) + 1), "")),
+        .values(
+            **_session_changes(),
+            epoch=conversations.c.epoch + bindparam("more_epoch"),
+            **{column.name: _noted(column) for column in EDITS.values()},
+        ),
+        **{column.name: select(column).where(*same_session(), same_user()) for column in EDITS.values()},
+        **{f"settle_{column.name}": _settled(column) for column in EDITS.values()},
         "update_branch": _update_branch(),
         "update_branch_dropping": _update_branch(*_oldest_turns(inside)),
         "drop_oldest": delete(messages).where(*_oldest_turns(inside)),
@@ -510,17 +514,26 @@ def later(name: str, known: ColumnElement[Any]) -> ColumnElement[Any]:
     return case((given > func.coalesce(known, given - 1), given), else_=known)
 
 
-_EDITS = func.coalesce(conversations.c.edits, "")
-_DONE: Any = bindparam("done", type_=Text)
+EDITS: Mapping[EditReader, Column[Any]] = {"index": conversations.c.edits, "memories": conversations.c.unread_edits}
+"""The columns that note edits, by who must read the edited messages; each is also the name of a parameter."""
 _MOST_NOTED = 16_000
-"""Characters that note edits; where nothing is indexed, nobody takes them away."""
+"""Characters that note edits; where nothing is indexed, or no memories are kept, nobody takes them away."""
 
 
-def _noted() -> ColumnElement[str]:
+def _noted(column: Column[Any]) -> ColumnElement[str]:
     """Add an edit's places, after its epoch: so that what somebody has seen and settles is never a later edit's."""
-    given: Any = bindparam("edits", value="", type_=Text)
-    added = _EDITS + "|" + cast(conversations.c.epoch, Text) + given
-    return case((and_(given != "", func.length(_EDITS) < _MOST_NOTED), added), else_=conversations.c.edits)
+    given: Any = bindparam(column.name, value="", type_=Text)
+    before = func.coalesce(column, "")
+    added = before + "|" + cast(conversations.c.epoch, Text) + given
+    return case((and_(given != "", func.length(before) < _MOST_NOTED), added), else_=column)
+
+
+def _settled(column: Column[Any]) -> Update:
+    """Take away the first notes of edits, if they are still there."""
+    done: Any = bindparam("done", type_=Text)
+    rest = func.nullif(func.substr(column, func.length(done) + 1), "")
+    is_there = func.substr(func.coalesce(column, ""), 1, func.length(done)) == done
+    return update(conversations).where(*same_session(), same_user(), is_there).values({column.name: rest})
 
 
 def _session_changes() -> dict[str, Any]:

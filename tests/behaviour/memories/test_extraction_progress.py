@@ -76,6 +76,31 @@ def test_the_new_words_of_an_edit_are_remembered(opened):
         assert texts(second) == ["I love hiking in the mountains"]
 
 
+@pytest.mark.parametrize("forked", [False, True], ids=["one branch", "forked"])
+@pytest.mark.parametrize("reader", ["process", "worker"])
+def test_the_new_words_of_another_process_are_remembered(opened, url, reader, forked):
+    """Whoever works on the session next reads them, and of what follows them nothing that was read before."""
+    first = opened()
+    say(first, Message("user", "I love hiking in the mountains.", id="m1"), "Great!", "I live in Seoul.", "Nice!")
+    settle(first)
+    (seoul,) = [one for one in first.memories(user_id="ann").list() if "Seoul" in one.text]
+    first.memories(user_id="ann").delete(seoul.id)
+    if forked:
+        first.session("s", user_id="ann").fork(name="idea")
+    first.close()
+    with opened(enabled=False) as other:
+        say(other, Message("user", "I love sailing on lakes.", id="m1"))
+    next_ = opened()
+    if reader == "worker":
+        next_.admin.work()
+    else:
+        next_.session("s", user_id="ann").context("hm")
+        settle(next_)
+    on_fork = ["I love hiking in the mountains"] if forked else []  # it still stands on the other branch
+    assert texts(next_) == [*on_fork, "I love sailing on lakes"]
+    assert rows(url, "SELECT unread_edits FROM arc_conversations") == [(None,)]
+
+
 def test_an_edit_behind_which_the_store_fails(opened, url):
     """What rested on the old words went with it; the new ones are read with the session's next work."""
     observer, begun = CountingObserver(), count()
