@@ -105,12 +105,12 @@ class LangGraphStoreContract:
         assert list(map(len, pages)) == [3, 3, 1, 0]
         assert sorted(key for page in pages for key in page) == [f"k{number}" for number in range(7)]
 
-    @pytest.mark.parametrize("query", ["tea", "", "'", '"tea AND (', "*", "부산", "\x00"])
-    def test_a_question_is_only_a_question(self, store: Any, query: str) -> None:
+    def test_a_question_is_only_a_question(self, store: Any) -> None:
         """A search for any text raises nothing, and returns items of its namespace alone."""
         store.put(("n",), "k", {"text": "green tea"})
         store.put(("other",), "k2", {"text": "green tea"})
-        assert {item.key for item in store.search(("n",), query=query)} <= {"k"}
+        for query in ("tea", "", "'", '"tea AND (', "*", "부산", "\x00"):
+            assert {item.key for item in store.search(("n",), query=query)} <= {"k"}, query
 
     def test_namespaces_are_listed(self, store: Any) -> None:
         """Namespaces are listed once each, by prefix, by suffix, with wildcards, to a depth and by pages."""

@@ -120,12 +120,12 @@ class LongTermMemoryContract:
         assert changed == []
         assert TEXTS[0] in memory.search("peanuts", user_id="ann", limit=10)
 
-    @pytest.mark.parametrize("query", QUERIES, ids=range(len(QUERIES)))
-    def test_a_hostile_question_is_only_a_question(self, memory: LongTermMemory, query: str) -> None:
+    def test_a_hostile_question_is_only_a_question(self, memory: LongTermMemory) -> None:
         """A question that looks like a query language neither raises nor finds another user's memory."""
         memory.add(TEXTS[0], user_id="ann")
         memory.add(TEXTS[1], user_id="eve")
-        assert memory.search(query, user_id="ann", limit=5) in ([], [TEXTS[0]])
+        for query in QUERIES:
+            assert memory.search(query, user_id="ann", limit=5) in ([], [TEXTS[0]]), query
 
     def test_concurrent_writers_lose_nothing(self, open_memory: Callable[[], LongTermMemory]) -> None:
         """Eight threads, each with its own memory over one storage, add texts, and each text is found."""

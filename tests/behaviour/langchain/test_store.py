@@ -84,28 +84,29 @@ def test_items_are_neither_documents_nor_shown_in_a_turn(engine: ContextEngine) 
     assert "tea" not in str(engine.session("s").context("What is the secret?").messages)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        ({"kind": "x"}, ["a", "b"]),
-        ({"kind": {"$ne": "x"}}, ["c"]),
-        ({"price": {"$gte": 2, "$lt": 3}}, ["b"]),
-        ({"price": {"$gt": 1}, "kind": "x"}, ["b"]),
-        ({"price": 3}, ["c"]),
-        ({"tags": ["p", "q"]}, ["a"]),
-        ({"owner": {"name": "ann"}}, ["b"]),
-        ({"owner.name": "ann"}, ["b"]),
-        ({"missing": None}, ["a", "b", "c"]),
-        ({"kind": "x' OR '1'='1"}, []),
-    ],
-)
-@pytest.mark.parametrize("query", [None, "item"], ids=["listing", "query"])
-def test_filters(engine: ContextEngine, query: str | None, wanted: dict[str, Any], expected: list[str]) -> None:
+FILTERS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"kind": "x"}, ["a", "b"]),
+    ({"kind": {"$ne": "x"}}, ["c"]),
+    ({"price": {"$gte": 2, "$lt": 3}}, ["b"]),
+    ({"price": {"$gt": 1}, "kind": "x"}, ["b"]),
+    ({"price": 3}, ["c"]),
+    ({"tags": ["p", "q"]}, ["a"]),
+    ({"owner": {"name": "ann"}}, ["b"]),
+    ({"owner.name": "ann"}, ["b"]),
+    ({"missing": None}, ["a", "b", "c"]),
+    ({"kind": "x' OR '1'='1"}, []),
+]
+
+
+def test_filters(engine: ContextEngine) -> None:
+    """They mean the same in a listing and in a query."""
     store = ArcStore(engine)
     store.put(("n",), "a", {"kind": "x", "price": 1, "tags": ["p", "q"], "text": "item"})
     store.put(("n",), "b", {"kind": "x", "price": 2, "owner": {"name": "ann", "age": 3}, "text": "item"})
     store.put(("n",), "c", {"kind": "y", "price": 3, "tags": ["p"], "text": "item"})
-    assert sorted(keys(store.search(("n",), query=query, filter=wanted))) == expected
+    for wanted, expected in FILTERS:
+        for query in (None, "item"):
+            assert sorted(keys(store.search(("n",), query=query, filter=wanted))) == expected, (wanted, query)
 
 
 def test_a_query_finds_by_words_without_an_embedder(engine: ContextEngine, clock: Clock) -> None:

@@ -102,7 +102,10 @@ def served() -> Iterator[tuple[ContextEngine, TestClient]]:
 @pytest.fixture
 def world(served: tuple[ContextEngine, TestClient]) -> World:
     """The shop's session of ann, with everything that the routes name."""
-    engine, client = served
+    return new_world(*served)
+
+
+def new_world(engine: ContextEngine, client: TestClient) -> World:
     for caller in ("shop", "blog"):
         engine.admin.erase(caller_id=caller, user_id=None)
     session = engine.session("s", caller_id="shop", user_id="ann")
@@ -153,22 +156,24 @@ def test_every_token_at_every_route(world: World, endpoint: Endpoint) -> None:
     assert answer.status_code == endpoint.status, answer.text
 
 
-ALLOWED = [
-    pytest.param(endpoint, who, id=f"{endpoint.function.__name__}-{who}")
-    for endpoint in ENDPOINTS
-    for who in WHO[2:-1]
-    if endpoint.function.__name__ in EXPECTED and endpoint.role and expected_status(endpoint, who) < 400
-]
+def allowed(endpoint: Endpoint) -> list[str]:
+    """Who may use a route, without the reviewer."""
+    known = endpoint.role is not None and endpoint.function.__name__ in EXPECTED
+    return [who for who in WHO[2:-1] if known and expected_status(endpoint, who) < 400]
 
 
-@pytest.mark.parametrize(("endpoint", "who"), ALLOWED)
-def test_what_a_token_may_do_it_does(world: World, endpoint: Endpoint, who: str) -> None:
+@pytest.mark.parametrize("endpoint", list(filter(allowed, ENDPOINTS)), ids=lambda endpoint: endpoint.function.__name__)
+def test_what_a_token_may_do_it_does(served: tuple[ContextEngine, TestClient], endpoint: Endpoint) -> None:
     """Where the matrix says that a request succeeds, it does, and shows nothing of another user or caller."""
-    acts_for = {"userId": "ann"} if who in ("reader", "writer") else {}
-    answer = world.ask(endpoint, who, EXPECTED[endpoint.function.__name__].body, **acts_for)
-    assert answer.status_code == expected_status(endpoint, who), answer.text
-    if who.startswith("other"):
-        assert not any(text in answer.text for text in ("tea", "cat", "Refunds take", "Never call", '"ann"'))
+    world = None
+    for who in allowed(endpoint):
+        if world is None or endpoint.method != "GET":
+            world = new_world(*served)
+        acts_for = {"userId": "ann"} if who in ("reader", "writer") else {}
+        answer = world.ask(endpoint, who, EXPECTED[endpoint.function.__name__].body, **acts_for)
+        assert answer.status_code == expected_status(endpoint, who), (who, answer.text)
+        if who.startswith("other"):
+            assert not any(text in answer.text for text in ("tea", "cat", "Refunds take", "Never call", '"ann"')), who
 
 
 def test_a_token_of_one_user_needs_no_name(world: World) -> None:

@@ -78,9 +78,9 @@ CHECKS = [
 @pytest.mark.parametrize("name", NAMES)
 def test_random_requests(operations: dict[str, Any], name: str) -> None:
     """Valid and invalid ones."""
-    attack(operations[name], "positive", examples=5)
+    attack(operations[name], "positive", examples=3)
     if name in WITH_INPUT:
-        attack(operations[name], "negative", examples=5)
+        attack(operations[name], "negative", examples=3)
 
 
 @pytest.mark.torture
