@@ -568,11 +568,23 @@ class IndexStoreContract:
     # Filters
 
     @given(stored=st.lists(metadata, min_size=1, max_size=8), asked=filters)
-    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_filters_mean_what_matches_says(
         self, store: IndexStore, compares_texts: bool, stored: list[dict[str, Any]], asked: Filter
     ) -> None:
         """Any filter on any metadata agrees with `matches`, wherever a filter is taken."""
+        self._compare(store, compares_texts, stored, asked)
+
+    @pytest.mark.torture
+    @given(stored=st.lists(metadata, min_size=1, max_size=8), asked=filters)
+    @settings(max_examples=1_000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    def test_many_filters_mean_what_matches_says(
+        self, store: IndexStore, compares_texts: bool, stored: list[dict[str, Any]], asked: Filter
+    ) -> None:
+        """The same, at length."""
+        self._compare(store, compares_texts, stored, asked)
+
+    def _compare(self, store: IndexStore, compares_texts: bool, stored: list[dict[str, Any]], asked: Filter) -> None:
         scope = Scope(f"caller-{uuid4()}")
         held = {f"d{n}": one for n, one in enumerate(stored)}
         vector = np.array([1, 0], dtype=np.float32)

@@ -3,9 +3,10 @@
 import json
 import os
 import pty
-import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,10 +17,8 @@ from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
 from tests.support.demo_runs import (
-    ARC,
     PROVIDER,
     demo,
-    environment,
     here,
     module,
     opened,
@@ -111,17 +110,20 @@ def test_a_key_without_the_package_is_said(tmp_path: Path, monkeypatch: pytest.M
 def test_in_a_terminal(tmp_path: Path) -> None:
     """A capable terminal gets colour and a progress bar."""
     ours, theirs = pty.openpty()
-    command = [*ARC, "demo", "--fast", "--turns", "3"]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment(TERM="xterm-256color"), stdout=theirs)
-    os.close(theirs)
-    output = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            output += chunk
-    except OSError:  # Linux says so when the other end is closed
-        pass
+    chunks = []
+
+    def read() -> None:
+        with suppress(OSError):  # Linux says so when the other end is closed
+            while chunk := os.read(ours, 65536):
+                chunks.append(chunk)
+
+    with ThreadPoolExecutor(1) as reading:
+        reading.submit(read)
+        with os.fdopen(theirs, "w", encoding="utf-8") as terminal:
+            ran = here(tmp_path, "--fast", "--turns", "3", out=terminal, TERM="xterm-256color")
     os.close(ours)
-    assert process.wait() == 0
+    output = b"".join(chunks)
+    assert ran.code == 0, ran.err
     assert b"\x1b[" in output
     assert b"3/208" in output or b"2/208" in output
     assert "Mina Park" in output.decode()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -92,10 +93,20 @@ def demo(folder: Path, *words: str, **variables: str) -> Ran:
     return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
-def here(folder: Path, *words: str, command: str = "demo", encoding: str = "utf-8", **variables: str) -> Ran:
-    """Run it in this process, which has the frameworks loaded already: importing both takes three seconds."""
-    out, err = (TextIOWrapper(BytesIO(), encoding) for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+def here(
+    folder: Path,
+    *words: str,
+    command: str = "demo",
+    encoding: str = "utf-8",
+    out: TextIO | None = None,
+    **variables: str,
+) -> Ran:
+    """Run it in this process, which has the frameworks loaded already: importing both takes three seconds.
+
+    What it prints goes to `out`, or is returned.
+    """
+    kept, err = (TextIOWrapper(BytesIO(), encoding) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out or kept), redirect_stderr(err):
         for name in {*os.environ} - {*environment()}:
             patch.delenv(name)
         for name, value in {"COLUMNS": "110", **variables}.items():
@@ -108,7 +119,7 @@ def here(folder: Path, *words: str, command: str = "demo", encoding: str = "utf-
         except SystemExit as ended:
             code = ended.code or 0
         printed = []
-        for stream in (out, err):
+        for stream in (kept, err):
             stream.seek(0)
             printed.append(stream.read())
     return Ran(int(str(code)), *printed)

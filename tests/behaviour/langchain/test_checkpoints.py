@@ -176,8 +176,13 @@ EVERYWHERE: list[Callable[[Thread], Awaitable[None]]] = [
 WAYS = [(scenario, prune) for scenario in EVERYWHERE for prune in (False, True)] + [(remove_earlier, False)]
 
 
+def is_short(saver: str, scenario: Callable[[Thread], Awaitable[None]], *, prune: bool) -> bool:
+    """Return whether the suite runs it: a scenario sync and whole, async and pruned; one of them in all four ways."""
+    return scenario in (travel, remove_earlier) or prune == saver.endswith("ainvoke")
+
+
 CASES = [
-    (saver, scenario, prune)
+    pytest.param(saver, scenario, prune, marks=() if is_short(saver, scenario, prune=prune) else pytest.mark.torture)
     for saver in SAVERS
     for scenario, prune in WAYS
     if saver.startswith("memory") or scenario in (travel, review)

@@ -1,6 +1,7 @@
 """A caller's own budget, limits and caps hold, for every section, also beside a summary and in a long turn."""
 
 import dataclasses
+import shutil
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -214,10 +215,13 @@ def test_no_fact_is_lost_at_the_smallest_cap(tmp_path: Path, case: str, long_tur
 BEFORE = 30
 
 
-@pytest.fixture(params=[100, 700], ids=["longer than a leaf", "longer than what is read"])
-def session(request):
-    """Sixty messages, then a question and so many steps behind it, summarised as far as can be."""
-    with ContextEngine.open(settings=ArcSettings(), token_counter=HeuristicTokenCounter()) as engine:
+@pytest.fixture(scope="module", params=[100, 700], ids=["longer than a leaf", "longer than what is read"])
+def running(request, tmp_path_factory) -> Path:
+    """The file of sixty messages, then a question and so many steps behind it, summarised as far as can be."""
+    folder = tmp_path_factory.mktemp("running")
+    with ContextEngine.open(
+        sqlite_url(folder), settings=ArcSettings(), token_counter=HeuristicTokenCounter()
+    ) as engine:
         session = engine.session("s")
         for n in range(BEFORE):
             session.save_turn(f"question {n}", f"answer {n}")
@@ -227,7 +231,15 @@ def session(request):
             result = Message("tool", "found it here " * 20, tool_call_id=call.id)
             session.append([Message("assistant", None, tool_calls=(call,)), result])
         session.summarize()
-        yield session
+    return folder / "arc.db"
+
+
+@pytest.fixture
+def session(running, tmp_path):
+    """The session in a copy of it."""
+    url = f"sqlite:///{shutil.copy(running, tmp_path)}"
+    with ContextEngine.open(url, token_counter=HeuristicTokenCounter()) as engine:
+        yield engine.session("s")
 
 
 @pytest.mark.parametrize("tokens", [400, 4_000, 20_000])
