@@ -12,7 +12,7 @@ from arc_common.stores.branch_paths import objects_of
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Row
 from arc_common.stores.database.schema import WORDS, conversations, index_tables, metadata, scopes
-from arc_common.stores.statements.conversations import Statement, compiler_for
+from arc_common.stores.statements.compiler import Statement, compiler_for
 
 _TEXTS = ("body", "narrative", "text", "terms", "metadata", "prefix", "sources", "name")
 """The columns that may hold words of a message."""

@@ -15,7 +15,8 @@ from arc_common.stores.codec import checked_limit, from_body, from_microseconds,
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call
 from arc_common.stores.database.schema import branches, conversations, receipts
-from arc_common.stores.statements.conversations import Statements, insert_for, same_session, same_user
+from arc_common.stores.statements.compiler import Statements, insert_for
+from arc_common.stores.statements.conversations import same_session, same_user
 
 _MOST_CHARACTERS = 1_000_000
 """A larger snapshot is kept without its messages."""

@@ -26,7 +26,7 @@ from arc_common.stores.database.schema import (
     records,
     scopes,
 )
-from arc_common.stores.statements.conversations import Statement, compiler_for, insert_for
+from arc_common.stores.statements.compiler import Statement, compiler_for, insert_for
 from arc_common.stores.statements.summaries import FACT_COLUMNS, fact_from_row, folded_key, slot_of
 
 _PAGE = 200

@@ -15,7 +15,7 @@ from sqlalchemy.pool import PoolProxiedConnection
 from arc_common.exceptions import MissingDependencyError, StoreError, StoreUnavailableError, scrubbed
 from arc_common.settings import StorageSettings
 from arc_common.stores.database.schema import SHOW_POSTINGS
-from arc_common.stores.statements.conversations import Statement
+from arc_common.stores.statements.compiler import Statement
 
 
 def send_vectors(connection: Any) -> None:

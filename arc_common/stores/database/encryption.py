@@ -9,7 +9,7 @@ from arc_common.exceptions import ConfigurationError, MissingDependencyError, St
 from arc_common.protocols import Cipher
 from arc_common.settings import StorageSettings
 from arc_common.stores.database.drivers import Call, Driver, Row, Transaction
-from arc_common.stores.statements.conversations import Statement
+from arc_common.stores.statements.compiler import Statement
 
 T = TypeVar("T")
 

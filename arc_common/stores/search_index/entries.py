@@ -40,7 +40,7 @@ from arc_common.stores.codec import scope_key as row_scope
 from arc_common.stores.database.drivers import Call
 from arc_common.stores.database.schema import PREFIX, ROW_NUMBERS, WORDS, IndexTables, by_scope, index_tables
 from arc_common.stores.search_index.filters import Tokens, number_of
-from arc_common.stores.statements.conversations import (
+from arc_common.stores.statements.compiler import (
     Statement,
     Statements,
     compiler_for,

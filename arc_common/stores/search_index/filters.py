@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Exists, Filter, Not, OneOf, Scalar
 from arc_common.stores.database.schema import PREFIX
-from arc_common.stores.statements.conversations import Statement, compiler_for
+from arc_common.stores.statements.compiler import Statement, compiler_for
 
 _BYTES = 8
 """The size of a token: among a million terms, two share one with a probability of 3 in 100 million."""

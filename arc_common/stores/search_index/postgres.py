@@ -39,7 +39,7 @@ from arc_common.stores.search_index.filters import (
     condition_for,
     number_of,
 )
-from arc_common.stores.statements.conversations import Statement, compiler_for
+from arc_common.stores.statements.compiler import Statement, compiler_for
 
 _WIDEST = 1000
 """The greatest `ef_search` that pgvector takes."""

@@ -27,7 +27,7 @@ from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import PREFIX
 from arc_common.stores.search_index.entries import ScopeStatistics
 from arc_common.stores.search_index.filters import Tokens, comparing_statement, number_of
-from arc_common.stores.statements.conversations import Statements
+from arc_common.stores.statements.compiler import Statements
 
 T = TypeVar("T")
 

@@ -8,7 +8,8 @@ from sqlalchemy import BigInteger, Text, bindparam, delete, exists, func, null, 
 from arc_common.protocols.conversations import ConversationStatus
 from arc_common.stores.branch_paths import in_conversation, is_active
 from arc_common.stores.database.schema import branches, conversations, messages
-from arc_common.stores.statements.conversations import Statements, later, same_session
+from arc_common.stores.statements.compiler import Statements, later
+from arc_common.stores.statements.conversations import same_session
 
 _OBJECTS = conversations.c.archive_path
 

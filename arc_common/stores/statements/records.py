@@ -52,15 +52,8 @@ from arc_common.stores.database.schema import (
     records,
     scopes,
 )
-from arc_common.stores.statements.conversations import (
-    Statements,
-    in_scope,
-    in_session,
-    insert_for,
-    one_of,
-    same_session,
-    scopes_within,
-)
+from arc_common.stores.statements.compiler import Statements, in_scope, insert_for, one_of, scopes_within
+from arc_common.stores.statements.conversations import in_session, same_session
 
 MEMORY = "memory"
 """The kind of scopes and records that memories are."""

@@ -46,15 +46,8 @@ from arc_common.stores.database.schema import (
     summaries,
     views,
 )
-from arc_common.stores.statements.conversations import (
-    Statements,
-    in_session,
-    insert_for,
-    inside,
-    one_of,
-    same_session,
-    same_user,
-)
+from arc_common.stores.statements.compiler import Statements, insert_for, one_of
+from arc_common.stores.statements.conversations import in_session, inside, same_session, same_user
 from arc_common.stores.statements.records import pins_of
 from arc_common.trust import Trust
 

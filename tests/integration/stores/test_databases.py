@@ -30,7 +30,7 @@ from arc_common.stores.database.connection import connect
 from arc_common.stores.database.drivers import SqliteDriver, Transaction
 from arc_common.stores.database.migrate import current_revision, upgrade
 from arc_common.stores.database.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
-from arc_common.stores.statements.conversations import Statement
+from arc_common.stores.statements.compiler import Statement
 from arc_common.testing.conversation_store_contract import counted, ids
 from tests.support import processes as workers
 from tests.support.databases import new_database, sqlite_url
