@@ -21,26 +21,23 @@ from rich.table import Table
 from rich.text import Text
 
 from arc_common import __version__
+from arc_common.cli import database
 from arc_common.context.display import counted, excerpt, render_terminal
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ArcError, ConfigurationError, MissingDependencyError, StoreError, hide_password
 from arc_common.messages import Message
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
     from starlette.types import ASGIApp
 
     from arc_common.engine.admin import ReplayedTurn, SessionDebug
     from arc_common.engine.importers import Imported
     from arc_common.server import Token
-    from arc_common.settings import ArcSettings
-    from arc_common.stores.database.encryption import Seal
 
 _HELP = "Arc decides what a language model sees on each turn."
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-db = typer.Typer(help="The database.", no_args_is_help=True)
-app.add_typer(db, name="db")
+app.add_typer(database.app, name="db")
 
 
 def main() -> None:
@@ -51,8 +48,12 @@ def main() -> None:
     try:
         app(prog_name="arc")
     except ArcError as error:
-        Console(stderr=True).print(Text.assemble(("arc: ", "bold red"), str(error)), soft_wrap=True)
+        _show_error(error)
         sys.exit(1)
+
+
+def _show_error(error: ArcError) -> None:
+    Console(stderr=True).print(Text.assemble(("arc: ", "bold red"), str(error)), soft_wrap=True)
 
 
 def _show_version(wanted: bool) -> None:
@@ -165,95 +166,6 @@ def inspect(
     console.print(render_terminal(shown.window, full=full))
 
 
-Address = Annotated[
-    str | None, typer.Argument(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.", show_default=False)
-]
-
-
-@db.command()
-def upgrade(url: Address = None) -> None:
-    """Create the database's tables, or bring them up to date."""
-    from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-
-    with _connected(url) as (engine, shown, seal):
-        before = migrate.current_revision(engine)
-        migrate.upgrade(engine, seal)
-        after = migrate.current_revision(engine)
-    change = "already" if before == after else f"upgraded from {before}, now" if before else "created,"
-    typer.echo(f"{shown}: {change} at revision {after}")
-
-
-@db.command()
-def partition(
-    url: Address = None,
-    parts: Annotated[int, typer.Option(help="The number of partitions of each table.")] = 16,
-) -> None:
-    """Partition the tables of a PostgreSQL database; stop all writers first."""
-    from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-
-    with _connected(url) as (engine, shown, seal):
-        done = migrate.partition(engine, parts, seal)
-    typer.echo(f"{shown}: {f'each table has {parts} partitions' if done else 'already partitioned'}")
-
-
-@db.command()
-def row_security(
-    role: Annotated[str, typer.Argument(help="The role, which may use the rows of the caller with the same name.")],
-) -> None:
-    """Print the SQL that lets a role of PostgreSQL use only one caller's rows."""
-    from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-
-    for statement in migrate.row_security(role):
-        typer.echo(f"{statement};")
-
-
-@db.command()
-def current(url: Address = None) -> None:
-    """Print the revision of the database's tables; change nothing."""
-    from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-
-    with _connected(url) as (engine, shown, _):
-        revision = migrate.current_revision(engine)
-    typer.echo(f"{shown}: revision {revision}" if revision else f"{shown}: no tables")
-
-
-@db.command()
-def check(url: Address = None) -> None:
-    """Exit with code 1 if the database's tables don't fit this version of arc; change nothing."""
-    from arc_common.stores.database import migrate  # noqa: PLC0415 - the same
-
-    with _connected(url) as (engine, shown, seal):
-        migrate.ensure_schema(engine, auto_migrate=False, seal=seal)
-    typer.echo(f"{shown}: up to date")
-
-
-@db.command()
-def reencrypt(url: Address = None) -> None:
-    """Encrypt all stored text again with the first key of storage.encryption_keys, so that old keys can go."""
-    from arc_common.stores.conversations import SqlStore  # noqa: PLC0415 - the same
-
-    with _connected(url) as (engine, shown, seal):
-        store = SqlStore(engine, cipher=seal.cipher)
-        rows = store.reencrypt()
-        store.close()
-    typer.echo(f"{shown}: {counted(rows, 'row')} re-encrypted")
-
-
-@contextmanager
-def _connected(url: str | None) -> "Iterator[tuple[Engine, str, Seal]]":
-    """Yield an engine for a database, its address without the password, and the settings' encryption."""
-    from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
-    from arc_common.stores.database.connection import connect, shown_address  # noqa: PLC0415 - the same
-    from arc_common.stores.database.encryption import Seal, cipher_of  # noqa: PLC0415 - the same
-
-    settings = ArcSettings()
-    engine, _ = connect(_database(url, settings), settings.storage)
-    try:
-        yield engine, shown_address(engine), Seal(cipher_of(settings.storage))
-    finally:
-        engine.dispose()
-
-
 @app.command()
 def export(
     file: Annotated[Path, typer.Argument(help='The file to write; compressed if its name ends in ".gz".')],
@@ -289,7 +201,7 @@ def maintain(
             except StoreError as error:
                 if seconds is None:
                     raise
-                Console(stderr=True).print(Text.assemble(("arc: ", "bold red"), str(error)), soft_wrap=True)
+                _show_error(error)
             if seconds is None or stop.wait(seconds):
                 return
 
@@ -355,7 +267,7 @@ def import_(
 
     given = source if kind is None else _reader(kind)(source)
     settings = ArcSettings(summary={"llm_model": None})
-    address = _database(url, settings)
+    address = database.address_of(url, settings)
     with ContextEngine.open(address, settings=settings) as engine, _progress("read") as advance:
         stored = engine.admin.import_(given, caller_id=caller, user_id=user, progress=advance)
         engine.flush()
@@ -541,7 +453,7 @@ def _named_engine(url: str | None, engine: str | None) -> ContextEngine:
                 f"summary.llm_model: got {settings.summary.llm_model!r}, but this command can't create models: pass "
                 "--engine module:function, where the function returns open_engine(...)"
             )
-        return ContextEngine.open(_database(url, settings), settings=settings)
+        return ContextEngine.open(database.address_of(url, settings), settings=settings)
     if url is not None:
         raise ConfigurationError("--url: not allowed with --engine, which has a database of its own")
     return _imported(engine)
@@ -594,13 +506,6 @@ def _progress(done: str, *, of: str = "lines") -> "Iterator[Callable[[int], None
 _NAME_CHARACTERS = 80
 
 
-def _database(url: str | None, settings: "ArcSettings") -> str:
-    address = url or settings.resolved_database_url
-    if address is None:
-        raise ConfigurationError("no database: pass its URL, or set ARC_DATABASE_URL (sqlite:///arc.db)")
-    return address
-
-
 def _opened(url: str | None) -> ContextEngine:
     """Open an engine on an existing database, without creating tables."""
     from sqlalchemy import make_url  # noqa: PLC0415 - the same
@@ -608,7 +513,7 @@ def _opened(url: str | None) -> ContextEngine:
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - the same
 
     settings = ArcSettings(storage={"auto_migrate": False}, summary={"llm_model": None})  # inspecting calls no model
-    address = _database(url, settings)
+    address = database.address_of(url, settings)
     engine = ContextEngine.open(address, settings=settings)
     parsed = make_url(address)
     file = parsed.database if parsed.get_backend_name() == "sqlite" else None
