@@ -2,9 +2,8 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from arc_common.exceptions import StoreError
@@ -12,7 +11,7 @@ from arc_common.messages import same_content
 from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, After, ConversationStatus
 from arc_common.stores.branch_paths import LOCKED_COLUMNS, ArchivedConversationError, Locked, locked_from_row
-from arc_common.stores.branches import SqlBranches, lines_of
+from arc_common.stores.branches import lines_of
 from arc_common.stores.codec import (
     MAIN_BRANCH,
     MOST,
@@ -25,12 +24,10 @@ from arc_common.stores.codec import (
     stored_from_row,
     to_microseconds,
 )
-from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction, is_conflict
-from arc_common.stores.deletions import SqlDeletions
-from arc_common.stores.records import SqlRecords
+from arc_common.stores.deletions import SqlDeletions, StoreParts
 from arc_common.stores.statements.conversations import REVISED_COLUMNS, statements_along, statements_for
-from arc_common.stores.summaries import SqlSummaries, edited
+from arc_common.stores.summaries import edited
 
 _WIDTH = len(LOCKED_COLUMNS)
 
@@ -159,27 +156,14 @@ _log = logging.getLogger("arc.stores")
 class SqlAppends:
     """Appends to the conversations of a `SqlStore`, each in one transaction."""
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        branches: SqlBranches,
-        summaries: SqlSummaries,
-        records: SqlRecords,
-        deletions: SqlDeletions,
-        clock: Callable[[], datetime],
-        max_sessions: int | None,
-    ) -> None:
-        self._database = database
-        self._branches = branches
-        self._summaries = summaries
-        self._records = records
+    def __init__(self, parts: StoreParts, deletions: SqlDeletions, *, max_sessions: int | None) -> None:
+        self._parts = parts
+        self._database, self._clock = parts.database, parts.clock
         self._deletions = deletions
-        self._clock = clock
         self._max_sessions = max_sessions
         self._deletes_sessions = False
-        self._sql = statements_for(database.dialect)
-        self._along = statements_along(database.dialect)
+        self._sql = statements_for(self._database.dialect)
+        self._along = statements_along(self._database.dialect)
 
     def append(
         self,
@@ -213,9 +197,9 @@ class SqlAppends:
             locked = session.locked
             place: Mapping[str, Any] = wanted
             existing = session.existing
-            fork_at = self._branches.fork_place(transaction, key, locked, after)
+            fork_at = self._parts.branches.fork_place(transaction, key, locked, after)
             if after is not None and fork_at is not None and not after.without:
-                made = self._branches.earlier_fork(
+                made = self._parts.branches.earlier_fork(
                     transaction, key, locked, messages, fork_at=fork_at, thread=after.thread
                 )
                 if made is not None:
@@ -236,7 +220,7 @@ class SqlAppends:
             )
             must_fork = fork_at is not None or (after is not None and after.without)
             if must_fork or (plan.revised and locked.is_forked):
-                fork = self._branches.editing(
+                fork = self._parts.branches.editing(
                     transaction,
                     key,
                     locked,
@@ -250,13 +234,13 @@ class SqlAppends:
                     new = self._write_fork(transaction, place, *fork)
                     results = [new.get(one.seq, one) for one in plan.results]
                     return results if after is None else [replace(one, branch=locked.next_branch) for one in results]
-            moving = [] if after is None else self._branches.resuming(key, locked, now)
+            moving = [] if after is None else self._parts.branches.resuming(key, locked, now)
             if plan.inserted or plan.revised or moving:
                 undo = self._undo(transaction, key, locked, plan)
                 if not locked.head and not locked.is_forked:
                     undo += self._make_room(transaction, key)
                 is_capped = max_messages is not None and not (
-                    locked.is_forked and len(self._branches.all(transaction, place)) > 1
+                    locked.is_forked and len(self._parts.branches.all(transaction, place)) > 1
                 )
                 writes = self._writes(
                     plan,
@@ -269,7 +253,7 @@ class SqlAppends:
                 )
                 if moving:
                     transaction.run(*moving)
-                    moving = self._branches.refreshing(transaction, place)
+                    moving = self._parts.branches.refreshing(transaction, place)
                 transaction.commit(*writes, *moving, *undo)
             return plan.results if after is None else [replace(one, branch=locked.path.branch) for one in plan.results]
 
@@ -349,7 +333,7 @@ class SqlAppends:
         """Store a fork with the messages that it copies; return these by place."""
         written = [_placed_row(one, place) for one in copied]
         transaction.run(*([(self._sql.insert_message, written)] if written else []), *calls)
-        transaction.commit(*self._branches.refreshing(transaction, place))
+        transaction.commit(*self._parts.branches.refreshing(transaction, place))
         return {one.seq: one for one in copied}
 
     def _lock(self, transaction: Transaction, key: SessionKey, wanted: Mapping[str, Any], now: int) -> FoundSession:
@@ -375,11 +359,11 @@ class SqlAppends:
             place = self._database.place(key, MAIN)
             # forks may have summarised messages of the main branch
             summarized = MOST if locked.is_forked else locked.summarized
-            undo = self._summaries.undoing(transaction, place, changed, summarized=summarized)
+            undo = self._parts.summaries.undoing(transaction, place, changed, summarized=summarized)
         else:
             points = [(stored.branch, stored.seq) for stored in plan.revised]
             undo = self._deletions.undoing_on_lines(transaction, key, lines_of([locked.path]).values(), points, changed)
-        return [*undo, *self._records.forgetting_messages(transaction, key, locked.path, changed.message_ids)[1]]
+        return [*undo, *self._parts.records.forgetting_messages(transaction, key, locked.path, changed.message_ids)[1]]
 
     def _writes(
         self,

@@ -56,7 +56,7 @@ from arc_common.stores.codec import (
 )
 from arc_common.stores.database.connection import Database, shown_address
 from arc_common.stores.database.drivers import Row, Transaction
-from arc_common.stores.deletions import SqlDeletions
+from arc_common.stores.deletions import SqlDeletions, StoreParts
 from arc_common.stores.erasure import SqlTraces
 from arc_common.stores.receipts import SqlReceipts
 from arc_common.stores.records import SqlRecords
@@ -123,25 +123,18 @@ class SqlStore:
         self.records = SqlRecords(self._database, clock=self._clock, index=self.index)
         self.receipts = SqlReceipts(self._database)
         self.reviews = SqlReviews(self._database, clock=self._clock, index=self.index)
-        self._deletions = SqlDeletions(
+        parts = StoreParts(
             self._database,
-            branches=self._branches,
-            summaries=self.summaries,
-            records=self.records,
-            receipts=self.receipts,
-            reviews=self.reviews,
-            archive=self._archive,
-            clock=self._clock,
+            self._branches,
+            self.summaries,
+            self.records,
+            self.receipts,
+            self.reviews,
+            self._archive,
+            self._clock,
         )
-        self._appends = SqlAppends(
-            self._database,
-            branches=self._branches,
-            summaries=self.summaries,
-            records=self.records,
-            deletions=self._deletions,
-            clock=self._clock,
-            max_sessions=max_sessions,
-        )
+        self._deletions = SqlDeletions(parts)
+        self._appends = SqlAppends(parts, self._deletions, max_sessions=max_sessions)
 
     def __repr__(self) -> str:
         return f"SqlStore({shown_address(self.engine)})"

@@ -1,7 +1,7 @@
 """Removes messages and conversations, with everything derived from them, from SQLite or PostgreSQL."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,37 +22,34 @@ from arc_common.stores.statements.conversations import statements_for
 from arc_common.stores.summaries import Changed, SqlSummaries
 
 
+@dataclass(frozen=True, slots=True)
+class StoreParts:
+    """The parts of a `SqlStore` that appends and deletions change together."""
+
+    database: Database
+    branches: SqlBranches
+    summaries: SqlSummaries
+    records: SqlRecords
+    receipts: SqlReceipts
+    reviews: SqlReviews
+    archive: SqlArchive
+    clock: Callable[[], datetime]
+
+
 class SqlDeletions:
     """Removes from the conversations of a `SqlStore`."""
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        branches: SqlBranches,
-        summaries: SqlSummaries,
-        records: SqlRecords,
-        receipts: SqlReceipts,
-        reviews: SqlReviews,
-        archive: SqlArchive,
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._database = database
-        self._branches = branches
-        self._summaries = summaries
-        self._records = records
-        self._receipts = receipts
-        self._reviews = reviews
-        self._archive = archive
-        self._clock = clock
-        self._sql = statements_for(database.dialect)
+    def __init__(self, parts: StoreParts) -> None:
+        self._parts = parts
+        self._database, self._clock = parts.database, parts.clock
+        self._sql = statements_for(self._database.dialect)
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""
         ids = checked_ids(message_ids)
 
         def work(transaction: Transaction) -> int:
-            locked = self._branches.lock(transaction, key, now=to_microseconds(self._clock()))
+            locked = self._parts.branches.lock(transaction, key, now=to_microseconds(self._clock()))
             if locked is None:
                 return 0
             place = self._database.place(key, locked.path)
@@ -63,15 +60,15 @@ class SqlDeletions:
             undo: list[Call] = []
             if removed:
                 changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
-                undo = self._summaries.undoing(transaction, place, changed, summarized=locked.summarized)
-                undo += self._records.forgetting_messages(transaction, key, locked.path, ids)[1]
-                undo += [*self._records.unpinning(key, ids), *self._receipts.dropping(place)]
+                undo = self._parts.summaries.undoing(transaction, place, changed, summarized=locked.summarized)
+                undo += self._parts.records.forgetting_messages(transaction, key, locked.path, ids)[1]
+                undo += [*self._parts.records.unpinning(key, ids), *self._parts.receipts.dropping(place)]
             points = [(locked.path.branch, row[2]) for row in removed]
             transaction.commit(*self._subtracting(removed, place, edits=points), *undo)
             return len(removed)
 
         count = self._database.transact(work)
-        self._archive.tidy(key)
+        self._parts.archive.tidy(key)
         return count
 
     def delete(
@@ -83,7 +80,9 @@ class SqlDeletions:
         def work(transaction: Transaction) -> int | tuple[str, ...] | None:
             if idle is not None and not transaction.run((self._sql.lock_idle, self._idle_on(key, idle)))[0]:
                 return None
-            locked = self._branches.lock(transaction, key, now=to_microseconds(self._clock()), active=keep_session)
+            locked = self._parts.branches.lock(
+                transaction, key, now=to_microseconds(self._clock()), active=keep_session
+            )
             if locked is None or (soft and locked.status == ConversationStatus.DELETED):
                 return None
             if soft:
@@ -91,11 +90,11 @@ class SqlDeletions:
             elif keep_session:
                 place = {**self._database.place(key, locked.path), "branch": MAIN_BRANCH}
                 (removed,) = transaction.run((self._sql.remove_all_messages, place))
-                derived = [*self._summaries.clearing(place), *self._derived(transaction, key)]
+                derived = [*self._parts.summaries.clearing(place), *self._derived(transaction, key)]
                 own = [row[1:] for row in removed if row[0] == MAIN_BRANCH]
                 transaction.commit(
                     *self._subtracting(own, place),
-                    *self._branches.clearing(transaction, place, locked, to_microseconds(self._clock())),
+                    *self._parts.branches.clearing(transaction, place, locked, to_microseconds(self._clock())),
                     *derived,
                 )
             elif left := tuple(path for path in objects_of(locked.archive_path) if path not in gone):
@@ -106,10 +105,10 @@ class SqlDeletions:
 
         # objects first: with the row, their names would be lost
         while isinstance(found := self._database.transact(work), tuple):
-            self._archive.remove(found)
+            self._parts.archive.remove(found)
             gone.update(found)
         if keep_session:
-            self._archive.tidy(key)
+            self._parts.archive.tidy(key)
         return found
 
     def deleting(self, transaction: Transaction, key: SessionKey) -> list[Call]:
@@ -117,7 +116,7 @@ class SqlDeletions:
         place = self._database.place(key, MAIN)
         return [
             (self._sql.remove_all_messages, place),
-            *self._summaries.deleting(place),
+            *self._parts.summaries.deleting(place),
             *self._derived(transaction, key),
             (self._sql.delete_branches, place),
             (self._sql.delete_session, place),
@@ -125,11 +124,11 @@ class SqlDeletions:
 
     def _derived(self, transaction: Transaction, key: SessionKey) -> list[Call]:
         """Return the calls that remove a session's memories, answers under review and index entries."""
-        calls = self._records.forgetting_messages(transaction, key, MAIN, None)[1]
+        calls = self._parts.records.forgetting_messages(transaction, key, MAIN, None)[1]
         return [
             *calls,
-            *self._receipts.dropping(self._database.place(key, MAIN)),
-            *self._reviews.erasing(transaction, Scope(key.caller_id, key.user_id, key.session_id)),
+            *self._parts.receipts.dropping(self._database.place(key, MAIN)),
+            *self._parts.reviews.erasing(transaction, Scope(key.caller_id, key.user_id, key.session_id)),
             *session_index_calls(self._database.dialect, caller_id=key.caller_id, session_id=key.session_id),
         ]
 
@@ -146,24 +145,24 @@ class SqlDeletions:
         for path in lines:
             places = tuple(sorted(seq for branch, seq in points if path.shows(branch, seq)))
             if places:
-                calls += self._summaries.undoing_along(transaction, key, path, replace(changed, places=places))
+                calls += self._parts.summaries.undoing_along(transaction, key, path, replace(changed, places=places))
         return calls
 
     def _remove_everywhere(
         self, transaction: Transaction, key: SessionKey, place: Mapping[str, Any], ids: Sequence[str]
     ) -> int:
         """Remove messages from all branches; return the number of ids that were stored."""
-        rows = self._branches.all(transaction, place)
+        rows = self._parts.branches.all(transaction, place)
         lines = lines_of(row.path for row in rows)
         named = {"message_ids": self._database.many(ids), "lines": self._database.many(list(lines))}
         (removed,) = transaction.run((self._sql.remove_everywhere, {**place, **named}))
         if not removed:
             return 0
         points = [(row[0], row[1]) for row in removed]
-        calls = [*self._branches.recounting(place, rows, removed), *self._subtracting([], place, edits=points)]
+        calls = [*self._parts.branches.recounting(place, rows, removed), *self._subtracting([], place, edits=points)]
         calls += self.undoing_on_lines(transaction, key, lines.values(), points, Changed((), tuple(ids), removed=True))
-        calls += self._records.forgetting_messages(transaction, key, MAIN, ids)[1]
-        transaction.commit(*calls, *self._records.unpinning(key, ids), *self._receipts.dropping(place))
+        calls += self._parts.records.forgetting_messages(transaction, key, MAIN, ids)[1]
+        transaction.commit(*calls, *self._parts.records.unpinning(key, ids), *self._parts.receipts.dropping(place))
         return len({row[4] for row in removed})
 
     def _subtracting(
