@@ -117,17 +117,20 @@ class SqlArchive:
         if lease is None:  # archived already, or somebody is at work on it
             return False
         try:
-            return self._archive(key, objects, transfer.conversation(self._place(key)["conversation"]), idle)
+            record = transfer.conversation(self._place(key)["conversation"])
+            return self._archive(key, objects, record, lease.fence, idle)
         finally:
             self._summaries.release(key, lease)
 
     def _archive(
-        self, key: SessionKey, objects: ArchiveObjects, record: dict[str, Any] | None, idle: Idle | None
+        self, key: SessionKey, objects: ArchiveObjects, record: dict[str, Any] | None, fence: int, idle: Idle | None
     ) -> bool:
         if record is None or not record.get(messages.name):
             return False
         (row,) = record[conversations.name]
         before = row["archive_path"]
+        if row["lease_fence"] != fence:  # another machine took over, whose object would have the same content and name
+            return False
         if row["status"] != ConversationStatus.ACTIVE or (idle is not None and not _is_idle(row, idle)):
             return False
         row.update(archive_path=None, archive_checksum=None)

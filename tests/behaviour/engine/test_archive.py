@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread, current_thread
 from typing import Any
 
 import pytest
@@ -24,11 +24,14 @@ from arc_common import (
 )
 from arc_common.messages import Message
 from arc_common.observability import SilentObserver
+from arc_common.protocols import SessionKey
+from arc_common.settings import ArchiveSettings
+from arc_common.stores.conversations import SqlStore
 from tests.behaviour.engine.test_erase import talk
 from tests.behaviour.engine.test_lifecycle import Clock
 from tests.behaviour.engine.test_transfer import shown
 from tests.support.archives import calling, fill, small_disk
-from tests.support.databases import rows, sqlite_url
+from tests.support.databases import observed, rows, sqlite_url
 from tests.support.leak_world import Letters
 from tests.support.processes import append, archive_and_restore
 
@@ -240,6 +243,47 @@ def test_machines_that_archive_at_the_same_time(
     for number in range(3):
         assert first.session(f"s{number}").messages()[0].text == f"One {number}."
     assert objects(folder) == []
+
+
+def test_a_machine_that_is_held_up_before_it_reads(tmp_path: Path, folder: Path, clock: Clock) -> None:
+    """Another one takes over meanwhile, and archives the same content: its object is never removed."""
+    url, key = sqlite_url(tmp_path), SessionKey("s")
+    taken_over, written = Event(), Event()
+
+    def store(before_reading: Callable[[], object]) -> SqlStore:
+        steps: list[Callable[[], object]] = []
+        database = observed(url, lambda sql: steps.pop()() if sql == "BEGIN" and steps else None)
+        made = SqlStore(database, clock=clock, archive=ArchiveSettings(url=f"calling://{folder}"))
+        made.get(key)  # makes the tables
+        steps.append(before_reading)
+        return made
+
+    def hold_up() -> None:
+        clock.now += timedelta(hours=1)
+        other.start()
+        assert taken_over.wait(20)
+
+    def read_later() -> None:
+        taken_over.set()
+        written.wait(20)
+
+    def finish_other(step: str) -> None:
+        if step == "write" and current_thread() is not other:
+            written.set()
+            other.join()
+
+    with ContextEngine.open(url, clock=clock) as engine:
+        engine.session("s").save_turn("One.", "Two.")
+    slow, fast = store(hold_up), store(read_later)
+    other = Thread(target=fast.archive, args=(key,))
+    with calling(finish_other):
+        slow.archive(key)
+        written.set()
+        other.join()
+    assert [one.message.text for one in fast.read(key)] == ["One.", "Two."]
+    for one in (slow, fast):
+        one.close()
+        one.engine.dispose()
 
 
 @pytest.mark.parametrize("step", ["write", "read"])
