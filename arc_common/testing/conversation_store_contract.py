@@ -40,6 +40,85 @@ def _named(store: ConversationStore, key: SessionKey) -> dict[str, int]:
     return {one.name: one.id for one in store.branch(key, "list") if one.name is not None}
 
 
+def is_refused(error: type[Exception], call: Callable[..., object], *arguments: object) -> bool:
+    """Return whether a call raises the error."""
+    try:
+        call(*arguments)
+    except error:
+        return True
+    return False
+
+
+_CAPS = [
+    ("uauaua", 4, "uaua"), ("uauaua", 5, "uaua"), ("uauaua", 3, "ua"), ("uaaaua", 4, "ua"),
+    ("uauaaaa", 2, "uaaaa"), ("suauaua", 5, "suaua"), ("suauaua", 4, "sua"), ("suauaua", 1, "sua"),
+    ("uasuasua", 4, "ssua"), ("aaaa", 2, "aaaa"), ("aaua", 2, "ua"), ("uatau", 4, "u"), ("ssss", 2, "ssss"),
+    ("uaua", 4, "uaua"), ("uu", 1, "u"),
+]  # fmt: skip
+"""The roles of messages, a cap, and the roles of those that it leaves."""
+
+_READS: list[tuple[dict[str, int], slice]] = [
+    ({}, slice(0, 10)), ({"limit": 3}, slice(7, 10)), ({"limit": 99}, slice(0, 10)), ({"limit": 0}, slice(0)),
+    ({"before": 7}, slice(0, 7)), ({"before": 7, "limit": 2}, slice(5, 7)), ({"before": 0}, slice(0)),
+    ({"after": 3}, slice(4, 10)), ({"after": 3, "limit": 2}, slice(4, 6)), ({"after": 9}, slice(0)),
+    ({"after": 3, "before": 7}, slice(4, 7)), ({"after": 3, "before": 7, "limit": 2}, slice(5, 7)),
+    ({"after": 7, "before": 3}, slice(0)),
+]  # fmt: skip
+"""Reads of ten messages, by the numbers of messages, and the part that comes back."""
+
+_CALLS: list[Callable[[ConversationStore, SessionKey], object]] = [
+    lambda store, key: store.append(key, [counted("mine")]),
+    lambda store, key: store.append(key, []),
+    lambda store, key: store.read(key),
+    lambda store, key: store.read(key, limit=0),
+    lambda store, key: store.read(key, ids=["m1"]),
+    lambda store, key: store.read(key, seqs=[1]),
+    lambda store, key: store.remove(key, ["m1"]),
+    lambda store, key: store.delete(key, keep_session=True),
+    lambda store, key: store.delete(key),
+    lambda store, key: store.get(key),
+]
+"""What another user may try."""
+
+_WRONG: list[Callable[[Any, Any], object]] = [
+    lambda store, key: store.read(key, limit=-1),
+    lambda store, key: store.read(key, limit=True),
+    lambda store, key: store.read(key, limit=1.5),
+    lambda store, key: store.read(key, limit=2**70),
+    lambda store, key: store.read(key, before="x"),
+    lambda store, key: store.read(key, before=True),
+    lambda store, key: store.read(key, after=2**70),
+    lambda store, key: store.read(key, seqs=["m1"]),
+    lambda store, key: store.read(key, ids=["a\x00b"]),
+    lambda store, key: store.read(key, ids="abc"),
+    lambda store, key: store.read(key, ids=[None]),
+    lambda store, key: store.remove(key, ["x" * 256]),
+    lambda store, key: store.remove(key, [""]),
+    lambda store, key: store.append(key, [counted("a")], max_messages=0),
+    lambda store, key: store.append(key, [counted("a")], max_messages=True),
+    lambda store, key: store.append(key, [counted(None)]),
+    lambda store, key: store.append(key, [counted("a", created_at=None)]),
+    lambda store, key: store.append(key, [counted("a", tokens=-1)]),
+    lambda store, key: store.append(key, [counted("a", tokens=True)]),
+    lambda store, key: store.append(key, [CountedMessage(counted("a").message, 1, "")]),
+    lambda store, key: store.append(key, [CountedMessage(counted("a").message, 1, "x" * 65)]),
+    lambda store, key: store.append(key, [counted("a").message]),
+    lambda store, key: store.append(key, [counted("a", metadata={"x": object()})]),
+    lambda store, key: store.append(key, [counted("a", origin=Origin("x" * 33, "{}"))]),
+    lambda store, key: store.append(key, [counted("a", origin=Origin("x", "\x00"))]),
+    lambda store, key: store.page(key.caller_id, limit=0),
+    lambda store, key: store.page(key.caller_id, limit=None),
+    lambda store, key: store.page(key.caller_id, limit=True),
+    lambda store, key: store.page(key.caller_id, cursor="garbage"),
+    lambda store, key: store.page(key.caller_id, cursor="MTIz"),
+    lambda store, key: store.page(key.caller_id, cursor="MTo5OTk5OTk5OTk5OTk5OTk5OTk5OTk5"),
+    lambda store, key: store.page(key.caller_id, cursor=5),
+    lambda store, _: store.page(""),
+    lambda store, key: store.page(key.caller_id, user_id="a\x00"),
+]
+"""Calls with a bad argument each."""
+
+
 class ConversationStoreContract:
     """Inherit from this class and provide the fixture `store`."""
 
@@ -86,21 +165,17 @@ class ConversationStoreContract:
         assert record is not None
         assert (record.message_count, record.total_tokens) == (2, 20)
 
-    @pytest.mark.parametrize(
-        "change",
-        [
+    def test_what_makes_a_revision(self, store: ConversationStore, key: SessionKey) -> None:
+        """A change of any field of a message's content makes a new revision."""
+        changes: list[dict[str, Any]] = [
             {"role": "system"}, {"content": "other"}, {"name": "Ann"}, {"tool_call_id": "t"},
             {"tool_calls": (ToolCall("f", {}, "c"),)},
             {"content": (ContentPart("text", text="hello"), ContentPart("image", url="http://x/y.png"))},
-        ],
-        ids=["role", "text", "name", "tool call id", "tool calls", "parts"],
-    )  # fmt: skip
-    def test_what_makes_a_revision(self, store: ConversationStore, key: SessionKey, change: dict[str, Any]) -> None:
-        """A change of any field of a message's content makes a new revision."""
-        store.append(key, [counted("a")])
-        (revised,) = store.append(key, [counted("a", **change)])
-        assert revised.revision == 2
-        assert store.read(key) == [revised]
+        ]  # fmt: skip
+        store.append(key, [counted(f"m{n}") for n in range(len(changes))])
+        revised = [store.append(key, [counted(f"m{n}", **change)])[0] for n, change in enumerate(changes)]
+        assert [one.revision for one in revised] == [2] * len(changes)
+        assert store.read(key) == revised
 
     def test_revisions_and_new_messages_together(self, store: ConversationStore, key: SessionKey) -> None:
         """One call may hold known, changed and new messages; the results are in its order."""
@@ -178,32 +253,21 @@ class ConversationStoreContract:
 
     # The cap
 
-    @pytest.mark.parametrize(
-        ("roles", "cap", "left"),
-        [
-            ("uauaua", 4, "uaua"), ("uauaua", 5, "uaua"), ("uauaua", 3, "ua"), ("uaaaua", 4, "ua"),
-            ("uauaaaa", 2, "uaaaa"), ("suauaua", 5, "suaua"), ("suauaua", 4, "sua"), ("suauaua", 1, "sua"),
-            ("uasuasua", 4, "ssua"), ("aaaa", 2, "aaaa"), ("aaua", 2, "ua"), ("uatau", 4, "u"), ("ssss", 2, "ssss"),
-            ("uaua", 4, "uaua"), ("uu", 1, "u"),
-        ],
-    )  # fmt: skip
-    def test_a_cap_drops_whole_turns(
-        self, store: ConversationStore, key: SessionKey, roles: str, cap: int, left: str
-    ) -> None:
+    def test_a_cap_drops_whole_turns(self, store: ConversationStore, key: SessionKey) -> None:
         """The oldest whole turns are dropped; the newest turn and system messages stay; the record shows it."""
         names = {"u": "user", "a": "assistant", "s": "system", "t": "tool"}
-        for number, role in enumerate(roles):
-            last = number == len(roles) - 1
-            store.append(
-                key, [counted(f"m{number}", role=names[role], tokens=number)], max_messages=cap if last else None
-            )
-        stored = store.read(key)
-        assert "".join(one.message.role.value[0] for one in stored) == left
-        record = store.get(key)
-        assert record is not None
-        assert (record.message_count, record.total_tokens) == (len(left), sum(one.tokens for one in stored))
-        (next_one,) = store.append(key, [counted("next")])
-        assert next_one.seq > stored[-1].seq
+        for roles, cap, left in _CAPS:
+            of_roles = replace(key, session_id=f"{roles} {cap}")
+            given = [counted(f"m{n}", role=names[role], tokens=n) for n, role in enumerate(roles)]
+            store.append(of_roles, given[:-1])
+            store.append(of_roles, given[-1:], max_messages=cap)
+            stored = store.read(of_roles)
+            assert "".join(one.message.role.value[0] for one in stored) == left, (roles, cap)
+            record = store.get(of_roles)
+            assert record is not None
+            assert (record.message_count, record.total_tokens) == (len(left), sum(one.tokens for one in stored))
+            (next_one,) = store.append(of_roles, [counted("next")])
+            assert next_one.seq > stored[-1].seq
 
     def test_a_dropped_message_may_come_again(self, store: ConversationStore, key: SessionKey) -> None:
         """A dropped message counts as new when it is stored again."""
@@ -220,30 +284,13 @@ class ConversationStoreContract:
         """Store ten messages m0 … m9 of 0 … 9 tokens."""
         return store.append(key, [counted(f"m{n}", str(n), tokens=n) for n in range(10)])
 
-    @pytest.mark.parametrize(
-        ("arguments", "part"),
-        [
-            ({}, slice(0, 10)), ({"limit": 3}, slice(7, 10)), ({"limit": 99}, slice(0, 10)), ({"limit": 0}, slice(0)),
-            ({"before": 7}, slice(0, 7)), ({"before": 7, "limit": 2}, slice(5, 7)), ({"before": 0}, slice(0)),
-            ({"after": 3}, slice(4, 10)), ({"after": 3, "limit": 2}, slice(4, 6)), ({"after": 9}, slice(0)),
-            ({"after": 3, "before": 7}, slice(4, 7)), ({"after": 3, "before": 7, "limit": 2}, slice(5, 7)),
-            ({"after": 7, "before": 3}, slice(0)),
-        ],
-        ids=str,
-    )  # fmt: skip
-    def test_read(
-        self,
-        store: ConversationStore,
-        key: SessionKey,
-        ten: list[StoredMessage],
-        arguments: dict[str, int],
-        part: slice,
-    ) -> None:
+    def test_read(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
         """A read returns the newest messages, or the oldest after a place, and excludes the places it names."""
-        named: dict[str, Any] = {
-            name: value if name == "limit" else ten[value].seq for name, value in arguments.items()
-        }
-        assert store.read(key, **named) == ten[part]
+        for arguments, part in _READS:
+            named: dict[str, Any] = {
+                name: value if name == "limit" else ten[value].seq for name, value in arguments.items()
+            }
+            assert store.read(key, **named) == ten[part], arguments
 
     def test_read_far_away(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
         """Places outside the session are accepted; removed messages leave no gap in what `limit` counts."""
@@ -371,40 +418,17 @@ class ConversationStoreContract:
 
     # Whose it is
 
-    @pytest.mark.parametrize("other", ["somebody else", None], ids=["another user", "no user"])
-    @pytest.mark.parametrize(
-        "call",
-        [
-            lambda store, key: store.append(key, [counted("mine")]),
-            lambda store, key: store.append(key, []),
-            lambda store, key: store.read(key),
-            lambda store, key: store.read(key, limit=0),
-            lambda store, key: store.read(key, ids=["m1"]),
-            lambda store, key: store.read(key, seqs=[1]),
-            lambda store, key: store.remove(key, ["m1"]),
-            lambda store, key: store.delete(key, keep_session=True),
-            lambda store, key: store.delete(key),
-            lambda store, key: store.get(key),
-        ],
-        ids=[
-            "append", "append nothing", "read", "read none", "read ids", "read places", "remove", "clear",
-            "delete", "get",
-        ],
-    )  # fmt: skip
     def test_another_user_finds_nothing(
-        self,
-        store: ConversationStore,
-        key: SessionKey,
-        ten: list[StoredMessage],
-        call: Callable[[ConversationStore, SessionKey], object],
-        other: str | None,
+        self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]
     ) -> None:
         """The first write binds the session to its user; another user can neither find nor change it."""
         before = store.get(key)
-        with pytest.raises(SessionNotFoundError):
-            call(store, SessionKey(key.session_id, key.caller_id, other))
-        assert store.read(key) == ten
-        assert store.get(key) == before
+        for other in ("somebody else", None):
+            theirs = SessionKey(key.session_id, key.caller_id, other)
+            for number, call in enumerate(_CALLS):
+                assert is_refused(SessionNotFoundError, call, store, theirs), (other, number)
+                assert store.read(key) == ten, (other, number)
+                assert store.get(key) == before, (other, number)
 
     def test_another_caller_has_another_session(
         self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]
@@ -422,51 +446,10 @@ class ConversationStoreContract:
 
     # Bad input
 
-    @pytest.mark.parametrize(
-        "call",
-        [
-            lambda store, key: store.read(key, limit=-1),
-            lambda store, key: store.read(key, limit=True),
-            lambda store, key: store.read(key, limit=1.5),
-            lambda store, key: store.read(key, limit=2**70),
-            lambda store, key: store.read(key, before="x"),
-            lambda store, key: store.read(key, before=True),
-            lambda store, key: store.read(key, after=2**70),
-            lambda store, key: store.read(key, seqs=["m1"]),
-            lambda store, key: store.read(key, ids=["a\x00b"]),
-            lambda store, key: store.read(key, ids="abc"),
-            lambda store, key: store.read(key, ids=[None]),
-            lambda store, key: store.remove(key, ["x" * 256]),
-            lambda store, key: store.remove(key, [""]),
-            lambda store, key: store.append(key, [counted("a")], max_messages=0),
-            lambda store, key: store.append(key, [counted("a")], max_messages=True),
-            lambda store, key: store.append(key, [counted(None)]),
-            lambda store, key: store.append(key, [counted("a", created_at=None)]),
-            lambda store, key: store.append(key, [counted("a", tokens=-1)]),
-            lambda store, key: store.append(key, [counted("a", tokens=True)]),
-            lambda store, key: store.append(key, [CountedMessage(counted("a").message, 1, "")]),
-            lambda store, key: store.append(key, [CountedMessage(counted("a").message, 1, "x" * 65)]),
-            lambda store, key: store.append(key, [counted("a").message]),
-            lambda store, key: store.append(key, [counted("a", metadata={"x": object()})]),
-            lambda store, key: store.append(key, [counted("a", origin=Origin("x" * 33, "{}"))]),
-            lambda store, key: store.append(key, [counted("a", origin=Origin("x", "\x00"))]),
-            lambda store, key: store.page(key.caller_id, limit=0),
-            lambda store, key: store.page(key.caller_id, limit=None),
-            lambda store, key: store.page(key.caller_id, limit=True),
-            lambda store, key: store.page(key.caller_id, cursor="garbage"),
-            lambda store, key: store.page(key.caller_id, cursor="MTIz"),
-            lambda store, key: store.page(key.caller_id, cursor="MTo5OTk5OTk5OTk5OTk5OTk5OTk5OTk5"),
-            lambda store, key: store.page(key.caller_id, cursor=5),
-            lambda store, _: store.page(""),
-            lambda store, key: store.page(key.caller_id, user_id="a\x00"),
-        ],
-    )
-    def test_bad_input(
-        self, store: ConversationStore, key: SessionKey, call: Callable[[ConversationStore, SessionKey], object]
-    ) -> None:
+    def test_bad_input(self, store: ConversationStore, key: SessionKey) -> None:
         """Invalid input is refused by name, and nothing is written."""
-        with pytest.raises(InvalidInputError):
-            call(store, key)
+        taken = [n for n, call in enumerate(_WRONG) if not is_refused(InvalidInputError, call, store, key)]
+        assert taken == []
         assert store.get(key) is None
 
     def test_hostile_identifiers(self, store: ConversationStore, key: SessionKey) -> None:
@@ -698,11 +681,10 @@ class ConversationStoreContract:
         assert len(store.branch(key, "list")) == 8
         assert [one.is_live for one in store.branch(key, "list")].count(True) == 1
 
-    @pytest.mark.parametrize(
-        "after", [("",), ("x" * 33,), ("thread", "1"), ("thread", 1, (None,))], ids=["", "long", "text", "None"]
-    )
-    def test_a_place_that_is_none(self, store: ConversationStore, key: SessionKey, after: Any) -> None:
+    def test_a_place_that_is_none(self, store: ConversationStore, key: SessionKey) -> None:
         """Nothing is stored."""
-        with pytest.raises(InvalidInputError, match=r"after\.thread|after\.seq|seqs"):
-            store.append(key, [counted("a")], after=After(*after))
+        wrong: list[Any] = [("",), ("x" * 33,), ("thread", "1"), ("thread", 1, (None,))]
+        for after in wrong:
+            with pytest.raises(InvalidInputError, match=r"after\.thread|after\.seq|seqs"):
+                store.append(key, [counted("a")], after=After(*after))
         assert store.get(key) is None

@@ -1,6 +1,6 @@
 """The contract of every `Records` store, as tests that a backend inherits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.conversations import Store
 from arc_common.protocols.records import MOST_REVISIONS, Progress, RecordChange, Records
 from arc_common.protocols.search_index import Scope
+from arc_common.testing.conversation_store_contract import is_refused
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -449,24 +450,18 @@ class RecordsContract:
 
     # Bad input
 
-    @pytest.mark.parametrize(
-        "call",
-        [
-            lambda store, scope: store.commit(
-                scope, RecordChange((a_memory("a", metadata={"x": object()}),)), version=0
-            ),
-            lambda store, scope: store.find(scope, "a"),
-            lambda store, scope: store.find(scope, [""]),
-            lambda store, scope: store.find(scope, limit=-1),
-            lambda store, scope: store.commit(scope, RecordChange(accessed={"": START}), version=None),
-            lambda store, scope: store.forget(SessionKey("s", scope.caller_id), "m"),
-            lambda store, scope: store.forget(SessionKey("s", scope.caller_id), [""]),
-        ],
-    )
-    def test_bad_input(self, store: Records, scope: Scope, call: Any) -> None:
+    def test_bad_input(self, store: Records, scope: Scope) -> None:
         """Invalid input is refused by name, and nothing is written."""
-        with pytest.raises(InvalidInputError):
-            call(store, scope)
+        wrong: list[Callable[[], object]] = [
+            lambda: store.commit(scope, RecordChange((a_memory("a", metadata={"x": object()}),)), version=0),
+            lambda: store.find(scope, "a"),
+            lambda: store.find(scope, [""]),
+            lambda: store.find(scope, limit=-1),
+            lambda: store.commit(scope, RecordChange(accessed={"": START}), version=None),
+            lambda: store.forget(SessionKey("s", scope.caller_id), "m"),
+            lambda: store.forget(SessionKey("s", scope.caller_id), [""]),
+        ]
+        assert [n for n, call in enumerate(wrong) if not is_refused(InvalidInputError, call)] == []
         assert store.changes(scope).version == 0
         assert replace(store.changes(scope), version=0).memories == ()
 

@@ -11,10 +11,10 @@ import pytest
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact, FactCategory
 from arc_common.messages import Role
-from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
+from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import Store
 from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SessionState, SummaryStore, View
-from arc_common.testing.conversation_store_contract import START, counted, ids
+from arc_common.testing.conversation_store_contract import START, counted, ids, is_refused
 
 
 class Clock:
@@ -73,6 +73,38 @@ def stretches(segments: Sequence[Segment]) -> list[tuple[int, int, int]]:
 def is_bare(summaries: SummaryStore, key: SessionKey) -> bool:
     """Return whether a session has neither segments nor facts."""
     return not summaries.segments(key) and not summaries.facts(key, include_superseded=True, include_ungrounded=True)
+
+
+_PLACES: dict[str, tuple[Segment, Segment, bool]] = {
+    "model for rules": (a_leaf(1, 4, made_by="rules"), a_leaf(1, 4), True),
+    "rules for model": (a_leaf(1, 4), a_leaf(1, 4, made_by="rules"), False),
+    "model twice": (a_leaf(1, 4), a_leaf(1, 4, narrative="again"), False),
+    "rules twice": (a_leaf(1, 4, made_by="rules"), a_leaf(1, 4, made_by="rules", narrative="again"), False),
+    "longer leaf": (a_leaf(1, 4, made_by="rules"), a_leaf(1, 8), False),
+    "shorter leaf": (a_leaf(1, 8, made_by="rules"), a_leaf(1, 4), False),
+    "overlap behind": (a_leaf(1, 8), a_leaf(5, 12), False),
+    "overlap before": (a_leaf(5, 12), a_leaf(1, 8), False),
+    "beside": (a_leaf(1, 4), a_leaf(5, 8), True),
+    "shorter era": (a_leaf(1, 8, level=2), a_leaf(1, 4, level=2), False),
+    "era by rules over model": (a_leaf(1, 8, level=2), a_leaf(1, 12, level=2, made_by="rules"), False),
+    "era grows": (a_leaf(1, 8, level=2, made_by="rules"), a_leaf(1, 12, level=2, made_by="rules"), True),
+    "era around an era": (a_leaf(5, 8, level=2), a_leaf(1, 12, level=2), False),
+}
+"""A stored segment, a new one, and whether that is stored."""
+
+_CALLS: list[Callable[[SummaryStore, SessionKey], object]] = [
+    lambda summaries, key: summaries.state(key, limit=1),
+    lambda summaries, key: summaries.segments(key),
+    lambda summaries, key: summaries.segments(key, part="all"),
+    lambda summaries, key: summaries.segments(key, within=a_leaf(1, 4, level=1)),
+    lambda summaries, key: summaries.segments(key, part="unfinished", limit=1),
+    lambda summaries, key: summaries.claim(key, owner="a", seconds=1),
+    lambda summaries, key: summaries.commit(key, Commit(a_leaf(1, 4)), lease=None, epoch=0),
+    lambda summaries, key: summaries.adopt(key, a_view(), epoch=0),
+    lambda summaries, key: summaries.facts(key),
+    lambda summaries, key: summaries.facts(key, keys=["a"]),
+]
+"""What another user may try."""
 
 
 class SummaryStoreContract:
@@ -203,42 +235,21 @@ class SummaryStoreContract:
         assert self.put(store, key, a_leaf(1, 12, level=3, parts=2))
         assert stretches(store.summaries.segments(key)) == [(3, 1, 12)]
 
-    @pytest.mark.parametrize(
-        ("there", "new", "stored"),
-        [
-            (a_leaf(1, 4, made_by="rules"), a_leaf(1, 4), True),
-            (a_leaf(1, 4), a_leaf(1, 4, made_by="rules"), False),
-            (a_leaf(1, 4), a_leaf(1, 4, narrative="again"), False),
-            (a_leaf(1, 4, made_by="rules"), a_leaf(1, 4, made_by="rules", narrative="again"), False),
-            (a_leaf(1, 4, made_by="rules"), a_leaf(1, 8), False),
-            (a_leaf(1, 8, made_by="rules"), a_leaf(1, 4), False),
-            (a_leaf(1, 8), a_leaf(5, 12), False),
-            (a_leaf(5, 12), a_leaf(1, 8), False),
-            (a_leaf(1, 4), a_leaf(5, 8), True),
-            (a_leaf(1, 8, level=2), a_leaf(1, 4, level=2), False),
-            (a_leaf(1, 8, level=2), a_leaf(1, 12, level=2, made_by="rules"), False),
-            (a_leaf(1, 8, level=2, made_by="rules"), a_leaf(1, 12, level=2, made_by="rules"), True),
-            (a_leaf(5, 8, level=2), a_leaf(1, 12, level=2), False),
-        ],
-        ids=[
-            "model for rules", "rules for model", "model twice", "rules twice", "longer leaf", "shorter leaf",
-            "overlap behind", "overlap before", "beside", "shorter era", "era by rules over model", "era grows",
-            "era around an era",
-        ],
-    )  # fmt: skip
-    def test_what_may_take_a_place(
-        self, store: Store, key: SessionKey, there: Segment, new: Segment, *, stored: bool
-    ) -> None:
+    def test_what_may_take_a_place(self, store: Store, key: SessionKey, talk: list[StoredMessage]) -> None:
         """A stretch is stored once, by the ablest, without overlaps; a refused commit changes nothing."""
-        fact = a_fact("new", new.start)
-        assert self.put(store, key, there)
-        before = store.summaries.state(key, limit=0)
-        assert self.put(store, key, new, *([fact] if new.level == 0 else [])) is stored
-        assert (new in store.summaries.segments(key)) is stored
-        if not stored:
-            assert store.summaries.segments(key) == [there]
-            assert store.summaries.facts(key) == []
-            assert store.summaries.state(key, limit=0) == before
+        messages = [CountedMessage(one.message, one.tokens, one.counter) for one in talk]
+        for name, (there, new, is_stored) in _PLACES.items():
+            own = replace(key, session_id=name)
+            store.append(own, messages)
+            fact = a_fact("new", new.start)
+            assert self.put(store, own, there), name
+            before = store.summaries.state(own, limit=0)
+            assert self.put(store, own, new, *([fact] if new.level == 0 else [])) is is_stored, name
+            assert (new in store.summaries.segments(own)) is is_stored, name
+            if not is_stored:
+                assert store.summaries.segments(own) == [there], name
+                assert store.summaries.facts(own) == [], name
+                assert store.summaries.state(own, limit=0) == before, name
 
     def test_unfinished(self, store: Store, key: SessionKey) -> None:
         """Empty ones come first, then those by rules, covered or not, oldest first, leaves before blocks; or all."""
@@ -603,30 +614,13 @@ class SummaryStoreContract:
     # Whose it is, and bad input
 
     @pytest.mark.usefixtures("told")
-    @pytest.mark.parametrize(
-        "call",
-        [
-            lambda summaries, key: summaries.state(key, limit=1),
-            lambda summaries, key: summaries.segments(key),
-            lambda summaries, key: summaries.segments(key, part="all"),
-            lambda summaries, key: summaries.segments(key, within=a_leaf(1, 4, level=1)),
-            lambda summaries, key: summaries.segments(key, part="unfinished", limit=1),
-            lambda summaries, key: summaries.claim(key, owner="a", seconds=1),
-            lambda summaries, key: summaries.commit(key, Commit(a_leaf(1, 4)), lease=None, epoch=0),
-            lambda summaries, key: summaries.adopt(key, a_view(), epoch=0),
-            lambda summaries, key: summaries.facts(key),
-            lambda summaries, key: summaries.facts(key, keys=["a"]),
-        ],
-        ids=[
-            "state", "cover", "segments", "parts", "unfinished", "acquire", "commit", "adopt", "facts", "facts of keys",
-        ],
-    )  # fmt: skip
-    def test_another_user_finds_nothing(
-        self, store: Store, key: SessionKey, call: Callable[[SummaryStore, SessionKey], object]
-    ) -> None:
+    def test_another_user_finds_nothing(self, store: Store, key: SessionKey) -> None:
         """Another user cannot find the session; another caller has a session of its own."""
-        with pytest.raises(SessionNotFoundError):
-            call(store.summaries, SessionKey(key.session_id, key.caller_id, "somebody else"))
+        theirs = SessionKey(key.session_id, key.caller_id, "somebody else")
+        found = [
+            n for n, call in enumerate(_CALLS) if not is_refused(SessionNotFoundError, call, store.summaries, theirs)
+        ]
+        assert found == []
         other = SessionKey(key.session_id, f"{key.caller_id}-other", key.user_id)
         store.append(other, [counted(f"m{n}") for n in range(1, 9)])
         assert is_bare(store.summaries, other)
