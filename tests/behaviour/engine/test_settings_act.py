@@ -39,7 +39,7 @@ def opened(settings: ArcSettings, url: str | None = None) -> ContextEngine:
 def fill(engine: ContextEngine) -> None:
     """One and the same conversation, with its documents and artifacts."""
     session = engine.session("s")
-    for number in range(60):
+    for number in range(40):
         topic = TOPICS[number % len(TOPICS)]
         session.save_turn(
             f"I like {topic} number {number}, and box {number} costs {number} dollars.",
