@@ -26,6 +26,7 @@ from arc_common.memories import Pin, ScoredMemory
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.memory.pins import with_local_days
 from arc_common.memory.recall.lines import message_line
+from arc_common.memory.recall.service import FoundForTurn
 from arc_common.memory.summaries.trigger import is_summarised
 from arc_common.messages import Message, Role
 from arc_common.observability import SECTION_TOKENS, Attributes, timed
@@ -42,7 +43,6 @@ from arc_common.trust import Trust
 if TYPE_CHECKING:
     from arc_common.engine.runtime import Runtime
     from arc_common.memory.recall.index import LookedUp
-    from arc_common.memory.recall.service import RecalledMessage
 
 
 _log = logging.getLogger("arc.context")
@@ -122,12 +122,9 @@ def with_recollections(
         findings = look_up(runtime, key, query, room=room if recalls else 0, tags=tags)
     snippets, facts = runtime.artifacts.of_turn(key, query, facts=layers.recalled)
     memories = _memories(runtime, key, query, findings.memories, tags)
-    found: Sequence[RecalledMessage] = ()
-    notes: tuple[str, ...] = ()
+    found = FoundForTurn()
     if recalls:
-        found, notes = runtime.recall.for_turn(
-            key, query, layers=layers, shown=shown, room=room, looked=findings.messages
-        )
+        found = runtime.recall.for_turn(key, query, layers=layers, shown=shown, room=room, looked=findings.messages)
     count = runtime.context_counter.count
     recollected = replace(
         layers,
@@ -155,7 +152,7 @@ def with_recollections(
         ),
         messages=tuple(_lines(found, query, runtime, room=room)),
     )
-    return recollected, notes
+    return recollected, found.notes
 
 
 def _memories(
@@ -181,12 +178,13 @@ def _memories(
         return []
 
 
-def _lines(found: "Sequence[RecalledMessage]", question: str, runtime: "Runtime", *, room: int) -> list[RecalledLine]:
-    """Return the messages' lines until they exceed `_SPARE` times the room."""
-    left, zone, shown = _SPARE * room, runtime.clock().tzinfo, list[RecalledLine]()
-    lines = [message_line(one.stored.message, question) for one in found]
+def _lines(found: FoundForTurn, question: str, runtime: "Runtime", *, room: int) -> list[RecalledLine]:
+    """Return the messages' lines until they fill their share of the room, or exceed `_SPARE` times all of it."""
+    left = room * (found.share if found.share < 1 else _SPARE)
+    zone, shown = runtime.clock().tzinfo, list[RecalledLine]()
+    lines = [message_line(one.stored.message, question) for one in found.messages]
     counts = runtime.context_counter.count_batch([line.text for line in lines])
-    for one, line, tokens in zip(found, lines, counts, strict=True):
+    for one, line, tokens in zip(found.messages, lines, counts, strict=True):
         if left <= 0:
             break
         left -= tokens

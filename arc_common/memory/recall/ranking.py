@@ -112,6 +112,16 @@ def relevant(
     return [one for one in ranked if shares.get(one.place, 0.0) > mean or one.parts.get("vector", -1.0) > usual]
 
 
+def share_of_room(relevant: Sequence[Recalled], found: FoundMessages) -> float:
+    """Return the share of the room that relevant messages may fill: all of it if the best is a good match by words.
+
+    A meaning is never a chance match, so with vectors they may fill all of it.
+    """
+    if not relevant or found.near:
+        return float(bool(relevant))
+    return min(1.0, relevant[0].score / _ANSWERED)
+
+
 @cached_text(64)  # a turn asks one question
 def specific_terms(question: str) -> Mapping[str, float]:
     """Return the terms of a question's specific words, each with its part of its word."""

@@ -22,6 +22,7 @@ from arc_common.memory.recall.ranking import (
     Stated,
     rank_found,
     relevant,
+    share_of_room,
     specific_terms,
     stated_anew,
 )
@@ -65,6 +66,14 @@ class RecalledMessage(NamedTuple):
     stored: StoredMessage
     score: float | None
     parts: Mapping[str, float]
+
+
+class FoundForTurn(NamedTuple):
+    """The messages found for a turn, the share of the room that they may fill, and notes on failures."""
+
+    messages: Sequence[RecalledMessage] = ()
+    share: float = 1.0
+    notes: tuple[str, ...] = ()
 
 
 class SessionRecall:
@@ -136,10 +145,10 @@ class SessionRecall:
         shown: Collection[str],
         room: int,
         looked: LookedUp | None = None,
-    ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
-        """Return the messages that fill `room` tokens, best first, then their neighbours; and notes on failures."""
+    ) -> FoundForTurn:
+        """Return the messages that may fill `room` tokens, best first, then their neighbours."""
         if not self._may_find(question):
-            return [], ()
+            return FoundForTurn()
         try:
             with replying(), timed(self._observer, "context.recall"):
                 found = self._index.search(key, question, limit=_limit(room), looked=looked)
@@ -147,7 +156,7 @@ class SessionRecall:
         except Exception as error:  # noqa: BLE001 - a reply must not depend on recall
             _log.warning("messages of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._count_error(error)
-            return [], (f"messages were not recalled: {type(error).__name__}",)
+            return FoundForTurn(notes=(f"messages were not recalled: {type(error).__name__}",))
 
     def _may_find(self, question: str) -> bool:
         """Return whether a turn's question can prove any message relevant: by its meaning, or by a specific word."""
@@ -246,7 +255,7 @@ class SessionRecall:
         layers: Layers,
         shown: Collection[str],
         room: int,
-    ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
+    ) -> FoundForTurn:
         ranked = rank_found(found, key=key)
         # messages after the boundary are in sight; reading 500 of them took most of a turn
         own, last = key.session_id, layers.boundary or math.inf
@@ -254,7 +263,7 @@ class SessionRecall:
         hidden = [one for one in ranked if one.place not in seen]
         known: dict[MessagePlace, StoredMessage] = {}
         chosen: list[Recalled] = []
-        left = room
+        left, share = float(room), 1.0
         beside: dict[MessagePlace, StoredMessage] | None = None
         best = relevant(question, hidden, found, seen=seen)
         size = max(room // _PAGE, _RERANKED if self._reranker else 1)
@@ -270,14 +279,15 @@ class SessionRecall:
                 seen |= in_sight
             if shown_already:  # one of them may have been the question itself
                 chosen = relevant(question, chosen, found, seen=seen)
-            left = room - sum(min(known[one.place].tokens, _MOST_TOKENS) for one in chosen)
+            share = share_of_room(chosen, found)
+            left = share * room - sum(min(known[one.place].tokens, _MOST_TOKENS) for one in chosen)
             if left <= 0:
                 break
         chosen = self._reranked(question, chosen, known)
         recalled = {one.place: RecalledMessage(one.place, known[one.place], one.score, one.parts) for one in chosen}
         if left > 0 and chosen:
             self._add_neighbours(key, recalled, shown, read=beside)
-        return list(recalled.values()), found.notes
+        return FoundForTurn(list(recalled.values()), share, found.notes)
 
     def _reranked(
         self, question: str, ranked: Sequence[Recalled], known: Mapping[MessagePlace, StoredMessage]

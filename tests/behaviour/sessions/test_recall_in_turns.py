@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arc_common import ArcSettings, ContextEngine, ContextWindow, HeuristicTokenCounter, Message, Session, TokenBudget
+from arc_common import (
+    ArcSettings,
+    ContextEngine,
+    ContextWindow,
+    HeuristicTokenCounter,
+    Message,
+    SectionBudget,
+    Session,
+    TokenBudget,
+)
 from arc_common.context import Item, Omission
 from arc_common.documents import ScoredDocument
 from arc_common.exceptions import InvalidInputError
@@ -191,6 +200,24 @@ class TestMessages:
             session.recall("anything")
             assert [came_back(session.context(text)) for text in ("Great!", "Morning!")] == [[], []]
             assert came_back(session.context("What did we say about the piano?"))
+
+    def test_a_weak_match_brings_less_back(self) -> None:
+        """The best message has two words of the question, and then two among many others."""
+        said = [f"We tuned instrument{n} and swept room{n}." for n in range(80)]
+        for at in range(3, 80, 8):
+            said[at] = f"The accordion was moved to room{at} by Mr. Albrecht{at}."
+        said[43] += " It is a Hohner."
+        with engine_with() as engine:
+            session = engine.session("s")
+            talk(session, said)
+            session.summarize()
+            session.recall("anything")
+            budget = replace(NO_SUMMARY, sections={**NO_SUMMARY.sections, "recalled": SectionBudget(max_tokens=300)})
+            question, others = "Where is the Hohner accordion?", " ".join(f"{one}orblex" for one in "bcdfghjkl")
+            much, little = [
+                memory_tokens(session.context(text, budget=budget)) for text in (question, f"{question} {others}")
+            ]
+            assert 0 < little < much / 2
 
     @pytest.mark.parametrize("text", ["haha", "Wow, perfect", "Sounds good, I appreciate it", "역시 ㅎㅎ", "네네 맞다"])
     def test_small_talk_brings_nothing_back_however_rare_it_is(self, text: str) -> None:
