@@ -157,7 +157,7 @@ def is_standalone(question: str) -> bool:
     if _UNSPACED.search(text):
         return True
     own = sum(1 for _ in _topic_words_of(text))
-    is_definition = any(one.defining.search(text) and not one.definite.search(text) for one in languages)
+    is_definition = any(one.defining.search(text) for one in languages)
     return not any(one.ellipsis.fullmatch(text) for one in languages) and (own > 1 or (own == 1 and is_definition))
 
 
@@ -203,7 +203,7 @@ def _sources(history: Sequence[Message]) -> Iterator[tuple[int, str, bool]]:
 def _points_back(text: str, language: Language) -> bool:
     text = language.expletive.sub(" ", text)
     return any(
-        pointer[0].lower() not in language.personal or _NAME.search(text, 0, pointer.start()) is None
+        pointer.lastgroup != "personal" or _NAME.search(text, 0, pointer.start()) is None
         for pointer in language.pointer.finditer(text)
     )
 

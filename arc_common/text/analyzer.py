@@ -194,7 +194,7 @@ def is_common(word: str, language: Language | None = None) -> bool:
 
 @cache
 def _common_words(language: Language) -> frozenset[str]:
-    return frozenset().union(*(one.common_words for one in with_other_scripts(language)))
+    return frozenset().union(*(one.stop_words | one.common_words for one in with_other_scripts(language)))
 
 
 def content_words(text: str) -> list[str]:

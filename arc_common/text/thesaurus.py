@@ -13,6 +13,7 @@ from importlib.resources import files
 
 from arc_common.caches import cached_text
 from arc_common.text.analyzer import analyze, query_words
+from arc_common.text.languages.language import entries
 from arc_common.text.languages.registry import LANGUAGES
 
 # Measured with benchmarks/session_recall.py: values from 0.2 to 0.4 differ little.
@@ -80,9 +81,7 @@ def _lines() -> Iterator[str]:
     for name in dict.fromkeys(language.thesaurus for language in LANGUAGES if language.thesaurus):
         folder = files("arc_common.text.languages").joinpath(name)
         for file in sorted(folder.iterdir(), key=lambda file: file.name):
-            for line in file.read_text(encoding="utf-8").replace("\n ", " ").splitlines():
-                if line and not line.startswith("#"):
-                    yield line
+            yield from entries(name, file.name)
 
 
 def _key(word: str) -> str:

@@ -196,15 +196,15 @@ def _owner(plain: str, language: Language) -> str:
 
 
 def _slots(plain: str, language: Language) -> Iterator[tuple[str, frozenset[str]]]:
-    for relation in language.relations:
-        if match := relation.pattern.search(plain):
+    for attribute, pattern in language.relations.items():
+        if match := pattern.search(plain):
             *named, value = filter(None, match.groups())
             before = language.oneself.sub(" ", plain[: match.start()])
             _, owner = _values(" ".join([before, *named]), language)
             if (
                 not owner or named or (plain[:1].isupper() and not language.oneself.match(plain))
             ):  # of sisters there are several
-                yield f"{relation.attribute} of {' '.join(sorted(owner))}", frozenset(value.casefold().split())
+                yield f"{attribute} of {' '.join(sorted(owner))}", frozenset(value.casefold().split())
     if match := language.attribute.search(plain):
         groups = [group for group in match.groups() if group]
         _, name = _values(language.changing.sub(" ", groups[0]), language)

@@ -17,7 +17,7 @@ from arc_common.memory.long_term.contradictions import Contradictions, Reading, 
 from arc_common.protocols.records import RecordUpdates
 from arc_common.text import analyze
 from arc_common.text.analyzer import is_common
-from arc_common.text.languages.english import BASE_FORMS
+from arc_common.text.languages.english import ENGLISH
 from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.language import word_set
 from arc_common.text.languages.registry import LANGUAGES, detect
@@ -82,7 +82,8 @@ def _is_turned(short: Sequence[str], long: Sequence[str]) -> bool:
 
 def _stem(word: str) -> str:
     """Return a word's stem; past forms are kept, because tense makes a difference."""
-    return word if word.endswith("ed") or word in BASE_FORMS or not word.isalpha() else "".join(analyze(word))
+    is_past = word.endswith("ed") or ENGLISH.base_forms.get(word, word) != word
+    return word if is_past or not word.isalpha() else "".join(analyze(word))
 
 
 def _is_value(word: str, names: frozenset[str], kinds: Mapping[str, str]) -> bool:

@@ -1,6 +1,6 @@
 """Chinese and Japanese: how their sentences ask and suppose, and how people state facts."""
 
-from arc_common.text.languages.language import Language, Pattern, Relation, synonyms
+from arc_common.text.languages.language import Language, Pattern, synonyms
 
 CHINESE_JAPANESE = Language(
     name="Chinese or Japanese",
@@ -61,17 +61,10 @@ CHINESE_JAPANESE = Language(
     denying=Pattern(r"不(?!同|错|过|仅)|没有|别|取消|辞职|退|ない|ません|やめ|キャンセル"),
     changing=Pattern(r"现在|改(?:成|到|为|在)|换(?:成|到|了)|不再|变成|推迟到|提前到|今は|に変更|に変わ|になりました"),
     adding=Pattern(r"也|还|又|另|以前|曾|昨天|明天|今天|上次|打算|も(?=[、。])|昨日|明日|以前"),
-    relations=(
-        Relation(
-            "home",
-            Pattern(
-                r"(?:住在|搬到了?)(?P<value>[\u3400-\u9fff]{2,4})|(?P<value2>[\u3400-\u9fff]{2,4})に(?:住んで|引っ越)"
-            ),
-        ),
-        Relation(
-            "employer", Pattern(r"在(?P<value>[\u3400-\u9fffA-Za-z]{2,10})(?:工作|上班)|(?P<value2>[\w]{2,10})で働いて")
-        ),
-    ),
+    relations={
+        "home": Pattern(r"(?:住在|搬到了?)([\u3400-\u9fff]{2,4})|([\u3400-\u9fff]{2,4})に(?:住んで|引っ越)"),
+        "employer": Pattern(r"在([\u3400-\u9fffA-Za-z]{2,10})(?:工作|上班)|([\w]{2,10})で働いて"),
+    },
     attribute=Pattern(
         r"(?P<name>(?:邮箱|电话|号码|地址|生日|预算|名字|密码|航班|会议|房租|截止|工作|メール|電話番号|住所|誕生日|予算"
         r"|名前|会議|便|締め切り)[^\W\d]{0,4}?)(?:现在|已经)?(?:是|为|改成|改到|改为|在|は|を|が|：|:)(?P<value>.+)"

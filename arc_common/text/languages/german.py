@@ -1,6 +1,6 @@
 """German: its words, how its sentences ask, suppose and join, and how people state facts."""
 
-from arc_common.text.languages.language import Language, Pattern, Relation, synonyms, word_set
+from arc_common.text.languages.language import Language, Pattern, synonyms, word_set
 
 MARKERS = word_set(
     "ich er sie wir ihr der das ist sind nicht und oder aber mit auf für von zu bei nach aus über wenn dass weil ein "
@@ -22,7 +22,7 @@ STOP_WORDS = word_set(
     "welches wem wen wenn wer werde werden wie wieder wieviel will wir wird wirst wo woher wohin wollen wurde während "
     "würde zu zum zur zwar zwischen"
 )
-COMMON_WORDS = STOP_WORDS | word_set(
+COMMON_WORDS = word_set(
     "ja nein danke gut gute guten schön toll ok okay gerade eigentlich vielleicht wirklich ganz genau heute morgen "
     "gestern abend tag tage woche wochen monat jahr zeit mal einmal immer nie oft manchmal leider natürlich klar mehr "
     "sache sachen leute frage fragen antwort hilfe weiß denke finde glaube meine meinst gesagt gehen geht gehe kommt "
@@ -34,7 +34,7 @@ _VERB_FIRST = (
     r"(?:ist|sind|war|waren|hat|hast|habe|haben|kann|kannst|können|könnte|könntest|könnten|soll|sollte|darf|muss|musst"
     r"|willst|wollt|wird|werden|würdest|gibt|weißt|kennst|bist|seid)"
 )
-_NAME = r"(?P<value>[A-ZÄÖÜ][\wäöüß&-]*(?: [A-ZÄÖÜ][\wäöüß&-]*){0,2})"
+_NAME = r"([A-ZÄÖÜ][\wäöüß&-]*(?: [A-ZÄÖÜ][\wäöüß&-]*){0,2})"
 _MOVED = r"(?:geändert|verschoben|verlegt|erhöht|gesenkt|verlängert|aktualisiert|umgestellt|vorverlegt)"
 _SINGLE = (
     r"e-?mail(?:-?adresse)?|\w*nummer|\w*adresse|anschrift|postleitzahl|geburtstag|\w*name|passwort|pin|beruf|gehalt"
@@ -107,12 +107,13 @@ GERMAN = Language(
         r"\b(?:auch|ebenfalls|außerdem|zusätzlich|noch ein\w*|zweite\w*|manchmal|früher|war|hatte|letzte\w*|gestern"
         r"|heute|morgen|plane|möchte)\b"
     ),
-    relations=(
-        Relation("home", Pattern(rf"\b(?:[Ww]ohne|[Ll]ebe|wohnt|lebt)(?: jetzt| nun)? in {_NAME}", cased=True)),
-        Relation("home", Pattern(rf"\bnach {_NAME} (?:um)?gezogen", cased=True)),
-        Relation("employer", Pattern(rf"\b[Aa]rbeite[nt]?(?: jetzt| nun)? (?:bei|für) {_NAME}", cased=True)),
-        Relation("age", Pattern(r"\b(?:bin|ist) (?:jetzt )?(?P<value>\d{1,2})(?: Jahre alt)?\W*$")),
-    ),
+    relations={
+        "home": Pattern(
+            rf"\b(?:[Ww]ohne|[Ll]ebe|wohnt|lebt)(?: jetzt| nun)? in {_NAME}|\bnach {_NAME} (?:um)?gezogen", cased=True
+        ),
+        "employer": Pattern(rf"\b[Aa]rbeite[nt]?(?: jetzt| nun)? (?:bei|für) {_NAME}", cased=True),
+        "age": Pattern(r"\b(?:bin|ist) (?:jetzt )?(\d{1,2})(?: Jahre alt)?\W*$"),
+    },
     attribute=Pattern(
         rf"\b(?:mein|unser|der|die|das)\w{{0,2}} (?P<name>(?:[\w-]+ ){{0,2}}?(?:{_SINGLE}))(?: (?:ist|sind|lautet"
         rf"|beträgt|wurde|hat|sich|jetzt|nun|auf|um|am))+ (?P<value>.+)"

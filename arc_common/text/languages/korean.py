@@ -1,7 +1,7 @@
 """Korean: its words and particles, how its sentences ask, suppose and join, and how people state facts."""
 
 from arc_common.caches import cached_text
-from arc_common.text.languages.language import Language, Pattern, Relation, synonyms, word_set
+from arc_common.text.languages.language import Language, Pattern, synonyms, word_set
 
 COMMON_WORDS = word_set(
     "네네 응 아 오 와 맞다 역시 그쵸 그렇네요 고마워요 고마워 보세요 것 거 수 때 더 또 잘 좀 꼭 다 안 못 왜 뭐 무엇 "
@@ -77,7 +77,7 @@ _PEOPLE = (
     "엄마|아빠|어머니|아버지|부모님|할머니|할아버지|동생|언니|오빠|누나|형|아들|딸|남편|아내|와이프|남자친구|여자친구|"
     "이모|삼촌|사촌|조카|팀장|부장|사장|동료|선생|교수|친구|강아지|고양이|룸메이트|집주인"
 )
-_NAME = r"(?P<value>[가-힣A-Za-z0-9]{2,15}?)"
+_NAME = r"([가-힣A-Za-z0-9]{2,15}?)"
 _MOVING = r"(?:바뀌|바뀐|바뀜|바꾸|바꿔|바꿨|변경|옮기|옮겨|옮겼|미루|미뤄|미뤘|연기|당겨|당겼|늘렸|줄였|올랐|내렸)"
 
 KOREAN = Language(
@@ -161,20 +161,15 @@ KOREAN = Language(
     ),
     changing=Pattern(rf"(?:^|(?<=\s))(?:이제는?|이젠|지금은|요즘은|대신)(?=\s)|(?:으로|로)?\s?{_MOVING}[가-힣]*"),
     adding=Pattern(r"고민|싶|려고|예정|계획|예전|한때|어릴|작년|지난|어제|오늘|내일|또|추가|도\s|여행|방문"),
-    relations=tuple(
-        Relation(attribute, Pattern(pattern))
-        for attribute, pattern in (
-            (
-                "home",
-                rf"(?:^|\s){_NAME}(?<!집)(?:(?:에서|에)\s(?:살|산다|삽니다|거주|자취)|(?:으로|로)\s이[사주](?:했|갔|왔|해))",
-            ),
-            (
-                "employer",
-                rf"(?:^|\s){_NAME}(?<!집)(?<!재택)(?:(?:에서|에)\s(?:근무|재직|다니|다닌|다녀|다닙)|(?:으로|로)\s이직|에\s(?:입사|취직))",
-            ),
-            ("age", r"(?:^|\s)(?P<value>\d{1,2})\s?(?:살|세)(?=이|입|예|$|다|야)"),
-        )
-    ),
+    relations={
+        "home": Pattern(
+            rf"(?:^|\s){_NAME}(?<!집)(?:(?:에서|에)\s(?:살|산다|삽니다|거주|자취)|(?:으로|로)\s이[사주](?:했|갔|왔|해))"
+        ),
+        "employer": Pattern(
+            rf"(?:^|\s){_NAME}(?<!집)(?<!재택)(?:(?:에서|에)\s(?:근무|재직|다니|다닌|다녀|다닙)|(?:으로|로)\s이직|에\s(?:입사|취직))"
+        ),
+        "age": Pattern(r"(?:^|\s)(\d{1,2})\s?(?:살|세)(?=이|입|예|$|다|야)"),
+    },
     attribute=Pattern(
         r"^(?:(?:제|저희|우리|내)\s)?(?P<name>(?:[가-힣A-Za-z]+\s)?[가-힣]*(?:이메일|메일|번호|주소|이름|생일|예산|월세"
         r"|연봉|월급|마감|직업|전공|비밀번호|별명|국적|결혼식|회의|약속|항공편|면접|도착|출발))(?:은|는|이|가|을|를"

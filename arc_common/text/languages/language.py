@@ -1,8 +1,9 @@
 """Language: all of arc's data on one language. A new language is one file with one such object."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, Literal
 
 
@@ -43,12 +44,26 @@ def synonyms(text: str) -> dict[str, str]:
     return {word: group.split()[0] for group in text.split("|") for word in group.split()}
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """A sentence that gives somebody's attribute its one value, as the pattern's group `value`."""
+def entries(*path: str) -> Iterator[str]:
+    """Yield the entries of a file beside this module: a line with a space continues the last, one with # is a note."""
+    text = files("arc_common.text.languages").joinpath(*path).read_text(encoding="utf-8")
+    return (line for line in text.replace("\n ", " ").splitlines() if line and not line.startswith("#"))
 
-    attribute: str
-    pattern: Pattern
+
+def vocabulary(language: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the lists of a language's text file: those of `Language`, by its fields, and phrases for use in patterns.
+
+    In the file, bars separate synonyms, and commas separate phrases; "*" in a phrase is any ending of a word.
+    """
+    fields: dict[str, Any] = {}
+    phrases: dict[str, str] = {}
+    for entry in entries(f"{language}.txt"):
+        name, _, text = entry.partition(": ")
+        if "," in text:
+            phrases[name] = f"(?:{'|'.join(text.split(', '))})".replace("*", r"\w*")
+        else:
+            fields[name] = synonyms(text) if "|" in text else word_set(text)
+    return fields, phrases
 
 
 Script = Literal["latin", "hangul", "han and kana"]
@@ -71,7 +86,7 @@ class Language:
     particles: Pattern = NEVER
     """Endings after a noun that are not part of it."""
     common_words: frozenset[str] = frozenset()
-    """Words that occur in most conversations, and so are specific to none."""
+    """Further words that occur in most conversations, and so are specific to none."""
     base_forms: Mapping[str, str] = field(default_factory=dict)
     """Irregular forms that no suffix rule reduces: "grew" to "grow"."""
     stemmer: str | None = None
@@ -118,7 +133,8 @@ class Language:
     """Words of change: "now", "instead", "was moved"."""
     adding: Pattern = NEVER
     """Words that put one thing beside another or into the past, so that it ends nothing: "also", "used to"."""
-    relations: Sequence[Relation] = ()
+    relations: Mapping[str, Pattern] = field(default_factory=dict)
+    """Sentences that give somebody's attribute its one value, as the pattern's last group, by attribute."""
     attribute: Pattern = NEVER
     """A subject with one value, as the group `name`, and its value: "my email is …", "the meeting was moved to …"."""
     dates: Mapping[str, str] = field(default_factory=dict)
@@ -127,17 +143,13 @@ class Language:
     follow_up: Pattern = NEVER
     """The beginning of a question that continues another: "And what about …"."""
     pointer: Pattern = NEVER
-    """Words that refer to something said before: "that one"."""
-    personal: frozenset[str] = frozenset()
-    """Pointers that mostly refer to a name, if one precedes them in the question: "her"."""
+    """Words that refer to something said before: "that one"; "her", in the group `personal`, also to a name before."""
     expletive: Pattern = NEVER
     """A pronoun that refers to nothing: "is it possible"."""
     ellipsis: Pattern = NEVER
     """A whole question that names its topic and asks nothing: "부산은요?"."""
     defining: Pattern = NEVER
-    """A question that needs only one topic word of its own: "What is …"."""
-    definite: Pattern = NEVER
-    """A reference to something as known: "the harbour"."""
+    """A question that needs only one topic word of its own, "What is …", without something known: "the harbour"."""
     asking_words: frozenset[str] = frozenset()
     """Words of questions that say nothing about the topic: "explain"."""
 
