@@ -123,11 +123,10 @@ class Fact:
     def text(self) -> str:
         """The statement on one line; a model's value that does not name its subject follows its key."""
         value, key = " ".join(self.value.split()), " ".join(self.key.split())
+        if not key or self.made_by != "model":
+            return value
         words = set(re.findall(r"\w+", value.casefold()))
-        is_named = (
-            not key or self.made_by != "model" or any(word in words for word in re.findall(r"\w{3,}", key.casefold()))
-        )
-        return value if is_named else f"{key}: {value}"
+        return f"{key}: {value}" if words.isdisjoint(re.findall(r"\w{3,}", key.casefold())) else value
 
     @property
     def line(self) -> str:

@@ -43,23 +43,24 @@ class Said:
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
-        texts = [(line, body(line)) for line in lines]
-        self._bodies = {line: (text, _shingles(text)) for line, text in texts}
-        self._wanted = frozenset().union(*[shingles for _, shingles in self._bodies.values()])
+        self._wanted = frozenset().union(*[_read(line)[1] for line in lines])
         self._carriers: dict[int, tuple[str, str]] = {}
         self._quoted: dict[int, tuple[str, str]] = {}
 
     def add(self, name: str, text: str, *, trust: Trust | None = None) -> None:
         """Add a part of the request by its name, such as "fact f1"; what earlier parts say stays theirs."""
-        if shingles := _shingles(text) & self._wanted:
-            carriers = self._quoted if trust is Trust.UNTRUSTED else self._carriers
-            for one in shingles:
-                carriers.setdefault(one, (name, text))
+        self._add(name, text, _shingles(text), trust)
 
     def show(self, name: str, line: str, *, trust: Trust | None = None) -> None:
         """Add a line of the prompt."""
-        known = self._bodies.get(line)
-        self.add(name, known[0] if known else body(line), trust=trust)
+        start, shingles = _read(line)
+        self._add(name, line[start:], shingles, trust)
+
+    def _add(self, name: str, text: str, shingles: frozenset[int], trust: Trust | None) -> None:
+        if shared := shingles & self._wanted:
+            carriers = self._quoted if trust is Trust.UNTRUSTED else self._carriers
+            for one in shared:
+                carriers.setdefault(one, (name, text))
 
     def add_fixed(self, messages: Iterable[Message], shown: Layers) -> None:
         """Add what nothing is left out of: verbatim messages, pins, facts and summary."""
@@ -87,10 +88,10 @@ class Said:
         return _carrier(self._carriers, sentence, _shingles(sentence))
 
     def _unsaid(self, line: str, carriers: Mapping[int, tuple[str, str]]) -> tuple[str, str]:
-        text, shingles = self._bodies.get(line) or (body(line), _shingles(body(line)))
+        start, shingles = _read(line)
         if carriers.keys().isdisjoint(shingles):
             return line, ""
-        head = line[: len(line) - len(text)]
+        head, text = line[:start], line[start:]
         sentences = _sentences(text)
         if len(sentences) < 2:
             name = _carrier(carriers, text, shingles)
@@ -195,6 +196,13 @@ def _sentences(text: str) -> Sequence[_Sentence]:
         terms = analyze(text[start:end])
         found.append(_Sentence(start, end, _shingles_of(terms), len(terms) >= _TERMS))
     return tuple(found)
+
+
+@cached_by_hash(4_096)
+def _read(line: str) -> tuple[int, frozenset[int]]:
+    """Return where a line's body starts, and the hashes by which this is compared."""
+    text = body(line)
+    return len(line) - len(text), _shingles(text)
 
 
 @cached_by_hash(4_096)

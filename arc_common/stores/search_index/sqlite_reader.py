@@ -118,7 +118,7 @@ def best_by(
             scores[found] += most[term] * _looked_up(posting.places, posting.saturation, found)
         left, reached = left - most[term], reached + most[term]
     if found is None:
-        found = np.flatnonzero(scores if allowed is None else scores * allowed)
+        found = _scored(scores, allowed)
     if len(found) <= limit:
         return found, found[:0]
     best = scores[found]
@@ -127,11 +127,17 @@ def best_by(
     return found[sure], found[~sure & (best >= last * (1 - _ROUNDING))]
 
 
+def _scored(scores: NDArray[np.float64], allowed: NDArray[np.bool_] | None) -> NDArray[np.intp]:
+    """Return the allowed places with a score; of 100,000, numpy finds those of truth values in a tenth of the time."""
+    has_score = scores != 0
+    return np.flatnonzero(has_score if allowed is None else has_score & allowed)
+
+
 def _within_reach(
     scores: NDArray[np.float64], limit: int, left: float, allowed: NDArray[np.bool_] | None
 ) -> NDArray[np.intp] | None:
     """Return the places that may still be among the best after terms that weigh `left`; `None` if any place may."""
-    found = np.flatnonzero(scores if allowed is None else scores * allowed)
+    found = _scored(scores, allowed)
     if len(found) < limit:
         return None
     reached = scores[found]
