@@ -304,8 +304,11 @@ class TextIndex:
                 lengths = np.array(self._lengths)
                 self._read = tuple(self._ids), lengths, float(lengths.sum())
             ids, lengths, total = self._read
-        found = Candidates(ids, frequencies.T, lengths, held, len(ids), total)
+        telling = [asked.weights.get(term, 1.0) > _STOP_WORD_WEIGHT or term in near for term in terms]
+        places = np.flatnonzero(frequencies[telling].any(axis=0))  # the other texts have nothing but stop words
+        some = tuple([ids[place] for place in places.tolist()])
+        found = Candidates(some, frequencies.T[places], lengths[places], held, len(ids), total)
         scores, matches = asked.scores(found, terms, likely)
-        candidates = np.flatnonzero(matches)
-        order = candidates[np.lexsort((-candidates, -scores[candidates]))[:top_k]]
-        return RankedTexts(order.tolist(), scores[order].tolist(), asked.ideal(found, terms))
+        order = np.lexsort((-places, -scores))
+        order = order[matches[order]][:top_k]
+        return RankedTexts(places[order].tolist(), scores[order].tolist(), asked.ideal(found, terms))
