@@ -212,9 +212,9 @@ class Receipt:
             error_reserve=values["error_reserve"],
         )
 
-    def to_json(self, *, indent: int | None = None) -> str:
+    def to_json(self) -> str:
         """Return `to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def sse_lines(self) -> list[str]:
         """Return the receipt as comment lines for an event stream, without line ends; clients ignore them.

@@ -55,9 +55,9 @@ _SIGN = re.compile("[\n:：>＞│┃\"“„«「『‘`~–—]|\\s-|--|(?<![A
 """Without one of these only a mail's head can stand in a text that is not its writer's own; most messages have none."""
 
 
-def own_words(text: str, role: Role = Role.USER) -> str:
-    """Return a text without what is pasted, quoted, handed over or to be forgotten, and without what arc inserted."""
-    return _own_and_foreign(text, role)[0]
+def own_words(text: str) -> str:
+    """Return a user's text without what is pasted, quoted, handed over or to be forgotten, or what arc inserted."""
+    return _own_and_foreign(text, Role.USER)[0]
 
 
 def _own_and_foreign(text: str, role: Role) -> tuple[str, bool]:

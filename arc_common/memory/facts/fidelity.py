@@ -238,12 +238,10 @@ def is_stated(statement: str, source_text: str, *, share: float = GROUNDED_WORDS
     )
 
 
-def missing_facts(
-    extracted: Sequence[ProposedFact], *, facts: Sequence[ProposedFact], narrative: str = ""
-) -> list[ProposedFact]:
-    """Return the extracted facts that neither the given facts nor the narrative say, in their order."""
+def missing_facts(extracted: Sequence[ProposedFact], *, facts: Sequence[ProposedFact]) -> list[ProposedFact]:
+    """Return the extracted facts that the given facts don't say, in their order."""
     kept = [f"{fact.key} {fact.value}".strip() for fact in facts]
-    prepared = [(_Text.of(text), _is_denied(text)) for text in (*kept, narrative) if text.strip()]
+    prepared = [(_Text.of(text), _is_denied(text)) for text in kept if text]
 
     def is_said(fact: ProposedFact) -> bool:
         needs_denial = is_negated(fact.value)

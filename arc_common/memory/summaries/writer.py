@@ -223,7 +223,7 @@ class SummaryWriter:
         sources = self._sources(key, plan)
         messages = [stored.message for stored in sources]
         give_way()
-        facts = self._guarded([(fact, "rules") for fact in self._extracted(messages)], messages)
+        facts = self._guarded([(fact, "rules") for fact in extract_facts(messages)], messages)
         most, known = self._settings.leaf_narrative_tokens, [fact.value for fact, _ in facts]
         narrative = self._rules.narrative(learnable(messages), max_tokens=most, facts=known)
         segment = self._segment(plan, sources, narrative, "rules")
@@ -272,7 +272,7 @@ class SummaryWriter:
         if ungrounded:
             self._services.observer.count("facts.ungrounded", len(ungrounded))
         # The narrative does not count: a block's narrative replaces it later, and an era's replaces that.
-        missing = missing_facts(self._extracted(messages), facts=grounded)
+        missing = missing_facts(extract_facts(messages), facts=grounded)
         self._services.observer.count("facts.guarded", len(missing))
         missing = [replace(fact, importance=_LEFT_OUT * fact.importance) for fact in missing]
         facts = [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)]
@@ -285,9 +285,6 @@ class SummaryWriter:
         excerpts = excerpts_of(messages, facts=[fact for fact, _ in facts])
         self._services.observer.count("facts.excerpts", len(excerpts))
         return [*facts, *((excerpt, "guard") for excerpt in excerpts)]
-
-    def _extracted(self, messages: Sequence[Message]) -> list[ProposedFact]:
-        return extract_facts(messages)
 
     def _with_facts(
         self,
