@@ -29,8 +29,7 @@ from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import erasing_statements, index_statements_for
 from arc_common.stores.search_index.entries import scope_key as index_scope
 from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
-from arc_common.stores.statements.records import (
-    ERASED,
+from arc_common.stores.statements.memory_rows import (
     PIN,
     heir,
     loss,
@@ -39,9 +38,9 @@ from arc_common.stores.statements.records import (
     memory_row,
     memory_scope,
     pin_row,
-    record_statements_for,
     source_rows,
 )
+from arc_common.stores.statements.records import ERASED, record_statements_for
 
 
 class SqlRecords:

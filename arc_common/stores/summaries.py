@@ -17,7 +17,8 @@ from arc_common.stores.codec import MOST, stored_from_row, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.statements.compiler import Statements
-from arc_common.stores.statements.records import pin_scopes, pins_from_text
+from arc_common.stores.statements.memory_rows import pins_from_text
+from arc_common.stores.statements.records import pin_scopes
 from arc_common.stores.statements.summaries import (
     LEAF_COLUMNS,
     FactRow,

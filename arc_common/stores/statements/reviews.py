@@ -11,7 +11,7 @@ from arc_common.protocols.review import Candidate, CandidateStatus
 from arc_common.stores.codec import from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.database.schema import IS_REVIEWED, records, scopes
 from arc_common.stores.statements.compiler import Statements, in_scope, insert_for, scopes_within
-from arc_common.stores.statements.records import MEMORY
+from arc_common.stores.statements.memory_rows import MEMORY
 
 CANDIDATE = "candidate"
 """The kind of scopes and records that answers are."""
