@@ -19,7 +19,8 @@ from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.statements.compiler import Statements
 from arc_common.stores.statements.memory_rows import pins_from_text
 from arc_common.stores.statements.records import pin_scopes
-from arc_common.stores.statements.summaries import (
+from arc_common.stores.statements.summaries import summary_statements_along, summary_statements_for
+from arc_common.stores.statements.summary_rows import (
     LEAF_COLUMNS,
     FactRow,
     fact_from_row,
@@ -30,8 +31,6 @@ from arc_common.stores.statements.summaries import (
     segment_from_row,
     segment_row,
     slot_of,
-    summary_statements_along,
-    summary_statements_for,
     view_from_text,
     view_text,
 )

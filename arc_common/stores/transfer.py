@@ -27,7 +27,7 @@ from arc_common.stores.database.schema import (
     scopes,
 )
 from arc_common.stores.statements.compiler import Statement, compiler_for, insert_for
-from arc_common.stores.statements.summaries import FACT_COLUMNS, fact_from_row, folded_key, slot_of
+from arc_common.stores.statements.summary_rows import FACT_COLUMNS, fact_from_row, folded_key, slot_of
 
 _PAGE = 200
 _OF_ALL_CALLERS = "/* reencrypt */"

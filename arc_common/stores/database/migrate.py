@@ -12,13 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from arc_common.exceptions import (
-    ConfigurationError,
-    StoreUnavailableError,
-    check_whole,
-    hide_password,
-    scrubbed,
-)
+from arc_common.exceptions import ConfigurationError, StoreUnavailableError, check_whole, hide_password, scrubbed
 from arc_common.messages import check_identifier
 from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import (

@@ -28,12 +28,7 @@ from arc_common.stores.search_index.entries import (
     index_statements_for,
     scope_key,
 )
-from arc_common.stores.search_index.filters import (
-    Tokens,
-    canonical_number,
-    condition_for,
-    number_of,
-)
+from arc_common.stores.search_index.filters import Tokens, canonical_number, condition_for, number_of
 from arc_common.stores.search_index.postgres_statements import (
     LEAST_REACH,
     LEXICAL,

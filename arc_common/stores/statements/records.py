@@ -30,10 +30,7 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import NOWHERE
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.branch_paths import FOLLOW, Along, in_conversation, of_conversation, on_path_of
-from arc_common.stores.codec import (
-    MESSAGE_COLUMNS,
-    scope_key,
-)
+from arc_common.stores.codec import MESSAGE_COLUMNS, scope_key
 from arc_common.stores.database.schema import (
     IS_PINNED,
     branches,
