@@ -10,7 +10,7 @@ SOURCE = "arc_source"
 
 
 class Trust(StrEnum):
-    """How far a text is trusted, lowest first. Untrusted text is never learned, and only quoted with its source."""
+    """The trust in a text, lowest first. Untrusted text is never learned, and only quoted with its source."""
 
     UNTRUSTED = "untrusted"
     """Texts of tools, documents and imports, pasted or quoted texts, and answers that rest on any of these."""

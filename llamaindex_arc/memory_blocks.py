@@ -213,7 +213,7 @@ _TURNS = 256
 
 @dataclass(slots=True)
 class _Turn:
-    """What the blocks of an engine share in a turn, so that they don't repeat each other."""
+    """The state that the blocks of an engine share in a turn, so that they don't repeat each other."""
 
     shown: dict[str, str] = field(default_factory=dict)
     """The text of each block, by name."""

@@ -59,7 +59,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class IndexFindings:
-    """What the index holds for a turn's question, read in one statement; `None` for what was not asked."""
+    """The index's findings for a turn's question, read in one statement; `None` for each part that was not asked."""
 
     without_documents: frozenset[Scope] = frozenset()
     memories: Candidates | None = None

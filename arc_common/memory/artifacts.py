@@ -115,7 +115,7 @@ class Snippet:
 
     @property
     def source(self) -> str:
-        """Where the output is from."""
+        """The origin of the output."""
         return self.found.document.source or ""
 
     @property

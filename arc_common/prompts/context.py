@@ -1,4 +1,4 @@
-"""What all prompts share: conversations and blocks as text, fences around data, and JSON in a model's answer."""
+"""The parts that prompts share: conversations and blocks as text, fences around data, and JSON in a model's answer."""
 
 import json
 import re
@@ -406,7 +406,7 @@ _MAX_STARTS = 16
 _JSON_START = re.compile(r"[{\[]")
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: "")
 _UNREADABLE = re.compile(r",(?=\s*[}\]])|[\x00-\x1f]")
-"""What JSON refuses though its meaning is clear: a comma after the last item, and line breaks within text."""
+"""Forms that JSON refuses though their meaning is clear: a comma after the last item, and line breaks within text."""
 
 
 def json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:

@@ -78,7 +78,7 @@ _MAX_NARRATIVE = 4_000
 _SHOWN_ANSWER = 2_000
 
 _LIST_MARKS = re.compile(r"(?:(?:[-*•]|\[\d{1,4}\]|\d{1,3}[.)])\s+)+")
-"""What a list's first item begins with: a narrative that keeps it looks like arc's own excerpts."""
+"""The beginning of a list's first item: a narrative that keeps it looks like arc's own excerpts."""
 _COLON = re.compile(r"(?<=\S)(?::\s|：\s?)|(?<=[\u3040-\u30ff\u3400-\u9fff가-힣]):")
 """Separates key and value; a time ("10:30") contains no match."""
 

@@ -99,7 +99,7 @@ class Edits(NamedTuple):
 NO_EDITS = Edits("", ())
 
 EditReader = Literal["index", "memories"]
-"""Who must read edited messages again: the index for recall, and the extraction of long-term memories."""
+"""A reader of edited messages: the index for recall, or the extraction of long-term memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,7 +458,7 @@ class Store(ConversationStore, Protocol):
         - Safe to repeat after an interruption, and from many machines at once.
 
         Returns:
-            Whether it was archived: not if it is already, has no messages, is not idle, or is being written to.
+            True if it was archived; false if it already is, has no messages, is not idle, or is being written to.
 
         Raises:
             ConfigurationError: The store has no archive.

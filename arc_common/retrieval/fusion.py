@@ -99,7 +99,7 @@ class Ranking:
             if value is not None and not _is_finite(value):
                 raise InvalidInputError(name, value, "a finite number, or None")
         if not isinstance(self.scores, Mapping):
-            raise InvalidInputError("scores", self.scores, "scores by what they are of")
+            raise InvalidInputError("scores", self.scores, "a mapping of keys to scores")
         for key, score in self.scores.items():
             if score is not None and not _is_finite(score):
                 raise InvalidInputError(f"scores[{key!r}]", score, "a finite number, or None")

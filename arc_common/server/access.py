@@ -1,4 +1,4 @@
-"""Who may do what: bearer tokens, their roles, and what a request may reach."""
+"""Bearer tokens, their roles, and the data that a request may reach."""
 
 import hmac
 import json

@@ -218,7 +218,7 @@ class PinOut(Camel):
 
 
 class ForkIn(Camel):
-    """Where a branch begins: after the message `at`, by default the newest."""
+    """The message `at` after which a branch begins, by default the newest."""
 
     at: Identifier | None = None
     name: Identifier | None = None

@@ -16,7 +16,7 @@ _IMPORTANCE = 0.4
 """The importance of an excerpt, as a share of its kind's."""
 _WORD = re.compile(r"\w")
 _LONGEST = 160
-"""Of a longer sentence keep the clauses with the values alone; of a longer clause, the part around its first value."""
+"""Shorten a longer sentence to its clauses with values, and a longer clause to the part around its first value."""
 _LONGEST_EXCERPT = 400
 _SKIPPED = " … "
 

@@ -44,10 +44,10 @@ class Reading:
         slots: The value of each single-valued attribute, by its name, owner and kind of value.
         about: The stems of its words, without values and words of change.
         values: Its values by kind: times, dates, money, codes, other numbers.
-        changes: Whether it has words of change.
-        ends: Whether it denies or ends something.
-        is_past: Whether it puts something into the past or beside another.
-        owner: The stem of whom or what of the speaker's it begins with: "brother" of "My brother plays".
+        changes: True if it has words of change.
+        ends: True if it denies or ends something.
+        is_past: True if it puts something into the past or beside another.
+        owner: The stem of the speaker's relation or belonging that it begins with: "brother" of "My brother plays".
     """
 
     slots: dict[str, frozenset[str]]

@@ -136,7 +136,7 @@ class Extractor:
         if ungrounded := len(proposed) - len(grounded):
             self._observer.count("memory.extraction.ungrounded", ungrounded)
         if proposed and not grounded:
-            _log.warning("memories are extracted by rules: the model says what nobody said")
+            _log.warning("memories are extracted by rules: the model states things that nobody said")
             self._observer.count("memory.extraction.errors", error="Ungrounded")
             return Extracted(self._by_rules(said, session_id), failed=True)
         return Extracted(tuple(self._with_sources(grounded, said, session_id)))

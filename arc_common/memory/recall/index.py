@@ -93,7 +93,7 @@ class FoundMessages:
     rows: Mapping[MessagePlace, int] = field(default_factory=dict)
     """The row in `often` of each message that was found by words."""
     often: NDArray[np.float64] | None = None
-    """How often messages have each word, themselves or beside them; of shape (n, words)."""
+    """The number of times that messages have each word, themselves or beside them; of shape (n, words)."""
     count: int = 0
     """The number of messages searched by words."""
 

@@ -63,7 +63,7 @@ _SHORTEST = 4
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What somebody said at once; the head of its excerpt is `""` for prose."""
+    """The words that somebody said at once; the head of its excerpt is `""` for prose."""
 
     head: str
     role: Role | None

@@ -10,7 +10,7 @@ from arc_common.messages import Message
 from arc_common.prompts.context import without_fences
 
 OTHER = "other"
-"""What the colour of sections without one of their own is called."""
+"""The name of the colour that sections without one of their own share."""
 _AROUND = 160
 """Characters shown before and after the place where two requests part."""
 

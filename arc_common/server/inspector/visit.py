@@ -24,7 +24,7 @@ class Visit:
         form: The form's fields.
         root: Where the pages are mounted.
         csrf: The secret that forms carry.
-        can_sign_out: Whether the browser is signed in with a token.
+        can_sign_out: True if the browser is signed in with a token.
     """
 
     access: Access

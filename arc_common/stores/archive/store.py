@@ -32,7 +32,7 @@ from arc_common.stores.transfer import SqlTransfer, to_values
 _log = logging.getLogger("arc.stores")
 
 _LEASE_SECONDS = 60.0
-"""Other machines leave a conversation alone so long; if writing takes longer, only one of them succeeds."""
+"""The time for which other machines leave a conversation alone; if writing takes longer, only one succeeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def packed(key: SessionKey, record: Mapping[str, Any], seal: Seal) -> bytes:
 
 
 def message_rows(content: bytes, seal: Seal) -> list[dict[str, Any]]:
-    """Return the rows of messages in an object's content, with the columns of today."""
+    """Return the rows of messages in an object's content, with today's columns."""
     text = gzip.decompress(content).decode()
     if seal.is_on:
         text = gzip.decompress(base64.b64decode(seal.opened(text))).decode()

@@ -108,13 +108,13 @@ class Language:
     condition: Pattern = NEVER
     """The beginning, or the end, of a clause that only states a condition: "if", "면"."""
     joining: Pattern = NEVER
-    """What joins two statements in one sentence: ", and I", "; "."""
+    """A link between two statements in one sentence: ", and I", "; "."""
     oneself: Pattern = NEVER
     """Words for the speaker and their people: "I", "my", "our"."""
     listener: Pattern = NEVER
     """Words for the listener; remarks about them are mostly encouragement."""
     lasting: Pattern = NEVER
-    """What somebody says of themselves that holds on: who they are, what they have, do, like, plan or need."""
+    """A lasting statement about oneself: one's name, belongings, work, likes, plans or needs."""
     asserting: Pattern = NEVER
     """The verb of a statement about anything: "is"; a list of values has none."""
     wanting: Pattern = NEVER
@@ -124,7 +124,7 @@ class Language:
     deciding: Pattern = NEVER
     """A choice, a promise or what was done about it: "decided", "booked", "let's go with"."""
     preferring: Pattern = NEVER
-    """What somebody likes or how they want to be answered: "I prefer"."""
+    """A preference, also for a way to be answered: "I prefer"."""
     vague: Pattern = NEVER
     """A word for something that another one names, which says nothing before it is named: "it", "something"."""
     denying: Pattern = NEVER
