@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import MAXYEAR, MINYEAR, datetime, tzinfo
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Self
 
 from arc_common.exceptions import InvalidInputError
+from arc_common.messages import local
 from arc_common.trust import Trust
 
 IN_REPLY = " (in reply to: "
@@ -134,11 +135,6 @@ class Fact:
         day = f"{self.valid_from:%Y-%m-%d}" if self.valid_from.year > 1970 else ""  # undated
         source = ", ".join(filter(None, (day, " ".join(self.said_by.split()))))
         return f"- {source}: {self.text}" if source else f"- {self.text}"
-
-
-def local(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return a time in the zone whose days prompts show; the calendar's first and last year stay as they are."""
-    return moment if moment.year in (MINYEAR, MAXYEAR) else moment.astimezone(zone)
 
 
 def with_local_days(facts: Iterable[Fact], zone: tzinfo | None) -> list[Fact]:

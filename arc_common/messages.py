@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, tzinfo
 from enum import StrEnum
 from typing import Any, Literal, Self, TypeVar, get_args
 
@@ -407,3 +407,8 @@ def fields_from_plain(plain: dict[str, Any]) -> dict[str, Any]:
     if "origin" in plain:
         plain["origin"] = Origin(*plain["origin"])
     return plain
+
+
+def local(moment: datetime, zone: tzinfo | None) -> datetime:
+    """Return a time in the zone whose days prompts show; the calendar's first and last year stay as they are."""
+    return moment if moment.year in (MINYEAR, MAXYEAR) else moment.astimezone(zone)

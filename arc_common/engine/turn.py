@@ -21,14 +21,13 @@ from arc_common.context import (
     history_room,
 )
 from arc_common.engine.documents import documents_of_turn, unknown_scopes
-from arc_common.facts import local
 from arc_common.memories import Pin, ScoredMemory
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.memory.pins import with_local_days
 from arc_common.memory.recall.lines import message_line
 from arc_common.memory.recall.service import FoundForTurn
 from arc_common.memory.summaries.trigger import is_summarised
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, local
 from arc_common.observability import SECTION_TOKENS, Attributes, timed
 from arc_common.prompts.context import render_idle_note
 from arc_common.prompts.memories import render_memory_line

@@ -6,12 +6,12 @@ from datetime import tzinfo
 from hashlib import sha256
 
 from arc_common.exceptions import InvalidInputError, MemoryNotFoundError
-from arc_common.facts import Fact, FactCategory, ProposedFact, local
+from arc_common.facts import Fact, FactCategory, ProposedFact
 from arc_common.memories import Pin
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.reader import HierarchicalMemory
-from arc_common.messages import MAX_ID_LENGTH, Message, Role, check_text
+from arc_common.messages import MAX_ID_LENGTH, Message, Role, check_text, local
 from arc_common.prompts.context import pin_words
 from arc_common.protocols import SessionKey
 from arc_common.protocols.records import RecordChange

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from arc_common.facts import local
+from arc_common.messages import local
 from arc_common.model_calls import ModelHealth
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, Embedder, Reranker, TokenCounter

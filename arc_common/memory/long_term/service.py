@@ -11,7 +11,6 @@ from arc_common.caches import LRUCache
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError, NotFoundError, StoreError, check_whole
-from arc_common.facts import local
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.long_term.deduplication import Holdings
 from arc_common.memory.long_term.extraction import Extractor, saved_by_model
@@ -21,7 +20,7 @@ from arc_common.memory.long_term.writer import MemoryWriter, T
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.writer import content_hash
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, local
 from arc_common.model_calls import SpentError
 from arc_common.prompts.memories import InteractionMode
 from arc_common.protocols import SessionKey, StoredMessage

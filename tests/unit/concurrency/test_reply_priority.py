@@ -202,7 +202,7 @@ def test_steps_are_small(tmp_path: Path) -> None:
     with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as engine:
         threading.setprofile(steps)  # concerns threads that start from now on
         try:
-            converse(engine, "first", turns=9)  # imports and compiles
+            converse(engine, "first", turns=45)  # imports and compiles
             steps.longest.clear()
             converse(engine, "second", turns=45)
         finally:
