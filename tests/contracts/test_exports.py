@@ -55,7 +55,7 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = arc_common.nonsense
 
 
-AT_START = ("__main__", "_distutils_hack", "_virtualenv")
+AT_START = ("__main__", "_distutils_hack", "_virtualenv", "sitecustomize")
 """Modules that an environment may load before any program."""
 
 
