@@ -340,7 +340,7 @@ class Workers:
         return await asyncio.shield(asyncio.wrap_future(future))
 
     def close(self) -> None:
-        """Finish submitted calls and accept no more. Safe to call twice."""
+        """Finish submitted calls, and accept no further ones. Safe to call twice."""
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None

@@ -63,7 +63,7 @@ _KEYS = re.compile(
 
 
 def without_keys(text: str) -> str:
-    """Replace what looks like a provider's key in an error's text: some providers repeat the key that they refuse."""
+    """Mask anything that looks like a provider's key in an error's text: some providers repeat the refused key."""
     return _KEYS.sub("***", text)
 
 
@@ -152,7 +152,7 @@ def check_moment(field: str, value: object) -> datetime | None:
 
 
 def check_calls(progress: object, stop: object = None) -> None:
-    """Check what a long job tells its progress to, and what stops it; either may be `None`."""
+    """Check the arguments `progress` and `stop` of a long job; either may be `None`."""
     if progress is not None and not callable(progress):
         raise InvalidInputError("progress", progress, "a function that takes a number, or None")
     if stop is not None and not callable(getattr(stop, "is_set", None)):
@@ -160,7 +160,7 @@ def check_calls(progress: object, stop: object = None) -> None:
 
 
 class ConfigurationError(ArcError):
-    """A setting, an address or an installation is wrong; the message names it and what is allowed."""
+    """A setting, an address or an installation is wrong; the message names it and the allowed values."""
 
 
 class MissingDependencyError(ConfigurationError, ImportError):
@@ -261,7 +261,7 @@ class ReviewConflictError(ArcError):
 
 
 class MemoryConflictError(ArcError):
-    """Somebody else edited the memory meanwhile: read it again, and decide anew."""
+    """Somebody else edited the memory meanwhile: read it again, and decide again."""
 
     def __init__(self, memory_id: str, *, expected: int, found: int) -> None:
         self.memory_id = memory_id

@@ -12,7 +12,7 @@ from arc_common.messages import local
 from arc_common.trust import Trust
 
 IN_REPLY = " (in reply to: "
-"""Stands between a value and the sentence that it answers: `HB-447 (in reply to: Which number do you have?)`."""
+"""Separates a value from the sentence that it answers: `HB-447 (in reply to: Which number do you have?)`."""
 
 
 class FactCategory(StrEnum):
@@ -79,7 +79,7 @@ class Fact:
         made_by: The extractor: "model" or "rules"; "guard" for an excerpt that keeps values which no fact says.
         valid_from: The time of the newest message that states it (UTC).
         said_by: The speaker of that message: a name, or its role; empty if unknown.
-        trust: How far the statement is trusted: the least of its sources.
+        trust: The trust in the statement: the least of its sources'.
         superseded_by: The id of the superseding fact; `None` if there is none.
         removed: True if a later leaf withdrew the fact without a replacement.
         grounded: True if the sources support it. Unsupported facts are kept for inspection, and never shown to a model.
@@ -147,7 +147,7 @@ def with_local_days(facts: Iterable[Fact], zone: tzinfo | None) -> list[Fact]:
 def facts_at(facts: Iterable[Fact], moment: datetime) -> list[Fact]:
     """Return the facts that held at a moment, given all that were ever stated, in their order.
 
-    A fact that was withdrawn without a successor is left out: when that happened is not kept.
+    A fact that was withdrawn without a successor is left out, because the time of its withdrawal is not kept.
     """
     every = list(facts)
     starts = {fact.id: fact.valid_from for fact in every}

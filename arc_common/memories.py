@@ -21,12 +21,12 @@ MAX_MEMORY_CHARACTERS = 4_000
 
 _TYPE_NAME = re.compile(r"[^\W\d_][\w -]{0,31}")
 SAID_BY = "said_by"
-"""The metadata key that names who speaks in a memory whose text is their own words ("user"), and who said or concluded
-what no user did ("assistant")."""
+"""The metadata key of a memory's author: "user" if the text is a user's own words, "assistant" if only the assistant
+said or concluded it."""
 
 
 MEMORY_TOOLS = ("search_memory", "save_memory", "forget_memory")
-"""The names of the tools by which models use memories. What these answer is not taken for a tool's untrusted text."""
+"""The names of the tools by which models use memories. Unlike other tools' results, theirs are not untrusted."""
 
 
 class MemoryType(StrEnum):
@@ -141,7 +141,7 @@ class Memory:
         wordings: All wordings of the memory, the text's first; empty if the text is the only one.
         pinned: True if every request of the scope's sessions shows the text.
         tags: The application's own labels, by which searches filter.
-        valid_until: When it stops to hold (with zone); `None` if it holds until it is superseded.
+        valid_until: When it ceases to hold (with zone); `None` if it holds until it is superseded.
         revision: 1 for the memory as stored first, one more with each edit.
         revised_at: When it was last edited (with zone); `None` if it never was.
         speaker: The name of the user who said it, as on the messages; `None` if these have none.

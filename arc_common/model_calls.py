@@ -27,7 +27,7 @@ EMBEDDER = "embedder"
 """The name of embedders among an engine's problems."""
 
 _STRUCTURED_FAILURES = 3
-"""After so many failures in a row, a model is no longer asked for structured answers: each cost a call more."""
+"""After this many failures in a row, a model is no longer asked for structured answers: each failure cost a call."""
 
 
 SPENT = "background calls to models wait: the hour's tokens are spent (background.max_tokens_per_hour)"

@@ -17,7 +17,7 @@ class Health:
     """The problems of an engine, if it has any.
 
     Args:
-        problems: What is wrong with each part that does not work: "engine", "store", "redis", "embedder", "spending"
+        problems: The error of each part that does not work: "engine", "store", "redis", "embedder", "spending"
             (the hour's tokens are spent), and the chat models by the name of their counters ("summary",
             "memory.model").
         model_tokens: The tokens of this process's own calls to chat models within the last hour, as the engine's
@@ -44,7 +44,7 @@ class Observer(Protocol):
 
 
 class Span(Protocol):
-    """A step that runs, and what is known of it."""
+    """A running step, and the attributes known so far."""
 
     def set(self, attributes: Attributes) -> None:
         """Add attributes, by the names of OpenTelemetry's conventions or "arc.…"."""

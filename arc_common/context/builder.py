@@ -104,7 +104,7 @@ def build_context_window(
 
 
 class Builder:
-    """Holds what windows and views share: the costs and the omissions so far."""
+    """Holds the costs and the omissions so far, for windows and views alike."""
 
     def __init__(self, costs: Costs) -> None:
         self._costs = costs
@@ -152,7 +152,7 @@ class _WindowBuilder(Builder):
             raise InvalidInputError("query", None, "a user message, here or in the history: a request needs one")
         self._note_dropped(turn.dropped)
         self._before: Sequence[Message] = turn.before
-        self._whole: tuple[Sequence[Message], Selection] | None = None  # what was selected if all of it fits
+        self._whole: tuple[Sequence[Message], Selection] | None = None  # the selection, if all of the history fits
         self._user, self._running = turn.user, turn.running
         self._steps = tuple([message for step in turn.running for message in step.messages])
         self._merged: list[Omission] = []
@@ -288,7 +288,7 @@ class _WindowBuilder(Builder):
         return self._allocator.fill(filled) if filled is not self._allocator.draft else 0
 
     def _said_so_far(self) -> Said:
-        """Return what the request says before anything is recalled: verbatim messages, facts and summary."""
+        """Return the texts shown before anything is recalled: verbatim messages, facts and summary."""
         said = Said(self._layers.recalled_lines)
         room = self._allocator.room("history")  # sections that are filled later can only leave more
         verbatim = self._window(room).kept if self._compressed(room) is None else ()
@@ -446,5 +446,5 @@ def _tool_name(tool: Mapping[str, Any]) -> str | None:
 
 
 def less(limit: int | None, taken: int) -> int | None:
-    """Return what is left of a limit, if there is one."""
+    """Return the rest of a limit, if there is one."""
     return None if limit is None else max(limit - taken, 0)

@@ -117,7 +117,7 @@ def left_out(window: ContextWindow) -> tuple[int, int]:
 
 
 def omission_rows(window: ContextWindow, *, named: int) -> list[tuple[str, str, int]]:
-    """Return what is left out, the reason and the tokens: the first `named` one by one, the others by reason."""
+    """Return the omissions with their reasons and tokens: the first `named` one by one, the others by reason."""
     receipt = window.receipt
     others = receipt_of((), receipt.nearest[named:], rest=receipt.rest, nearest=0).rest
     return [

@@ -154,7 +154,7 @@ class _ViewBuilder(Builder):
         )
 
     def _drop_repeated(self) -> None:
-        """Leave out of the recalled items what the facts, the summary and the messages that surely fit say."""
+        """Drop recalled text that the facts, the summary or a message that is sure to fit already says."""
         layers, costs = self._layers, self._costs
         if not layers.has_recollections:
             return
@@ -260,7 +260,7 @@ class _ViewBuilder(Builder):
         )
 
     def omissions(self) -> list[Omission]:
-        """Return what the view leaves out or shortens."""
+        """Return the items that the view omits or shortens."""
         self._note_older_steps(self._steps)
         self._note_dropped([*self._turn.dropped, *self._selection.dropped[::-1], *self._empty])
         self._note_changed([*self._steps.changed, *self._selection.changed])

@@ -32,8 +32,8 @@ class Item:
         tokens: The item's share of the section's tokens, including headings and framing.
         score_parts: The scores by which the item was chosen.
         day: The day on which a recalled line was said.
-        trust: How far the text is trusted; `None` for a message, and for what has no text of its own.
-        source: Where an untrusted text is from.
+        trust: The trust in the text; `None` for a message, and for an item without text of its own.
+        source: The origin of an untrusted text.
     """
 
     kind: str
@@ -123,7 +123,7 @@ def with_parts_of(tokens: int, items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def shared_out(tokens: int, make: Callable[[], Sequence[Item]], *, holds_untrusted: bool = False) -> LazyItems:
-    """Return items that are made, and share a section's tokens as by `with_parts_of`, once they are read."""
+    """Return items that are made when they are first read, and then share a section's tokens as by `with_parts_of`."""
     return LazyItems(lambda: with_parts_of(tokens, make()), holds_untrusted=holds_untrusted)
 
 

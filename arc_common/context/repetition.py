@@ -1,4 +1,4 @@
-"""Finds what a request says already, so that each sentence stands in it once.
+"""Finds repetitions in a request, so that it shows each sentence only once.
 
 Two sentences are compared by their shingles: every four of the analyser's terms in a row (Broder 1997).
 """
@@ -19,12 +19,12 @@ from arc_common.text.sentences import sentence_spans
 from arc_common.trust import Trust
 
 VERBATIM = "message"
-"""Names what stands in the request as it was said."""
+"""The name of the request's verbatim messages."""
 _TERMS = 4
 _SHARE = 0.5
 """The least share of a sentence's shingles that a near-copy of it has."""
 _LONGEST = 16_000
-"""Characters of one text that are compared; a pasted book is none of what memory says."""
+"""The most characters of one text that are compared; memory never repeats a whole pasted book."""
 
 _HEAD = re.compile(r"[^“”\n]{1,300}: (?=“)|- \[[^\]\n]{1,160}\] |(?:- )?(?:\d{4}-\d\d-\d\d, )?[^:\n]{1,80}: ")
 """The head of a line of the prompt: its source, or day, speaker or key."""
@@ -33,13 +33,13 @@ _HEAD = re.compile(r"[^“”\n]{1,300}: (?=“)|- \[[^\]\n]{1,160}\] |(?:- )?(?
 class Said:
     """Tracks what the parts of a request say; takes time linear in their length.
 
-    - A sentence is repeated if all its shingles were said, or if at least half were and the nearest sentence has all
-      of its words that tell something; and if both are negated, or neither is.
+    - A sentence is repeated if all its shingles were said, or if at least half were and the nearest sentence has all of
+      its specific words; and if both are negated, or neither is.
     - A text of fewer than four terms has no shingle: it is repeated only as a whole.
-    - What only a quotation of untrusted text says is left out of other quotations, and of nothing else.
+    - A sentence that only a quotation of untrusted text has is left out of other quotations, and of nothing else.
 
     Args:
-        lines: The lines that may be added to the request: only what they share with its other parts is tracked.
+        lines: The lines that may be added to the request; only text that they share with its other parts is tracked.
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -48,7 +48,7 @@ class Said:
         self._quoted: dict[int, tuple[str, str]] = {}
 
     def add(self, name: str, text: str, *, trust: Trust | None = None) -> None:
-        """Add a part of the request by its name, such as "fact f1"; what earlier parts say stays theirs."""
+        """Add a part of the request by its name ("fact f1"); a sentence belongs to the first part that has it."""
         self._add(name, text, _shingles(text), trust)
 
     def show(self, name: str, line: str, *, trust: Trust | None = None) -> None:
@@ -63,7 +63,7 @@ class Said:
                 carriers.setdefault(one, (name, text))
 
     def add_fixed(self, messages: Iterable[Message], shown: Layers) -> None:
-        """Add what nothing is left out of: verbatim messages, pins, facts and summary."""
+        """Add the parts that are shown whole: verbatim messages, pins, facts and summary."""
         for message in messages:
             if not self._wanted.isdisjoint(_shingles(message.text)):
                 self.add(f"{VERBATIM} {message.id or ''}".rstrip(), message.text, trust=message.trust)
@@ -77,14 +77,14 @@ class Said:
             self.show("the summary", line)
 
     def unsaid(self, line: str, *, trust: Trust | None = None) -> tuple[str, str]:
-        """Return the line without what was said, `""` if that is all of it, and the name of what says it, if any."""
+        """Return the line without repeated sentences (`""` if none is left), and the name of the part that has them."""
         if trust is not Trust.UNTRUSTED:
             return self._unsaid(line, self._carriers)
         left, name = self._unsaid(line, {**self._carriers, **self._quoted})
         return (line, "") if left else ("", name)
 
     def says(self, sentence: str) -> str:
-        """Return the name of what says this sentence already; `""` if nothing does."""
+        """Return the name of the part that has this sentence already; `""` if none does."""
         return _carrier(self._carriers, sentence, _shingles(sentence))
 
     def _unsaid(self, line: str, carriers: Mapping[int, tuple[str, str]]) -> tuple[str, str]:
@@ -115,7 +115,7 @@ class Said:
 
 
 def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str, shingles: frozenset[int]) -> str:
-    """Return the name of what says this sentence already; `""` for none."""
+    """Return the name of the part that has this sentence already; `""` for none."""
     shared = shingles & carriers.keys()
     if not shared or len(shared) < _SHARE * len(shingles):
         return ""
@@ -131,7 +131,7 @@ def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str, shingles: f
 def each_once(
     lines: Sequence[RecalledLine], kind: str, said: Said, *, corrected: Callable[[int], int], room: int
 ) -> tuple[list[RecalledLine], list[Omission]]:
-    """Return the lines, best first, without what was said before them, and what was left out; note those that fit."""
+    """Return the lines, best first, without repeated sentences, and the omissions; record the lines that fit."""
     left: list[RecalledLine] = []
     merged: list[Omission] = []
     gone: dict[tuple[str, int], str] = {}
@@ -176,7 +176,7 @@ def body(line: str) -> str:
 
 
 def without_lead_in(text: str) -> str:
-    """Return a text without the words that only lead to what it says ("ok", "by the way")."""
+    """Return a text without its introductory words ("ok", "by the way")."""
     return detect(text).lead_ins.sub("", text, count=1).strip()
 
 
@@ -200,7 +200,7 @@ def _sentences(text: str) -> Sequence[_Sentence]:
 
 @cached_by_hash(4_096)
 def _read(line: str) -> tuple[int, frozenset[int]]:
-    """Return where a line's body starts, and the hashes by which this is compared."""
+    """Return the start of a line's body, and the hashes by which the body is compared."""
     text = body(line)
     return len(line) - len(text), _shingles(text)
 

@@ -160,7 +160,7 @@ class RecalledLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Everything shown of a conversation besides its verbatim messages; recalled lines are ordered best first."""
+    """Everything shown of a conversation except its verbatim messages; recalled lines are ordered best first."""
 
     facts: tuple[str, ...] = ()  # the adopted facts' lines, ids and importance (0 to 1; empty if unknown)
     fact_ids: tuple[str, ...] = ()

@@ -374,7 +374,7 @@ class Admin:
     aarchive = async_form(archive)
 
     def maintain(self, *, progress: Progress | None = None) -> Maintenance:
-        """Do what the settings ask for: archive or delete the sessions, of all callers, that nobody has used for long.
+        """Archive or delete, as the settings say, the sessions of all callers that nobody has used for a while.
 
         - With `settings.archive.enabled`, archives after `archive.after_days` or `conversation.ttl_hours`, whichever
           is less. Otherwise deletes after `conversation.ttl_hours`; without it, nothing is ever deleted.
@@ -429,7 +429,7 @@ class Admin:
     aclear = async_form(clear)
 
     def erase(self, *, caller_id: str, user_id: str | None) -> ErasureReceipt:
-        """Erase everything of a user, or of a whole caller with `user_id=None`, and look for what is left.
+        """Erase everything of a user, or of a whole caller with `user_id=None`, and check that nothing is left.
 
             receipt = engine.admin.erase(caller_id="shop", user_id="ann")
             assert receipt.is_complete, receipt.left
@@ -438,7 +438,7 @@ class Admin:
           Shared memories of the caller's users that come from these conversations alone are removed, too.
         - Then counts the rows that still name them, lets SQLite overwrite the remains of deleted rows in its file,
           and searches the file.
-        - May be repeated after an interruption. Let the user write nothing meanwhile.
+        - May be repeated after an interruption. The user must not write meanwhile.
 
         Raises:
             InvalidInputError: An id is invalid.
@@ -475,12 +475,12 @@ class Admin:
         user_id: str | None = None,
         progress: Progress | None = None,
     ) -> int:
-        """Import a file that `export` wrote, or what another library stored; return the number of lines stored.
+        """Import a file that `export` wrote, or another library's data; return the number of lines stored.
 
             engine.admin.import_("ann.jsonl.gz")
             engine.admin.import_(message_store("sqlite:///history.db"), user_id="ann")
 
-        - Each line is one transaction. What is already there stays unchanged: an interrupted import can be repeated.
+        - Each line is one transaction. Existing data stay unchanged, so an interrupted import can be repeated.
         - Ids and callers of an export stay those of the export.
         - Other libraries' data are read by `langchain_arc.histories`, `llamaindex_arc.histories` and `mem0_memories` of
           `arc_common.engine.importers`; the number returned is that of messages and memories.
@@ -545,7 +545,7 @@ class Admin:
     awork = async_form(work)
 
     def reembed(self, *, progress: Progress | None = None, stop: Event | None = None) -> VectorsMade:
-        """Make all vectors in the database with this engine's embedder, after a change of it; return what was made.
+        """Embed all texts in the database again with this engine's embedder, after you changed it; return the counts.
 
         - The new vectors of each scope (a user's documents, a conversation's messages, …) are made beside the old ones
           and take their place once all are made. Until then, its texts are found by words.

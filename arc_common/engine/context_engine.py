@@ -106,8 +106,8 @@ class ContextEngine:
             retriever: Retrieves documents for each turn instead of `engine.documents`.
             compression: The strategy applied to a history near its limit before turns are dropped; by default the
                 strategies named by `settings.context.compression`.
-            contradiction_detector: Decides which facts and memories a new one contradicts, for example by an
-                entailment model; by default rules decide, also whenever the detector fails.
+            contradiction_detector: Decides which facts and memories a new one contradicts, for example by an entailment
+                model; rules decide by default, and whenever the detector fails.
             reranker: Reorders the best 30 recalled messages, for example a cross-encoder; optional. Each turn waits
                 for it. `engine.rag` takes one for documents.
             settings: The settings; by default they are read from the environment.

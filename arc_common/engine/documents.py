@@ -241,7 +241,7 @@ def _scopes_of(key: SessionKey | None) -> list[Scope]:
 
 
 def unknown_scopes(runtime: "Runtime", key: SessionKey) -> list[Scope]:
-    """Return the scopes of a turn's documents of which it is not known that they have any, if that decides anything."""
+    """Return the scopes that may be without documents, if that decides whether the turn retrieves any."""
     if runtime.settings.rag.enabled is not None or runtime.retriever is not None:
         return []
     return [scope for scope in _scopes_of(key) if not runtime.has_documents.get(scope)]

@@ -55,7 +55,7 @@ class ImportedMemory:
         text: What it says.
         user_id: The user that it is about, unless the import names one; without any, it is the caller's.
         valid_from: Since when it holds.
-        metadata: What else is known of it.
+        metadata: Further data about it.
     """
 
     id: str
@@ -71,7 +71,7 @@ Imported = ImportedSession | ImportedMemory
 def load_others(
     runtime: "Runtime", source: Iterable[Imported], caller_id: str, user_id: str | None, progress: "Progress | None"
 ) -> int:
-    """Store what is not there yet; return the number of messages and memories stored. See `Admin.import_`."""
+    """Store new messages and memories; return their number. See `Admin.import_`."""
     check_calls(progress)
     read = stored = 0
     known: dict[Scope, set[Any]] = {}

@@ -1,4 +1,4 @@
-"""Captures answered questions, and keeps the queue in which people approve what becomes knowledge."""
+"""Captures answered questions, and keeps the queue in which people review them."""
 
 import logging
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _LONGEST_COMMENT = 4_000
 
 
 class Ingestion:
-    """The review queue of one caller: what people approve enters the caller's documents, or the user's memories.
+    """The review queue of one caller: approved answers become the caller's documents, approved memories the user's.
 
         engine.ingestion.capture("How long can I return it?", "Within 30 days.", run_id="r1", user_id="ann")
         for candidate in engine.ingestion.candidates().candidates:
@@ -77,7 +77,7 @@ class Ingestion:
         min_response_chars: int | None = None,
         blocked_patterns: Sequence[str] | None = None,
     ) -> IngestionPolicy:
-        """Change the caller's policy for all processes, and return it; what is not given stays as it is.
+        """Change the caller's policy for all processes, and return it; values that are not given stay as they are.
 
             engine.ingestion.set_policy(enabled=True, allowed_channels=["web"])
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("arc.maintenance")
 
 _MOST_FAILURES = 5
-"""A run ends after so many conversations in a row that failed: the archive or the database is away."""
+"""A run ends after this many failures in a row, because the archive or the database must be unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Maintenance:
 
 
 def maintain(runtime: "Runtime", progress: Progress | None) -> Maintenance:
-    """Archive or delete what has been idle for long: see `Admin.maintain`."""
+    """Archive or delete idle conversations: see `Admin.maintain`."""
     archive_settings, hours = runtime.settings.archive, runtime.settings.conversation.ttl_hours
     ages = [] if hours is None else [timedelta(hours=hours)]
     if archive_settings.enabled:
@@ -49,7 +49,7 @@ def maintain(runtime: "Runtime", progress: Progress | None) -> Maintenance:
 
 
 def archive(runtime: "Runtime", older_than: timedelta | None, progress: Progress | None) -> Maintenance:
-    """Archive what has been idle for long: see `Admin.archive`."""
+    """Archive idle conversations: see `Admin.archive`."""
     if runtime.settings.archive.location is None:
         raise ConfigurationError("archive.url (ARC_ARCHIVE__URL): not set, expected the address of the archive")
     if older_than is None:
@@ -83,7 +83,7 @@ def idle_for(runtime: "Runtime", status: ConversationStatus, older_than: timedel
 
 
 def _counted(done: Iterable[bool], progress: Progress | None) -> int:
-    """Return how many steps did something, and tell `progress` after each that did."""
+    """Return how many steps had an effect, and report each of these to `progress`."""
     count = 0
     for _ in filter(None, done):
         count += 1
@@ -95,7 +95,7 @@ def _counted(done: Iterable[bool], progress: Progress | None) -> int:
 def _each(
     runtime: "Runtime", idle: Idle, step: Callable[[SessionKey], bool], progress: Progress | None
 ) -> tuple[int, int]:
-    """Take a step for each idle conversation; return how many did something, and how many failed."""
+    """Take a step for each idle conversation; return how many had an effect, and how many failed."""
     failed = in_a_row = 0
 
     def steps() -> Iterable[bool]:

@@ -125,7 +125,7 @@ class Memories:
             status: "ACTIVE", or "PENDING" to hold the memory back until a review.
             tags: The application's own labels; a repeated memory has those of both.
             valid_from: When it was said (with zone); by default now, after everything it contradicts.
-            valid_until: When it stops to hold (with zone): from then on it is neither found nor shown.
+            valid_until: When it ceases to hold (with zone): from then on it is neither found nor shown.
             speaker: The name of the user who said it; statements of others neither repeat nor contradict it.
 
         Raises:
@@ -157,13 +157,13 @@ class Memories:
         session_id: str | None = None,
         messages: Sequence[Message] = (),
     ) -> Memory:
-        """Store a memory that a model wants to keep, trusted as far as the user's own words go. For tools of models.
+        """Store a memory that a model wants to keep; for models' tools.
 
-        - What the user stated in the session's newest 64 messages, or in `messages`, is stored as theirs.
-        - What takes anything from untrusted text that the user did not state waits for a review ("PENDING"). So does
-          everything with `settings.memory.require_review`.
-        - Anything else is stored as the assistant's: it ends, replaces and confirms nothing that a user said.
-          What a review has rejected stays rejected.
+        - It is stored as the user's if they stated it in the session's newest 64 messages, or in `messages`.
+        - It waits for a review ("PENDING") if it takes anything from untrusted text that the user did not state. With
+          `settings.memory.require_review`, everything waits.
+        - Otherwise it is stored as the assistant's: it ends, replaces and confirms nothing that a user said. A memory
+          that a review rejected stays rejected.
         - The memory cites the user's message that states it, or else the newest.
 
         Args:
@@ -172,7 +172,7 @@ class Memories:
             importance: From 0 to 1; values outside are clamped.
             metadata: JSON values of the application's own.
             session_id: The session in which the model runs, if the engine stores it; by default that of the scope.
-            messages: What the model was shown that the engine does not store (yet).
+            messages: Messages that the model was shown and that the engine has not stored.
 
         Raises:
             InvalidInputError: A value is not acceptable, or the importance is too low for a scope that is full.
@@ -239,8 +239,8 @@ class Memories:
     ) -> Memory:
         """Change a memory, and return it as a new revision; `history` keeps the earlier ones.
 
-        - What is not given stays. An edited text is no longer quoted as somebody's own words, supersedes what it
-          contradicts, and is still removed with the messages that the memory is from.
+        - Values that are not given stay. An edited text is no longer quoted as somebody's own words, supersedes the
+          memories that it contradicts, and is still removed with the messages that the memory is from.
         - Pass the `revision` that you read if somebody else may edit the memory, too.
 
         Args:
@@ -251,7 +251,7 @@ class Memories:
             tags: The new tags, in place of all earlier ones.
             metadata: The new metadata, in place of all earlier ones.
             valid_from: When it was said (with zone).
-            valid_until: When it stops to hold (with zone); `None` for never.
+            valid_until: When it ceases to hold (with zone); `None` for never.
             revision: The revision that the edit is based on; by default the newest.
 
         Raises:
@@ -291,10 +291,10 @@ class Memories:
     ahistory = async_form(history)
 
     def rollback(self, memory_id: str, revision: int) -> Memory:
-        """Make an earlier revision's content the newest one's, and return that: a further revision.
+        """Restore an earlier revision's content as a new revision, and return the memory.
 
         Raises:
-            InvalidInputError: The memory has no such revision, or no longer.
+            InvalidInputError: The memory has no such revision, or it is no longer kept.
             MemoryNotFoundError: This scope has no memory with that id.
         """
         revisions = {one.revision: one for one in self.history(memory_id)}
@@ -347,7 +347,7 @@ class Memories:
             query: The question.
             limit: The most memories.
             tags: Return only memories with one of these tags; by default any.
-            as_of: Return what held at this moment (with zone), as it was then, found by its words alone.
+            as_of: Search the memories that held at this moment (with zone), as they were then, by words alone.
 
         Raises:
             InvalidInputError: `query` is not text, `limit` is less than 1, or another argument is not acceptable.
@@ -414,7 +414,7 @@ def member(kind: builtins.type[_Kind], field: str, value: object) -> _Kind:
 
 
 def _known(found: _Found | None, memory_id: str) -> _Found:
-    """Return what was found; raise `MemoryNotFoundError` for nothing."""
+    """Return the memory; raise `MemoryNotFoundError` if none was found."""
     if not found:
         raise MemoryNotFoundError(memory_id)
     return found

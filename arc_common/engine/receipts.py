@@ -98,7 +98,7 @@ class ReceiptLog:
         ]
 
     def forget(self, scope: Scope, *, whole: bool = False) -> None:
-        """Remove every stored receipt that may quote what is removed from a scope.
+        """Remove every stored receipt that may quote something removed from a scope.
 
         Requests quote a user's other sessions and memories, or those of all users if these share their memories.
         """
@@ -121,7 +121,7 @@ class ReceiptLog:
         return self._queue.wait(timeout)
 
     def close(self) -> None:
-        """Store what waits, and stop; never raises."""
+        """Store the waiting receipts, and stop; never raises."""
         for key in dict.fromkeys(key for key, _ in list(self._waiting)):
             try:
                 self._write(key)
@@ -130,7 +130,7 @@ class ReceiptLog:
         self._queue.close()
 
     def _store_of(self, key: SessionKey) -> None:
-        """Store what this process still holds of a session."""
+        """Store the receipts of a session that this process still holds."""
         if any(one.session == key.session for one, _ in list(self._waiting)):
             self._queue.wait(_PATIENCE)
 
@@ -160,13 +160,13 @@ class _Waiting:
     messages: tuple[Message, ...]
 
     def kept(self) -> KeptReceipt:
-        """Return what is stored."""
+        """Return the receipt in its stored form."""
         receipt = self.receipt.to_dict(texts=True)
         return KeptReceipt(self.run_id, self.created_at, self.at_seq, receipt, self.messages)
 
 
 def window_of(kept: KeptReceipt) -> ContextWindow:
-    """Return a stored request as the window that it was."""
+    """Return the window of a stored request."""
     receipt = Receipt.from_dict(kept.receipt, texts={one.id: one.text for one in kept.messages if one.id})
     return ContextWindow(kept.messages, receipt.sections, receipt.total_tokens, receipt)
 
@@ -182,7 +182,7 @@ def with_receipt(session: "Session", events: Iterable[str] | AsyncIterable[str])
 
     - The receipt comes as comments (`Receipt.sse_lines`), which clients ignore, and only if `context.debug`
       (MEMORY_DEBUG) is on. It holds ids, tokens and reasons, but no message text.
-    - Sync and async streams stay what they are.
+    - A sync stream stays sync, an async stream async.
     """
     if isinstance(events, AsyncIterable):
         return _awith_receipt(session, events)

@@ -54,9 +54,9 @@ _RECEIPTS = 64
 """Each receipt refers to its request's texts: up to half a megabyte with a window of 128,000 tokens."""
 _WARNED = 10_000
 _TURN = 32
-"""The newest messages that are read to learn what a running turn rests on, if another process began it."""
+"""The number of newest messages that are read for a running turn's sources, if another process began it."""
 _SHOWN = ("facts", "summary", "recalled", "documents")
-"""The sections of a request whose texts are compared with the answer to find what it rests on."""
+"""The sections of a request whose texts are compared with the answer to find its sources."""
 _LOOK_AGAIN = 60.0
 """Seconds for which the result of a check for documents is cached."""
 
@@ -165,7 +165,7 @@ class Runtime:
         return _on_branch(key, self.services.store.path(key, known=True).branch)
 
     def keep(self, key: SessionKey, receipt: Receipt) -> None:
-        """Store a session's newest receipt, and note what the request shows, and whether it is trusted."""
+        """Store a session's newest receipt, and record the request's texts with their trust."""
         key = self.on_branch(key)
         self.receipts.keep(key, receipt)
         shown = [section.items for section in receipt.sections if section.name in _SHOWN]
@@ -208,7 +208,7 @@ class Runtime:
             self.long_term.schedule(key, messages, with_documents=with_documents, is_edit=bool(edited))
 
     def work(self, key: SessionKey, held: HeldLease, *, stop: Callable[[], bool]) -> None:
-        """Do what is due for a session under a lease on it: summaries, recall index and long-term memories."""
+        """Do a session's due work under a lease on it: summaries, recall index and long-term memories."""
         if self.memory is not None:
             self.memory.work(key, held, stop=stop)
         if self.settings.recall.enabled:

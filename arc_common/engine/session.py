@@ -398,7 +398,7 @@ class Session:
     ) -> list[ScoredMessage]:
         """Return the `top_k` messages (10 by default) that are most relevant to a question or statement, best first.
 
-        They are ranked as in a turn, but all of them may come back, also those that a turn shows already.
+        They are ranked as in a turn, but all of them may come back, including those that a turn shows already.
 
         Args:
             query: The question or statement.
@@ -438,9 +438,9 @@ class Session:
     apin = async_form(pin)
 
     def pins(self, *, suggested: bool = False) -> list[Pin]:
-        """Return what every request of the session shows: its pins and its scopes' pinned memories, the oldest first.
+        """Return the texts that every request shows: the session's pins and its scopes' pinned memories, oldest first.
 
-        With `suggested`, returns what may be worth pinning instead: the user's conditions and prohibitions.
+        With `suggested`, returns texts that may be worth pinning instead: the user's conditions and prohibitions.
         """
         if self._key is None:
             return []
@@ -518,8 +518,8 @@ class Session:
     def archive(self) -> bool:
         """Move the session's messages into the archive now; return whether that was done.
 
-        It is not if the session has no messages or is archived already, or if somebody writes to it meanwhile. The next
-        use of the session brings the messages back by itself.
+        Nothing is moved if the session has no messages, is archived already, or somebody writes to it meanwhile. The
+        next use of the session brings the messages back by itself.
 
         Raises:
             ArchiveError: The archive can't be reached; the messages stay where they are.
@@ -585,7 +585,7 @@ class Session:
             idea = session.fork(at=message.id, name="idea")
             engine.session("s", branch="idea")  # opens it again
 
-        - Both branches share the messages up to there, and what was derived from them; nothing is copied.
+        - Both branches share the messages up to there, and everything derived from them; nothing is copied.
         - This session, and the conversation's current branch, stay as they are.
 
         Args:
@@ -603,10 +603,10 @@ class Session:
     afork = async_form(fork)
 
     def rewind(self, to: str) -> None:
-        """Go back to the message with the id `to`: requests no longer show what followed it.
+        """Go back to the message with the id `to`: requests no longer show the messages after it.
 
         - The session continues on a new branch, which takes over this one's name, and becomes current if this one is.
-        - What followed the message stays on a branch that is no longer live: see `branches`.
+        - The messages after it stay on a branch that is no longer live: see `branches`.
         - Does nothing if nothing follows the message.
 
         Raises:

@@ -473,7 +473,7 @@ class Reader:
 
 
 def _span_attributes(key: SessionKey | None, window: ContextWindow) -> Attributes:
-    """Return what a turn's span says: the conversation's id, and the tokens of each section."""
+    """Return the attributes of a turn's span: the conversation's id, and the tokens of each section."""
     sections = {f"{SECTION_TOKENS}{section.name}": section.tokens for section in window.sections}
     whose = {} if key is None else {"gen_ai.conversation.id": key.session_id}
     return {**whose, **sections, "arc.total_tokens": window.total_tokens, "arc.notes": len(window.receipt.notes)}

@@ -34,8 +34,9 @@ class ErasureReceipt:
     Args:
         removed: The number of rows removed, by table, and of "archive objects".
         left: The number of rows that still name the caller and user, or belong to no conversation, by table; empty if
-            the erasure is complete. Somebody may have written meanwhile: erase again.
-        left_in_file: How many of up to twenty sampled texts still stand in a SQLite database's file, outside any row.
+            the erasure is complete. If somebody wrote meanwhile, erase again.
+        left_in_file: The number of sampled texts, of up to twenty, that a SQLite database's file still has outside any
+            row.
         pending: The places that this erasure could not clean, such as backups.
     """
 

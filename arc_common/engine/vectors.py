@@ -1,4 +1,4 @@
-"""Makes vectors anew after a change of the embedder, scope by scope, beside the old ones."""
+"""Replaces all vectors after a change of the embedder, scope by scope."""
 
 import logging
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class VectorsMade:
-    """The number of scopes whose vectors were made anew, of vectors made, and of scopes that are not complete yet."""
+    """The number of scopes whose vectors were replaced, of vectors made, and of scopes that are not complete yet."""
 
     scopes: int = 0
     vectors: int = 0
@@ -35,7 +35,7 @@ class VectorsMade:
 
 
 class VectorRenewal:
-    """Finds scopes whose vectors are from another embedder than the engine's, and makes them anew."""
+    """Finds scopes whose vectors are from another embedder than the engine's, and replaces these."""
 
     def __init__(self, runtime: "Runtime") -> None:
         self._runtime = runtime
@@ -59,7 +59,7 @@ class VectorRenewal:
     def run(
         self, *, everything: bool = False, stop: Callable[[], bool] = bool, progress: Progress | None = None
     ) -> VectorsMade:
-        """Make all vectors of other embedders anew; with `everything`, also missing ones: see `OutdatedVectors`."""
+        """Replace all vectors of other embedders; with `everything`, also make missing ones: see `OutdatedVectors`."""
         runtime, index = self._runtime, self._runtime.store.index
         self._next_look = monotonic() + _LOOK_SECONDS
         scopes = vectors = unfinished = 0

@@ -57,7 +57,7 @@ class Worker:
         self._error: Exception | None = None
 
     def run(self, threads: int) -> WorkDone:
-        """Work until `stop` is set, the limit is reached or, if so asked, nothing is due; return what was done."""
+        """Work until `stop` is set, the limit is reached or, if so asked, nothing is due; return the counts."""
         others = [Thread(target=self._loop, name="arc-worker", daemon=True) for _ in range(min(threads, _MOST_THREADS))]
         try:
             for one in others:
@@ -112,7 +112,7 @@ class Worker:
             return True
 
     def _work_on_next_if_possible(self) -> bool:
-        """Call `_work_on_next`; a worker that goes on for ever outlives a restart of the database."""
+        """Call `_work_on_next`; a worker without an end survives a restart of the database."""
         try:
             return self._work_on_next()
         except StoreError as error:
@@ -123,7 +123,7 @@ class Worker:
             return False
 
     def _work_on_next(self) -> bool:
-        """Do what is due for the session that has waited longest; return whether there was one."""
+        """Do the due work of the session that has waited longest; return whether there was one."""
         with self._leases.hold(None) as held:
             if held is None:
                 return self._renew_vectors()
@@ -135,7 +135,7 @@ class Worker:
         return True
 
     def _renew_vectors(self) -> bool:
-        """Make vectors of another embedder anew if it is time to look for them; return `False`: there is no session."""
+        """Replace vectors of another embedder if it is time to look for them; return `False`: there is no session."""
         vectors = self._runtime.vectors
         with self._changed:
             is_due = vectors.is_due and not self._renewing

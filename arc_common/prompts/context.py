@@ -73,7 +73,7 @@ _PASTED = "text pasted by the user"
 
 
 def source_name(message: Message) -> str:
-    """Return where the untrusted text of a message is from, in one line without quotation marks."""
+    """Return the origin of a message's untrusted text, in one line without quotation marks."""
     return _source_name(message).translate(_QUOTES)
 
 
@@ -246,7 +246,7 @@ def without_fences(text: str) -> str:
 
 
 def without_insertions(text: str) -> str:
-    """Return a text without the blocks and lines in which arc shows what it knows, in or out of their markers."""
+    """Return a text without the blocks and lines of memory that arc shows, with or without their markers."""
     return _SHOWN_LINE.sub("", _SHOWN_BLOCK.sub("\n", without_fences(text)))
 
 
@@ -324,7 +324,7 @@ def holds_memory(text: str) -> bool:
 
 
 def holds_insertion(text: str) -> bool:
-    """Return whether a text contains a block in which arc shows what it knows, or is a note on an idle conversation."""
+    """Return whether a text contains a block of memory that arc shows, or is a note on an idle conversation."""
     return _INSERTION.search(text) is not None
 
 
@@ -391,7 +391,7 @@ def is_refusal(text: str) -> bool:
 
 
 def storable_line(text: str, most: int) -> str:
-    """Return a text as one line of at most so many characters, without any that a store can't hold."""
+    """Return a text as one line of at most `most` characters, without any that a store can't hold."""
     storable = text[: 4 * most].replace("\x00", "").encode("utf-8", "ignore").decode()
     return " ".join(storable.split())[:most].rstrip()
 
@@ -437,6 +437,6 @@ def _json_value(text: str, start: int) -> tuple[Any, int]:
 
 
 def _is_nested(value: Any, levels: int) -> bool:
-    """Return whether a value has more than so many levels."""
+    """Return whether a value is nested more than `levels` deep."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return any(not levels or _is_nested(one, levels - 1) for one in inside)
