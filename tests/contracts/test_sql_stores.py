@@ -1,7 +1,6 @@
-"""Every store contract on SQLite files, also encrypted, PostgreSQL 18 and 16, in partitions, by PgBouncer, with Redis.
+"""Every store contract on SQLite in memory and files, PostgreSQL 18 and 16, partitions, PgBouncer and Redis.
 
-On SQLite in memory in the long form only: the random operations in `tests/properties` show that it answers as the
-others do. On encrypted PostgreSQL likewise: `test_encryption.py` has its short form.
+On encrypted PostgreSQL in the long form only: `test_encryption.py` has its short form.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,6 +32,7 @@ def shared_clock() -> Clock:
 @pytest.fixture(
     scope="module",
     params=[
+        "memory",
         "file",
         "encrypted_file",
         "postgres",
@@ -41,7 +41,6 @@ def shared_clock() -> Clock:
         "pooled_postgres",
         "cached_postgres",
         pytest.param("encrypted_postgres", marks=pytest.mark.torture),
-        pytest.param("memory", marks=pytest.mark.torture),
     ],
 )
 def backend(request: pytest.FixtureRequest) -> str:
