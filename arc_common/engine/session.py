@@ -566,15 +566,16 @@ class Session:
     aresume = async_form(resume)
 
     def remove(self, message_ids: Sequence[str]) -> int:
-        """Remove messages by id, and return the number removed."""
+        """Remove messages by id, and return the number removed. Ids that are not stored change nothing."""
         if self._key is None:
             return 0
         key = self._key
         removed = self._runtime.store.remove(key, message_ids)
         self._runtime.recall.forget_messages(key)
-        self._runtime.long_term.forget(key, message_ids)
-        self._runtime.receipt_log.forget(Scope(key.caller_id, key.user_id))
-        self._runtime.forget(key)
+        forgotten = self._runtime.long_term.forget(key, message_ids)  # some are left if a removal was interrupted
+        if removed or forgotten:
+            self._runtime.receipt_log.forget(Scope(key.caller_id, key.user_id))
+            self._runtime.forget(key)
         return removed
 
     aremove = async_form(remove)

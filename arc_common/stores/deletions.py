@@ -57,12 +57,12 @@ class SqlDeletions:
                 return self._remove_everywhere(transaction, key, place, ids)
             names = self._database.many(ids)
             (removed,) = transaction.run((self._sql.remove_messages, {**place, "message_ids": names}))
-            undo: list[Call] = []
-            if removed:
-                changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
-                undo = self._parts.summaries.undoing(transaction, place, changed, summarized=locked.summarized)
-                undo += self._parts.records.forgetting_messages(transaction, key, locked.path, ids)[1]
-                undo += [*self._parts.records.unpinning(key, ids), *self._parts.receipts.dropping(place)]
+            if not removed:
+                return 0
+            changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
+            undo = self._parts.summaries.undoing(transaction, place, changed, summarized=locked.summarized)
+            undo += self._parts.records.forgetting_messages(transaction, key, locked.path, ids)[1]
+            undo += [*self._parts.records.unpinning(key, ids), *self._parts.receipts.dropping(place)]
             points = [(locked.path.branch, row[2]) for row in removed]
             transaction.commit(*self._subtracting(removed, place, edits=points), *undo)
             return len(removed)

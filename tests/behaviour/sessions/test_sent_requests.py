@@ -154,6 +154,26 @@ def test_nothing_removed_stays_in_a_stored_request(
     assert len(engine.admin.requests("b", user_id="ben")) == (removal != "erase")
 
 
+@pytest.mark.parametrize("forked", [False, True], ids=["one branch", "forked"])
+def test_removing_what_is_not_stored_changes_nothing(
+    database: str, opened: Callable[..., ContextEngine], *, forked: bool
+) -> None:
+    """Neither stored requests, nor the last receipt, nor the time of the session's last change."""
+    engine = opened(database, settings=KEPT)
+    session = engine.session("s", user_id="ann")
+    session.save_turn("Hello.", "Hello.")
+    if forked:
+        session.fork(name="idea")
+    window = session.context("Anything else?")
+    engine.flush(60)
+    tables = ("arc_conversations", "arc_branches", "arc_messages", "arc_receipts")
+    before = {name: rows(database, f"SELECT * FROM {name}") for name in tables}
+    assert session.remove(["unknown"]) == 0
+    assert {name: rows(database, f"SELECT * FROM {name}") for name in tables} == before
+    assert [one.window for one in engine.admin.requests("s", user_id="ann")] != []
+    assert session.receipt() is window.receipt
+
+
 @pytest.mark.parametrize("other", [{"user_id": "ben"}, {"user_id": "ann", "caller_id": "bank"}], ids=["user", "caller"])
 def test_a_removal_leaves_what_others_have_not_stored_yet(
     opened: Callable[..., ContextEngine], other: dict[str, str]
