@@ -12,7 +12,7 @@ from arc_common.stores.branch_paths import Locked, locked_from_row, parts_of, pl
 from arc_common.stores.codec import MOST, edits_text, from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
-from arc_common.stores.statements.conversations import SUMS, statements_along, statements_for
+from arc_common.stores.statements.conversations import BRANCH_COLUMNS, SUMS, statements_along, statements_for
 from arc_common.stores.statements.records import record_statements_for
 
 
@@ -64,6 +64,16 @@ def branch_from_row(row: Row) -> BranchRow:
     return BranchRow(
         Path.from_text(branch, path), parent, forked, name, bool(live), counted, remembered, created_at, last_at
     )
+
+
+def places_of(rows: Iterable[Row]) -> list[tuple[int, int]]:
+    """Return all places, as (branch, seq), that some branches show or have shown; rows of `BRANCH_COLUMNS`."""
+    last: dict[int, int] = {}
+    for row in rows:
+        head = row[BRANCH_COLUMNS.index("head_seq")]
+        for branch, end in Path.from_text(row[0], row[1]).parts:
+            last[branch] = max(last.get(branch, 0), min(end, head))
+    return [(branch, seq) for branch, end in last.items() for seq in range(1, end + 1)]
 
 
 def lines_of(paths: Iterable[Path]) -> dict[int, Path]:

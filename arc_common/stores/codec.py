@@ -103,10 +103,15 @@ def edits_text(points: Iterable[tuple[int, int]]) -> str:
     return "".join(f" {branch}:{seq}" for branch, seq in points)
 
 
-def edits_from(text: str) -> Edits:
+EVERYWHERE = " *"
+"""Stands for all places of a conversation in a column of edits."""
+
+
+def edits_from(text: str, everywhere: Iterable[tuple[int, int]] = ()) -> Edits:
     """Read a column of edits: for each edit, its epoch and its places."""
-    found = [one.split(":") for edit in text.split("|")[1:] for one in edit.split()[1:]]
-    return Edits(text, tuple((int(branch), int(seq)) for branch, seq in found))
+    named = [one for edit in text.split("|")[1:] for one in edit.split()[1:]]
+    found = [one.split(":") for one in named if one != EVERYWHERE.strip()]
+    return Edits(text, (*((int(branch), int(seq)) for branch, seq in found), *everywhere))
 
 
 def message_row(counted: CountedMessage | StoredMessage) -> dict[str, Any]:

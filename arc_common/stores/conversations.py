@@ -36,8 +36,9 @@ from arc_common.stores.appends import SqlAppends
 from arc_common.stores.archive.objects import ArchiveObjects
 from arc_common.stores.archive.store import SqlArchive
 from arc_common.stores.branch_paths import check_owner, check_status
-from arc_common.stores.branches import SqlBranches
+from arc_common.stores.branches import SqlBranches, places_of
 from arc_common.stores.codec import (
+    EVERYWHERE,
     MOST,
     bounds_of,
     checked_ids,
@@ -289,7 +290,12 @@ class SqlStore:
             settling = self._sql.by_name[f"settle_{noted}"], {**place, "done": done.note}
             self._database.transact(lambda transaction: transaction.commit(settling))
         rows = self._database.read((self._sql.by_name[noted], place))
-        return edits_from(rows[0][0] or "") if rows else NO_EDITS
+        text = (rows[0][0] if rows else None) or ""
+        if EVERYWHERE not in text:
+            return edits_from(text) if rows else NO_EDITS
+        if reader == "memories":  # those of removed messages are gone, and what nobody edited need not be read again
+            return edits_from(text, ((branch, seq) for branch, seq in self._database.read((self._sql.revised, place))))
+        return edits_from(text, places_of(self._database.read((self._sql.branches, place))))
 
     def get(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.get`."""

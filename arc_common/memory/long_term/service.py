@@ -472,9 +472,10 @@ class LongTermMemory:
                 on = replace(key, branch=branch.id)
                 path, end = self._conversations.path(on), self._read_to(on)
                 seqs = sorted({seq for at, seq in edits.places if seq <= end and path.shows(at, seq)})
-                batch = self._conversations.read(on, seqs=seqs) if seqs else []
-                if batch and not self._read_anew(key, on, batch):
-                    return
+                for first in range(0, len(seqs), _PAGE):
+                    batch = self._conversations.read(on, seqs=seqs[first : first + _PAGE])
+                    if batch and not self._read_anew(key, on, batch):
+                        return
 
     def _read_anew(self, key: SessionKey, on: SessionKey, batch: Sequence[StoredMessage]) -> bool:
         """Keep the memories of messages in place of those of their earlier text; return whether that was done."""

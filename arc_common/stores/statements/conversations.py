@@ -36,7 +36,7 @@ from sqlalchemy.dialects import postgresql
 
 from arc_common.protocols.conversations import ConversationStatus, EditReader
 from arc_common.stores.branch_paths import LOCKED_COLUMNS, Along, in_conversation, is_active, of_conversation
-from arc_common.stores.codec import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
+from arc_common.stores.codec import CONVERSATION_COLUMNS, EVERYWHERE, MESSAGE_COLUMNS
 from arc_common.stores.database.schema import branches, conversations, messages
 from arc_common.stores.statements.compiler import Statements, insert_for, later, one_of
 
@@ -228,6 +228,7 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         ),
         **{column.name: select(column).where(*same_session(), same_user()) for column in EDITS.values()},
         **{f"settle_{column.name}": _settled(column) for column in EDITS.values()},
+        "revised": select(messages.c.branch, messages.c.seq).where(*in_conversation(messages), messages.c.revision > 1),
         "update_branch": _update_branch(),
         "update_branch_dropping": _update_branch(*_oldest_turns(inside)),
         "drop_oldest": delete(messages).where(*_oldest_turns(inside)),
@@ -430,15 +431,18 @@ def _insert_given(locked: Any) -> Insert:
 EDITS: Mapping[EditReader, Column[Any]] = {"index": conversations.c.edits, "memories": conversations.c.unread_edits}
 """The columns that note edits, by who must read the edited messages; each is also the name of a parameter."""
 _MOST_NOTED = 16_000
-"""Characters that note edits; where nothing is indexed, or no memories are kept, nobody takes them away."""
+"""Characters that note edits; where nothing is indexed, or no memories are kept, nobody takes them away.
+
+Beyond them, a note says that any message may have been edited.
+"""
 
 
 def _noted(column: Column[Any]) -> ColumnElement[str]:
     """Add an edit's places, after its epoch: so that what somebody has seen and settles is never a later edit's."""
     given: Any = bindparam(column.name, value="", type_=Text)
-    before = func.coalesce(column, "")
-    added = before + "|" + cast(conversations.c.epoch, Text) + given
-    return case((and_(given != "", func.length(before) < _MOST_NOTED), added), else_=column)
+    before, epoch = func.coalesce(column, ""), cast(conversations.c.epoch, Text)
+    added = case((func.length(before) < _MOST_NOTED, before + "|" + epoch + given), else_="|" + epoch + EVERYWHERE)
+    return case((given != "", added), else_=column)
 
 
 def _settled(column: Column[Any]) -> Update:

@@ -1,14 +1,21 @@
 """How far sessions were read for memories: over restarts, failures, edits and other processes."""
 
 import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count
 
 import pytest
 
 from arc_common import ContextEngine, Message
+from arc_common.protocols import SessionKey
+from arc_common.protocols.conversations import CountedMessage
 from arc_common.settings import ArcSettings
+from arc_common.stores.conversations import SqlStore
 from arc_common.testing import CountingObserver, ReplyingChatModel, SlowChatModel
 from tests.support.databases import indexed, observed, rows, unwritable
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 LONG = 20.0
 """Seconds that nothing here takes."""
@@ -99,6 +106,31 @@ def test_the_new_words_of_another_process_are_remembered(opened, url, reader, fo
     on_fork = ["I love hiking in the mountains"] if forked else []  # it still stands on the other branch
     assert texts(next_) == [*on_fork, "I love sailing on lakes"]
     assert rows(url, "SELECT unread_edits FROM arc_conversations") == [(None,)]
+
+
+def test_edits_that_nobody_follows_for_long(opened, url):
+    """However many there are: the newest words are remembered, and nothing that nobody edited is read again."""
+    with opened() as first:
+        for number, place in enumerate(("mountains", "hills", "woods")):
+            say(first, Message("user", f"I love hiking in the {place}.", id=f"m{number}"), "Great!")
+        settle(first)
+        (hills,) = [one for one in first.memories(user_id="ann").list() if "hills" in one.text]
+        first.memories(user_id="ann").delete(hills.id)
+    store, key = SqlStore(url), SessionKey("s", "default", "ann")
+    for number in range(2_000):
+        said = Message("user", f"Draft {number}." if number < 1_999 else "I love sailing on lakes.", id="m0")
+        store.append(key, [CountedMessage(replace(said, created_at=NOW), 5, "test")])
+        if number == 1_998:
+            store.append(key, [CountedMessage(Message("user", "I love rowing.", id="m2", created_at=NOW), 5, "test")])
+    store.close()
+    assert rows(url, "SELECT length(unread_edits) < 17000, length(edits) < 17000 FROM arc_conversations") == [(1, 1)]
+    engine = opened()
+    engine.session("s", user_id="ann").context("hm")
+    settle(engine)
+    assert texts(engine) == ["I love rowing", "I love sailing on lakes"]
+    found = engine.session("s", user_id="ann").recall("sailing on lakes", top_k=1)
+    assert [hit.message.id for hit in found] == ["m0"]
+    assert rows(url, "SELECT unread_edits, edits FROM arc_conversations") == [(None, None)]
 
 
 def test_an_edit_behind_which_the_store_fails(opened, url):
