@@ -1,6 +1,6 @@
 """Reversible JSON: `loads` restores exactly the values that `dumps` wrote.
 
-Plain JSON loses what Python values carry: tuples become lists, integer keys become text, bytes and NaN are refused
+Plain JSON loses properties of Python values: tuples become lists, integer keys become text, bytes and NaN are refused
 or invalid. Here such a value is wrapped as `{"__arc__": <kind>, "value": …}`, and a dictionary that happens to have
 the key `__arc__` is wrapped too, so that nothing a user stores can be mistaken for a wrapper. Text with lone
 surrogates is wrapped, because JSON's escapes join two of them into one character, and so are integers longer than
@@ -247,7 +247,7 @@ _INTEGERS = 2**63
 
 
 def json_copy(name: str, value: Any, depth: int = 0) -> Any:
-    """Copy JSON values (tuples become lists, subclasses' instances plain); refuse what JSON or an index can't hold."""
+    """Copy JSON values (tuples become lists, subclasses plain); refuse values that JSON or an index can't hold."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

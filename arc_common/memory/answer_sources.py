@@ -21,7 +21,7 @@ _MOST_KEPT = 64_000_000
 
 
 class AnswerSources:
-    """Keeps what the running turn of each branch shows, so that answers are stored with their sources. Thread-safe."""
+    """Keeps the texts of each branch's running turn, so that answers are stored with their sources. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -29,7 +29,7 @@ class AnswerSources:
         self._shown: LRUCache[SessionKey, _Turn] = LRUCache(_MOST_KEPT, getsizeof=_size)
 
     def show(self, key: SessionKey, untrusted: Iterable[tuple[str, str]], *, trusted: Iterable[str] = ()) -> None:
-        """Note what a request shows: untrusted texts with their sources, and texts of users and assistants."""
+        """Record the texts of a request: untrusted ones with their sources, and those of users and assistants."""
         with self._lock:
             before = self._shown.get(key, _Turn())
             _keep(self._shown, key, before.showing(untrusted, trusted))
@@ -72,7 +72,7 @@ class AnswerSources:
         return named
 
     def behind(self, key: SessionKey, answer: str) -> list[str]:
-        """Return the sources of the untrusted text that the running turn shows and an answer takes something from."""
+        """Return the sources of the untrusted texts in the running turn from which an answer takes something."""
         with self._lock:
             turn, shown = self._running.get(key, _Turn()), self._shown.get(key, _Turn())
         return turn.showing(shown.untrusted, shown.trusted).sources_of(answer)
@@ -88,7 +88,7 @@ class AnswerSources:
 class _Turn:
     """A running turn's contents: untrusted texts with their sources, trusted texts, and tools' names by call id.
 
-    `said` is what the user wrote; the own words in it are trusted, and looked for once they are needed.
+    `said` is the user's message; their own words in it are trusted, and extracted only when they are needed.
     """
 
     said: str = ""
@@ -97,7 +97,7 @@ class _Turn:
     calls: Mapping[str | None, str] = field(default_factory=dict)
 
     def showing(self, untrusted: Iterable[tuple[str, str]], trusted: Iterable[str] = ()) -> "_Turn":
-        """Return the turn with these texts besides its own."""
+        """Return the turn with these texts added to its own."""
         cut = ((source, text[: _MOST_COMPARED + 1]) for source, text in untrusted)
         texts = tuple(dict.fromkeys((*self.untrusted, *cut)))
         return replace(self, untrusted=texts, trusted=tuple(dict.fromkeys((*self.trusted, *trusted))))

@@ -34,7 +34,7 @@ _LEAST_EXCERPTS = 2
 _EXCERPT_TOKENS = 48
 """The approximate length of a tool excerpt: in 200 tokens, three of them and their source leave room to spare."""
 _NEARLY_AS_RELEVANT = 0.5
-"""The share of the best relevance from which a snippet may be about the same, so that the newer answers better."""
+"""Snippets with at least this share of the best relevance may be about the same thing: the newest comes first."""
 _MOST_TERMS = 256
 """The most terms of a question that are used; the index searches for no more."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -235,7 +235,7 @@ class SessionArtifacts:
         return [one for one in shown if isinstance(one, Snippet)], [one for one in facts if one.id in chosen]
 
     def forget(self, key: SessionKey) -> None:
-        """Drop what is cached of a session; `Records.forget` removes its artifacts."""
+        """Drop the cache of a session; `Records.forget` removes its artifacts."""
         self._know(key, None)
 
     def _index(self, key: SessionKey) -> HybridIndex:

@@ -1,4 +1,4 @@
-"""Tells a speaker's own words from what they paste, quote, forward or hand over, by the form of the text alone."""
+"""Separates a speaker's own words from pasted, quoted, forwarded and handed-over text, by its form alone."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,16 +52,16 @@ _HANDED_OVER = re.compile(
 
 
 _SIGN = re.compile("[\n:：>＞│┃\"“„«「『‘`~–—]|\\s-|--|(?<![A-Za-z])'")
-"""Without one of these only a mail's head can stand in a text that is not its writer's own; most messages have none."""
+"""A text without any of these has no foreign part except, perhaps, a mail; most messages have none."""
 
 
 def own_words(text: str) -> str:
-    """Return a user's text without what is pasted, quoted, handed over or to be forgotten, or what arc inserted."""
+    """Return a user's text without pasted, quoted, handed-over, inserted and to-be-forgotten parts."""
     return _own_and_foreign(text, Role.USER)[0]
 
 
 def _own_and_foreign(text: str, role: Role) -> tuple[str, bool]:
-    """Return a writer's own words, and whether anything else was in the text besides what arc inserted."""
+    """Return a writer's own words, and whether the text has anything other than these and arc's insertions."""
     fenceless = without_fences(text)
     spans = foreign_spans(fenceless, role)
     cut = _without(fenceless, spans)
@@ -160,11 +160,11 @@ def _stated_instead(sentence: str) -> str | None:
 
 
 def learnable(messages: Iterable[Message]) -> list[Message]:
-    """Return what may be learned of a conversation: the users' own words, and the assistant's own conclusions.
+    """Return the learnable parts of a conversation: the users' own words, and the assistant's own conclusions.
 
-    - Tools' results, system messages, messages with a source of their own (see `SOURCE`), what arc made, and what is
-      pasted, quoted, handed over or to be forgotten are left out.
-    - An answer is trusted no more than what it answers: it is left out if anything in its turn is untrusted.
+    - Tools' results, system messages, messages with a source of their own (see `SOURCE`), arc's own messages, and
+      pasted, quoted, handed-over and to-be-forgotten parts are left out.
+    - An answer is trusted no more than its turn: it is left out if anything in the turn is untrusted.
     """
     kept: list[Message] = []
     is_trusted = True

@@ -126,7 +126,7 @@ def _request(instructions: str, parts: Sequence[str], max_tokens: int) -> list[M
 
 
 def parse_summary(answer: str) -> ParsedSummary:
-    """Parse an answer to a leaf's request; corrects what has a clear meaning, and leaves out the rest."""
+    """Parse an answer to a leaf's request; corrects mistakes whose meaning is clear, and leaves out the rest."""
     found = _first(answer, lambda value: isinstance(value, list) and _is_facts(value))
     listed = found
     if isinstance(found, dict):

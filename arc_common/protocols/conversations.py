@@ -247,7 +247,7 @@ class Path:
         before: list[tuple[int, int]] = []
         for one, last in self.parts:
             before.append((one, min(seq, last)))
-            if seq < last:  # at the end of a part, what was added after its last message counts, too
+            if seq < last:  # at the end of a part, messages added after its last one count, too
                 break
         return Path(branch, tuple(before))
 
@@ -266,12 +266,12 @@ class Path:
 
 MAIN = Path()
 NOWHERE = Path(-1)
-"""The path of a branch that no session has: of what was read on a branch that was deleted before it was stored."""
+"""A path that no branch has, for memories read on a branch that was deleted before they were stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One line of a conversation: the messages up to a fork, and what was said after it. Times are UTC.
+    """One line of a conversation: the messages up to a fork, and those after it. Times are UTC.
 
     Args:
         id: Its number: 0 for the branch on which the conversation began.
@@ -323,8 +323,8 @@ class ConversationStore(Protocol):
 
         - Idempotent: a message whose id is already stored with the same content is left as it is; with other content,
           it becomes a new revision at its old position. If another branch shows the message too, the edit forks the
-          key's branch before it: what follows is copied, the branch's name passes to the fork, keys without a branch
-          move to it, and a key with one finds the fork's number on the messages returned.
+          key's branch before it: the messages after it are copied, the branch's name passes to the fork, keys without a
+          branch move to it, and a key with one finds the fork's number on the messages returned.
         - Stores all of the messages or none, in the order of the calls, across processes.
         - With `max_messages`, removes the oldest whole turns until no more messages than that are left; the newest
           turn always stays. Nothing is removed while the conversation has several branches, nor (with
@@ -371,7 +371,7 @@ class ConversationStore(Protocol):
         - "rewind" forks likewise, and passes the name of the key's branch on to the fork, which becomes current if that
           branch is. The key's branch is no longer live.
         - "switch" makes the key's branch current and live.
-        - "delete" removes the key's branch and what no other branch shows of it, and returns it.
+        - "delete" removes the key's branch and those of its messages that no other branch shows, and returns it.
 
         Raises:
             InvalidInputError: The key's branch has no message `at`, another branch has the name, or the branch to be
@@ -404,7 +404,7 @@ class ConversationStore(Protocol):
     def delete(
         self, key: SessionKey, *, keep_session: bool = False, soft: bool = False, idle: Idle | None = None
     ) -> int | None:
-        """Remove all messages and forks, what was derived, and the session itself unless `keep_session` is set.
+        """Remove all messages, forks and derived data, and the session itself unless `keep_session` is set.
 
         With `soft`, nothing is removed, but only `restore` and `delete` can use the session from then on. With `idle`,
         nothing happens to a session that is not idle any more.
@@ -441,10 +441,10 @@ class Store(ConversationStore, Protocol):
         """The receipts that last. Deleting a session also deletes its receipts."""
 
     def edits(self, key: SessionKey, *, reader: EditReader, done: Edits = NO_EDITS) -> Edits:
-        """Return the edits that a reader has not followed yet, without those of `done`, which are noted no more.
+        """Return the edits that a reader has not processed yet; first mark those of `done` as processed.
 
-        An edit notes its messages in its own transaction, because whoever makes it may die before any reader follows
-        it. The index follows removals too; memories leave with what is removed.
+        An edit notes its messages in its own transaction, because whoever makes it may die before any reader processes
+        it. The index processes removals too; memories are removed with their messages.
         """
 
     def idle(self, which: Idle) -> Iterator[SessionKey]:
@@ -487,7 +487,7 @@ class Store(ConversationStore, Protocol):
     def load(self, record: Mapping[str, Any]) -> bool:
         """Store an object that `dump` yielded, in one transaction; return whether anything was stored.
 
-        What is there already stays as it is, so an import that was interrupted can be repeated.
+        Existing data stay as they are, so an import that was interrupted can be repeated.
 
         Raises:
             InvalidInputError: The object is not from `dump`, or another conversation has its id. Nothing was stored.

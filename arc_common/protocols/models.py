@@ -125,13 +125,13 @@ class QueryTransformer(Protocol):
 
 @runtime_checkable
 class Cipher(Protocol):
-    """Encrypts what stores keep: rows, index texts, cache values, archive objects. `Fernet` and `MultiFernet` fit."""
+    """Encrypts the stores' data: rows, index texts, cache values, archive objects. `Fernet` and `MultiFernet` fit."""
 
     def encrypt(self, data: bytes) -> bytes:
         """Return the data encrypted and authenticated, as ASCII; never the same twice."""
 
     def decrypt(self, token: bytes) -> bytes:
-        """Return what `encrypt` was given.
+        """Return the data that `encrypt` was given.
 
         Raises:
             Exception: The token was made under another key, or changed.

@@ -53,12 +53,12 @@ class RecordChange:
         put: Memories to store; each replaces the one with its id, which stays as history if its revision was an earlier
             one, one of the newest `MOST_REVISIONS`. The time of its last access does not move back.
         removed: The ids of memories and pins to remove.
-        stated: By a memory's id, what was proposed: the memory counts on the branches that show its sources.
+        stated: The proposed memory by its id: it counts on the branches that show its sources.
         pins: Pins to store; each replaces the one with its id.
         points: By the id of a pin or an artifact, the session whose newest message precedes it: only branches that show
             this message show it.
         accessed: The times of the last access to memories, by id; none moves back.
-        progress: How far a conversation was read for memories.
+        progress: The progress of reading a conversation for memories.
     """
 
     put: tuple[Memory, ...] = ()
@@ -89,15 +89,15 @@ class IndexChange:
 
 
 Onlooker = SessionKey | Literal["live"]
-"""The view of records: a session's, with what its path and the live branches of other sessions show; or "live", with
-what any live branch shows."""
+"""The view of records: a session's (of its path, and of the live branches of other sessions), or "live" (of all live
+branches)."""
 
 
 class Records(Protocol):
     """Stores memories and pins beside the conversations. Thread-safe; every method is atomic and accesses one scope.
 
     - Scopes are separate (see `Scope`); only `erase` and `forget` work across scopes.
-    - An edit or removal of a message also removes, atomically, what is derived from that message alone: a memory, or
+    - An edit or removal of a message also removes, atomically, everything derived from that message alone: a memory, or
       the wording of one that has other sources too (`Memory.without`).
     - The pin of a message shows the message as the session's path does, and is removed with it. Pins of a session are
       removed with it. `SessionState` holds the pins of a session and the pinned memories of its scopes.
@@ -105,8 +105,8 @@ class Records(Protocol):
     - A memory that loses a source also loses its earlier revisions.
     - A forgotten memory leaves the index of the same database at once; the memory valid in its place is then
       searchable by its words.
-    - How far a conversation was read for memories is stored with it (`Conversation.remembered_seq`) and removed with
-      it.
+    - The progress of reading a conversation for memories is stored with it (`Conversation.remembered_seq`) and removed
+      with it.
     - Memories are returned as they were put; stored values share no objects with the caller's.
     """
 
@@ -162,7 +162,7 @@ class Records(Protocol):
         """
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
-        """Remove what rests on a session, or on some of its messages, alone; return the number of memories removed.
+        """Remove everything derived only from a session, or from some of its messages; return the number of memories.
 
         - Removes every memory in the scopes of the session, its user and its caller that has no source elsewhere; the
           others lose these sources and the wording that only they support.

@@ -69,7 +69,7 @@ class CandidatePage:
 
 
 class ReviewQueue(Protocol):
-    """Stores what awaits a review, and each caller's policy. Thread-safe; every method is atomic.
+    """Stores the candidates for a review, and each caller's policy. Thread-safe; every method is atomic.
 
     Answers are kept in the scope of their user and session, and are removed with these. Pending and rejected memories
     are in the queue, too; `Records` stores them, and changes their status.

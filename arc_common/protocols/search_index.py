@@ -239,7 +239,8 @@ class IndexStore(IndexReader, Protocol):
         - Without `ids`, remove all entries of the scope and of every scope within it, as a user's conversations lie
           within the user's; without a kind, of every kind.
         - With `only_vectors`, remove all vectors of the scope and kind but no entry, so that another embedder can make
-          new ones; `ids` is `None`. With an `embedder`, what it made beside them takes their place in the same step.
+          new ones; `ids` is `None`. With an `embedder`, the vectors that it made beside them take their place in the
+          same step.
         """
 
     def scan(
@@ -283,8 +284,8 @@ class OutdatedVectors(Protocol):
 
         - Two owners never get the same one at once. A claim ends after `seconds` unless `keep_outdated` renews it.
         - An application's own items, which have an embedder of their own, are never returned, nor are scopes whose
-          vectors were of this embedder before the present one: two processes would else make them anew for ever. With
-          `everything`, those are returned too, and so are scopes in which a vector is missing.
+          vectors were of this embedder before the present one: otherwise two processes would replace each other's
+          vectors for ever. With `everything`, those are returned too, and so are scopes in which a vector is missing.
 
         Args:
             embedder: The embedder's name.

@@ -118,7 +118,7 @@ class Compaction:
     Args:
         messages: The number of messages in whose place requests now show facts and a summary.
         tokens_before: The tokens of all facts, summary and messages that a large request would have shown before.
-        tokens_after: The tokens of what it shows now.
+        tokens_after: The tokens that it shows now.
         notes: Problems, such as summaries written by rules because the model failed.
     """
 
@@ -240,13 +240,13 @@ class SummaryStore(Protocol):
       undoes their supersessions and removals of other facts; makes the view stale (its boundary stays, its texts are
       removed); and changes the epoch. A leaf without any messages left is removed; a view that depends on none of this
       stays.
-    - Facts that say the same share a slot. What ends a fact lies in the leaf of its replacement: the fact is valid on
-      paths that do not show that leaf, and again when the leaf is removed, unless a later leaf ends it, too.
+    - Facts that say the same share a slot. The end of a fact is stored in the leaf of its replacement: the fact is
+      valid on paths that do not show that leaf, and again when the leaf is removed, unless a later leaf ends it, too.
     - Removing messages through a cap on the conversation's length changes nothing here: summaries and facts made from
       them stay.
-    - What was made from messages before a fork is shared: every branch that shows the newest message read for a segment
-      shows the segment and its facts, unless it had read these messages in other segments already. Adopted views belong
-      to the branch that adopted them, and to those forked from it later.
+    - Segments made from messages before a fork are shared: every branch that shows the newest message read for a
+      segment shows the segment and its facts, unless it had read these messages in other segments already. Adopted
+      views belong to the branch that adopted them, and to those forked from it later.
     - Clearing or deleting a session removes all of its summaries and facts. An epoch or lease of a deleted session is
       invalid for a new session with the same id.
     """

@@ -27,12 +27,12 @@ _WORD = re.compile(
 )
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _EMPTY_WORDS = frozenset(["a", "an", "the", "and", "also", "that", "which", "please", "`"])
-"""Words that don't change what a sentence says. Common stop word lists are too long: most include "not", "may" and
+"""Words that don't change a sentence's meaning. Common stop word lists are too long: most include "not", "may" and
 "must", "before" and "after", "you" and "we"."""
 
 
 def wording(text: str) -> tuple[str, ...]:
-    """Return what a text says, in order: words, numbers, and signs other than punctuation (currencies, arrows).
+    """Return a text's wording, in order: words, numbers, and signs other than punctuation (currencies, arrows).
 
     Two texts with the same wording are copies of each other. A text of punctuation alone stands for itself.
     """

@@ -275,7 +275,7 @@ class HybridIndex:
         - The new vectors are made beside those of the other embedder and take their place when all are made. Until
           then, this index finds texts by words, and processes with the other embedder also by its vectors.
         - If it is interrupted, or the embedder fails, the next call makes those that are missing.
-        - An embedder of the same name (a new version of the model) makes all vectors anew, one by one.
+        - If the embedder has the same name (a new version of the model), each vector is replaced one by one.
 
         Args:
             stop: Called before each batch; stops if it returns true.
@@ -334,7 +334,7 @@ class HybridIndex:
         return self._statistics(()).count
 
     def term_statistics(self, terms: Sequence[str]) -> tuple[int, float, list[int]]:
-        """Return what `TermStatistics` asks for, so that an index can be the statistics of a `BM25Reranker`."""
+        """Return the statistics of terms, so that an index can serve as the `TermStatistics` of a `BM25Reranker`."""
         held = self._statistics(terms)
         counts = dict(zip(dict.fromkeys(terms), held.document_frequencies.tolist(), strict=True))
         return held.count, held.total_length / held.count if held.count else 0.0, [counts[term] for term in terms]

@@ -35,7 +35,7 @@ _READ_CHARACTERS = 50_000
 
 _KEPT_TEXTS = 4_096
 _KEPT_CHARACTERS = 4_000
-"""Cache what a text states, because most are read twice (facts and memories); longer texts are not cached."""
+"""Cache the facts of a text, because most texts are read twice (facts and memories); longer ones are not cached."""
 
 _LONGEST = 240
 """Cut a longer sentence at the last border of a clause before this many characters."""
@@ -43,7 +43,7 @@ _LONGEST = 240
 _SHORT = 5
 """A statement of more words needs two specific ones."""
 _TOLD = 4
-"""The fewest specific words of a statement beside which a word of praise or feeling is only a comment."""
+"""A statement with at least this many specific words counts in spite of a word of praise or feeling."""
 _OF_CLAUSE = 2
 """The fewest specific words of a clause that is a statement without the rest of its sentence."""
 _NAMED = 3
@@ -53,9 +53,9 @@ _FEW = 2
 """The most words of a value."""
 
 _REPLY = 8
-"""The most words of a reply that is shown with what it answers."""
+"""The most words of a reply that is shown with the text that it answers."""
 _ANSWERED = 160
-"""The most characters of what is shown with a reply."""
+"""The most characters of the text shown with a reply."""
 
 _FORBIDDING = 3
 """The fewest words of a prohibition: "Never book" does not say what."""
@@ -72,7 +72,7 @@ def extract_facts(
 
     - A user's fact says something about themselves, their people, things, plans or conditions, or gives a value.
     - An assistant's fact is a decision, an id or a date.
-    - Questions, requests, suppositions, courtesies and comments on the conversation are none.
+    - Questions, requests, suppositions, courtesies and comments on the conversation are not facts.
     - Deterministic; linear in the length of the text.
     """
     facts: dict[tuple[str | None, str], ProposedFact] = {}
@@ -119,7 +119,7 @@ def answering(fact: ProposedFact, answered: Message | None) -> ProposedFact:
 
 
 def _is_value(text: str, *, most: int = _FEW) -> bool:
-    """Return whether a text of at most so many words is only a value ("HB-4471902") and no statement."""
+    """Return whether a text of at most `most` words is only a value ("HB-4471902") and no statement."""
     plain, language = text.translate(QUOTES), detect(text)
     forms = language.asserting, language.oneself, language.forbidding
     words = sum(word.strip(".,!").isalpha() for word in plain.split())
@@ -175,7 +175,7 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
 
 
 def _statements(sentence: str, language: Language) -> Iterator[str]:
-    """Yield what a sentence states, without what leads to it and without what it asks."""
+    """Yield the statements of a sentence, without introductory words and questions."""
     if sentence.startswith("[") and sentence.endswith("]"):  # "[shares a photo]"
         return
     for _ in range(4):
@@ -233,7 +233,7 @@ def _of_user(plain: str, language: Language, *, is_personal: bool) -> tuple[Fact
 
 
 def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: int) -> FactCategory | None:
-    """Return the kind of a statement with at least so many specific words; `None` if it states nothing."""
+    """Return the kind of a statement with at least `least` specific words; `None` if it states nothing."""
     words = content_words(plain) if language.is_spaced else re.findall(r"\w{2}", plain)
     concrete = CONCRETE.search(plain)
     is_sure = concrete is not None and concrete.lastgroup == "sure"

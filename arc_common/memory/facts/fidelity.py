@@ -24,8 +24,8 @@ COVERED_WORDS = 0.8
 
 _OWN_WORDS = 2
 _OWN_SHARE = 0.7
-"""The most specific words of a model's own in a sentence that retells or concludes (tone, flow and topics): so many, or
-this share if that is more."""
+"""The most specific words that a model may add to a sentence that retells or concludes (tone, flow and topics): this
+many, or this share if that is more."""
 
 _MAX_WORDS = 64
 """The most words of a value that are compared; a fact is a line, not a page."""
@@ -230,7 +230,7 @@ def is_grounded(statement: str, source_text: str, *, share: float = GROUNDED_WOR
 
 
 def is_stated(statement: str, source_text: str, *, share: float = GROUNDED_WORDS) -> bool:
-    """Return whether a statement is grounded in what a text states: in no question, and in no denial of it."""
+    """Return whether a text states a statement; a question about it, or its denial, does not count."""
     told = [sentence for sentence in sentences_of(source_text) if not is_question(sentence)]
     return all(
         is_grounded(sentence, "\n".join(one for one in told if is_negated(one) == is_negated(sentence)), share=share)

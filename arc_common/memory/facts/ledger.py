@@ -15,7 +15,7 @@ from arc_common.trust import Trust
 
 _MOST_MISSES = 16
 _NEAR = 20
-"""The most facts back that a change without its subject may be about."""
+"""A change that does not name its subject is about one of this many newest facts."""
 _RELATED = 0.5
 """A text may change a fact if it contains at least this share, by weight, of the fact's key or value."""
 
@@ -69,7 +69,7 @@ def merged(
 def _of_one_leaf(
     proposed: Iterable[Fact], contradicts: Callable[[str, str], bool]
 ) -> tuple[list[Fact], dict[str, str]]:
-    """Return the last of each facts that say the same, and by id which of them a later one ends."""
+    """Return the last of each group of equal facts, and the later fact that ends each ended one, by ids."""
     facts: dict[tuple[str, ...], Fact] = {}
     ends: dict[str, str] = {}
     for fact in proposed:

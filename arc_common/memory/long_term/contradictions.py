@@ -102,12 +102,12 @@ class Contradictions:
 
 
 def contradicts(later: str, earlier: str) -> bool:
-    """Return whether a later text ends an earlier one, as far as their words show."""
+    """Return whether the words of a later text end an earlier one."""
     return conflict(readings_of(later), readings_of(earlier))
 
 
 def conflict(later: Sequence[Reading], earlier: Sequence[Reading]) -> bool:
-    """Return whether what was read of a later text ends what was read of an earlier one."""
+    """Return whether a later text, as read, ends an earlier one."""
     return any(_ends(ours, theirs) for ours in later for theirs in earlier)
 
 
@@ -122,18 +122,18 @@ def slot_of(text: str) -> str:
 
 
 def is_negated(text: str) -> bool:
-    """Return whether a text denies or ends something, as far as its words show."""
+    """Return whether the words of a text deny or end something."""
     plain = _plain(text)
     return any(language.denying.search(plain) for language in with_other_scripts(detect(text)))
 
 
 def is_changed(text: str) -> bool:
-    """Return whether a text says that something has changed, as far as its words show."""
+    """Return whether the words of a text say that something has changed."""
     return detect(text).changing.search(_plain(text)) is not None
 
 
 def follows_up(later: str, earlier: str) -> bool:
-    """Return whether a later text changes a value without naming what it is of: "We changed it to 10 August"."""
+    """Return whether a later text changes a value without naming its attribute: "We changed it to 10 August"."""
     return any(
         ours.changes and not ours.about and not ours.slots and ours.values.keys() & theirs.values.keys()
         for ours in readings_of(later)
@@ -161,7 +161,7 @@ def _ends(later: Reading, earlier: Reading) -> bool:
 
 @cached_text(2_048)
 def readings_of(text: str) -> tuple[Reading, ...]:
-    """Return what the sentences of a text say for comparison. Deterministic, in time linear in the text."""
+    """Read the sentences of a text for comparison. Deterministic, in time linear in the text."""
     found = []
     for sentence in sentences_of(text.partition(IN_REPLY)[0])[:_SENTENCES]:
         language = detect(sentence)
@@ -187,7 +187,7 @@ def _read(plain: str, language: Language) -> Reading:
 
 
 def _owner(plain: str, language: Language) -> str:
-    """Return the stem of the noun in "My brother plays"; `""` of a sentence about the speaker or no one of theirs."""
+    """Return the stem of the noun in "My brother plays"; `""` for any other sentence."""
     speaker = language.oneself.match(plain)
     if speaker is None or stem(speaker[0].casefold(), language) in language.speaker:
         return ""
@@ -203,7 +203,7 @@ def _slots(plain: str, language: Language) -> Iterator[tuple[str, frozenset[str]
             _, owner = _values(" ".join([before, *named]), language)
             if (
                 not owner or named or (plain[:1].isupper() and not language.oneself.match(plain))
-            ):  # of sisters there are several
+            ):  # one may have several sisters
                 yield f"{attribute} of {' '.join(sorted(owner))}", frozenset(value.casefold().split())
     if match := language.attribute.search(plain):
         groups = [group for group in match.groups() if group]

@@ -235,7 +235,7 @@ class Holdings:
         return sorted(memory_id for memory_id, is_ended in zip(ids, verdicts, strict=True) if is_ended)
 
     def _near(self, read: Iterable[Reading]) -> set[str]:
-        """Return the ids of the memories that hold and share a subject with what was read."""
+        """Return the ids of the memories that hold and share a subject with a text."""
         return {memory_id for subject in _subjects(read) for memory_id in self._by_subject.get(subject, ())}
 
     def at_odds(self) -> list[tuple[str, str]]:
@@ -275,7 +275,7 @@ class Holdings:
 
 
 def _subjects(read: Iterable[Reading]) -> frozenset[str]:
-    """Return the single-valued attributes and the stems of words in what was read, by which others share them."""
+    """Return the single-valued attributes and the word stems of a text, by which memories are found that share them."""
     return frozenset(subject for one in read for subject in (*one.slots, *one.about))
 
 

@@ -81,7 +81,7 @@ class Extractor:
         before: Message | None = None,
         may_wait: bool = False,
     ) -> Extracted:
-        """Extract the memories of messages that are important enough; `before` is what the first one answers.
+        """Extract the memories of messages that are important enough; the first message answers `before`.
 
         Once the hour's tokens are spent, rules extract them; with `may_wait`, `SpentError` is raised instead.
         """
@@ -190,9 +190,9 @@ def saved_by_model(
     session_id: str | None,
     rests_on_shown: bool,
 ) -> ProposedMemory:
-    """Return a memory that a model saves by a tool, trusted as far as the user's own words go.
+    """Return a memory that a model saves by a tool, with the trust that the user's own words give it.
 
-    - It is the user's if they stated it; with all of its words, if untrusted text may have asked for it.
+    - It is the user's if they stated it: every word of it, if untrusted text may have prompted it.
     - Otherwise it waits for a review if it takes anything from untrusted text.
     - Otherwise it is the assistant's: it ends, replaces and confirms nothing that a user said.
     """

@@ -115,7 +115,7 @@ class MemoryKeeper(MemoryWriter):
     def _search_as_of(
         self, scope: Scope, query: str, moment: datetime, tags: Sequence[str], limit: int
     ) -> list[ScoredMemory]:
-        """Search by words alone: only what holds now is indexed."""
+        """Search by words alone, because only memories that hold now are indexed."""
         held = {one.id: one for one in self.as_of(scope, moment) if not tags or not set(tags).isdisjoint(one.tags)}
         given = [ScoredDocument(Document(one.attributed, id=one.id)) for one in held.values()]
         found = [one for one in BM25Reranker(top_k=max(len(given), 1)).rerank(query, given) if one.score]
@@ -124,7 +124,7 @@ class MemoryKeeper(MemoryWriter):
         return ranked([held[name] for name in relevance], relevance, now=moment, limit=limit)
 
     def asking(self, scope: Scope, query: str, *, limit: int, tags: Sequence[str] = ()) -> IndexQuery:
-        """Return what `search` asks the index for a question by words."""
+        """Return the index query of `search` for a question, by words."""
         filters, most = with_one_of(tags) if tags else None, max(CANDIDATES, _CANDIDATES * limit)
         return IndexQuery(scope, "memory", search_terms(query, "memory"), filters=filters, limit=most)
 
@@ -363,7 +363,7 @@ class LongTermMemory:
         running: Sequence[Message],
         rests_on_shown: Callable[[SessionKey, str], bool],
     ) -> Memory | None:
-        """Store what a model saves by a tool, as far as the session's newest messages and the running ones support it.
+        """Store a memory that a model saves by a tool, with the trust that the newest and the running messages give it.
 
         Return the memory that represents it; `None` if its scope is full of stronger ones.
         """

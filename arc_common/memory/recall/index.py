@@ -154,7 +154,7 @@ class MessageIndex:
             return None
 
     def asking(self, key: SessionKey, asked: QueryTerms, *, limit: int, only: bool = False) -> IndexQuery:
-        """Return what to ask the store for a question, by words."""
+        """Return the query to the store for a question, by words."""
         filters = parse_filter({"session": key.session_id}) if only and self.is_user_wide(key) else None
         terms = dict(islice(asked.sought().items(), _MOST_TERMS))
         return IndexQuery(self.scope(key), "message", terms, filters=filters, limit=limit)
@@ -172,7 +172,7 @@ class MessageIndex:
         """Find the indexed messages that match: the best `limit` by words and by vectors each.
 
         `sessions` are searched too, as if they were one; `only` this session even if the user's are indexed together.
-        `looked` holds what was asked and found if the index has been read already.
+        `looked` holds the query and its results if the index has been read already.
         """
         others = [one for one in sessions if one != key.session_id] if not self.is_user_wide(key) else ()
         keys = [key, *(of_user(key, one) for one in others)]
@@ -208,7 +208,7 @@ class MessageIndex:
         else:
             places = self.places(key, ids)
         if len(places) < min(limit, len(ids)) and max(len(found.ids), len(near)) >= limit:
-            # what other branches show has taken the place of what this one shows
+            # other branches' entries took the places of this one's
             return self.search(key, question, limit=2 * limit, sessions=sessions, only=only)
         return FoundMessages(
             {places[entry_id]: score for entry_id, score in said.items() if entry_id in places},
@@ -245,7 +245,7 @@ class MessageIndex:
         scope, done = self.scope(key), 0
         stored = self.store.candidates(IndexQuery(scope, "message"))[0].embedding
         if stored is not None and stored[0] != self.embedder.name:
-            return done  # `re_embed` makes them anew
+            return done  # `re_embed` replaces them
         for page in islice(self._pages(key, unembedded=True), most):
             if stop():
                 break
@@ -266,7 +266,7 @@ class MessageIndex:
         return done
 
     def re_embed(self, scope: Scope, *, stop: Callable[[], bool] = bool) -> int:
-        """Make the vectors of a scope anew beside those of another embedder, which they then replace; return how many.
+        """Replace the vectors of a scope that are another embedder's; return how many were made.
 
         If the vectors are of this embedder already, makes those that are missing. Stops if the embedder fails.
         """
@@ -321,7 +321,7 @@ class MessageIndex:
         if silent:
             self.store.remove(self.scope(key), "message", silent)
         newest = self._conversations.read(key, limit=1) if places else []
-        # what is not indexed yet is indexed in order
+        # other places are indexed later, in order
         end = self._known_end(key, path, newest[0].seq) if newest else 0
         return sum(self._write(key, seq, seq, written_to=min(seq, end)) for seq in places)
 
@@ -510,7 +510,7 @@ def _versions(stored: Sequence[StoredMessage]) -> list[tuple[int, str | None, in
 
 
 def read_as(message: Message) -> str:
-    """Return the text that is searched besides a message's words: its speaker and its date."""
+    """Return the text that is searched in addition to a message's words: its speaker and its date."""
     parts = [message.name or ""]
     if (at := message.created_at) is not None:
         parts.append(f"{at:%d %B %Y}".lstrip("0"))

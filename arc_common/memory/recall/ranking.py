@@ -24,21 +24,21 @@ MOST_READ_ANEW = 40
 
 _PASSAGE = 10
 """Messages on each side that a message's passage reaches to: about a session of the shared conversations. With a fifth
-of the mean of the passage's best three, what is found in 800 to 4,000 tokens rises by half a point to a point, as with
+of the mean of the passage's best three, 800 to 4,000 tokens hold half a point to a point more of the evidence, as with
 sessions by their dates."""
 _BEST = 3
 _PASSAGE_WEIGHT = 0.2
 _ANSWERED = 1 / 3
 """Words count in full beside vectors once one message has this share of a question's; a long statement shares few, by
-chance. Of LoCoMo-Plus's cues 13.7 -> 16.8 % are among the first ten, 36.6 -> 44.7 % in 2,000 tokens; LoCoMo's questions
-find the same (73.5, 88.3)."""
+chance. On LoCoMo-Plus, this puts 16.8 instead of 13.7 % of the cues among the first ten, and 44.7 instead of 36.6 % in
+2,000 tokens; LoCoMo's questions find the same (73.5, 88.3)."""
 _SATURATION = 1.5
 """BM25's k1: a word that occurs twice counts less than two words."""
 _ENOUGH = 0.5
-"""The share of a question's words, by their rarity, that is no chance, however common they are."""
+"""The share of a question's words, by their rarity, that can't be shared by chance, however common they are."""
 _CHANCE = 0.03
-"""The chance that words which prove nothing bring messages back. Of 250 statements of random words, 32 did when the
-best message was compared with what the best by chance is on average, 10 with this; questions find what they found."""
+"""The chance that words which prove nothing bring messages back. Of 250 statements of random words, 10 do so; when the
+best message was compared with the average best by chance, 32 did. Questions find the same."""
 _PROOF = 0.7
 """The rarity of the words that one message has of a question, as a share of that of a word which no other has. Set on
 LoCoMo: 1 of 100 of its questions has less, 25 of those about another conversation, 40 of SGD's requests, 46 of small
@@ -90,12 +90,12 @@ def rank_found(found: FoundMessages, *, stated: Sequence[Stated] = (), key: Sess
 def relevant(
     question: str, ranked: Sequence[Recalled], found: FoundMessages, *, seen: Collection[MessagePlace]
 ) -> list[Recalled]:
-    """Return the messages that match better than a random message would, best first; none if that proves nothing.
+    """Return the messages that match better than a random one, best first; none if the best may match by chance.
 
-    It proves something if the best of them, by words or by meaning, is better than the best of as many random messages
-    would be: a long statement shares some words with every conversation. By words it must also have some that few
-    messages have together, or half of a question with specific words. Messages in sight (`seen`) are not counted: the
-    question itself, if it is stored already, would match best of all.
+    The best, by words or by meaning, must be better than the best of as many random messages would be: a long statement
+    shares some words with every conversation. By words it must also have some that few messages have together, or half
+    of a question with specific words. Messages in sight (`seen`) are not counted: the question itself, if it is stored
+    already, would match best of all.
     """
     specific = specific_terms(question)
     shares, mean, most, rarest = _shares_of_words(ranked, found, seen, specific)

@@ -91,7 +91,7 @@ class SessionRecall:
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(self._work, threads=1, on_error=self._count_error)
 
     def schedule(self, key: SessionKey, count: int, *, at_once: bool = False) -> None:
-        """Schedule so many messages for indexing; use `at_once` for edits, so that old words soon stop matching."""
+        """Schedule `count` messages for indexing; use `at_once` for edits, so that old words soon stop matching."""
         with self._lock:
             waiting = self._new[key] = self._new.get(key, 0) + count
             due = at_once or waiting >= _AT_ONCE or self._index.is_user_wide(key)
@@ -131,7 +131,7 @@ class SessionRecall:
         ]
 
     def asking(self, key: SessionKey, question: str, *, room: int) -> tuple[QueryTerms, IndexQuery]:
-        """Return the question as read, and what `for_turn` asks the index for it by words."""
+        """Return the question as read, and the index query of `for_turn` for it, by words."""
         asked = QueryTerms.of(question)
         query = self._index.asking(key, asked, limit=_limit(room))
         return asked, query if self._may_find(question) else replace(query, terms={})
@@ -197,7 +197,7 @@ class SessionRecall:
         self._index.embed(key, stop=lambda: self.queue.stopping or stop())
 
     def re_embed(self, scope: Scope, *, stop: Callable[[], bool]) -> int:
-        """Make the vectors of all messages in a scope anew: see `MessageIndex.re_embed`."""
+        """Replace the vectors of all messages in a scope: see `MessageIndex.re_embed`."""
         return self._index.re_embed(scope, stop=stop)
 
     def _work(self, key: SessionKey) -> None:

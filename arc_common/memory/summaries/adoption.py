@@ -1,4 +1,4 @@
-"""Chooses what the prompt adopts, from segments and facts that were read ahead, and keeps the adopted views."""
+"""Chooses the prompt's narratives and facts, from those that were read ahead, and keeps the adopted views."""
 
 import re
 from collections import deque
@@ -160,7 +160,7 @@ def _marked(narrative: str) -> str:
 
 
 def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
-    """Return the facts without near-copies of earlier ones, and the narrative without what they say."""
+    """Return the facts without near-copies of earlier ones, and the narrative without sentences that repeat them."""
     told = {line: without_lead_in(body(line)) for line in narrative.splitlines()}
     shown = [*(fact.line for fact in facts), *told, *told.values()]
     said, by_user = Said(shown), {user: Said(shown) for user in {fact.user for fact in facts}}

@@ -115,7 +115,7 @@ _PATIENCE = timedelta(seconds=60)
 """The longest wait in `finish` for another process at work."""
 
 _PREPARING = 10
-"""Segments are written for this many times as long as preparing a turn takes, before one is prepared again."""
+"""Before a turn is prepared again, segments are written for this many times as long as preparing takes."""
 
 
 class SummaryQueues:
@@ -132,7 +132,7 @@ class SummaryQueues:
     ) -> None:
         background = services.settings.background
         self.in_process = background.in_process
-        """`False` if only `arc worker` writes what sessions' messages make due."""
+        """`False` if only `arc worker` writes summaries."""
         self._store = services.store.summaries
         self._writer = writer
         self._leases = SessionLeases(self._store, seconds=background.lease_seconds)

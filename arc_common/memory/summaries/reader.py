@@ -50,7 +50,7 @@ _FIRST_READ = 256
 _MOST_KEPT = 32_000_000
 """The most characters cached for all sessions together."""
 _FRAME = 500
-"""The overhead of a message besides its text, in characters."""
+"""The overhead of a message in addition to its text, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +360,7 @@ class HierarchicalMemory:
         return self._indexes.refreshed(key, state, read_to=state.boundary).shares(question)
 
     def layers(self, key: SessionKey, state: SessionState, query: str) -> Layers:
-        """Return the layers besides the messages: the adopted view, and other facts that the question needs."""
+        """Return the layers other than the messages: the adopted view, and other facts that the question needs."""
         view = state.view
         if view is None:
             return NO_LAYERS

@@ -49,11 +49,11 @@ _TOO_SIMILAR = 0.5
 _ROLE_WEIGHT = {Role.USER: 1.0, Role.ASSISTANT: 0.7}
 _ASKED = 0.4
 _STATED = 0.2
-"""The weight of what a fact says: it is told where the facts leave room, for few of them may fit the prompt."""
+"""The weight of a sentence that a fact repeats; not 0, because few of the facts may fit the prompt."""
 _QUESTION_MARKS = ("?", "？")
 _EXCERPT = re.compile(r"- ((?:\d{4}-\d\d-\d\d, )?[^:\n]{1,80}): (.+)")
 _ASIDE = re.compile(r"\s*\[[^\[\]\n]*\s[^\[\]\n]*\]\s*$", re.MULTILINE)
-"""A remark in brackets at a line's end ("[shares a photo of a dog]") is not what somebody said."""
+"""A remark in brackets at a line's end ("[shares a photo of a dog]") is not part of anybody's words."""
 _SKIPPED = " … "
 _MOST_MISSES = 16
 """Stop after this many sentences in a row that do not fit."""
@@ -89,8 +89,8 @@ class RuleBasedSummarizer:
     def narrative(self, messages: Sequence[Message], *, max_tokens: int, facts: Sequence[str] = ()) -> str:
         """Return the most central sentences in conversation order, as lines: `- 2026-11-20, user: …`.
 
-        - A line holds the chosen sentences of one message, whole; what is skipped between them is "…".
-        - What the facts say, questions and courtesies are chosen last; remarks in brackets are left out.
+        - A line holds the chosen sentences of one message, whole; "…" stands for skipped ones.
+        - Sentences that repeat facts, questions and courtesies are chosen last; remarks in brackets are left out.
         """
         spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
         said = [_Said(_head(message), message.role, _ASIDE.sub("", message.text)) for message in spoken]
@@ -163,7 +163,7 @@ class RuleBasedSummarizer:
         spoken = Counter(sentence.of for sentence in sentences)
         for sentence in sentences:
             give_way()
-            weights.append(_prior(sentence) / math.sqrt(spoken[sentence.of]))  # a page is not what the talk is about
+            weights.append(_prior(sentence) / math.sqrt(spoken[sentence.of]))  # a pasted page is not the topic
         prior = np.array(weights)
         similar = vectors @ (vectors.T @ prior)  # the sum of the cosines with all sentences, weighted
         centrality = prior * similar  # a random walk over the graph would leave an isolated sentence all its weight
@@ -176,7 +176,7 @@ def _terms(sentence: str, speakers: Set[str]) -> Counter[str]:
     named = {word for word in words if word in speakers}
     terms: Counter[str] = Counter()
     for word in words:
-        if word in named and len(named) == 1:  # whom it is said to; two names are what it is about
+        if word in named and len(named) == 1:  # one name is the listener's; two are the topic
             continue
         if "\u3040" <= word[0] <= "\u9fff" and len(word) > 1:
             terms.update(word[i : i + 2] for i in range(len(word) - 1))
@@ -218,7 +218,7 @@ def _head(message: Message) -> str:
 
 
 def _spoken(line: str) -> _Said:
-    """Return an excerpt as what was said, or a line of prose."""
+    """Read a line of a narrative: an excerpt of somebody's words, or prose."""
     found = _EXCERPT.fullmatch(line)
     return _Said(found[1], None, found[2].replace(_SKIPPED, " ")) if found else _Said("", None, line)
 

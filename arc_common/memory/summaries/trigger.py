@@ -1,4 +1,4 @@
-"""Decides when summaries start: which segment is written next, and when a turn adopts what was written. Pure."""
+"""Decides when summaries start: which segment is written next, and when a turn adopts the written ones. Pure."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ Line = StoredMessage | Outline
 
 
 def is_long_enough(message_count: int, settings: "SummarySettings") -> bool:
-    """Return whether a session with so many messages is summarised."""
+    """Return whether a session with this many messages is summarised."""
     return message_count > settings.trigger_message_count
 
 
@@ -78,7 +78,7 @@ def least_to_free(state: SessionState, settings: "SummarySettings", *, tokens: i
 
 
 def leaf_size(settings: "SummarySettings", *, room: int, is_first: bool) -> tuple[int, int]:
-    """Return the tokens at which a leaf starts, and the most messages in it, for messages with so much room."""
+    """Return the tokens at which a leaf starts, and the most messages in it, given the room for messages."""
     by_number = settings.high_water_tokens < settings.leaf_tokens
     most = min(settings.leaf_messages, _BY_NUMBER) if by_number else settings.leaf_messages
     if is_first:  # the first adoption, just above the trigger, must leave the recent messages

@@ -133,7 +133,7 @@ class SummaryWriter:
         return None if plan is None else self._leaf_by_rules(key, plan, epoch=epoch)
 
     def leaf_of_the_rest(self, key: SessionKey) -> None:
-        """Write one leaf by rules of what no leaf covers yet, except the recent messages."""
+        """Write one leaf by rules from the messages that no leaf covers yet, except the recent ones."""
         state = self._store.state(key, limit=0)
         last = max((segment.end for segment in self._cover(key, epoch=state.epoch)), default=0)
         outlines = self._store.state(key, limit=0, after=last, outlines=EVERY).outlines
@@ -261,7 +261,7 @@ class SummaryWriter:
     def _checked(
         self, summary: SegmentSummary, messages: Sequence[Message]
     ) -> tuple[list[tuple[ProposedFact, str]], list[ProposedFact]]:
-        """Return the model's grounded facts with what it left out, and its ungrounded facts."""
+        """Return the model's grounded facts with those that it left out, and its ungrounded facts."""
         text, untrusted = spoken(learnable(messages)), spoken(messages)
         grounded: list[ProposedFact] = []
         ungrounded: list[ProposedFact] = []
