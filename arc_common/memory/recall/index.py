@@ -94,6 +94,8 @@ class FoundMessages:
     """The row in `often` of each message that was found by words."""
     often: NDArray[np.float64] | None = None
     """The number of times that messages have each word, themselves or beside them; of shape (n, words)."""
+    lengths: NDArray[np.float64] | None = None
+    """The terms of the message in each row and of what is indexed with it; of shape (n,)."""
     count: int = 0
     """The number of messages searched by words."""
 
@@ -218,6 +220,7 @@ class MessageIndex:
             held=found.document_frequencies.tolist(),
             rows={places[name]: row for row, name in enumerate(found.ids) if name in said and name in places},
             often=found.frequencies,
+            lengths=found.lengths,
             count=found.count,
         )
 

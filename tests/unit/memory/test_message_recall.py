@@ -1,5 +1,6 @@
 """Recall by words: against rank-bm25, over planted facts, and as a growing index."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +8,7 @@ from rank_bm25 import BM25Plus
 
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.recall.index import FoundMessages, MessagePlace
-from arc_common.memory.recall.ranking import rank_found, stated_anew
+from arc_common.memory.recall.ranking import Recalled, rank_found, share_of_room, stated_anew
 from arc_common.messages import Message
 from arc_common.retrieval.bm25 import TextIndex
 from arc_common.text import analyze
@@ -207,3 +208,12 @@ def test_few_shared_words_of_a_long_statement_count_less_than_meaning(share, fir
     near = dict.fromkeys(places.values(), 0.3) | {places["meaning"]: 0.52, places["a"]: 0.25}
     found = FoundMessages({places["words"]: share}, near)
     assert rank_found(found)[0].place == places[first]
+
+
+@pytest.mark.parametrize(("terms", "share"), [(20, 0.6), (60, 0.6), (240, 0.3)])
+def test_a_long_answer_that_shares_as_many_words_deserves_less_room(terms, share):
+    """It shares them by chance more often; a shorter message beside it deserves what it deserves alone."""
+    long, short = MessagePlace("s", 1), MessagePlace("s", 2)
+    found = FoundMessages({}, {}, rows={long: 0, short: 1}, lengths=np.array([terms, 30.0]), count=2)
+    assert share_of_room([Recalled(long, 0.2)], found) == pytest.approx(share)
+    assert share_of_room([Recalled(long, 0.2), Recalled(short, 0.15)], found) == pytest.approx(max(share, 0.45))
