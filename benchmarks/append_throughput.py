@@ -1,10 +1,13 @@
-"""Appends a second: `session.append` beside a loop written by hand for the driver, at equal durability.
+"""Measure appends per second of `session.append` and of a hand-written loop over the driver, at equal durability.
+
+    python benchmarks/append_throughput.py [--appends 80] [--rounds 25] [--postgres-url URL]
 
 The loop does the same job with the fewest statements: it locks the session's counter, inserts one row with its place,
-and commits (SQLite: WAL, synchronous=FULL; PostgreSQL: as installed, fsync on). Arc appends with background work off
-and on (summaries, recall and memories at their defaults). Rounds alternate; medians are shown.
+and commits (SQLite: WAL, synchronous=FULL; PostgreSQL: its defaults, fsync on). Arc runs with background work off
+and on (summaries, recall and memories at their defaults). The contestants alternate within each round.
 
-python benchmarks/append_throughput.py [--appends 80] [--rounds 25] [--postgres-url URL]
+Prints JSON for each database with 1 and with 8 processes: the median appends per second of all processes together, and
+the median ratio to the loop of the same round.
 """
 
 import argparse
@@ -43,7 +46,7 @@ Append = Callable[[str], object]
 
 @contextmanager
 def arc(url: str, *, background: bool = False) -> Iterator[Append]:
-    """One session of an engine."""
+    """Open an engine and yield the `append` of one session."""
     off = {"enabled": False}
     settings = ArcSettings() if background else ArcSettings(summary=off, recall=off, memory=off)
     with ContextEngine.open(url, settings=settings) as engine:
@@ -53,7 +56,7 @@ def arc(url: str, *, background: bool = False) -> Iterator[Append]:
 
 @contextmanager
 def loop(url: str) -> Iterator[Append]:
-    """The driver, by hand."""
+    """Yield the `append` of the hand-written loop."""
     with _sqlite_loop(url) if url.startswith("sqlite") else _postgres_loop(url) as append:
         yield append
 
@@ -97,8 +100,8 @@ def _postgres_loop(url: str) -> Iterator[Append]:
         yield append
 
 
-def work(url: str, count: int, rounds: int, together: Barrier, spans: "Queue[tuple[int, str, float, float]]") -> None:
-    """Take turns with all kinds, in step with the other processes; tell when each round began and ended."""
+def work(url: str, count: int, rounds: int, barrier: Barrier, spans: "Queue[tuple[int, str, float, float]]") -> None:
+    """Append with each contestant in turn, in step with the other processes, and report when each round ran."""
     with arc(url) as quiet, arc(url, background=True) as busy, loop(url) as bare:
         kinds = dict(zip(KINDS, (quiet, busy, bare), strict=True))
         for append in kinds.values():
@@ -106,7 +109,7 @@ def work(url: str, count: int, rounds: int, together: Barrier, spans: "Queue[tup
                 append(uuid4().hex)
         for number in range(rounds):
             for kind in KINDS[number % 3 :] + KINDS[: number % 3]:
-                together.wait()
+                barrier.wait()
                 begin = time.time()
                 for _ in range(count):
                     kinds[kind](uuid4().hex)
@@ -114,13 +117,14 @@ def work(url: str, count: int, rounds: int, together: Barrier, spans: "Queue[tup
 
 
 def compare(url: str, processes: int, count: int, rounds: int) -> dict[str, float]:
-    """Medians of appends a second, all processes together, and of the ratios to the loop within each round."""
-    with loop(url):  # makes its tables: PostgreSQL has CREATE TABLE IF NOT EXISTS fail where several do it at once
+    """Return the median appends per second of each contestant, and arc's median ratios to the loop."""
+    # Create the tables first: on PostgreSQL, concurrent CREATE TABLE IF NOT EXISTS statements can fail.
+    with loop(url):
         pass
     fork = multiprocessing.get_context("fork")
-    together, spans = fork.Barrier(processes), fork.Queue()
+    barrier, spans = fork.Barrier(processes), fork.Queue()
     workers = [
-        fork.Process(target=work, args=(url, count // processes, rounds, together, spans)) for _ in range(processes)
+        fork.Process(target=work, args=(url, count // processes, rounds, barrier, spans)) for _ in range(processes)
     ]
     for worker in workers:
         worker.start()
@@ -143,11 +147,11 @@ def compare(url: str, processes: int, count: int, rounds: int) -> dict[str, floa
 
 
 def main() -> None:
-    """Print appends a second and ratios."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--appends", type=int, default=80)
+    """Measure both databases and print the results as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--appends", type=int, default=80, help="per round, over all processes")
     parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--postgres-url", help="a server to use; without it, one from the pip package is started")
+    parser.add_argument("--postgres-url", help="a running server; by default one is started from the pip package")
     arguments = parser.parse_args()
     results = {}
     with tempfile.TemporaryDirectory() as folder, _server(arguments.postgres_url) as postgres:

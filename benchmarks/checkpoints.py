@@ -1,7 +1,9 @@
-"""Measures the bytes of LangGraph's checkpoints over a long conversation, with and without `prune_state`.
+"""Measure the size of LangGraph's SQLite checkpoints over a long conversation, with and without `prune_state`.
 
-pip install langgraph-checkpoint-sqlite
-python -m benchmarks.checkpoints --turns 1000
+    pip install langgraph-checkpoint-sqlite
+    python -m benchmarks.checkpoints [--turns 1000]
+
+Prints the size of the checkpoint database after each tenth of the turns, in MB, and the seconds for all turns.
 """
 
 import argparse
@@ -19,8 +21,8 @@ from langchain_arc import ArcMemoryMiddleware, open_engine
 ANSWER = "Order {turn} was sent on Monday and will arrive within three working days. " * 3
 
 
-def measured(turns: int, *, prune: bool, folder: Path) -> tuple[list[int], float]:
-    """Return the bytes of all checkpoints after each tenth of the turns, and the seconds that they took."""
+def measure(turns: int, *, prune: bool, folder: Path) -> tuple[list[int], float]:
+    """Return the database's size in bytes after each tenth of the turns, and the seconds for all turns."""
     sizes = []
     begin = perf_counter()
     with (
@@ -40,15 +42,15 @@ def measured(turns: int, *, prune: bool, folder: Path) -> tuple[list[int], float
 
 
 def main() -> None:
-    """Print both."""
+    """Print the sizes with pruning and without."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=1_000)
     turns = parser.parse_args().turns
     with tempfile.TemporaryDirectory() as folder:
         for prune in (True, False):
-            sizes, seconds = measured(turns, prune=prune, folder=Path(folder))
-            said = ", ".join(f"{size / 1e6:.1f}" for size in sizes)
-            print(f"prune_state={prune}: {said} MB after each tenth of {turns} turns, {seconds:.0f} s")
+            sizes, seconds = measure(turns, prune=prune, folder=Path(folder))
+            shown = ", ".join(f"{size / 1e6:.1f}" for size in sizes)
+            print(f"prune_state={prune}: {shown} MB after each tenth of {turns} turns, {seconds:.0f} s")
 
 
 if __name__ == "__main__":

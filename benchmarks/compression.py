@@ -1,13 +1,18 @@
-"""What each compression strategy keeps of conversations that don't fit.
+"""Measure what each compression strategy keeps of conversations that exceed the budget.
 
-    python benchmarks/compression.py --data PATH…
+    python benchmarks/compression.py --data PATH… [--budgets 1000 2000 4000]
 
-PATH: files of the shared data (recall_locomo, recall_longmemeval, facts_sgd, facts_crosswoz, tools_sgd). For each
-budget and strategy, the mean over the conversations: tokens kept, their share of the budget, the share of messages kept
-(shortened ones too), and the share of evidence kept, without any retrieval: the messages that a question's answer is in
-(LoCoMo, LongMemEval), or the value asked for in what is shown (SGD, CrossWOZ). tools_sgd has no questions; its
-conversations are joined by tens, with every value of a user's message as what should be left. Strategies that only
-shorten or drop one kind run before a rolling window. "summarize" writes its summary by rules, in 400 tokens.
+PATH: files of the shared data (recall_locomo, recall_longmemeval, facts_sgd, facts_crosswoz, tools_sgd). Columns are
+means over a file's conversations, for each budget and strategy:
+
+- "tokens": tokens kept; "used": their share of the budget.
+- "messages": the share of messages kept, including shortened ones.
+- "evidence": the share of evidence kept, without any retrieval. Evidence is the messages that answer a question
+  (LoCoMo, LongMemEval) or the value that a question asks for (SGD, CrossWOZ). tools_sgd has no questions: its
+  conversations are joined by tens, and the evidence is every argument value that a user message mentions.
+
+Strategies that only shorten or drop one kind of message run before a rolling window. "summarize" writes a rule-based
+summary of at most 400 tokens.
 """
 
 import argparse
@@ -32,14 +37,14 @@ SUMMARY_TOKENS = 400
 
 @dataclass(frozen=True)
 class Conversation:
-    """Messages, and what should be left of them."""
+    """Messages, and a function that scores how much of their evidence a compression keeps."""
 
     messages: list[Message]
     evidence: Callable[[Compression], float | None]
 
 
 def main() -> None:
-    """Read the conversations, compress, and print a table for each file."""
+    """Compress every conversation and print one table per file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="+", required=True, help="files of the shared data")
     parser.add_argument("--budgets", type=int, nargs="+", default=[1_000, 2_000, 4_000], help="tokens")
@@ -141,7 +146,7 @@ def _message(message: Any) -> Message:
 
 
 def _messages(asked: list[set[str]]) -> Callable[[Compression], float | None]:
-    """The mean share of each question's messages that are there as they were."""
+    """Score a compression by the mean share of each question's evidence messages that it keeps unchanged."""
 
     def share(result: Compression) -> float | None:
         changed = {id(change.replacement) for change in result.changed}
@@ -152,7 +157,7 @@ def _messages(asked: list[set[str]]) -> Callable[[Compression], float | None]:
 
 
 def _values(values: list[str]) -> Callable[[Compression], float | None]:
-    """The share of values that are said in what is left."""
+    """Score a compression by the share of values that its text contains."""
 
     def share(result: Compression) -> float | None:
         text = "\n".join(message.text for message in result.messages).casefold()

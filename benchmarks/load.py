@@ -1,13 +1,15 @@
-"""Many writers at once: 32 over 1,000 sessions on PostgreSQL beside the driver, and 8 processes on one SQLite file.
+"""Measure turns per second of concurrent writers: arc and the bare driver on PostgreSQL, and arc on one SQLite file.
 
     python benchmarks/load.py [--seconds 60] [--processes 4] [--threads 8] [--sessions 1000]
         [--database postgres sqlite]
 
-Each writer appends turns of two messages to sessions at random. On PostgreSQL (fsync on), the bare driver issues the
-statements that arc issues for such an append, recorded for each session and sent with other ids, texts and times, so
-that both write the same rows, bytes and index entries. Arc and the driver take turns of a few seconds, of which
-`--seconds` is the sum for each, after a second in which all connections open and prepare their statements. Background
-work is off: `benchmarks/workers.py` measures it. On SQLite, an error such as "database is locked" counts.
+Each writer appends turns of two messages to random sessions. On PostgreSQL (fsync on), the bare driver sends the
+statements that arc sends for such an append. They are recorded for each session and replayed with other ids, texts and
+times, so that both write the same rows, bytes and index entries. Arc and the driver alternate every few seconds, after
+a second of warm-up each time; `--seconds` is the total of each. On SQLite, eight processes of one thread write.
+
+Background work is off; `benchmarks/workers.py` measures it. Prints JSON with the turns per second, their ratio, and the
+number of each error, such as "database is locked".
 """
 
 import argparse
@@ -39,8 +41,8 @@ OFF = {"enabled": False}
 SETTINGS = ArcSettings(summary=OFF, recall=OFF, memory=OFF, storage={"pool_size": 16})
 USER = "A message of an ordinary length: where is my order 4711, and when will it be here?"
 ASSISTANT = "Your order 4711 was sent on Monday. It should be with you on Thursday, by noon at the latest."
-_TURNS = 6
-_WARMING = 1.0
+_ALTERNATIONS = 6
+_WARM_UP_SECONDS = 1.0
 
 Append = Callable[[int], object]
 Statements = list[tuple[Any, Any]]
@@ -54,46 +56,46 @@ def turn(name: str) -> list[Message]:
     ]
 
 
-class Recording(psycopg.Connection[Any]):
-    """A connection that records what is sent."""
+class RecordingConnection(psycopg.Connection[Any]):
+    """A connection that records the statements sent."""
 
     sent: Statements | None = None
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> Any:
-        """Run a statement."""
-        if Recording.sent is not None:
-            Recording.sent.append((query, params))
+        """Record the statement and run it."""
+        if RecordingConnection.sent is not None:
+            RecordingConnection.sent.append((query, params))
         return super().execute(query, params, **more)
 
 
 def recorded(url: str, sessions: int) -> list[tuple[str, Statements]]:
-    """Begin the sessions; return what arc sends for one more turn of each, and the name of that turn."""
+    """Create the sessions; return for each the name of one more turn and the statements that arc sent for it."""
     dsn = url.replace("+psycopg", "")
-    database = create_engine(url, creator=lambda: Recording.connect(dsn))
+    database = create_engine(url, creator=lambda: RecordingConnection.connect(dsn))
     found = []
     with ContextEngine.open(database, settings=SETTINGS) as engine:
         for number in range(sessions):
             session = engine.session(f"s{number}", user_id="ann")
             session.append(turn("first"))
             name = uuid4().hex
-            Recording.sent = []
+            RecordingConnection.sent = []
             session.append(turn(name))
-            found.append((name, Recording.sent))
-            Recording.sent = None
+            found.append((name, RecordingConnection.sent))
+            RecordingConnection.sent = None
     database.dispose()
     return found
 
 
 @contextmanager
 def arc(url: str) -> Iterator[Callable[[], Append]]:
-    """An engine that the threads of a process share."""
+    """Yield a function that returns the `append` of a shared engine."""
     with ContextEngine.open(url, settings=SETTINGS) as engine:
         yield lambda: lambda number: engine.session(f"s{number}", user_id="ann").append(turn(uuid4().hex))
 
 
 @contextmanager
 def driver(url: str, known: list[tuple[str, Statements]]) -> Iterator[Callable[[], Append]]:
-    """A connection of the driver for each thread."""
+    """Yield a function that opens a connection and returns an `append` that replays the recorded statements."""
 
     def connect() -> Append:
         connection = psycopg.connect(url.replace("+psycopg", ""), autocommit=True)
@@ -130,22 +132,22 @@ def _renamed(parameters: Any, before: str, name: str) -> Any:
 def work(
     openers: dict[str, Callable[[], Any]],
     given: argparse.Namespace,
-    together: Barrier,
+    barrier: Barrier,
     results: "Queue[tuple[str, int, Counter[str]]]",
 ) -> None:
-    """Take turns with all kinds, in step with the other processes."""
-    for kind in list(openers) * _TURNS:
+    """Append with each contestant in turn, in step with the other processes."""
+    for kind in list(openers) * _ALTERNATIONS:
         with openers[kind]() as connect:
             appends = [connect() for _ in range(given.threads)]
-            together.wait()
-            _written(appends, _WARMING, given.sessions)
-            together.wait()
-            count, errors = _written(appends, given.seconds / _TURNS, given.sessions)
+            barrier.wait()
+            _append_for(appends, _WARM_UP_SECONDS, given.sessions)
+            barrier.wait()
+            count, errors = _append_for(appends, given.seconds / _ALTERNATIONS, given.sessions)
         results.put((kind, count, errors))
 
 
-def _written(appends: list[Append], seconds: float, sessions: int) -> tuple[int, Counter[str]]:
-    """Append on a thread each for so long; return how often, and the errors."""
+def _append_for(appends: list[Append], seconds: float, sessions: int) -> tuple[int, Counter[str]]:
+    """Append from one thread per function until the time is over; return the number of appends and the errors."""
     counts: list[int] = []
     errors: Counter[str] = Counter()
     end = time.monotonic() + seconds
@@ -156,7 +158,7 @@ def _written(appends: list[Append], seconds: float, sessions: int) -> tuple[int,
             try:
                 append(chance.randrange(sessions))
                 done += 1
-            except Exception as error:  # noqa: BLE001 - what is counted
+            except Exception as error:  # noqa: BLE001 - all errors are counted
                 errors[f"{type(error).__name__}: {error}"[:120]] += 1
         counts.append(done)
 
@@ -169,15 +171,15 @@ def _written(appends: list[Append], seconds: float, sessions: int) -> tuple[int,
 
 
 def load(openers: dict[str, Callable[[], Any]], given: argparse.Namespace) -> dict[str, Any]:
-    """Return turns a second of each kind, and the errors."""
+    """Return the turns per second of each contestant, and the errors."""
     fork = multiprocessing.get_context("fork")
-    together, results = fork.Barrier(given.processes), fork.Queue()
-    workers = [fork.Process(target=work, args=(openers, given, together, results)) for _ in range(given.processes)]
+    barrier, results = fork.Barrier(given.processes), fork.Queue()
+    workers = [fork.Process(target=work, args=(openers, given, barrier, results)) for _ in range(given.processes)]
     for one in workers:
         one.start()
     rates: Counter[str] = Counter()
     errors: Counter[str] = Counter()
-    for _ in range(given.processes * _TURNS * len(openers)):
+    for _ in range(given.processes * _ALTERNATIONS * len(openers)):
         kind, count, failed = results.get()
         rates[kind] += count
         errors += failed
@@ -187,13 +189,13 @@ def load(openers: dict[str, Callable[[], Any]], given: argparse.Namespace) -> di
 
 
 def main() -> None:
-    """Print turns a second, their ratio and the errors."""
+    """Measure the chosen databases and print the results as JSON."""
     from tests.support.servers import postgres_server
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=60, help="of each contestant")
+    parser.add_argument("--processes", type=int, default=4, help="on PostgreSQL")
+    parser.add_argument("--threads", type=int, default=8, help="of each process, on PostgreSQL")
     parser.add_argument("--sessions", type=int, default=1_000)
     parser.add_argument("--database", nargs="+", default=["postgres", "sqlite"])
     given = parser.parse_args()

@@ -1,6 +1,8 @@
-"""Loading the last 20 of 100,000 messages from SQLite: arc, the bare driver, and a loop that loads everything.
+"""Measure the time to load the last 20 of 100,000 messages from SQLite: arc, the bare driver, and loading everything.
 
-python benchmarks/load_tail.py [--messages 100000] [--rounds 300]
+    python benchmarks/load_tail.py [--messages 100000] [--rounds 300]
+
+The bare driver runs arc's own statement. Its rounds and arc's alternate. Prints the median ms of each as JSON.
 """
 
 import argparse
@@ -24,7 +26,7 @@ WINDOW = 20
 
 
 def fill(store: SqlStore, count: int) -> None:
-    """A conversation in which users and assistants take turns."""
+    """Store a conversation with alternating user and assistant messages."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     for begin in range(0, count, 5_000):
         store.append(
@@ -46,7 +48,7 @@ def fill(store: SqlStore, count: int) -> None:
 
 
 def median_ms(call: Callable[[], object], rounds: int) -> float:
-    """The median time of one call."""
+    """Return the median time of a call in ms."""
     times = []
     for _ in range(rounds):
         begin = time.perf_counter()
@@ -56,8 +58,8 @@ def median_ms(call: Callable[[], object], rounds: int) -> float:
 
 
 def main() -> None:
-    """Print the medians, in milliseconds."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print the medians as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=300)
     arguments = parser.parse_args()
@@ -74,7 +76,7 @@ def main() -> None:
             "arc_tail": lambda: store.read(KEY, limit=WINDOW),
             "bare_driver": lambda: bare.execute(tail.sql, names).fetchall(),
         }
-        assert len(store.read(KEY, limit=WINDOW)) == WINDOW  # noqa: S101 - a benchmark of nothing is worthless
+        assert len(store.read(KEY, limit=WINDOW)) == WINDOW  # noqa: S101 - the reads must return rows
         results = {name: [] for name in calls}  # type: dict[str, list[float]]
         for _ in range(10):
             for name, call in calls.items():

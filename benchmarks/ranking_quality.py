@@ -1,4 +1,4 @@
-"""How good a ranking is, by graded judgements: the measures of trec_eval. Pure."""
+"""Pure measures of a ranking by graded judgements, as defined by trec_eval."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,14 +7,14 @@ __all__ = ["ndcg", "recall"]
 
 
 def ndcg(ranking: Sequence[str], grades: Mapping[str, float], *, depth: int = 10) -> float:
-    """Normalised discounted cumulative gain (Järvelin & Kekäläinen 2002), as trec_eval's `ndcg_cut`: from 0 to 1.
+    """Return the normalised discounted cumulative gain (Järvelin & Kekäläinen 2002), trec_eval's `ndcg_cut`: 0 to 1.
 
-    - The gain of a document is its grade, divided by log2(place + 1); what has no grade, or one below 0, gains nothing.
-    - Ideal is the order by grade of all that was judged, found or not.
-    - A document that comes twice counts where it comes first, and takes no place after that.
+    - A document gains its grade divided by log2(rank + 1). A missing or negative grade gains nothing.
+    - The ideal ranking orders all judged documents by grade, found or not.
+    - A repeated document counts at its first place only and takes up no other.
 
     Raises:
-        ValueError: Nothing is relevant, so that no ranking is better than another.
+        ValueError: No document is relevant, so that all rankings are equal.
     """
     ideal = _gain(sorted(grades.values(), reverse=True)[:depth])
     if not ideal:
@@ -23,10 +23,10 @@ def ndcg(ranking: Sequence[str], grades: Mapping[str, float], *, depth: int = 10
 
 
 def recall(ranking: Sequence[str], grades: Mapping[str, float], *, depth: int = 100) -> float:
-    """The share of the relevant documents (grade above 0) among the first ones: from 0 to 1.
+    """Return the share of the relevant documents (grade above 0) among the first `depth`: 0 to 1.
 
     Raises:
-        ValueError: Nothing is relevant.
+        ValueError: No document is relevant.
     """
     relevant = {name for name, grade in grades.items() if grade > 0}
     if not relevant:
@@ -35,7 +35,7 @@ def recall(ranking: Sequence[str], grades: Mapping[str, float], *, depth: int = 
 
 
 def _gain(grades: Iterable[float]) -> float:
-    return math.fsum(max(grade, 0) / math.log2(place + 1) for place, grade in enumerate(grades, 1))
+    return math.fsum(max(grade, 0) / math.log2(rank + 1) for rank, grade in enumerate(grades, 1))
 
 
 def _distinct(ranking: Sequence[str]) -> list[str]:
