@@ -1,29 +1,29 @@
-"""How much of each request repeats the one before it, what that costs at cached prices, and which facts are held.
+"""Measure how much of each request repeats the previous one, its cost at cached prices, and the facts that it holds.
 
-    python benchmarks/prompt_cache.py [--data PATH…] [--turns 500] [--budgets 4000 16000]
+    python benchmarks/prompt_cache.py [--data PATH…] [--turns 500] [--budgets 4000 16000] [--output-price 5]
 
-PATH: files of the shared data (facts_sgd, facts_crosswoz, recall_locomo, recall_longmemeval), their conversations
-joined to the length asked for; without any, a generated conversation of about 60 tokens a message with a fact in every
-second turn. Each is replayed turn by turn, and each way of keeping a history builds its request from what was said.
+PATH: files of the shared data (facts_sgd, facts_crosswoz, recall_locomo, recall_longmemeval), whose conversations are
+joined to the given length. Without any, the conversation is generated: about 60 tokens a message, and a fact in every
+second turn. It is replayed turn by turn with each history strategy.
 
-- "repeated": the share of input tokens that are a prefix of the request before, of the whole and of what stands before
-  the current user message. Token by token, with each message framed by its role.
-- "cost": thousands of tokens at the price of a fresh one, of which "summaries" are the summariser's. Repeated tokens
-  cost a tenth where they are 1,024 and more, in blocks of 128; tokens that it writes cost `--output-price`.
-- "held": the values said so far (in turns before this one) that are found in the request: at the end, on average.
-- "in the way": model calls that a reply waited for.
+- "repeated": the share of input tokens that are a prefix of the previous request. "stable": the same share of the
+  tokens before the current user message. Tokens are compared one by one, including each message's role framing.
+- "cost": in thousands of fresh input tokens; "summaries" is the summariser's part. Repeated tokens cost a tenth from
+  1,024 tokens on, in blocks of 128. Tokens that the summariser writes cost `--output-price`.
+- "calls": the summariser's calls. "blocking": those that a reply waited for.
+- "held": the values from earlier turns that the last request contains. "average": their mean share of every tenth
+  request.
 
-Arc runs as it comes; with nothing that comes back for a question, which none of the others has, and the room of that
-lent to pinned facts ("nothing recalled": what comes back is never cached, and in these conversations nobody asks for
-it); and so without a model ("by rules": its summaries cost nothing).
+Arc runs with its defaults; with recall off and its tokens lent to pinned facts ("nothing recalled"), like the other
+strategies, since recalled text is never cached and nobody asks for it in these conversations; and, in addition, without
+a model ("by rules": its summaries cost nothing).
 
-All count exactly (o200k_base) and all summarise by one model: it reports the values that it is shown, and no others; to
-arc not those that stand among its known facts, as it is told.
-The peers run as their documentation says, told the budget: `trim_messages` by last tokens, from a user message on;
-`SummarizationMiddleware` triggered by the budget, once with its defaults (20 messages stay, the summariser sees 4,000
-tokens) and once with 30 % kept and everything shown to the summariser; `Memory` with its defaults and the token limit
-that the system prompt leaves. A summary outside arc may have as many tokens of facts as arc pins.
-Full history knows no budget. Counts, no times.
+All strategies count exactly (o200k_base) and use one scripted summariser. It reports the values that it is shown and no
+others, and to arc only those that are not among the known facts, as its prompt asks. The peers run as documented, with
+the same budget: `trim_messages` keeps the last tokens from a user message on; `SummarizationMiddleware` is triggered by
+the budget, once with its defaults (it keeps 20 messages, the summariser sees 4,000 tokens), once with 30 % kept and
+everything shown to the summariser; `Memory` has its defaults and the tokens that the system prompt leaves. A summary
+outside arc may hold as many tokens of facts as arc pins. Full history has no budget. All figures are counts, not times.
 """
 
 import argparse
@@ -68,17 +68,17 @@ CACHED_PRICE = 0.1
 CACHE_MINIMUM = 1_024
 CACHE_BLOCK = 128
 NOTHING_RECALLED = {"recalled": 0, "facts": replace(DEFAULT_SECTIONS["facts"], share=0.25)}
-"""In a small window the defaults lend pinned facts as much of the memory section."""
-_SAMPLED = 10
-"""Turns: every so many, the values in the request are looked for."""
+"""Sections without recall. With small budgets, the defaults lend pinned facts as much of the memory section."""
+_SAMPLING = 10
+"""Interval in turns at which a request is searched for values."""
 
 Line = tuple[str, str]
-"""A message of a request: its role, and its text."""
+"""A message of a request: its role and its text."""
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """Turns of what the user says and is answered; and each value worth knowing, with its question, by its turn."""
+    """Turns of user and assistant texts; for each value to hold, its question and the turn that states it."""
 
     name: str
     turns: Sequence[tuple[str, str]]
@@ -87,7 +87,7 @@ class Conversation:
 
 @dataclass
 class Usage:
-    """What a stream of requests took."""
+    """The token counts and the cost of a sequence of requests."""
 
     tokens: int = 0
     repeated: int = 0
@@ -99,7 +99,7 @@ class Usage:
     _before: list[Line] = field(default_factory=list)
 
     def add(self, request: list[Line]) -> None:
-        """Count a request beside the one before it."""
+        """Count a request, compared with the previous one."""
         sizes = [len(tokens(line)) for line in request]
         total = sum(sizes)
         stable = total - sizes[-1]
@@ -117,21 +117,21 @@ class Usage:
 
 @cache
 def tokens(line: Line) -> tuple[int, ...]:
-    """A message as a model reads it: start, role, separator, text, end; special tokens are below zero."""
+    """Return a message's tokens: start, role, separator, text, end; special tokens are negative."""
     role, text = line
     encoding = local_encoding("o200k_base", None)
     if encoding is None:
-        raise SystemExit("llama-index-core, which ships the vocabulary, is not installed")
+        raise SystemExit("the vocabulary o200k_base is missing: pip install llama-index-core")
     return (-1, -10 - ("system", "user", "assistant").index(role), -2, *encoding.encode_ordinary(text), -3)
 
 
 def size(lines: Sequence[Line]) -> int:
-    """The tokens of so many messages."""
+    """Return the tokens of the messages."""
     return sum(len(tokens(line)) for line in lines)
 
 
 def common_prefix(before: Sequence[Line], request: Sequence[Line]) -> int:
-    """The tokens that both begin with."""
+    """Return the number of tokens in the common prefix of two requests."""
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(before, request, strict=False))))
     total = size(request[:same])
     if same < min(len(before), len(request)):
@@ -141,17 +141,17 @@ def common_prefix(before: Sequence[Line], request: Sequence[Line]) -> int:
 
 
 def folded(text: str) -> str:
-    """Text as values are looked for in it."""
+    """Fold case and white space, for the search of values."""
     return " ".join(text.casefold().split())
 
 
 class Summariser:
-    """One model for all: it reports the values that its request shows, and counts what that costs.
+    """The scripted model of all strategies: reports the values that its request shows, and counts the cost.
 
     Args:
-        said: The values there are, with their questions.
-        output_price: Of a token that it writes, in prices of a fresh one that it reads.
-        most: Tokens of the facts in a summary in plain text.
+        said: The values of the conversation, with their questions.
+        output_price: The price of a token that it writes, relative to a fresh input token.
+        most: Maximum tokens of facts in a plain-text summary.
     """
 
     def __init__(self, said: Mapping[str, tuple[str, int]], *, output_price: float, most: int) -> None:
@@ -160,10 +160,10 @@ class Summariser:
         self._most = most
         self.usage = Usage()
         self.replying: int | None = None
-        self.in_the_way = 0
+        self.blocking_calls = 0
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """Arc's form: JSON with facts and narrative."""
+        """Return arc's form of a summary: JSON with facts and narrative."""
         request = [(message.role.value, message.text) for message in messages]
         shown = self._asked(request, messages[-1].text.rpartition("<arc:conversation>")[2])
         wants_facts = '"facts"' in messages[0].text
@@ -176,7 +176,7 @@ class Summariser:
         return self._answered(json.dumps(answer, ensure_ascii=False))
 
     def summary(self, messages: Sequence[BaseMessage]) -> str:
-        """Plain text: the same facts, as many as there is room for, the newest first to stay; and the narrative."""
+        """Return a plain-text summary: the newest facts that fit, and the narrative."""
         request = list(map(_line, messages))
         shown = [f"- {key}: {value}" for key, value in self._asked(request, request[-1][1])]
         while shown and len(tokens(("user", "\n".join(shown)))) > self._most:
@@ -185,7 +185,7 @@ class Summariser:
 
     def _asked(self, request: list[Line], conversation: str) -> list[tuple[str, str]]:
         self.usage.add(request)
-        self.in_the_way += self.replying == threading.get_ident()
+        self.blocking_calls += self.replying == threading.get_ident()
         text = folded(conversation)
         return [(key, value) for value, (key, _) in self._said.items() if folded(value) in text]
 
@@ -207,21 +207,21 @@ class ScriptedModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=AIMessage(self.summariser.summary(messages)))])
 
 
-class Keeper(Protocol):
-    """A way of keeping a conversation."""
+class HistoryStrategy(Protocol):
+    """A strategy that keeps a conversation and builds requests from it."""
 
     def request(self, user: str) -> list[Line]:
-        """What the model is sent on a turn."""
+        """Return the messages that the model gets in this turn."""
 
     def answered(self, user: str, assistant: str) -> None:
-        """What came of it."""
+        """Store the turn."""
 
     def close(self) -> None:
-        """The end."""
+        """Release resources."""
 
 
 class Arc:
-    """A session, whose background has caught up before each turn."""
+    """An arc session whose background work catches up after each turn."""
 
     def __init__(self, budget: int, summariser: Summariser, *, recall: bool = True, by_rules: bool = False) -> None:
         self._budget = TokenBudget(budget, 0, DEFAULT_SECTIONS if recall else NOTHING_RECALLED)
@@ -234,44 +234,44 @@ class Arc:
         self._session = self._engine.session("replay")
 
     def request(self, user: str) -> list[Line]:
-        """The context window."""
+        """Return the context window."""
         window = self._session.context(user, system_prompt=SYSTEM, budget=self._budget)
-        self._summariser.in_the_way += any("waited" in note for note in window.receipt.notes)
+        self._summariser.blocking_calls += any("waited" in note for note in window.receipt.notes)
         return [(message.role.value, message.text) for message in window.messages]
 
     def answered(self, user: str, assistant: str) -> None:
-        """Saved; then what is due is written, in nobody's way."""
+        """Save the turn, then summarise outside of any reply."""
         self._session.save_turn(user, assistant)
         replying, self._summariser.replying = self._summariser.replying, None
         self._session.summarize()
         self._summariser.replying = replying
 
     def close(self) -> None:
-        """End the background's threads."""
+        """Stop the background threads."""
         self._engine.close()
 
 
 class FullHistory:
-    """All that was said; `shown` says what of it a request takes."""
+    """The full history; `shown` selects the messages of a request."""
 
     def __init__(self, shown: Callable[[list[BaseMessage]], list[BaseMessage]] = list) -> None:
         self._messages: list[BaseMessage] = [SystemMessage(SYSTEM)]
         self._shown = shown
 
     def request(self, user: str) -> list[Line]:
-        """What is shown of it."""
+        """Return the selected messages."""
         return list(map(_line, self._shown([*self._messages, HumanMessage(user)])))
 
     def answered(self, user: str, assistant: str) -> None:
-        """Keep the turn."""
+        """Store the turn."""
         self._messages += [HumanMessage(user), AIMessage(assistant)]
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 def trimmed(budget: int) -> FullHistory:
-    """LangChain's `trim_messages`."""
+    """Return a history that `trim_messages` of LangChain limits."""
 
     def shown(messages: list[BaseMessage]) -> list[BaseMessage]:
         return trim_messages(
@@ -287,7 +287,7 @@ def trimmed(budget: int) -> FullHistory:
 
 
 class Middleware:
-    """LangChain's `SummarizationMiddleware`: its `before_model`, applied to the state as an agent applies it."""
+    """LangChain's `SummarizationMiddleware`; its `before_model` updates the state as in an agent."""
 
     def __init__(self, budget: int, summariser: Summariser, **options: Any) -> None:
         self._middleware: Any = SummarizationMiddleware(
@@ -299,23 +299,23 @@ class Middleware:
         self._state: list[BaseMessage] = []
 
     def request(self, user: str) -> list[Line]:
-        """System prompt and state, summarised where that is due."""
+        """Return the system prompt and the state, after summarising it if it is too long."""
         self._state.append(HumanMessage(user))
         update = self._middleware.before_model({"messages": self._state}, None)
         if update is not None:
             self._state = [message for message in update["messages"] if not isinstance(message, RemoveMessage)]
         return [("system", SYSTEM), *map(_line, self._state)]
 
-    def answered(self, user: str, assistant: str) -> None:  # noqa: ARG002 - the user's message is in the state already
-        """Keep the answer."""
+    def answered(self, user: str, assistant: str) -> None:  # noqa: ARG002 - the user's message is already stored
+        """Store the answer."""
         self._state.append(AIMessage(assistant))
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class LlamaIndexMemory:
-    """LlamaIndex's `Memory`, used as its chat engines do: put, then get."""
+    """LlamaIndex's `Memory`, used like its chat engines use it: put, then get."""
 
     def __init__(self, budget: int) -> None:
         def tokenizer(text: str) -> list[int]:
@@ -329,17 +329,17 @@ class LlamaIndexMemory:
         )
 
     def request(self, user: str) -> list[Line]:
-        """System prompt and what the memory gives."""
+        """Return the system prompt and the memory's messages."""
         self._loop.run(self._memory.aput(ChatMessage(role="user", content=user)))
         shown = [(message.role.value, message.content or "") for message in self._loop.run(self._memory.aget())]
         return [("system", SYSTEM), *shown]
 
-    def answered(self, user: str, assistant: str) -> None:  # noqa: ARG002 - the user's message is there already
-        """Keep the answer."""
+    def answered(self, user: str, assistant: str) -> None:  # noqa: ARG002 - the user's message is already stored
+        """Store the answer."""
         self._loop.run(self._memory.aput(ChatMessage(role="assistant", content=assistant)))
 
     def close(self) -> None:
-        """End the database's thread."""
+        """Stop the database's thread."""
         self._loop.run(self._database.dispose())
         self._loop.close()
 
@@ -356,8 +356,8 @@ def _count(messages: Sequence[BaseMessage]) -> int:
     return size([_line(message) for message in messages])
 
 
-def keepers(budget: int) -> Iterator[tuple[str, Callable[[Summariser], Keeper]]]:
-    """What is compared."""
+def strategies(budget: int) -> Iterator[tuple[str, Callable[[Summariser], HistoryStrategy]]]:
+    """Yield the strategies to compare."""
     yield "arc", lambda summariser: Arc(budget, summariser)
     yield "SummarizationMiddleware", lambda summariser: Middleware(budget, summariser)
     keeping = {"keep": ("tokens", int(0.3 * budget)), "trim_tokens_to_summarize": None}
@@ -366,28 +366,30 @@ def keepers(budget: int) -> Iterator[tuple[str, Callable[[Summariser], Keeper]]]
     yield "LlamaIndex Memory", lambda _: LlamaIndexMemory(budget)
 
 
-def variants(budget: int) -> Iterator[tuple[str, Callable[[Summariser], Keeper]]]:
-    """Arc otherwise."""
+def variants(budget: int) -> Iterator[tuple[str, Callable[[Summariser], HistoryStrategy]]]:
+    """Yield variants of arc."""
     yield "… nothing recalled", lambda summariser: Arc(budget, summariser, recall=False)
     yield "… and by rules", lambda summariser: Arc(budget, summariser, recall=False, by_rules=True)
 
 
-def replay(conversation: Conversation, make: Callable[[Summariser], Keeper], summariser: Summariser) -> dict[str, Any]:
-    """Live through a conversation."""
+def replay(
+    conversation: Conversation, make: Callable[[Summariser], HistoryStrategy], summariser: Summariser
+) -> dict[str, Any]:
+    """Replay a conversation with a strategy and return its figures."""
     usage, shares = Usage(), []
     held = known = 0
-    keeper = make(summariser)
+    strategy = make(summariser)
     for number, (user, assistant) in enumerate(conversation.turns):
         summariser.replying = threading.get_ident()
-        request = keeper.request(user)
+        request = strategy.request(user)
         usage.add(request)
-        if number % _SAMPLED == 0 or number == len(conversation.turns) - 1:
+        if number % _SAMPLING == 0 or number == len(conversation.turns) - 1:
             text = folded("\n".join(text for _, text in request))
             before = [value for value, (_, turn) in conversation.said.items() if turn < number]
             held, known = sum(folded(value) in text for value in before), len(before)
             shares += [held / known] if known else []
-        keeper.answered(user, assistant)
-    keeper.close()
+        strategy.answered(user, assistant)
+    strategy.close()
     return {
         "turns": usage.calls,
         "mean": usage.tokens / usage.calls,
@@ -397,7 +399,7 @@ def replay(conversation: Conversation, make: Callable[[Summariser], Keeper], sum
         "cost": usage.cost + summariser.usage.cost,
         "summaries": summariser.usage.cost,
         "calls": summariser.usage.calls,
-        "in the way": summariser.in_the_way,
+        "blocking": summariser.blocking_calls,
         "held": held,
         "known": known,
         "average": mean(shares) if shares else None,
@@ -407,21 +409,21 @@ def replay(conversation: Conversation, make: Callable[[Summariser], Keeper], sum
 def compare(
     conversation: Conversation, budget: int, *, output_price: float, with_variants: bool = False
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each way of keeping it, by name."""
+    """Yield the figures of each strategy."""
     most = TokenBudget(budget, 0).max_tokens("facts")
-    first, *others = keepers(budget)
+    first, *others = strategies(budget)
     for name, make in (first, *(variants(budget) if with_variants else ()), *others):
         yield name, replay(conversation, make, Summariser(conversation.said, output_price=output_price, most=most))
 
 
 def full_history(conversation: Conversation, *, output_price: float) -> dict[str, Any]:
-    """What it is without any budget."""
+    """Return the figures of the full history."""
     unused = Summariser({}, output_price=output_price, most=0)
     return replay(conversation, lambda _: FullHistory(), unused)
 
 
 def generated(turns: int, *, seed: int = 0) -> Conversation:
-    """Small talk of made-up words, with a value in every second turn that is said once."""
+    """Generate small talk of made-up words with a new value in every second turn."""
     rng = random.Random(seed)
     middles, ends = "aeiou", ("ba", "ken", "lor", "mi", "nas")
     words = [start + middle + end for start in "bdfgklmnprstv" for middle in middles for end in ends]
@@ -443,7 +445,7 @@ def generated(turns: int, *, seed: int = 0) -> Conversation:
 
 
 def joined(path: Path, turns: int) -> Conversation:
-    """The file's conversations one after the other, as far as needed."""
+    """Join conversations of a file until they have `turns` turns."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         data = json.load(file)
     made: list[list[Line]] = []
@@ -482,19 +484,19 @@ def _spoken(item: Any) -> Iterator[Line]:
 
 
 def main() -> None:
-    """Replay, and print a table for each conversation."""
+    """Replay each conversation and print one table for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="*", default=[], help="files of the shared data")
     parser.add_argument("--turns", type=int, default=500)
     parser.add_argument("--budgets", type=int, nargs="+", default=[4_000, 16_000], help="input tokens")
-    parser.add_argument("--output-price", type=float, default=5.0, help="of a written token; a read one costs 1")
+    parser.add_argument("--output-price", type=float, default=5.0, help="of an output token, in fresh input tokens")
     arguments = parser.parse_args()
     price = arguments.output_price
     console = Console(width=140)
     for conversation in [joined(path, arguments.turns) for path in arguments.data] or [generated(arguments.turns)]:
         table = Table(
-            Column("kept by", no_wrap=True), "budget", "mean", "largest", "repeated", "stable", "cost", "summaries",
-            "calls", "in the way", "held", "average", title=f"{conversation.name}: {len(conversation.turns)} turns",
+            Column("strategy", no_wrap=True), "budget", "mean", "largest", "repeated", "stable", "cost", "summaries",
+            "calls", "blocking", "held", "average", title=f"{conversation.name}: {len(conversation.turns)} turns",
         )  # fmt: skip
         for budget in arguments.budgets:
             for name, row in compare(conversation, budget, output_price=price, with_variants=True):
@@ -512,7 +514,7 @@ def _cells(row: Mapping[str, Any]) -> Iterator[str]:
     yield f"{row['cost'] / 1_000:,.0f}"
     yield f"{row['summaries'] / 1_000:,.0f}"
     yield str(row["calls"])
-    yield str(row["in the way"])
+    yield str(row["blocking"])
     yield f"{row['held']} of {row['known']}" if row["known"] else "–"
     yield "–" if row["average"] is None else f"{row['average']:.0%}"
 

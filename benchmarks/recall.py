@@ -1,23 +1,24 @@
-"""How much of the evidence for a question comes back, and how much of it stands in the context within a budget.
+"""Measure the share of a question's evidence that recall finds, and the share that the context shows within a budget.
 
-    OMP_NUM_THREADS=1 python benchmarks/recall.py --data PATH… [--most 40] [--vectors FILE]
+    OMP_NUM_THREADS=1 python benchmarks/recall.py --data PATH… [--conversations 40] [--vectors FILE]
+        [--budgets 800 2000 4000] [--only NAME…] [--without-embedder]
 
-PATH: files of the shared data: recall_locomo, recall_longmemeval (questions with the turns that answer them) and
-facts_sgd, facts_crosswoz (questions for a value that was said once). Each of a file's conversations is one user's; each
-of its dates, or dialogues, is a session. Questions come in a new session.
+PATH: files of the shared data: recall_locomo, recall_longmemeval (questions with the turns that answer them), facts_sgd
+and facts_crosswoz (questions for a value that was said once). Each conversation of a file belongs to one user, each of
+its dates or dialogues is a session. Questions are asked in a new session.
 
-- "@k": the share of a question's evidence turns among the first k that come back.
-- "in N": the share that stands in the context within N tokens; for facts_*, whether the value does, in upper or lower
-  case. Of arc what `session.context` returns with a memory section of N tokens (of messages over 1,200 characters it
-  shows an excerpt, which counts as the message); of the others the best turns as lines, as many as fit.
-- "shown N": the share of the evidence's words (four terms of the analyser in a row) that really stand there.
+- "@k": the share of a question's evidence turns among the first k results.
 - "all@10": the share of questions whose whole evidence is among the first ten.
+- "in N": the share of evidence turns that the context contains within N tokens; for facts_*, the share of values that
+  it contains within 600 tokens, ignoring case. Arc's context is the memory section of `session.context` (an excerpt of
+  a message over 1,200 characters counts as the message). The others show as many of their best turns as fit, as lines.
+- "shown N": the share of the evidence's shingles (four consecutive terms of the analyser) in that text.
 
-Contestants: the newest turns ("window"); BM25 over single turns with stemming and stop words (bm25s, Lucene's form);
-cosines of single turns ("dense"); the sum of the two, each stretched from its least to its most ("both"); LlamaIndex's
-`VectorMemoryBlock` on a store in memory; arc without an embedder and with it. One run, the same embedder (MiniLM in
-numpy, see minilm.py), the same counter (o200k_base). Vectors are kept in `--vectors`, since they take most of the time.
-Long-term memories are off: recall alone is measured. Counts, no times.
+Contestants: the newest turns ("window"); BM25 over single turns with stemming and stop words (bm25s, Lucene's formula);
+cosine similarity of single turns ("dense"); the sum of both scores, scaled to 0 to 1 ("BM25 + dense"); LlamaIndex's
+`VectorMemoryBlock` on a store in memory; arc without an embedder and with it. All share the embedder (MiniLM in numpy,
+see minilm.py) and the counter (o200k_base). `--vectors` keeps the vectors, which take most of the time. Arc's long-term
+memories are off, so that recall alone is measured. All figures are counts, not times.
 """
 
 import argparse
@@ -50,12 +51,12 @@ from arc_common import ArcSettings, ContextEngine, Message, SectionBudget, Tikto
 from arc_common.text import analyze, analyze_query
 
 KS = (5, 10, 25, 50)
-MOST = max(KS)
+DEPTH = max(KS)
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question, and what answers it."""
+    """A question with the ids of its evidence, or the value that answers it."""
 
     text: str
     category: str
@@ -65,7 +66,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Conversation:
-    """What one user said, session by session, oldest first."""
+    """The sessions of one user, oldest first, and questions about them."""
 
     sessions: Sequence[tuple[str, Sequence[Message]]]
     questions: Sequence[Question]
@@ -77,7 +78,7 @@ class Conversation:
 
 
 def conversations(path: Path) -> Iterator[Conversation]:
-    """A file's conversations, whatever its form."""
+    """Yield the conversations of a file that have questions."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         data = json.load(file)
     read = _locomo if "locomo" in path.name else _longmemeval if "longmemeval" in path.name else _facts
@@ -130,7 +131,7 @@ def _facts(one: Mapping[str, Any]) -> Conversation:
 
 
 class KeptVectors:
-    """An embedder that asks another for what it does not know, and keeps it in a file."""
+    """An embedder that caches another one's vectors in a file."""
 
     name = MiniLM.name
 
@@ -143,7 +144,7 @@ class KeptVectors:
                 self._known = dict(zip(stored["names"].tolist(), stored["vectors"], strict=True))
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The texts' vectors."""
+        """Return the texts' vectors, from the cache where possible."""
         names = [sha256(text.encode()).hexdigest()[:24] for text in texts]
         new = {name: text for name, text in zip(names, texts, strict=True) if name not in self._known}
         if new:
@@ -151,25 +152,25 @@ class KeptVectors:
         return [self._known[name].astype(np.float32).tolist() for name in names]
 
     def save(self) -> None:
-        """Keep what is known."""
+        """Write the cache to the file."""
         if self._path is not None and self._known:
             np.savez(self._path, names=np.array(list(self._known)), vectors=np.array(list(self._known.values())))
 
 
 def _best(scores: NDArray[np.float32]) -> list[int]:
-    """The places, best first; of equal ones the earlier."""
+    """Return the places by descending score, equal scores in their order."""
     places: list[int] = np.argsort(-scores, kind="stable").tolist()
     return places
 
 
-def _stretched(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The scores, the least as 0 and the most as 1."""
+def _scaled(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale the scores linearly to 0 to 1."""
     spread = scores.max() - scores.min()
     return (scores - scores.min()) / spread if spread else np.zeros_like(scores)
 
 
 class LlamaIndexEmbedding(BaseEmbedding):
-    """The same embedder for LlamaIndex."""
+    """The shared embedder as a LlamaIndex embedding model."""
 
     _embedder: KeptVectors = PrivateAttr()
 
@@ -188,32 +189,32 @@ class LlamaIndexEmbedding(BaseEmbedding):
 
 
 class NodesInMemory(BasePydanticVectorStore):
-    """The least that `VectorMemoryBlock` asks of a vector store: cosines over all nodes."""
+    """A minimal vector store for `VectorMemoryBlock`: cosines over all nodes."""
 
     stores_text: bool = True
     _nodes: list[BaseNode] = PrivateAttr(default_factory=list)
 
     @property
     def client(self) -> None:
-        """None: it is in memory."""
+        """No client, since the nodes are in memory."""
         return
 
     def add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
-        """Keep nodes."""
+        """Store nodes."""
         self._nodes += nodes
         return [node.node_id for node in nodes]
 
     @property
     def newest(self) -> str:
-        """The text that came last."""
+        """The text of the newest node."""
         return self._nodes[-1].get_content()
 
     def delete(self, ref_doc_id: str, **_: Any) -> None:
-        """Nothing asks for it here."""
+        """Raise: the benchmark deletes nothing."""
         raise NotImplementedError
 
     def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
-        """The nodes nearest to the query."""
+        """Return the nodes nearest to the query."""
         matrix = np.array([node.get_embedding() for node in self._nodes], dtype=np.float32)
         similarities = matrix @ np.array(query.query_embedding, dtype=np.float32)
         best = np.argsort(-similarities, kind="stable")[: query.similarity_top_k]
@@ -222,11 +223,11 @@ class NodesInMemory(BasePydanticVectorStore):
 
 
 Ask = Callable[[Question], tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]]
-"""What comes back for a question: the ids of messages, best first; and for each budget the ids and text shown."""
+"""Answers a question: message ids, best first, and for each budget the ids and the text shown."""
 
 
 class Peers:
-    """The ways that rank single turns, and show as many of them as fit."""
+    """The contestants that rank single turns and show as many as fit."""
 
     def __init__(self, conversation: Conversation, counter: TiktokenCounter, budgets: Sequence[int]) -> None:
         self.messages = conversation.messages
@@ -236,7 +237,7 @@ class Peers:
         self._budgets = budgets
 
     def shown(self, places: Sequence[int]) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
-        """The ids, and those that fit into each budget, best first."""
+        """Return the ids, and for each budget the ids and text of the best turns that fit."""
         fitting = {}
         for budget in self._budgets:
             chosen, left = [], budget
@@ -246,15 +247,15 @@ class Peers:
                     left -= self._tokens[place]
             text = "\n".join(self._texts[place] for place in chosen)
             fitting[budget] = frozenset(self.ids[place] for place in chosen), text
-        return [self.ids[place] for place in places[:MOST]], fitting
+        return [self.ids[place] for place in places[:DEPTH]], fitting
 
     def window(self) -> Ask:
-        """The newest turns."""
+        """Rank the newest turns first."""
         places = list(range(len(self.messages)))[::-1]
         return lambda _: self.shown(places)
 
     def bm25(self) -> Ask:
-        """BM25 over single turns."""
+        """Rank single turns by BM25."""
         score = self._bm25_scores()
 
         def ask(question: Question) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
@@ -264,14 +265,14 @@ class Peers:
         return ask
 
     def dense(self, embedder: KeptVectors) -> Ask:
-        """Cosines of single turns."""
+        """Rank single turns by cosine similarity."""
         score = self._cosines(embedder)
         return lambda question: self.shown(_best(score(question)))
 
     def both(self, embedder: KeptVectors) -> Ask:
-        """The sum of both, each stretched from its least to its most."""
+        """Rank single turns by the sum of both scores, each scaled to 0 to 1."""
         parts = self._bm25_scores(), self._cosines(embedder)
-        return lambda question: self.shown(_best(sum(_stretched(score(question)) for score in parts)))
+        return lambda question: self.shown(_best(sum(_scaled(score(question)) for score in parts)))
 
     def _bm25_scores(self) -> Callable[[Question], NDArray[np.float32]]:
         index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
@@ -288,13 +289,13 @@ class Peers:
         return lambda question: matrix @ np.array(embedder.embed([question.text])[0], dtype=np.float32)
 
     def vector_memory_block(self, conversation: Conversation, embedder: KeptVectors) -> Ask:
-        """LlamaIndex's block: it keeps each session's messages as one text each time they are put."""
+        """Rank by LlamaIndex's block, which stores each put of messages as one text."""
         store = NodesInMemory()
         model = LlamaIndexEmbedding(embedder)
         block = VectorMemoryBlock(vector_store=store, embed_model=model)
         by_text: dict[str, set[str]] = defaultdict(set)
         for _, messages in conversation.sessions:
-            for start in range(0, len(messages), 2):  # a chat engine hands it a turn at a time
+            for start in range(0, len(messages), 2):  # a chat engine puts one turn at a time
                 turn = messages[start : start + 2]
                 asyncio.run(
                     block.aput(
@@ -304,7 +305,7 @@ class Peers:
                 by_text[store.newest] |= {m.id or "" for m in turn}
 
         def ask(question: Question) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
-            query = VectorStoreQuery(model.get_query_embedding(question.text), similarity_top_k=MOST * 4)
+            query = VectorStoreQuery(model.get_query_embedding(question.text), similarity_top_k=DEPTH * 4)
             nodes = store.query(query).nodes or []
             ids = [name for node in nodes for name in sorted(by_text[node.get_content()])]
             places = {name: place for place, name in enumerate(self.ids)}
@@ -316,7 +317,7 @@ class Peers:
 def arc(
     conversation: Conversation, counter: TiktokenCounter, budgets: Sequence[int], embedder: KeptVectors | None
 ) -> tuple[Ask, Callable[[], None]]:
-    """arc: what `session.recall` finds, and what `session.context` shows; and what closes it."""
+    """Return arc's `Ask`, from `session.recall` and `session.context`, and the function that closes its engine."""
     settings = ArcSettings(
         memory={"enabled": False},
         recall={"scope": "user"},
@@ -327,18 +328,18 @@ def arc(
         engine.session(session_id, user_id="user").append(messages)
     asking = engine.session("asking", user_id="user")
     for session_id, _ in conversation.sessions:
-        engine.session(session_id, user_id="user").recall("anything")  # all of it is indexed
-    engine.flush(3_600)  # so that what is measured has its vectors
+        engine.session(session_id, user_id="user").recall("anything")  # brings the index up to date
+    engine.flush(3_600)  # waits for the vectors
 
     def ask(question: Question) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
-        found = [one.message.id or "" for one in asking.recall(question.text, top_k=MOST)]
+        found = [one.message.id or "" for one in asking.recall(question.text, top_k=DEPTH)]
         shown = {}
         for budget in budgets:
             room = TokenBudget(sections={"recalled": SectionBudget(max_tokens=budget)})
             window = asking.context(question.text, budget=room)
             section = next(section for section in window.sections if section.name == "recalled")
             if section.tokens > budget:
-                raise SystemExit(f"{section.tokens} tokens where {budget} are allowed")
+                raise SystemExit(f"the recalled section has {section.tokens} tokens, over its limit of {budget}")
             items = [item for item in section.items if item.kind == "recalled"]
             shown[budget] = frozenset(i.id or "" for i in items), "\n".join(i.text for i in items)
         return found, shown
@@ -347,21 +348,21 @@ def arc(
 
 
 def main() -> None:
-    """Read the conversations, ask, and print."""
+    """Ask all questions of each file and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="+", required=True)
-    parser.add_argument("--most", type=int, default=1_000, help="conversations of a file")
-    parser.add_argument("--vectors", type=Path, help="a file that keeps vectors (.npz)")
+    parser.add_argument("--conversations", type=int, default=1_000, help="of each file, at most")
+    parser.add_argument("--vectors", type=Path, help=".npz file that keeps the vectors")
     parser.add_argument("--budgets", type=int, nargs="+", default=[800, 2_000, 4_000])
-    parser.add_argument("--only", nargs="+", help="contestants, by their names")
-    parser.add_argument("--without-embedder", action="store_true", help="leave out whoever needs one")
+    parser.add_argument("--only", nargs="+", help="names of contestants")
+    parser.add_argument("--without-embedder", action="store_true", help="omit contestants that need one")
     arguments = parser.parse_args()
     counter = TiktokenCounter("o200k_base")
     embedder = None if arguments.without_embedder else KeptVectors(arguments.vectors)
     for path in arguments.data:
         results: dict[str, dict[str, list[tuple[str, float]]]] = defaultdict(lambda: defaultdict(list))
         for number, conversation in enumerate(conversations(path)):
-            if number >= arguments.most:
+            if number >= arguments.conversations:
                 break
             budgets = [600] if conversation.questions[0].value is not None else arguments.budgets
             for name, enter in contestants(conversation, counter, budgets, embedder).items():
@@ -378,7 +379,7 @@ def main() -> None:
 
 
 def shingles(text: str) -> set[tuple[str, ...]]:
-    """Every four terms in a row, within each line."""
+    """Return every four consecutive terms within each line."""
     found: set[tuple[str, ...]] = set()
     for line in text.splitlines():
         terms = analyze(line)
@@ -389,7 +390,7 @@ def shingles(text: str) -> set[tuple[str, ...]]:
 def contestants(
     conversation: Conversation, counter: TiktokenCounter, budgets: Sequence[int], embedder: KeptVectors | None
 ) -> Mapping[str, Callable[[], tuple[Ask, Callable[[], None]]]]:
-    """Each by its name: what lets it read the conversation, and then gives what asks it and what closes it."""
+    """Return for each contestant a function that reads the conversation and returns its `Ask` and `close`."""
     peers = Peers(conversation, counter, budgets)
 
     def nothing() -> None:
@@ -404,7 +405,7 @@ def contestants(
         return without
     return without | {
         "dense": lambda: (peers.dense(embedder), nothing),
-        "both": lambda: (peers.both(embedder), nothing),
+        "BM25 + dense": lambda: (peers.both(embedder), nothing),
         "VectorMemoryBlock": lambda: (peers.vector_memory_block(conversation, embedder), nothing),
         "arc": lambda: arc(conversation, counter, budgets, embedder),
     }
@@ -418,7 +419,7 @@ def note(
     *,
     said: Mapping[str | None, set[tuple[str, ...]]],
 ) -> None:
-    """Add what a question brought to the columns."""
+    """Add the figures of one question to the columns."""
     wanted = question.evidence
     if wanted:
         for k in KS:
@@ -434,7 +435,7 @@ def note(
 
 
 def show(title: str, results: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]) -> None:
-    """A table of all questions, and one by category for the budgets."""
+    """Print a table of all questions, and one by category."""
     columns = list(next(iter(results.values())))
     table = Table(title=f"{title}: % of evidence", show_lines=False)
     for column in ("", *columns):

@@ -1,10 +1,11 @@
-"""What the cache in Redis saves a database: `state`, a turn's first read, of conversations that a process has not seen.
+"""Measure what the Redis cache saves PostgreSQL: bytes and time of `state`, the first read of a turn.
 
-    python benchmarks/redis_cache.py --url postgresql://… --redis redis://… [--sessions 40] [--messages 60]
+    python benchmarks/redis_cache.py --url postgresql://… --redis redis://… [--sessions 40] [--messages 60] [--context]
 
-The database must be empty. Both stores read each conversation in turn, five times, by engines that have not read it
-before. Bytes are those that PostgreSQL sends, counted by a proxy before it, which must be on TCP; times are taken
-without the proxy, and with `--context` those of `session.context` too.
+The database must be empty and reachable over TCP. A plain and a cached store alternately read the state of each
+session, in six rounds of which the first warms up. Neither keeps messages in this process. Prints medians: the bytes
+that PostgreSQL sends (counted by a proxy, in a pass of its own), wall-clock ms, and CPU ms of this process. With
+`--context`, also the ms of `session.context`, with new engines in each round.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from arc_common.settings import RedisSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.redis_cache import CachedStore
 
-_WORDS = (  # noqa: SIM905 - readable
+_WORDS = (  # noqa: SIM905 - more readable than a list
     "we moved the delivery of green tea from Busan to next Monday because the harbour is closed and the customer asked "
     "whether the invoice could name the second warehouse instead of the first one as agreed in spring"
 ).split()
@@ -33,7 +34,7 @@ _LIMIT = 256
 
 
 class Proxy:
-    """Counts the bytes that a server sends."""
+    """A TCP proxy that counts the bytes a server sends."""
 
     def __init__(self, host: str, port: int) -> None:
         self.sent = 0
@@ -57,14 +58,14 @@ class Proxy:
                 sink.sendall(data)
 
 
-def said(number: int) -> Message:
-    """Return a message of 25 words of a user, or 110 of an assistant."""
+def message(number: int) -> Message:
+    """Return a message of 25 words from a user or 110 from an assistant."""
     role, words = ("user", 25) if number % 2 == 0 else ("assistant", 110)
     return Message(role, " ".join(islice(cycle(_WORDS), number % 31, number % 31 + words)))
 
 
 def main() -> None:
-    """Fill the database, and print medians."""
+    """Fill the database, read it, and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", required=True)
     parser.add_argument("--redis", required=True)
@@ -78,17 +79,17 @@ def main() -> None:
     redis = RedisSettings(url=given.redis)
     with ContextEngine.open(given.url, settings=ArcSettings(summary={"enabled": False})) as engine:
         for number in range(given.sessions):
-            engine.session(f"s{number}").append([said(number + n) for n in range(given.messages)])
+            engine.session(f"s{number}").append([message(number + n) for n in range(given.messages)])
     keys = [SessionKey(f"s{number}") for number in range(given.sessions)]
     seen: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for address, name in ((through, "bytes"), (given.url, "ms"), (given.url, "process ms")):
+    for address, name in ((through, "bytes"), (given.url, "ms"), (given.url, "CPU ms")):
         stores = {"plain": SqlStore(address), "redis": CachedStore(address, redis=redis)}
-        clock = {"bytes": lambda: proxy.sent, "ms": time.perf_counter, "process ms": time.process_time}[name]
+        clock = {"bytes": lambda: proxy.sent, "ms": time.perf_counter, "CPU ms": time.process_time}[name]
         for number, key in enumerate(keys * (_ROUNDS + 1)):
             for which in list(stores)[:: 1 if number % 2 else -1]:
                 before = clock()
                 stores[which].summaries.state(key, limit=_LIMIT)
-                if number >= len(keys):  # all are cached, and all statements prepared
+                if number >= len(keys):  # after the warm-up round
                     seen[which, name].append((clock() - before) * (1 if name == "bytes" else 1_000))
         for store in stores.values():
             store.close()

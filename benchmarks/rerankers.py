@@ -1,31 +1,30 @@
-"""Compare arc's rerankers with their peers, side by side in one run: medians of processor time, and ratios.
+"""Measure arc's rerankers and their peers side by side: median CPU times, their ratios, and ranking quality.
 
-    python benchmarks/rerankers.py [--repeat N] [--data PATH]
+    python benchmarks/rerankers.py [--repeat 15] [--data PATH]
 
-MMR over vectors: 1,000 candidates of 384 dimensions, 10 taken; against LangChain's `maximal_marginal_relevance` and
-LlamaIndex's `get_top_k_mmr_embeddings` on the same arrays. MMR over terms: the same number of texts; against the plain
-form, which compares every candidate with everything taken. BM25: 100 raw texts; against LangChain's `BM25Retriever`
-built on them (left out where langchain-community is not installed), and against what it does without the framework
-around it (split at white space, rank-bm25's BM25Okapi, the best four). "new texts" is a reranker's first question,
-whose words have been seen before; "seen before" is its next one about the same candidates.
+- "MMR, vectors": 10 of 1,000 candidates with 384 dimensions; against LangChain's `maximal_marginal_relevance` and
+  LlamaIndex's `get_top_k_mmr_embeddings` on the same arrays.
+- "MMR, terms": 10 of 1,000 texts; against the naive algorithm, which compares each candidate with all chosen ones.
+- "BM25 of 100 texts": raw texts; against LangChain's `BM25Retriever` built on them (omitted unless langchain-community
+  is installed) and against its algorithm alone: texts split at white space, rank-bm25's BM25Okapi, the best four.
+  Arc's cache of analysed words is warm, since all runs use the same texts.
 
-With --data (the folder of the shared data) also nDCG@10 of the first 100 of a lexical search, re-ranked.
+With --data (the folder of the shared data), also nDCG@10 of reranking the first 100 results of a lexical search.
 """
 
 import argparse
 import gzip
 import json
-import math
 import os
 import random
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, median
 from time import process_time
 from typing import Any
 
-# Processor time would count two threads twice; numpy asks when it is imported.
+# CPU time would count two threads twice. Numpy reads these variables when it is imported.
 os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
 
 import numpy as np
@@ -33,6 +32,7 @@ from langchain_core.documents import Document as LangChainDocument
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 from llama_index.core.indices.query.embedding_utils import get_top_k_mmr_embeddings
 from rank_bm25 import BM25Okapi
+from ranking_quality import ndcg
 
 from arc_common.documents import Document, ScoredDocument
 from arc_common.rerankers import (
@@ -50,10 +50,10 @@ CANDIDATES, DIMENSIONS, TAKEN = 1_000, 384, 10
 
 
 def main() -> None:
-    """Time, compare, and print."""
+    """Measure the times, and the quality if --data is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=15, help="runs of each, taken in turns")
-    parser.add_argument("--data", type=Path, help="the folder of the shared data")
+    parser.add_argument("--repeat", type=int, default=15, help="runs of each contestant")
+    parser.add_argument("--data", type=Path, help="folder of the shared data")
     arguments = parser.parse_args()
     _vectors(arguments.repeat)
     _terms(arguments.repeat)
@@ -78,7 +78,7 @@ def _vectors(repeat: int) -> None:
         "arc (lists)": lambda: [place for place, _ in query_mmr(query.tolist(), lists, top_k=TAKEN)],
         "LlamaIndex": lambda: get_top_k_mmr_embeddings(query.tolist(), lists, similarity_top_k=TAKEN)[1],
     }
-    times, _ = _timed(runs, max(1, repeat // 5))  # LlamaIndex compares with the last one taken only: other picks
+    times, _ = _timed(runs, max(1, repeat // 5))  # LlamaIndex compares with the last pick only, so its picks differ
     _print("MMR, vectors", times, {})
 
 
@@ -88,7 +88,7 @@ def _terms(repeat: int) -> None:
     relevance = [generator.random() for _ in texts]
     sets = [frozenset(analyze(text)) for text in texts]
 
-    def plain() -> list[int]:
+    def naive() -> list[int]:
         taken: list[int] = []
         while len(taken) < TAKEN:
             values = {
@@ -100,7 +100,7 @@ def _terms(repeat: int) -> None:
             taken.append(max(values, key=lambda place: (values[place], -place)))
         return taken
 
-    runs = {"arc": lambda: [place for place, _ in jaccard_mmr(relevance, sets, top_k=TAKEN)], "plain form": plain}
+    runs = {"arc": lambda: [place for place, _ in jaccard_mmr(relevance, sets, top_k=TAKEN)], "naive": naive}
     _print("MMR, terms", *_timed(runs, repeat))
 
 
@@ -118,7 +118,7 @@ def _bm25(repeat: int) -> None:
         return [document.page_content for document in index.get_top_n(question.split(), documents, n=4)]
 
     runs = {"arc": arc}
-    for name, peer in {"LangChain": _langchain_bm25(texts, question), "LangChain's way alone": langchain}.items():
+    for name, peer in {"LangChain": _langchain_bm25(texts, question), "LangChain's algorithm": langchain}.items():
         if peer is not None:
             times, _ = _timed({**runs, name: peer}, repeat)
             _print("BM25 of 100 texts", times, {})
@@ -126,7 +126,7 @@ def _bm25(repeat: int) -> None:
 
 def _langchain_bm25(texts: list[str], question: str) -> Callable[[], list[str]] | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the package says when it is imported that nobody keeps it any more
+        warnings.simplefilter("ignore")  # the package warns at import that it is unmaintained
         try:
             from langchain_community.retrievers import BM25Retriever
         except ModuleNotFoundError:
@@ -135,7 +135,7 @@ def _langchain_bm25(texts: list[str], question: str) -> Callable[[], list[str]] 
 
 
 def _timed(runs: dict[str, Callable[[], Any]], repeat: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """The median time of each in milliseconds, in turns, and what it answered."""
+    """Run the contestants alternately; return the median ms and the answer of each."""
     answers = {name: run() for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(repeat):
@@ -156,7 +156,7 @@ def _print(title: str, times: dict[str, float], answers: dict[str, Any]) -> None
 
 
 def _texts(count: int) -> list[str]:
-    """Texts of some 120 words, drawn like those of a language: a few words often, most of them seldom."""
+    """Return texts of 120 words with a Zipf-like distribution."""
     generator = random.Random(1)
     syllables = ["har", "bour", "lan", "tern", "qua", "y", "ves", "sel", "moor", "night", "nor", "thern", "be", "ing"]
     words = sorted({"".join(generator.choices(syllables, k=generator.randint(1, 4))) for _ in range(6_000)})
@@ -166,7 +166,7 @@ def _texts(count: int) -> list[str]:
 
 
 def _quality(folder: Path, name: str) -> None:
-    """The nDCG@10 of each reranker over the first 100 that a whitespace BM25 finds, whose order is the baseline."""
+    """Print the nDCG@10 of each reranker over the first 100 results of a whitespace BM25, and of those results."""
     with gzip.open(folder / f"{name}.json.gz", "rt", encoding="utf-8") as file:
         collection = json.load(file)
     ids, texts = list(collection["documents"]), list(collection["documents"].values())
@@ -178,22 +178,20 @@ def _quality(folder: Path, name: str) -> None:
         "diversity": DiversityReranker(),
         "bm25 + diversity": RerankerChain([BM25Reranker(), DiversityReranker(trade_off=0.9)]),
     }
-    gains: dict[str, list[float]] = {reranker: [] for reranker in rerankers}
+    qualities: dict[str, list[float]] = {reranker: [] for reranker in rerankers}
     for query_id, query in list(collection["queries"].items())[:200]:
+        grades = collection["qrels"].get(query_id, {})
+        if not any(grade > 0 for grade in grades.values()):
+            continue
         scores = index.get_scores(query.lower().split())
         first = np.argsort(-scores, kind="stable")[:100]
         found = [ScoredDocument(Document(texts[place], id=ids[place]), float(scores[place])) for place in first]
-        grades = collection["qrels"].get(query_id, {})
         for reranker_name, reranker in rerankers.items():
             ranked = reranker.rerank(query, found, top_k=10)
-            gains[reranker_name].append(_ndcg([grades.get(str(entry.document.id), 0) for entry in ranked], grades))
-    print(f"{name}: " + ", ".join(f"{reranker} {mean(values):.3f}" for reranker, values in gains.items()), flush=True)
-
-
-def _ndcg(found: Sequence[float], grades: dict[str, float]) -> float:
-    ideal = sorted(grades.values(), reverse=True)[:10]
-    best = sum(grade / math.log2(place + 2) for place, grade in enumerate(ideal))
-    return sum(grade / math.log2(place + 2) for place, grade in enumerate(found)) / best if best else 0.0
+            qualities[reranker_name].append(ndcg([str(entry.document.id) for entry in ranked], grades))
+    print(
+        f"{name}: " + ", ".join(f"{reranker} {mean(values):.3f}" for reranker, values in qualities.items()), flush=True
+    )
 
 
 if __name__ == "__main__":

@@ -1,18 +1,21 @@
-"""Compare what is found: arc's index by words, by vectors and by both, its rerankers, and their peers, in one run.
+"""Measure the quality and time of arc's lexical, dense and hybrid search, its rerankers, and their peers.
 
     python benchmarks/retrieval.py --data PATH… [--queries N] [--keep FOLDER]
 
-Each file is a collection in gzipped JSON: {documents: {id: text}, queries: {id: text}, qrels: {query: {document:
-grade}}}. For each it prints nDCG@10 (of all queries, and of every other one, so that a choice made on one half shows on
-the other), recall@100, and the median milliseconds of a query with its ratio to arc's hybrid search. All are asked for
-the first 100 and have the same vectors, which all-MiniLM-L6-v2 (see minilm.py) made beforehand, in no one's time. Then
-the hybrid search's distance to the better of its parts, of all queries and of either half, and where other queries of
-the kind would put it: an interval that has 0 in it shows no difference.
+Each file is a collection as gzipped JSON: {documents: {id: text}, queries: {id: text}, qrels: {query: {document:
+grade}}}. Each contestant returns the first 100 documents, with the same vectors of all-MiniLM-L6-v2 (see minilm.py),
+which are computed beforehand and not timed.
 
-The peers: rank-bm25 on what stands between white space, and bm25s, each as its manual begins; LangChain's
-EnsembleRetriever of its BM25Retriever and its in-memory vector store; LlamaIndex's QueryFusionRetriever of its
-BM25Retriever and its in-memory vector index, by reciprocal ranks and by relative scores. Needs the extras `langchain`,
-`llamaindex` and `bench`; a peer that is not installed is left out, and said to be.
+- "nDCG@10": of all queries, and of the "odd" and "even" ones, so that a choice made on one half can be checked on the
+  other.
+- "recall@100", and "ms": the median time of a query, with its ratio to arc's hybrid search.
+- "arc hybrid less …": the difference in nDCG@10 between hybrid search and the better of its two parts, with a 95 %
+  confidence interval. An interval that contains 0 shows no difference.
+
+The peers: rank-bm25 on whitespace tokens and bm25s, each as its manual begins; LangChain's EnsembleRetriever of its
+BM25Retriever and its in-memory vector store; LlamaIndex's QueryFusionRetriever of its BM25Retriever and its in-memory
+vector index, by reciprocal ranks and by relative scores. Needs the extras `langchain`, `llamaindex` and `bench`; peers
+that are not installed are listed as omitted.
 """
 
 import argparse
@@ -30,7 +33,7 @@ from statistics import mean, median
 from time import perf_counter
 from typing import Any, Protocol
 
-# Two threads on a busy machine take longer than one; numpy asks when it is imported.
+# On a busy machine, two threads are slower than one. Numpy reads these variables when it is imported.
 os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
 
 import numpy as np
@@ -59,12 +62,12 @@ class _Embedder(Protocol):
     name: str
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """One vector for each text."""
+        """Return one vector for each text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Documents, queries, and how well the one answers the other."""
+    """Documents, queries, and the grades of documents for queries."""
 
     name: str
     documents: Mapping[str, str]
@@ -73,7 +76,7 @@ class Collection:
 
     @classmethod
     def read(cls, path: Path, queries: int | None = None) -> "Collection":
-        """A file's collection, of its queries only the first ones that have an answer."""
+        """Read a collection, and of its queries the first ones with a relevant document."""
         with gzip.open(path, "rt", encoding="utf-8") as file:
             data = json.load(file)
         there = data["documents"].keys()
@@ -88,11 +91,11 @@ class Collection:
 
 @dataclass(slots=True)
 class Remembered:
-    """An embedder that has embedded everything before it is asked.
+    """An embedder whose texts were all embedded beforehand.
 
     Args:
-        embedder: Makes the vectors.
-        folder: Where they are kept from one run to the next; `None` keeps none.
+        embedder: Computes the vectors.
+        folder: Keeps the vectors between runs; `None` keeps none.
     """
 
     embedder: _Embedder
@@ -101,11 +104,11 @@ class Remembered:
 
     @property
     def name(self) -> str:
-        """The embedder's."""
+        """The embedder's name."""
         return self.embedder.name
 
     def learn(self, texts: Sequence[str]) -> None:
-        """Embed the texts, or read what a former run made of them."""
+        """Embed the texts, or read their vectors from an earlier run."""
         digest = sha256("\0".join([self.name, *texts]).encode()).hexdigest()[:24]
         kept = self.folder / f"{digest}.npy" if self.folder else None
         if kept is not None and kept.exists():
@@ -118,13 +121,13 @@ class Remembered:
         self.vectors |= dict(zip(texts, made.tolist(), strict=True))
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of texts that were learned."""
+        """Return the vectors of learned texts."""
         return [self.vectors[text] for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one contestant did: for each query, in their order."""
+    """One contestant's figures for each query."""
 
     ndcg: list[float]
     recall: list[float]
@@ -132,11 +135,11 @@ class Row:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read, ask, compare, and print."""
+    """Compare the contestants on each collection and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="+", required=True, help="collections")
-    parser.add_argument("--queries", type=int, help="of each collection, at most")
-    parser.add_argument("--keep", type=Path, help="a folder for vectors, so that a second run need not make them")
+    parser.add_argument("--queries", type=int, help="at most, of each collection")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the vectors for the next run")
     options = parser.parse_args(arguments)
     from minilm import MiniLM
 
@@ -147,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def compare(collection: Collection, embedder: Remembered) -> dict[str, Row]:
-    """What each contestant finds."""
+    """Return the figures of each contestant."""
     embedder.learn(list(dict.fromkeys(collection.documents.values())))
     embedder.learn(list(dict.fromkeys(collection.queries.values())))
     contestants = {**_arc(collection, embedder), **_peers(collection, embedder)}
@@ -155,7 +158,7 @@ def compare(collection: Collection, embedder: Remembered) -> dict[str, Row]:
 
 
 def show(collection: Collection, rows: Mapping[str, Row], console: Console) -> None:
-    """Print a collection's table, and the hybrid search's distance to the better of its parts."""
+    """Print a collection's table, and the difference between hybrid search and the better of its parts."""
     size = f"{len(collection.documents):,} documents, {len(collection.queries):,} queries"
     table = Table("", title=f"{collection.name}: {size}")
     for heading in ("nDCG@10", "odd", "even", "recall@100", "ms", "ratio"):
@@ -174,11 +177,11 @@ def show(collection: Collection, rows: Mapping[str, Row], console: Console) -> N
             console.print(f"{queries}: {FUSED} less {better} {gains.mean():+.4f} (95 %: {low:+.4f} to {high:+.4f})")
     for name, package in _PEERS.items():
         if not _is_installed(package):
-            console.print(f"left out: {name} ({package} is not installed)")
+            console.print(f"omitted: {name} ({package} is not installed)")
 
 
 def _interval(gains: NDArray[np.float64]) -> tuple[float, float]:
-    """Where the mean would lie with other queries of the same kind: 95 % of paired bootstraps (Sakai 2006)."""
+    """Return the 95 % confidence interval of the mean, by paired bootstrap (Sakai 2006)."""
     drawn = np.random.default_rng(0).integers(len(gains), size=(2_000, len(gains)))
     low, high = np.percentile(gains[drawn].mean(axis=1), [2.5, 97.5])
     return float(low), float(high)
@@ -186,7 +189,7 @@ def _interval(gains: NDArray[np.float64]) -> tuple[float, float]:
 
 def _row(collection: Collection, search: Search) -> Row:
     row = Row([], [], [])
-    search(next(iter(collection.queries.values())))  # what is made at first use
+    search(next(iter(collection.queries.values())))  # warm-up
     for query_id, query in collection.queries.items():
         start = perf_counter()
         found = search(query)
@@ -233,7 +236,7 @@ def _peers(collection: Collection, embedder: Remembered) -> dict[str, Search]:
 def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ModuleNotFoundError:  # not even what it is a part of
+    except ModuleNotFoundError:  # its parent package is missing
         return False
 
 
@@ -271,7 +274,7 @@ def _langchain(ids: Sequence[str], texts: Sequence[str], embedder: Remembered) -
     from langchain_core.vectorstores import InMemoryVectorStore
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the package says when it is imported that nobody keeps it any more
+        warnings.simplefilter("ignore")  # the package warns at import that it is unmaintained
         from langchain_community.retrievers import BM25Retriever
 
     class Vectors(Embeddings):
@@ -342,7 +345,7 @@ _PEERS = {
     "LangChain's ensemble": "langchain_community",
     "LlamaIndex's fusion": "llama_index.retrievers.bm25",
 }
-"""What each is known by, and the package without which it can't take part."""
+"""Each peer's name, and the package that it needs."""
 
 if __name__ == "__main__":
     main()

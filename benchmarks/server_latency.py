@@ -1,8 +1,9 @@
-"""Reads through the REST API beside a bare FastAPI route that makes the same store call, in one server and run.
+"""Measure the latency of reads through the REST API and through a bare FastAPI route with the same store call.
 
-python benchmarks/server_latency.py [--clients 200] [--seconds 30] [--url sqlite:///FILE]
+    python benchmarks/server_latency.py [--clients 200] [--seconds 30] [--url sqlite:///FILE]
 
-Each client asks for the last 20 messages of a session, from both routes in turn, and waits for each answer.
+Both routes are in one server. Each client reads the last 20 messages of a session from both routes alternately, waiting
+for each answer.
 """
 
 import argparse
@@ -22,13 +23,13 @@ from arc_common import ContextEngine, Message
 from arc_common.messages import plain_fields
 from arc_common.server import Role, Token, create_app
 
-SECRET = "a-token-for-the-benchmark"  # noqa: S105 - of this benchmark only
+SECRET = "a-token-for-the-benchmark"  # noqa: S105 - used by this benchmark only
 LIMIT = 20
 ROUTES = {"arc": f"/api/sessions/s/messages?limit={LIMIT}", "bare": "/bare"}
 
 
 def serve(url: str, port: int) -> None:
-    """Serve the API and the bare route until the process is ended."""
+    """Serve the API and the bare route until the process is terminated."""
     import uvicorn
 
     with ContextEngine.open(url) as engine:
@@ -43,19 +44,19 @@ def serve(url: str, port: int) -> None:
 
 
 @dataclass
-class Taken:
-    """The seconds that each answer took by route, and the answers that were no success."""
+class Latencies:
+    """The seconds of each answer by route, and the number of answers without status 200."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in ROUTES})
     errors: int = 0
 
     def percentile(self, name: str, share: float) -> float:
-        """Return a percentile in milliseconds."""
+        """Return a percentile in ms."""
         return statistics.quantiles(self.seconds[name], n=1_000)[round(share * 1_000) - 1] * 1_000
 
 
-async def client(port: int, end: float, most: int, taken: Taken, *, first: int) -> None:
-    """Ask on one connection, which stays open, until the time is over or the requests are made."""
+async def client(port: int, end: float, most: int, taken: Latencies, *, first: int) -> None:
+    """Send requests on one open connection until the time or the number of requests is reached."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     names = list(ROUTES)
     for number in range(most):
@@ -73,16 +74,16 @@ async def client(port: int, end: float, most: int, taken: Taken, *, first: int) 
     writer.close()
 
 
-async def attack(port: int, *, clients: int, seconds: float, most: int = sys.maxsize) -> Taken:
-    """Let the clients ask at once."""
-    taken = Taken()
+async def run_clients(port: int, *, clients: int, seconds: float, most: int = sys.maxsize) -> Latencies:
+    """Run the clients concurrently."""
+    taken = Latencies()
     end = time.perf_counter() + seconds
     await asyncio.gather(*(client(port, end, most, taken, first=number) for number in range(clients)))
     return taken
 
 
-def run(url: str, *, clients: int, seconds: float, most: int = sys.maxsize) -> Taken:
-    """Fill a session, start the server, attack it, and end it."""
+def run(url: str, *, clients: int, seconds: float, most: int = sys.maxsize) -> Latencies:
+    """Fill a session, start the server, run the clients, and terminate the server."""
     with ContextEngine.open(url) as engine:
         texts = [f"Message {number} about orders, deliveries and refunds." for number in range(200)]
         engine.session("s").append([Message("user" if n % 2 else "assistant", text) for n, text in enumerate(texts)])
@@ -94,8 +95,8 @@ def run(url: str, *, clients: int, seconds: float, most: int = sys.maxsize) -> T
     with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}) as server:
         try:
             _wait_for(port, server)
-            asyncio.run(attack(port, clients=2, seconds=60, most=20))  # warms up
-            return asyncio.run(attack(port, clients=clients, seconds=seconds, most=most))
+            asyncio.run(run_clients(port, clients=2, seconds=60, most=20))  # warm-up
+            return asyncio.run(run_clients(port, clients=clients, seconds=seconds, most=most))
         finally:
             server.terminate()
 
@@ -108,15 +109,15 @@ def _wait_for(port: int, server: "subprocess.Popen[bytes]") -> None:
             time.sleep(0.05)
         else:
             return
-    raise SystemExit("the server ended")
+    raise SystemExit(f"the server exited with code {server.returncode}")
 
 
 def main() -> None:
-    """Print the percentiles of both routes, in milliseconds."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print the percentiles of both routes in ms."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--url")
+    parser.add_argument("--url", help="an empty database; by default a temporary SQLite file")
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:

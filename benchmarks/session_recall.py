@@ -1,13 +1,13 @@
-"""Measure recall over a conversation's messages, with no embedder: what comes back among the first few for a question.
+"""Measure recall over a conversation's messages without an embedder: the share of evidence among the first results.
 
-    python benchmarks/session_recall.py --data PATH
+    python benchmarks/session_recall.py [--data PATH] [--windows 60]
 
-Prints how many of each set's planted facts come back among the first 5 and 20 of 120 messages (`session.recall` gives
-the first 5, and 20 where no message plainly answers), and how high (mean reciprocal rank). Then for each window (0
-terms: every message by itself) the share of evidence found in the shared conversations, by the messages alone and, as
-`session.recall` does, together with the facts that the rules read from them:
-LoCoMo: evidence turns in the top 10; LongMemEval: evidence turns in the top 10 of all turns;
-SGD and CrossWOZ: the value asked for is in one of the top 5 messages.
+Prints for each set of 60 planted facts in 120 messages how many are among the first 5 and 20 results, and the mean
+reciprocal rank. (`session.recall` returns 5, or 20 if no message clearly answers.)
+
+With --data, also the share of evidence found in the shared conversations, by messages alone and, as `session.recall`
+does, with the facts that the rules extract from them, for each size of a message's window in terms (0: the message
+alone). LoCoMo and LongMemEval: evidence turns among the first 10. SGD and CrossWOZ: the value is in one of the first 5.
 """
 
 import argparse
@@ -33,40 +33,41 @@ OTHER_SETS = (
     "facts_week_later_home",
     "facts_week_later_study",
 )
-"""Sets by which no weight was chosen. Only "asked_again" was written after the last word of the thesaurus;
-"own_question" came back whole before there was one, and the last three, asked in hardly any of
-the facts' words, flatter it."""
+"""Sets that no weight was tuned on. Only facts_asked_again was written after the thesaurus was complete.
+facts_own_question was found in full without a thesaurus. The last three ask with few of the facts' words, which favours
+the thesaurus.
+"""
 
 Facts = Sequence[tuple[str, Sequence[int]]]
 Search = Callable[[str, Sequence[str], Facts, int, int], list[int]]
 
 
-def by_messages(question: str, texts: Sequence[str], facts: Facts, top_k: int, window: int) -> list[int]:  # noqa: ARG001 - called as by_both is
-    """The places of the best messages, by the messages alone."""
+def by_messages(question: str, texts: Sequence[str], facts: Facts, top_k: int, window: int) -> list[int]:  # noqa: ARG001 - same signature as by_both
+    """Return the places of the best messages, by messages alone."""
     found = recall(question, texts, top_k=top_k, window_terms=window, reads=False)
     return [one.place.seq for one in found]
 
 
 def by_both(question: str, texts: Sequence[str], facts: Facts, top_k: int, window: int) -> list[int]:
-    """The places of the best messages, by them and their facts."""
+    """Return the places of the best messages, by messages and their facts."""
     return [found.place.seq for found in recall(question, texts, facts, top_k=top_k, window_terms=window)]
 
 
 SEARCHES: dict[str, Search] = {"messages": by_messages, "with facts": by_both}
-"""Both are asked one after the other, as a conversation's index is kept for the next question alone."""
+"""Both searches run for each question, since only the latest conversation's index is cached."""
 
 
 def main() -> None:
-    """Read the conversations, ask, and print."""
+    """Measure the planted facts, and the shared conversations if --data is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="the folder of the shared data; without it only the planted facts")
-    parser.add_argument("--windows", type=int, nargs="+", default=[60], help="terms of a window")
+    parser.add_argument("--data", type=Path, help="folder of the shared data (default: only planted facts)")
+    parser.add_argument("--windows", type=int, nargs="+", default=[60], help="terms of a message's window")
     arguments = parser.parse_args()
     for name in (*FACT_SETS, *OTHER_SETS):
         ranks = [rank for seed in range(3) for rank in _planted(name, seed)]
-        few, many = (sum(rank <= most for rank in ranks) / 3 for most in (5, 20))
+        in_5, in_20 = (sum(rank <= top_k for rank in ranks) / 3 for top_k in (5, 20))
         mrr = mean(1 / rank for rank in ranks)
-        print(f"{name:34} of 60 in 5: {few:4.1f}, in 20: {many:4.1f}, MRR {mrr:.3f}", flush=True)
+        print(f"{name:34} of 60 in 5: {in_5:4.1f}, in 20: {in_20:4.1f}, MRR {mrr:.3f}", flush=True)
     if arguments.data is None:
         return
     print("window  by              LoCoMo@10  LongMemEval@10  SGD@5  CrossWOZ@5")
@@ -92,14 +93,14 @@ def _read(folder: Path, name: str) -> Any:
 
 
 def _facts(turns: Sequence[tuple[str, str]]) -> Facts:
-    """What the rules read from the turns (role and text), and from which."""
+    """Return the facts that the rules extract from turns (role and text), with the places of their sources."""
     messages = [Message(Role(role), text, id=str(place)) for place, (role, text) in enumerate(turns)]
     found = extract_facts(messages)
     return [(fact.value, [int(source) for source in fact.sources]) for fact in found]
 
 
 def _planted(name: str, seed: int) -> Iterator[float]:
-    """The rank of the first message that has the fact, for each question; infinite behind the twentieth."""
+    """Yield for each question the rank of the first message with the fact; infinity beyond 20."""
     conversation = build_conversation(load_facts(name), seed=seed)
     texts = [message.text for message in conversation]
     facts = _facts([(message.role, message.text) for message in conversation])

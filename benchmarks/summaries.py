@@ -1,11 +1,15 @@
-"""What summarising a conversation costs, beside summarising all of it anew at each trigger.
+"""Measure the tokens of summarising a conversation incrementally, compared with summarising all of it each time.
 
     python benchmarks/summaries.py [--messages 100 1000 10000]
 
-Counts, no times: the tokens sent to the summariser (prompts included) and the calls, the narratives' tokens in the
-prompt, and how often each message was read for facts. The conversation is generated: about 60 tokens a message, a fact
-in every second one. "all anew" sends the whole conversation so far as often as arc reads a leaf, and no instructions: a
-lower bound.
+The conversation is generated: about 60 tokens a message, a fact in every second one. All figures are counts, not times.
+
+- "sent by arc": the tokens sent to the summariser, prompts included, and how many times the conversation's tokens that
+  is; "calls": the summariser's calls.
+- "all anew": a lower bound of the alternative, which sends the whole conversation so far for each of arc's leaves,
+  without instructions.
+- "narratives ≤": the largest number of narrative tokens in a request.
+- "facts read": the number of facts by how often each was read.
 """
 
 import argparse
@@ -24,12 +28,12 @@ from arc_common.tokens.counters import message_tokens_batch
 WORDS = [
     start + middle + end for start in "bdfgklmnprstv" for middle in "aeiou" for end in ("ba", "ken", "lor", "mi", "nas")
 ]
-"""Made up, so that no word says more than another; as many as a person uses in a day's chat."""
+"""Made-up words, so that none is more informative than another."""
 MARK = re.compile(r"\bfact-(\d+)\b")
 
 
 class CountingModel:
-    """Answers with the facts it was shown, and counts what it was sent."""
+    """A model that reports the facts it is shown and counts the tokens it is sent."""
 
     def __init__(self) -> None:
         self.counter = CalibratedTokenCounter()
@@ -39,7 +43,7 @@ class CountingModel:
         self.read: Counter[str] = Counter()
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """A summary in the form asked for."""
+        """Return a summary in the requested form."""
         text = "\n".join(message.text for message in messages)
         self.tokens += sum(message_tokens_batch(self.counter, messages))
         self.calls += 1
@@ -54,7 +58,7 @@ class CountingModel:
 
 
 def conversation(count: int) -> list[Message]:
-    """User and assistant in turns; each user message carries a fact."""
+    """Return alternating user and assistant messages; each user message states a fact."""
     rng = random.Random(0)
     messages = []
     for n in range(count):
@@ -65,7 +69,7 @@ def conversation(count: int) -> list[Message]:
 
 
 def measure(count: int) -> dict[str, object]:
-    """Live through a conversation of so many messages."""
+    """Replay a conversation of `count` messages and return the figures."""
     model = CountingModel()
     counter = CalibratedTokenCounter()
     messages = conversation(count)
@@ -97,7 +101,7 @@ def measure(count: int) -> dict[str, object]:
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure each length and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, nargs="+", default=[100, 1_000, 10_000])
     table = Table(

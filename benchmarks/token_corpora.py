@@ -1,8 +1,8 @@
-"""Texts by class for fitting and checking token counters: the data folder's, packages' own files, and generated ones.
+"""Provide texts by class for fitting and checking token counters: shared data, files of packages, and generated texts.
 
-What packages bring is read from the environment that runs the script: Django, Sphinx, Wagtail and django-allauth
-(translations), babel (names in all languages of the CLDR), spaCy (example sentences of 70 languages), numpy (code in
-Python and C, documentation). `pip install --no-deps` is enough for Sphinx, Wagtail, django-allauth and spaCy.
+Packages are read from the environment that runs the script: Django, Sphinx, Wagtail and django-allauth (translations),
+babel (names in all languages of the CLDR), spaCy (example sentences in 70 languages), numpy (code in Python and C,
+documentation). `pip install --no-deps` is enough for Sphinx, Wagtail, django-allauth and spaCy.
 """
 
 import ast
@@ -21,43 +21,43 @@ from typing import Any
 
 __all__ = ["corpora", "weight"]
 
-_TEXT = 1_200  # characters in a text cut from a longer one: about a message
-_LEAST = 400  # characters in a class
-_CLASS = 20_000  # characters in a class: enough for its mean, and no class decides by its size
+_TEXT = 1_200  # characters of a text that is cut from a longer one: about a message
+_LEAST = 400  # minimum characters of a class
+_CLASS = 20_000  # maximum characters of a class, so that none dominates by its size
 
 
 _WRITTEN = ("ui_", "docs_", "cms_", "mail_", "names_", "spacy_", "ko", "ja", "zh", "en", "ir_xquad", "ir_korquad")
-"""Classes of ordinary text in some language."""
+"""Prefixes of the classes of ordinary text in some language."""
 
 
 def _split(text: str) -> list[str]:
     return text.split()
 
 
-_KEPT_ASIDE = _split(
+_HELD_OUT = _split(
     "spacy cms mail ir crosswoz locomo python_numpy css javascript license stubs json_min json_ids emoji_chat"
 )
-_ONLY_THERE = ("spacy_grc", "spacy_sa")
-"""Ancient Greek and Sanskrit, of which there is nothing else: they are fitted, not kept aside."""
+_FITTED_ANYWAY = ("spacy_grc", "spacy_sa")
+"""Held-out classes that are fitted, since no other class has Ancient Greek or Sanskrit."""
 
 
 def weight(name: str) -> float:
-    """How much a class counts in the fit; 0 for those that only check it.
+    """Return a class's weight in the fit; 0 for classes that only check it.
 
-    English, Korean, Chinese, Japanese, chats, code and tools' results most; lists of names least: they stand for the
-    scripts of which there is nothing else.
+    English, Korean, Chinese, Japanese, chats, code and tool results weigh most. Lists of names weigh least: they
+    represent the scripts that no other class has.
     """
     kind, _, base = name.partition("_")
     if kind not in ("short", "nfd"):
         kind, base = "", name
-    if base not in _ONLY_THERE and base.startswith(tuple(_KEPT_ASIDE)):
+    if base not in _FITTED_ANYWAY and base.startswith(tuple(_HELD_OUT)):
         return 0.0
     own = 0.15 if base.startswith("names") else 1.0 if base.startswith(("ui", "docs", "spacy")) else 4.0
     return 0.3 if kind == "nfd" else own / 2 if kind == "short" else own
 
 
 def corpora(data: Path) -> dict[str, list[str]]:
-    """Each class's texts, none empty, in a fixed order."""
+    """Return the texts of each class in a fixed order, none empty."""
     classes: dict[str, list[str]] = {**_shared(data), **_sentences(), **_package_files(), **_names()}
     for package, prefix in (("django", "ui"), ("sphinx", "docs"), ("wagtail", "cms"), ("allauth", "mail")):
         classes |= _translations(package, prefix)
@@ -109,7 +109,7 @@ def _folder(package: str) -> Path | None:
 
 
 def _translations(package: str, prefix: str) -> dict[str, list[str]]:
-    """A package's user interface in every language it has: phrases and short paragraphs, placeholders removed."""
+    """Return a package's user interface in each of its languages: phrases and short paragraphs without placeholders."""
     root = _folder(package)
     lines: dict[str, list[str]] = defaultdict(list)
     for path in sorted(root.glob("**/locale/*/LC_MESSAGES/*.po")) if root else ():
@@ -128,7 +128,7 @@ def _translations(package: str, prefix: str) -> dict[str, list[str]]:
 
 
 def _names() -> dict[str, list[str]]:
-    """The names of languages, countries, time zones and months in every language of the CLDR that babel brings."""
+    """Return the names of languages, countries, time zones and months in each language of the CLDR."""
     from babel import Locale, localedata
 
     classes: dict[str, list[str]] = {}
@@ -147,12 +147,12 @@ def _names() -> dict[str, list[str]]:
 
 
 def _decomposed(classes: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Texts with their marks apart from their letters, as macOS file names and some keyboards have them."""
+    """Return the texts in NFD, with marks apart from letters, as in macOS file names and from some keyboards."""
     return {f"nfd_{name}": [unicodedata.normalize("NFD", text) for text in texts] for name, texts in classes.items()}
 
 
 def _short(classes: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Texts as short messages: of a language, what a few words tell is less than what a page does."""
+    """Cut the texts into short messages, which reveal less of a language's average than a page does."""
     rng = random.Random(11)
     return {f"short_{name}": [piece for text in texts for piece in _cut(text, rng)] for name, texts in classes.items()}
 
@@ -166,7 +166,7 @@ def _cut(text: str, rng: random.Random) -> Iterator[str]:
 
 
 def _sentences() -> dict[str, list[str]]:
-    """SpaCy's example sentences; languages with a few hundred characters together."""
+    """Return spaCy's example sentences of the languages with at least 150 characters."""
     root = _folder("spacy")
     if root is None:
         return {}
@@ -181,7 +181,7 @@ def _sentences() -> dict[str, list[str]]:
 
 
 def _package_files() -> dict[str, list[str]]:
-    """Code, markup and data files inside installed packages."""
+    """Return code, markup and data files of installed packages."""
     site = [folder.parent for folder in (_folder("django"), _folder("numpy"), _folder("pip")) if folder]
     wanted = {
         "python": ("django/db/models/*.py", "django/core/**/*.py"),
@@ -203,7 +203,7 @@ def _package_files() -> dict[str, list[str]]:
 
 
 def _generated(rng: random.Random) -> dict[str, list[str]]:
-    """What no collection has: identifiers, numbers, logs, emoji, nested JSON."""
+    """Return what no collection has: identifiers, numbers, logs, emoji, nested JSON."""
 
     def hexadecimal(n: int) -> str:
         return rng.randbytes(n // 2).hex()

@@ -1,9 +1,10 @@
-"""Speed and error of the token counters, side by side with chars/4 and a plain tiktoken loop.
+"""Measure the speed and error of the token counters, compared with chars/4 and a plain tiktoken loop.
 
     python benchmarks/token_counters.py --data PATH
 
-Prints, per class of text: microseconds per 1,000 characters and per message of 200; the error of the total against
-o200k_base; and what an exact batch costs, relative to a loop of tiktoken's `encode_ordinary` and to its threaded batch.
+Prints for each class of text the µs per 1,000 characters and per message of 200 characters, and the error of the total
+against o200k_base. At the end, the time of an exact batch, relative to a loop of tiktoken's `encode_ordinary` and
+compared with its threaded batch.
 """
 
 import argparse
@@ -24,9 +25,9 @@ _SHOWN = (
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure the counters and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the shared data")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the shared data")
     classes = {name: texts for name, texts in corpora(parser.parse_args().data).items() if name in _SHOWN}
 
     exact, estimates = TiktokenCounter("o200k_base"), (HeuristicTokenCounter(), CalibratedTokenCounter())
@@ -54,7 +55,7 @@ def main() -> None:
 
     encoding = local_encoding("o200k_base", None)
     if encoding is None:
-        print("\nno vocabulary on this machine: the exact batch was not measured")
+        print("\nthe vocabulary o200k_base is missing: the exact batch was not measured")
         return
     texts = [text for name in _SHOWN for text in classes[name]]
 
@@ -74,7 +75,7 @@ def _seconds(work: Callable[[], object], repeats: int = 7) -> float:
 
 
 def _interleaved(*works: Callable[[], object], repeats: int = 9) -> list[float]:
-    """The least of several times each, taken in turns: a busy machine is then busy for all of them."""
+    """Return the minimum time of each function; they alternate, so that other load affects all of them."""
     rounds = [[_once(work) for work in works] for _ in range(repeats)]
     return [min(times) for times in zip(*rounds, strict=True)]
 

@@ -1,14 +1,14 @@
-"""Runs LlamaIndex's own tests of memory, chat engines, agents and chat stores with arc's classes in their place.
+"""Run LlamaIndex's own tests of memory, chat engines, agents and chat stores with arc's classes in place of its own.
 
-    git clone --depth 1 --branch v0.14.25 https://github.com/run-llama/llama_index    # the version that is installed
+    git clone --depth 1 --branch v0.14.25 https://github.com/run-llama/llama_index    # the installed version
     python -m benchmarks.upstream_llamaindex llama_index
     python -m benchmarks.upstream_llamaindex llama_index --theirs    # the same tests with LlamaIndex's own classes
 
-`ArcChatMemoryBuffer` takes the place of `ChatMemoryBuffer` (also where agents make one), `ArcMemory` that of the
-`Memory` which a chat engine makes for itself and of the one in `Memory`'s own tests, and `ArcChatStore` that of
-`SimpleChatStore`. Left out are tests of what arc means to do differently, and of what only `Memory` has: see
-`DIFFERENT`. A checkout of another version than the installed one has tests that fail with LlamaIndex's own classes,
-too: with the tests of 0.13.5 on 0.14.25, `test_workflow_execution_empty` fails either way.
+`ArcChatMemoryBuffer` replaces `ChatMemoryBuffer` (also where agents create one), `ArcMemory` replaces the `Memory` that
+chat engines create and the one in `Memory`'s own tests, and `ArcChatStore` replaces `SimpleChatStore`. Tests of
+intended differences and of features that only `Memory` has are excluded; `EXCLUDED` gives the reasons. The checkout
+must be of the installed version: with others, tests fail with LlamaIndex's own classes, too, such as
+`test_workflow_execution_empty` of 0.13.5 on 0.14.25.
 """
 
 import argparse
@@ -22,12 +22,12 @@ import os
 import pytest
 from llama_index.core.llms import MockLLM
 
-os.environ["IS_TESTING"] = "1"  # LlamaIndex's default LLM is then its mock
+os.environ["IS_TESTING"] = "1"  # makes a mock LlamaIndex's default LLM
 
 
 @pytest.fixture()
 def patch_llm_predictor(monkeypatch):
-    """As LlamaIndex's fixture of this name does for the prompts of these tests."""
+    """Replace LlamaIndex's fixture of this name for the prompts of these tests."""
     monkeypatch.setattr(MockLLM, "predict", lambda self, prompt, **given: str(given))
 '''
 SHIM = """
@@ -67,26 +67,26 @@ OURS = {
     BUFFER: "import ChatMemoryBuffer\nfrom llamaindex_arc import ArcChatMemoryBuffer as ChatMemoryBuffer",
     "import SimpleChatStore": "import SimpleChatStore\nfrom llamaindex_arc import ArcChatStore as SimpleChatStore",
 }
-_FRAMING = "limits of 5 and 10 tokens: arc counts the framing of a request and of each message, too"
-DIFFERENT = {
+_FRAMING = "limits of 5 and 10 tokens; arc also counts the framing of a request and of each message"
+EXCLUDED = {
     "get_when_initial_tokens_exceed": "arc raises no error between a question and its answer",
     "get_when_initial_tokens_same": _FRAMING,
     "get_when_space_for": _FRAMING,
     "max_tokens": _FRAMING,
     "save_load": _FRAMING,
-    "workflow_with_state": "wants an edit of a returned message to change what is stored",
-    "add_messages": "wants keys oldest first, and a message put in between; arc's conversations grow at their end",
+    "workflow_with_state": "expects that editing a returned message changes the stored one",
+    "add_messages": "expects the oldest keys first and inserts a message; arc only appends to conversations",
     "queue_over_limit": "arc shortens older messages where `Memory` drops them",
     "test_initialization": "reads `Memory`'s own fields",
-    "estimate_token_count": "a private method of `Memory`",
-    "test_aget_all": "a status of messages, which only `Memory` has; `get_all` is tested with the buffer",
-    "test_areset": "the same",
+    "estimate_token_count": "tests a private method of `Memory`",
+    "test_aget_all": "tests a status of messages that only `Memory` has; the buffer's tests cover `get_all`",
+    "test_areset": "tests the same status",
     "persist_non_ascii": "arc's store is a database, not a JSON file",
 }
 
 
 def main() -> int:
-    """Copy the tests, put arc's classes in, and run them."""
+    """Copy the tests, replace the classes, and run the tests."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, help="a checkout of run-llama/llama_index")
     parser.add_argument("--theirs", action="store_true", help="run the tests with LlamaIndex's own classes")
@@ -96,8 +96,8 @@ def main() -> int:
         (into / "conftest.py").write_text(CONFTEST + ("" if given.theirs else SHIM), "utf-8")
         for path, changes in FILES.items():
             place = given.checkout / "llama-index-core/tests" / path
-            if not place.exists():  # a later or an earlier version's
-                print(f"not there: {path}")
+            if not place.exists():  # other versions have other files
+                print(f"not in this checkout: {path}")
                 continue
             text = place.read_text("utf-8")
             for before in () if given.theirs else changes:
@@ -106,7 +106,7 @@ def main() -> int:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", folder]
         command += ["--rootdir", folder]
         if not given.theirs:
-            command += ["-k", " and ".join(f"not {name}" for name in DIFFERENT)]
+            command += ["-k", " and ".join(f"not {name}" for name in EXCLUDED)]
         root = Path(__file__).parents[1]
         environment = {"PYTHONPATH": f"{folder}:{root}", "PATH": "/usr/bin:/bin"}
         return subprocess.run(command, cwd=folder, env=environment, check=False).returncode

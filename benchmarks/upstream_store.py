@@ -1,11 +1,11 @@
-"""Runs LangGraph's own tests of its stores with `ArcStore` in their place.
+"""Run LangGraph's own tests of its stores with `ArcStore` in their place.
 
     git clone --depth 1 https://github.com/langchain-ai/langgraph
     python -m benchmarks.upstream_store langgraph                        # SQLite
     python -m benchmarks.upstream_store langgraph --url postgresql://…   # an empty database
 
-Left out are only tests of what is not a store (its batching class) or of one store's own ways: see `THEIRS_ALONE`.
-PostgresStore's file is left out, too: it repeats these tests, and its others read and write that store's tables.
+Only tests of the batching class and of one store's internals are excluded; `EXCLUDED` gives the reasons. So is the file
+of PostgresStore, which repeats these tests and otherwise reads and writes that store's tables.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 SHIM = '''
-"""Stands in for LangGraph's stores."""
+"""Replaces LangGraph's stores."""
 import os
 from asyncio import sleep, to_thread
 from contextlib import asynccontextmanager, contextmanager
@@ -28,7 +28,7 @@ _engine = None
 
 
 def InMemoryStore(*, index=None, ttl=None):
-    """A store of an unused user in one database, or in a database in memory."""
+    """Return a store in memory, or that of a new user in the database."""
     global _engine
     if URL is None:
         return ArcStore(open_engine("sqlite://"), index=index, ttl=ttl)
@@ -78,21 +78,21 @@ FILES = {
         "from langgraph.store.sqlite.aio import": "from shim import",
     },
 }
-THEIRS_ALONE = (
-    "async_batch_store",  # AsyncBatchedBaseStore over a mock, and over a store that it wraps
-    "sql_injection_vulnerability",  # wants keys with quotes refused, which are plain data here
+EXCLUDED = (
+    "async_batch_store",  # tests AsyncBatchedBaseStore over a mock and over a store that it wraps
+    "sql_injection_vulnerability",  # expects an error for keys with quotes, which are plain data here
     "nonnull_migrations",
     "escape_glob_literal",
     "namespace_match_pattern",
     "uses_indexable_condition",
-    "no_running_loop",  # AsyncSqliteStore refuses blocking calls on an event loop
-    "ttl_sweeper",  # a thread that removes expired items, which are never returned here
-    "ttl_override_default",  # expects that a read does not prolong an item, against TTLConfig's default
+    "no_running_loop",  # expects an error for blocking calls on an event loop
+    "ttl_sweeper",  # tests a thread that removes expired items, which are never returned here
+    "ttl_override_default",  # expects that reads don't renew an item, contrary to TTLConfig's default
 )
 
 
 def main() -> int:
-    """Copy the tests, put `ArcStore` in, and run them."""
+    """Copy the tests, replace the stores, and run the tests."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, help="a checkout of langchain-ai/langgraph")
     parser.add_argument("--url", help="a SQLAlchemy URL; by default SQLite in memory")
@@ -106,12 +106,12 @@ def main() -> int:
             text = (given.checkout / path).read_text("utf-8")
             for before, after in changes.items():
                 if before not in text:
-                    raise SystemExit(f"{path} has no {before!r}")
+                    raise SystemExit(f"{path} of this checkout does not contain {before!r}")
                 text = text.replace(before, after)
             (into / f"test_store_{place}.py").write_text(text, "utf-8")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", folder]
-        command += ["--rootdir", folder, "-k", " and ".join(f"not {name}" for name in THEIRS_ALONE)]
-        command += ["--deselect", "test_store_1.py::test_vector_store_initialization"]  # looks into SQLite's tables
+        command += ["--rootdir", folder, "-k", " and ".join(f"not {name}" for name in EXCLUDED)]
+        command += ["--deselect", "test_store_1.py::test_vector_store_initialization"]  # reads SQLite's tables
         root = Path(__file__).parents[1]
         environment = {"PYTHONPATH": f"{folder}:{root}", "PATH": "/usr/bin:/bin"}
         if given.url:

@@ -1,9 +1,10 @@
-"""How fast `arc worker` drains a backlog: one process, and several, on PostgreSQL.
+"""Measure how fast one and several `arc worker` processes drain a backlog on PostgreSQL.
 
-python benchmarks/workers.py [--sessions 1000] [--messages 24] [--processes 1 4] [--model-seconds 0] [--rounds 1]
+    python benchmarks/workers.py [--sessions 1000] [--messages 24] [--processes 1 4] [--model-seconds 0] [--rounds 1]
 
-Each session has a user and so many messages that nobody has worked on. With `--model-seconds`, a model that takes so
-long writes the leaves; without, rules do, and the cores are the limit: the CPU seconds of all workers are printed too.
+Each session belongs to its own user and has only unprocessed messages. With `--model-seconds`, a model that takes so
+long writes the leaves. Without, rules write them, and the cores are the limit. Prints seconds, sessions per second and
+the CPU seconds of all workers.
 """
 
 import argparse
@@ -24,22 +25,22 @@ _SECONDS = "BENCHMARK_MODEL_SECONDS"
 THINGS = ("tea", "rice", "chess", "jazz", "Rome", "bread", "wool", "roses", "rain", "owls")
 
 
-class Waiting:
-    """A model that takes its time."""
+class SlowModel:
+    """A model that waits before it answers."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
-    def complete(self, messages: Sequence[Message]) -> str:  # noqa: ARG002 - any answer does
-        """Return a short summary."""
+    def complete(self, messages: Sequence[Message]) -> str:  # noqa: ARG002 - the answer is constant
+        """Return a short summary after the delay."""
         time.sleep(self._seconds)
         return '{"facts": [], "narrative": "They talked about orders."}'
 
 
 def open_engine() -> ContextEngine:
-    """Open the workers' engine."""
+    """Open the workers' engine; `arc worker` calls this."""
     seconds = float(os.environ.get(_SECONDS, "0"))
-    return ContextEngine.open(settings=SETTINGS, summary_model=Waiting(seconds) if seconds else None)
+    return ContextEngine.open(settings=SETTINGS, summary_model=SlowModel(seconds) if seconds else None)
 
 
 def fill(url: str, *, sessions: int, messages: int) -> None:
@@ -57,7 +58,7 @@ def fill(url: str, *, sessions: int, messages: int) -> None:
 
 
 def drain(url: str, *, processes: int, model_seconds: float) -> tuple[float, float]:
-    """Run so many workers until nothing is due; return seconds, and CPU seconds of all of them."""
+    """Run the workers until nothing is due; return the seconds and the CPU seconds of all of them."""
     command = [sys.executable, "-c", "from arc_common.cli.commands import main; main()"]
     command += ["worker", "--engine", "workers:open_engine", "--until-idle"]
     environment = {**os.environ, "ARC_DATABASE_URL": url, _SECONDS: str(model_seconds), "PYTHONPATH": str(ROOT)}
@@ -68,13 +69,13 @@ def drain(url: str, *, processes: int, model_seconds: float) -> tuple[float, flo
     ]
     for one in running:
         if one.wait():
-            raise RuntimeError(f"a worker ended with code {one.returncode}")
+            raise RuntimeError(f"a worker exited with code {one.returncode}")
     after, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - begin
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:
-    """Print the figures."""
+    """Fill a database for each run, drain it, and print the figures."""
     sys.path.insert(0, str(ROOT))
     from tests.support.databases import new_database
     from tests.support.servers import postgres_server

@@ -26,7 +26,7 @@ def replaying() -> ModuleType:
 @pytest.fixture(scope="module")
 def rows(replaying: ModuleType) -> dict[str, dict[str, Any]]:
     """What 160 turns took at 4,000 tokens: arc as it is, without recall and by rules, and two of its peers."""
-    conversation, compared = replaying.generated(160), replaying.keepers(4_000)
+    conversation, compared = replaying.generated(160), replaying.strategies(4_000)
     ways = dict([*compared, *replaying.variants(4_000)])
     asked = ("arc", "… nothing recalled", "… and by rules", "SummarizationMiddleware", "trim_messages")
     most = replaying.TokenBudget(4_000, 0).max_tokens("facts")
@@ -47,8 +47,8 @@ def test_stable_layers_repeat(rows: dict[str, dict[str, Any]]) -> None:
 def test_no_reply_waits_for_a_model(rows: dict[str, dict[str, Any]]) -> None:
     """Arc's summaries are made beside the turns, the middleware's within them."""
     assert rows["arc"]["calls"] > 0
-    assert rows["arc"]["in the way"] == 0
-    assert rows["SummarizationMiddleware"]["in the way"] == rows["SummarizationMiddleware"]["calls"] > 0
+    assert rows["arc"]["blocking"] == 0
+    assert rows["SummarizationMiddleware"]["blocking"] == rows["SummarizationMiddleware"]["calls"] > 0
 
 
 def test_all_keep_the_budget(rows: dict[str, dict[str, Any]]) -> None:
@@ -71,7 +71,7 @@ def test_more_room_means_longer_prefixes(replaying: ModuleType) -> None:
     summariser = replaying.Summariser(conversation.said, output_price=5.0, most=1_000)
     row = replaying.replay(conversation, lambda model: replaying.Arc(16_000, model), summariser)
     assert row["stable"] >= 0.97
-    assert row["in the way"] == 0
+    assert row["blocking"] == 0
 
 
 def test_common_prefix(replaying: ModuleType) -> None:
