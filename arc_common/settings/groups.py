@@ -47,8 +47,8 @@ class StorageSettings(Group):
     mode: Annotated[StorageMode | None, BeforeValidator(_mode_name), EnvironmentAlias("CONVERSATION_STORAGE_MODE")] = (
         Field(
             default=None,
-            description='The store ("memory" is "in-memory"; "redis" is sql with the cache of redis.url). None: by the '
-            "URLs that are set: redis with both, sql with a database_url, else in-memory.",
+            description='The store ("memory" is "in-memory"; "redis" is sql with the cache of redis.url). None: the '
+            "URLs that are set decide: redis with both, sql with a database_url, else in-memory.",
         )
     )
     encryption_keys: SecretText | None = Field(
@@ -56,13 +56,17 @@ class StorageSettings(Group):
         description="Fernet keys, separated by commas: the first encrypts all stored text, each decrypts. None: plain.",
     )
     auto_migrate: bool = Field(default=True, description="Create and migrate the tables on first use.")
-    pool_size: int = Field(default=16, ge=1, description="Connections: to PostgreSQL, and threads for async calls.")
+    pool_size: int = Field(
+        default=16, ge=1, description="Connections: the most to PostgreSQL, and as many threads for async calls."
+    )
     pool_timeout_seconds: float = Field(
         default=30.0, gt=0, description="Seconds: the longest wait for a PostgreSQL connection."
     )
     connect_timeout_seconds: float = Field(default=10.0, gt=0, description="Seconds: the longest wait for a database.")
     statement_timeout_seconds: float | None = Field(
-        default=None, gt=0, description="Seconds: the longest a PostgreSQL statement may take. None: no limit of arc's."
+        default=None,
+        gt=0,
+        description="Seconds: the longest a PostgreSQL statement may take. None: the server's limit.",
     )
     transaction_pooling: bool = Field(
         default=False,
@@ -74,12 +78,12 @@ class StorageSettings(Group):
     secure_delete: bool = Field(default=True, description="Let SQLite overwrite deleted data with zeros.")
     # 1 GiB holds 700,000 vectors of 384 numbers, of all scopes.
     index_cache_bytes: int = Field(
-        default=2**30, ge=0, description="Bytes: of vectors that the index over SQLite keeps in memory."
+        default=2**30, ge=0, description="Bytes: the most vectors that the index over SQLite keeps in memory."
     )
     # Comparing 5,000 vectors takes 6 ms, a walk of the graph 1 to 2 ms. With 120 candidates (more for a selective
     # filter) a walk found 99.3 % of the ten nearest among 100,000 sentences for questions about them, 97 % for others.
     index_graph_from: int = Field(
-        default=5_000, ge=1, description="Vectors: more than these are searched by pgvector's HNSW graph."
+        default=5_000, ge=1, description="Vectors: above this number, pgvector's HNSW graph is searched."
     )
     index_ef_search: int = Field(
         default=120,
@@ -90,13 +94,13 @@ class StorageSettings(Group):
     max_sessions_in_memory: int = Field(
         default=1_000,
         ge=1,
-        description="Sessions: kept without a database URL; one more deletes the one written longest ago.",
+        description="Sessions: the most kept without a database URL; one more deletes the one written longest ago.",
     )
     max_messages_per_session: int | None = Field(
         default=None,
         ge=1,
-        description="Messages: kept per session; the oldest turns leave, once they are summarised. None: all. With "
-        "summaries at least 2 * summary.leaf_messages + recent_message_count + trigger_message_count.",
+        description="Messages: the most kept per session; the oldest turns are deleted once they are summarised. None: "
+        "all. With summaries at least 2 * summary.leaf_messages + recent_message_count + trigger_message_count.",
     )
 
 
@@ -106,13 +110,15 @@ class RedisSettings(Group):
     url: Url | None = Field(default=None, description="The server, or one node of a cluster. None: no cache.")
     enabled: bool = Field(default=True, description="Use the cache once there is a url and a database.")
     ttl_minutes: float = Field(
-        default=60.0, gt=0, description="Minutes: a conversation is kept after its last message."
+        default=60.0, gt=0, description="Minutes: a conversation stays cached this long after its last message."
     )
     list_ttl_hours: float = Field(
-        default=24.0, gt=0, description="Hours: the list of a user's cached conversations is kept, for erasures."
+        default=24.0,
+        gt=0,
+        description="Hours: the list of a user's cached conversations is kept this long, for erasures.",
     )
     max_sessions: int = Field(
-        default=10_000, ge=1, description="Sessions: cached at most; the one cached longest ago leaves."
+        default=10_000, ge=1, description="Sessions: the most cached; one more removes the one cached longest ago."
     )
     fallback_to_sql: bool = Field(
         default=True, description="Read from the database while Redis does not answer. Off: such reads fail."
@@ -127,15 +133,17 @@ class RedisSettings(Group):
 class EmbeddingSettings(Group):
     """Embedding of texts."""
 
-    batch_size: int = Field(default=64, ge=1, description="Texts: embedded by one call.")
+    batch_size: int = Field(default=64, ge=1, description="Texts: the most embedded by one call.")
 
 
 class ModelCallSettings(Group):
     """Calls to chat models and embedders."""
 
     timeout_seconds: float = Field(default=30.0, gt=0, description="Seconds: the longest wait for one call.")
-    attempts: int = Field(default=3, ge=1, description="Calls: made at most until one succeeds; 1 is no retry.")
-    breaker_failures: int = Field(default=5, ge=1, description="Failures: in a row, after which a model is not called.")
+    attempts: int = Field(default=3, ge=1, description="Calls: the most made until one succeeds; 1 means no retry.")
+    breaker_failures: int = Field(
+        default=5, ge=1, description="Failures: after this many in a row, a model is not called for a while."
+    )
     breaker_reset_seconds: float = Field(default=60.0, gt=0, description="Seconds: until the model is called again.")
     input_price: float | None = Field(
         default=None, ge=0, description="Price: of a million tokens sent to the chat model, as telemetry reports it."
@@ -171,7 +179,7 @@ class BackgroundSettings(Group):
     max_tokens_per_hour: int | None = Field(
         default=None,
         ge=1,
-        description="Tokens: of each process's background calls to chat models; then they wait. None: no limit.",
+        description="Tokens: the most of a process's background calls to chat models; then they wait. None: no limit.",
     )
     in_process: bool = Field(
         default=True, description="Let each process do its own sessions' work. Off: `arc worker` does it."
@@ -203,15 +211,17 @@ class ConversationSettings(Group):
     )
     # Services that read this name default to 80,000, which is 80 % of their 100,000; arc uses the share.
     compression_threshold: Annotated[float, EnvironmentAlias("CONVERSATION_COMPRESSION_THRESHOLD")] = Field(
-        default=0.8, gt=0, description="Share: of the limit at which compression begins; above 1, tokens."
+        default=0.8,
+        gt=0,
+        description="Share: compression begins once this much of the limit is filled; above 1, tokens.",
     )
     ttl_hours: Annotated[float | None, EnvironmentAlias("CONVERSATION_TTL_HOURS")] = Field(
         default=None,
         gt=0,
-        description="Hours: without use, until maintenance deletes a conversation (archives it if archive.enabled).",
+        description="Hours: maintenance deletes (or archives) a conversation that was not used for this long.",
     )
     resume_note_days: float | None = Field(
-        default=7.0, gt=0, description="Days: of silence after which a note says so. None: no note."
+        default=7.0, gt=0, description="Days: after a silence of this length, a note says so. None: no note."
     )
 
     @property
@@ -242,7 +252,9 @@ class ArchiveSettings(Group):
         min_length=3,
         description="The bucket on S3, if no url is set; AWS_… variables say how to reach it.",
     )
-    after_days: float = Field(default=90.0, gt=0, description="Days: without use, until a conversation is archived.")
+    after_days: float = Field(
+        default=90.0, gt=0, description="Days: a conversation that was not used for this long is archived."
+    )
     cleanup_after_archive: bool = Field(
         default=True, description="Remove archived messages from the database. Off: the object is a second copy."
     )
@@ -275,7 +287,7 @@ class BudgetSettings(Group):
     output_reserve: int | None = Field(
         default=None,
         ge=0,
-        description="Tokens: kept free for the answer. None: 4,096 or a quarter of the window, the lesser.",
+        description="Tokens: kept free for the answer. None: 4,096 or a quarter of the window, whichever is less.",
     )
     documents: int = Field(default=4_000, ge=0, description="Tokens: at most for the retrieved documents.")
     recalled: Annotated[int, EnvironmentAlias("RAG_PER_TURN_MEMORY_BUDGET_TOKENS")] = Field(
@@ -283,7 +295,7 @@ class BudgetSettings(Group):
     )
     facts: int = Field(default=1_000, ge=0, description="Tokens: at most for the adopted facts.")
     facts_share: float = Field(
-        default=0.15, ge=0, le=1, description="Share: of the input that adopted facts may take at most."
+        default=0.15, ge=0, le=1, description="Share: the most of the input that adopted facts take."
     )
 
     @field_validator("output_reserve")
@@ -322,7 +334,7 @@ class ContextSettings(Group):
         default=False, description="Log each request's receipt, and add it to streams by with_receipt."
     )
     receipt_misses: int = Field(
-        default=20, ge=0, description="Items: left out by little, and listed one by one on the receipt."
+        default=20, ge=0, description="Items: the nearest omissions that a receipt lists one by one."
     )
 
 
@@ -334,17 +346,21 @@ class SummarySettings(Group):
         default=20, ge=1, description="Messages: a session with more gets a summary in place of the older ones."
     )
     trigger_tokens: int | None = Field(
-        default=None, ge=1, description="Tokens: more verbatim trigger too. None: history's share of the budget."
+        default=None,
+        ge=1,
+        description="Tokens: more verbatim ones trigger a summary, too. None: history's share of the budget.",
     )
     recent_message_count: int = Field(
-        default=10, ge=0, description="Messages: at least these stay verbatim, as whole turns."
+        default=10, ge=0, description="Messages: at least this many stay verbatim, as whole turns."
     )
     high_water_mark: int = Field(
-        default=34, ge=1, description="Messages: with more verbatim, the next summary is adopted."
+        default=34, ge=1, description="Messages: with more verbatim ones, the next summary is adopted."
     )
     # An adoption invalidates the provider's cached prefix; a longer verbatim part costs a tenth of its tokens. Over 500
     # turns at 16,000 both cost the same (924 and 915 thousand), but 98.5 % of the stable layers repeat, not 88.4 %.
-    high_water_tokens: int = Field(default=8_000, ge=0, description="Tokens: high_water_mark needs more than these.")
+    high_water_tokens: int = Field(
+        default=8_000, ge=0, description="Tokens: high_water_mark applies only above this many."
+    )
     # Services that read this name default to 400 for one summary text; arc's 500 hold eras, blocks and leaves.
     max_tokens: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_MAX_TOKENS")] = Field(
         default=500, ge=0, description="Tokens: at most for the summary in the prompt."
@@ -355,7 +371,8 @@ class SummarySettings(Group):
     leaf_tokens: int = Field(
         default=2_200,
         ge=1,
-        description="Tokens: as many unsummarised messages become one leaf; fewer if a request has little room.",
+        description="Tokens: unsummarised messages that have this many become a leaf; fewer if a request has little "
+        "room.",
     )
     leaf_messages: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_EVERY_N_MESSAGES")] = Field(
         default=64,
@@ -363,7 +380,9 @@ class SummarySettings(Group):
         description="Messages: about the most in one leaf; 16 if high_water_tokens is less than leaf_tokens.",
     )
     leaf_narrative_tokens: int = Field(default=60, ge=1, description="Tokens: at most for the narrative of one leaf.")
-    block_narrative_tokens: int = Field(default=80, ge=1, description="Tokens: at most for that of four leaves.")
+    block_narrative_tokens: int = Field(
+        default=80, ge=1, description="Tokens: at most for the narrative of four leaves."
+    )
     era_narrative_tokens: int = Field(default=120, ge=1, description="Tokens: at most for an era's line, from blocks.")
     eras_enabled: bool = Field(default=True, description="Write eras, the only text made from narratives.")
     llm_model: str | None = Field(
@@ -391,8 +410,10 @@ class MemorySettings(Group):
     """Long-term memories, across sessions."""
 
     enabled: bool = Field(default=True, description="Extract and show memories.")
-    scope: Literal["session", "user", "caller"] = Field(default="user", description="Whose memories a session reads.")
-    top_k: int = Field(default=5, ge=1, description="Memories: shown in a request at most.")
+    scope: Literal["session", "user", "caller"] = Field(
+        default="user", description="The owner of the memories that a session reads."
+    )
+    top_k: int = Field(default=5, ge=1, description="Memories: the most shown in a request.")
     min_importance: float = Field(default=0.3, ge=0, le=1, description="Share: importance below which nothing is kept.")
     merge_similarity: float = Field(
         default=0.8, ge=0, le=1, description="Share: normalised edit similarity above which two memories are merged."
@@ -402,10 +423,12 @@ class MemorySettings(Group):
         default=0.92, ge=-1, le=1, description="Cosine: similarity above which two memories that agree are merged."
     )
     types: Annotated[dict[str, str], BeforeValidator(_parsed), AfterValidator(_named_types)] = Field(
-        default={}, description="Types: of memories beyond the built-in ones, by name, described for the model."
+        default={}, description="Types: further ones for memories, by name, each described for the model."
     )
     instructions: str = Field(default="", description="More instructions for the model that extracts memories.")
-    max_per_scope: int = Field(default=50, ge=1, description="Memories: that hold in one scope; the weakest leave.")
+    max_per_scope: int = Field(
+        default=50, ge=1, description="Memories: the most that hold in one scope; the weakest are removed."
+    )
     require_review: bool = Field(
         default=False, description="Hold extracted memories back until a reviewer approves them."
     )
@@ -430,16 +453,16 @@ class ArtifactSettings(Group):
     # Services set the RAG_ names below for this layer: 5 found, 20 re-ranked, 3 shown, 800 tokens.
     enabled: bool = Field(default=True, description="Show artifacts.")
     top_k: Annotated[int, EnvironmentAlias("RAG_TOP_K_MAX")] = Field(
-        default=5, ge=1, description="Artifacts: found for one question at most."
+        default=5, ge=1, description="Artifacts: the most found for one question."
     )
     rerank_top_n: Annotated[int, EnvironmentAlias("RAG_RE_RANK_TOP_N")] = Field(
-        default=20, ge=1, description="Artifacts: candidates that are re-ranked."
+        default=20, ge=1, description="Artifacts: the candidates that are re-ranked."
     )
     final_top_k: Annotated[int, EnvironmentAlias("RAG_FINAL_TOP_K")] = Field(
-        default=3, ge=0, description="Artifacts: shown in a request at most."
+        default=3, ge=0, description="Artifacts: the most shown in a request."
     )
-    max_facts: int = Field(default=3, ge=0, description="Bullets: of facts shown at most.")
-    max_tool_snippets: int = Field(default=2, ge=0, description="Snippets: of tool results shown at most.")
+    max_facts: int = Field(default=3, ge=0, description="Bullets: the most of facts that are shown.")
+    max_tool_snippets: int = Field(default=2, ge=0, description="Snippets: the most of tool results that are shown.")
     recency_cues: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
         default=("today", "latest", "now", "current", "오늘", "최신", "지금", "현재"),
         description="Words in a question that let tool snippets in.",
@@ -492,12 +515,12 @@ class RagSettings(Group):
     )
     # Services that read this name default to 0.25. Arc's default is off: embedders' scores are not comparable.
     similarity_threshold: Annotated[float | None, EnvironmentAlias("RAG_SIMILARITY_THRESHOLD")] = Field(
-        default=None, ge=-1, le=1, description="Cosine: the least of a document. None: any."
+        default=None, ge=-1, le=1, description="Cosine: the lowest at which a document is shown. None: any."
     )
     rerank_enabled: bool = Field(default=True, description="Re-rank the retrieved documents.")
     reranker: str = Field(default="score", description="The default reranker, from arc_common.rerankers.RERANKERS.")
     rerank_top_k: Annotated[int, EnvironmentAlias("RAG_FINAL_TOP_K")] = Field(
-        default=5, ge=1, description="Documents: left by a reranker."
+        default=5, ge=1, description="Documents: the most that a reranker keeps."
     )
     max_context_tokens: int = Field(default=4_000, ge=0, description="Tokens: at most for the documents' context.")
     chunk_size: Annotated[int, EnvironmentAlias("RAG_CHUNK_SIZE")] = Field(
