@@ -35,20 +35,20 @@ class Role(StrEnum):
     """See the review queue, decide, and change its policy."""
 
     def includes(self, other: "Role") -> bool:
-        """Return whether it may do what the other may."""
+        """Return whether this role includes another."""
         roles = list(Role)
         return roles.index(self) >= roles.index(other)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token, and whom it speaks for.
+    """A bearer token, and its rights.
 
     Args:
-        secret: What clients send, at least 16 characters.
+        secret: The secret that clients send, at least 16 characters.
         caller_id: The caller whose data it reaches; no other's.
         user_id: The one user of the caller that it reaches; `None` for any.
-        role: What it may do.
+        role: Its rights.
         name: Its holder, who is named as the reviewer.
 
     Raises:
@@ -95,7 +95,7 @@ def _token(
 
 
 class AccessError(ArcError):
-    """A request without a valid token, or beyond what its token may do."""
+    """A request without a valid token, or beyond its token's rights."""
 
     def __init__(self, status: int, reason: str) -> None:
         self.status = status
@@ -128,7 +128,7 @@ class Guard:
         self._tokens = [(sha256(one.secret.encode()).digest(), one) for one in tokens]
 
     def admit(self, request: "Request", role: Role) -> "Access":
-        """Return what a request may reach, or raise `AccessError`."""
+        """Return the data that a request may reach, or raise `AccessError`."""
         if self._tokens:
             kind, _, secret = request.headers.get("authorization", "").partition(" ")
             token = self.token(secret.strip() if kind.lower() == "bearer" else "")
@@ -178,7 +178,7 @@ class Access:
         return self
 
     def user(self, user_id: str | None) -> str | None:
-        """Return the user for whom a request acts: the token's, or for a token of any user the one that is named."""
+        """Return the user of a request: the token's, or the one it names if the token is for any user."""
         own = self.token.user_id
         if own is not None and user_id not in (None, own):
             raise AccessError(403, "the token is for another user")

@@ -213,7 +213,7 @@ async def _search_memory(access: Access, given: SearchMemory) -> MemoriesFound:
 
 
 async def _save_memory(access: Access, given: SaveMemory) -> MemoryShown:
-    # Whatever the token may: a model asks, and neither a user nor a reviewer.
+    # Whatever the token's rights are, it is a model that asks, and neither a user nor a reviewer.
     kept = await access.memories(given.session_id, given.user_id).apropose(
         given.content,
         type=given.type,

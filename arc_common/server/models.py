@@ -313,7 +313,7 @@ class DocumentsIn(Camel):
 
 
 class IdsOut(Camel):
-    """The ids of what was stored."""
+    """The ids of the stored documents or chunks."""
 
     ids: list[str]
 
@@ -352,7 +352,7 @@ class DocumentOut(Camel):
 
 
 class PolicyIn(Camel):
-    """Changes to the review queue's policy; what is not given stays as it is."""
+    """Changes to the review queue's policy; values that are not given stay as they are."""
 
     enabled: bool | None = None
     require_review: bool | None = None

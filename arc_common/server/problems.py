@@ -31,7 +31,7 @@ class Problem(BaseModel):
     type: str = Field(description="A name of the kind of problem.")
     title: str = Field(description="The status in words.")
     status: int = Field(description="The HTTP status.")
-    detail: str = Field(description="What was received, what is expected, and what to do.")
+    detail: str = Field(description="The value received, the values expected, and the remedy.")
     errors: list[str] = Field(default=[], description="Each wrong value of the request.")
 
 
@@ -83,7 +83,7 @@ def problem_of(error: Exception) -> Response | None:
 
 
 def detail_of(error: ArcError) -> str:
-    """Return what a client is told of an error; nothing of the store, whose errors may quote its address."""
+    """Return an error's text for a client; nothing of the store, whose errors may quote its address."""
     return "the store can't be reached" if isinstance(error, StoreError | EngineClosedError) else str(error)
 
 

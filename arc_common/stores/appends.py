@@ -351,7 +351,7 @@ class SqlAppends:
         return session
 
     def _undo(self, transaction: Transaction, key: SessionKey, locked: Locked, plan: AppendPlan) -> list[Call]:
-        """Return the calls that undo what was derived from revised messages; requires the lock."""
+        """Return the calls that undo everything derived from revised messages; requires the lock."""
         if not plan.revised:
             return []
         changed = edited(plan.revised)

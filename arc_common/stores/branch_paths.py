@@ -214,7 +214,7 @@ class Along:
         part, branch, _, _ = self.parts()
         other, its_branch, its_last, fork = self.parts()
         reached = place <= its_last
-        if "since" in table.c:  # what followed the last message of a part only after the fork is not on the path
+        if "since" in table.c:  # messages stored behind a part's last one after the fork are not on the path
             reached = or_(place < its_last, and_(place == its_last, table.c.since <= fork))
         # The list lets SQLite look each branch up; the EXISTS alone would read the whole conversation.
         within = exists(select(its_branch).select_from(other).where(its_branch == table.c.branch, reached))

@@ -208,7 +208,7 @@ class SqlBranches:
         current = forked.branch if moves else locked.current_branch
         head = (locked.head if fork_at is None else fork_at) + len(inserted)
         lost = self._database.many([*(stored.seq for stored in revised), *without])
-        # what rests on copied messages rests on the copies, too
+        # memories of copied messages rest on the copies, too
         copies = {**place, **parts_of(path.forks, self._database.dialect), "after": first - 1, "before": last}
         copies["seqs"] = lost
         edits = [(forked.branch, stored.seq) for stored in revised]
@@ -312,7 +312,7 @@ class SqlBranches:
         now: int,
         edits: Iterable[tuple[int, int]] | None = None,
     ) -> Call:
-        """Return the call that changes the conversation's branch; its epoch changes with what it shows."""
+        """Return the call that changes the conversation's branch; its epoch changes if it shows other messages."""
         epoch = int(edits is not None or current != locked.current_branch)
         change = {"next_branch": next_branch, "current": current, "more_epoch": epoch, "now": now}
         return self._sql.forked_conversation, {**place, **change, "unread_edits": edits_text(edits or ())}
@@ -338,7 +338,7 @@ class SqlBranches:
         *,
         derived: Callable[[Mapping[str, Any]], list[Call]],
     ) -> tuple[list[Call], list[Call]]:
-        """Return the calls that delete the locked branch with what no other one shows, and those for its sources."""
+        """Return the calls that delete the locked branch and data that only it shows, and those for its sources."""
         branch = locked.path.branch
         if branch == locked.current_branch:
             raise InvalidInputError("branch", branch, "a branch that is not current: switch to another one first")

@@ -58,7 +58,7 @@ def to_body(value: Any, *, field: str) -> str:
 
 
 def from_body(body: str) -> Any:
-    """Read what `to_body` wrote."""
+    """Read the value that `to_body` wrote."""
     return loads(body) if TAG in body else DECODER.raw_decode(body)[0]
 
 
@@ -277,7 +277,7 @@ def checked_counts(messages: Sequence[CountedMessage]) -> dict[int, dict[str, An
 
 
 def key_from_hex(text: str) -> bytes | None:
-    """Return a row's key; `None` if this is none."""
+    """Return a row's key; `None` if the text is no key."""
     try:
         key = bytes.fromhex(text)
     except ValueError:
@@ -291,7 +291,7 @@ def page_token(at: datetime, name: str) -> str:
 
 
 def page_position(cursor: str, read: Callable[[str], T | None]) -> tuple[int, T]:
-    """Return the time of a cursor and its name, as `read` reads it; refuse what no page returned."""
+    """Return the time of a cursor and its name, as `read` reads it; refuse a text that no page returned."""
     try:
         at, _, name = base64.b64decode(cursor.encode(), b"-_", validate=True).decode().partition(":")
         position, found = int(at), read(name)

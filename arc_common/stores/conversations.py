@@ -156,7 +156,7 @@ class SqlStore:
         return SqlTransfer(self._database, self.index, self._archive.messages_of)
 
     def reencrypt(self) -> int:
-        """Encrypt all text anew under the cipher's first key; return the number of rows. Others may write meanwhile.
+        """Re-encrypt all text under the cipher's first key, while others may write; return the number of rows.
 
         Raises:
             ConfigurationError: The database is not encrypted.

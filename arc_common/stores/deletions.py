@@ -140,7 +140,7 @@ class SqlDeletions:
         points: Sequence[tuple[int, int]],
         changed: Changed,
     ) -> list[Call]:
-        """Return the calls that undo what each of some branches derived from changed messages."""
+        """Return the calls that undo the data that some branches derived from changed messages."""
         calls: list[Call] = []
         for path in lines:
             places = tuple(sorted(seq for branch, seq in points if path.shows(branch, seq)))

@@ -357,7 +357,7 @@ class SqlRecords:
         anew = lost.reworded | {memory.id for memory in heirs}
         stored = [(memory, memory_body(memory)) for memory in changed.values()]
         calls = self._writes(place, version, stored)
-        if lost.changed:  # an earlier revision may say what is forgotten
+        if lost.changed:  # an earlier revision may have the forgotten text
             ids_changed = self._database.many([memory.id for memory in lost.changed])
             calls.append((self._sql.drop_history, {**place, "ids": ids_changed}))
         if gone:

@@ -49,7 +49,7 @@ _MOST_READ = 256
 """Larger reads, by conversations far beyond their summaries, are not cached."""
 _MOST_BYTES = 1_000_000
 _LEASE = 60_000
-"""Milliseconds that a reader has to fill in what it found missing."""
+"""Milliseconds that a reader has to write the tail that it found missing."""
 _FAILURES = 3
 
 
@@ -82,7 +82,7 @@ class Tail:
 
     @classmethod
     def read(cls, version: bytes, rows: bytes, seal: Seal) -> "Tail":
-        """Read what `version` and `rows_of` wrote."""
+        """Read a tail that `version` and `rows_of` wrote."""
         epoch, count, start, _ = map(int, version.split())
         found = json.loads(b"[%b]" % rows)
         if seal.is_on:
@@ -134,7 +134,7 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 return {}
 """
-"""Return a tail, or leave the name of the reader who will write it: what is deleted meanwhile is not written again."""
+"""Return a tail, or leave the name of the reader who will write it, so that a tail deleted meanwhile stays deleted."""
 
 _WRITE = """
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return false end
@@ -171,7 +171,7 @@ local keys = {}
 for place = 1, #old, 2 do keys[#keys + 1] = old[place] end
 return keys
 """
-"""Note that a conversation is cached; return the keys of those that are too many."""
+"""Note that a conversation is cached; return the keys of those beyond the limit."""
 
 _LIST = """
 redis.call('SADD', KEYS[1], ARGV[1])
@@ -181,7 +181,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 
 
 class RedisTails:
-    """The tails of conversations in Redis. While it does not answer, nothing is found, and what is written is lost."""
+    """The tails of conversations in Redis. While it does not answer, nothing is found, and writes are lost."""
 
     def __init__(self, settings: RedisSettings, observer: Observer, cipher: Cipher | None = None) -> None:
         if settings.url is None:
@@ -235,7 +235,7 @@ class RedisTails:
         return client
 
     def _ask(self, call: Callable[[Any], T]) -> T | None:
-        """Return what a call of the server gives; `None` if it fails. Never raises."""
+        """Return the result of a call of the server; `None` if it fails. Never raises."""
         if self._breaker.is_open:
             self.observer.count("redis.refused")
             return None
@@ -271,7 +271,7 @@ class RedisTails:
             raise StoreUnavailableError(f"Redis fails ({self._problem}), and redis.fallback_to_sql is off")
 
     def read(self, key: SessionKey) -> tuple[Tail | None, bytes | None]:
-        """Return a branch's tail, if there is one, and what `write` expects, if Redis answers."""
+        """Return a branch's tail, if there is one, and the value that `write` expects, if Redis answers."""
         name = token_bytes(8)
         found = self._run(_READ, self._key(key), _field(key), name, min(_LEASE, self._ttl // 2))
         if not found:
@@ -313,7 +313,7 @@ class RedisTails:
         return self._ask(lambda client: client.unlink(key)) is not None
 
     def erase(self, caller_id: str, user_id: str | None) -> list[str]:
-        """Delete all tails on a user's list, also of conversations that are gone; return what may be left."""
+        """Delete all tails on a user's list, even of conversations that are gone; name those that may remain."""
         listed = self._user_key(caller_id, user_id)
         keys = self._ask(lambda client: client.smembers(listed))
         if keys is not None and all(self._unlink(key) for key in (*keys, listed)) and user_id is not None:
@@ -391,7 +391,7 @@ class CachedStore(SqlStore):
             alone after three failures.
         clock: As for `SqlStore`.
         settings: As for `SqlStore`.
-        cipher: As for `SqlStore`; encrypts what Redis keeps, too.
+        cipher: As for `SqlStore`; encrypts the values in Redis, too.
         archive: As for `SqlStore`.
 
     Raises:

@@ -195,7 +195,7 @@ class SqlReviews:
 
 
 def _place_of(named: str) -> dict[str, Any] | None:
-    """Return the parameters that name a candidate's record; `None` for what is no candidate's id."""
+    """Return the parameters that name a candidate's record; `None` if the id is no candidate's."""
     key, dash, record_id = named.partition("-") if isinstance(named, str) else ("", "", "")
     scope = key_from_hex(key)
     return {"scope": scope, "record_id": record_id} if dash and scope else None

@@ -389,12 +389,12 @@ class SqlSummaries:
         return self._undoing(transaction, place, changed, self._sql)
 
     def undoing_along(self, transaction: Transaction, key: SessionKey, path: Path, changed: Changed) -> list[Call]:
-        """Return the calls that undo what the last branch of a path derived from changed messages on the path."""
+        """Return the calls that undo everything that a path's last branch derived from changed messages on the path."""
         place = place_on(replace(key, branch=path.branch), path, self._database.dialect)
         return self._undoing(transaction, place, changed, self._along)
 
     def dropping_after(self, after: Mapping[str, Any]) -> list[Call]:
-        """Return the calls that remove what a branch derived after a place."""
+        """Return the calls that remove everything that a branch derived after a place."""
         return [(self._sql.by_name[f"drop_{name}_after"], after) for name in ("segments", "facts", "views")]
 
     def _undoing(

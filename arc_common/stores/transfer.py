@@ -68,7 +68,7 @@ class SqlTransfer:
             yield from self._entries(Scope(caller_id, found_user or None, session_id or None), kind)
 
     def conversation(self, key: bytes) -> dict[str, Any] | None:
-        """Return a conversation as an object of `dump`, without what is in the archive; `None` if there is none."""
+        """Return a conversation as an object of `dump`, without its archived messages; `None` if there is none."""
         record = self._record_of(conversations, self._of_conversation, key)
         return record if conversations.name in record else None
 
@@ -109,7 +109,7 @@ class SqlTransfer:
         return self._database.transact(lambda transaction: self._store(transaction, rows, known))
 
     def _rehash(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Hash the slots and keys of facts anew: the database that wrote them may do so under another key."""
+        """Hash the slots and keys of facts again, because the database that wrote them may use another key."""
         hash_key, anew = self._database.seal.hash_key, dict[str, str]()
         for row in rows:
             if not row["tombstone"]:
@@ -119,7 +119,7 @@ class SqlTransfer:
             row.update((name, anew.get(row[name], row[name])) for name in ("slot", "ends", "folded_key"))
 
     def reencrypt(self) -> int:
-        """Encrypt all text anew under the cipher's first key, a page in each transaction; return the number of rows."""
+        """Re-encrypt all text under the cipher's first key, a page in each transaction; return the number of rows."""
         seal, count = self._database.seal, 0
         if not seal.is_on:
             raise ConfigurationError("the database is not encrypted: there is nothing to re-encrypt")

@@ -1,4 +1,4 @@
-"""The inspector: pages that show what a model was told, and in which people govern what it will be told."""
+"""The inspector: pages that show a model's requests, and in which people review, edit and forget."""
 
 from arc_common.server.inspector.app import build_inspector
 

@@ -50,7 +50,7 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page (GET), or what a form does (POST), with the role that it needs."""
+    """A page (GET) or the action of a form (POST), with the role that it needs."""
 
     method: Literal["GET", "POST"]
     path: str
@@ -256,7 +256,7 @@ def _address(request: Request) -> str:
 
 
 def _own(address: str) -> str:
-    """Return an address if it is that of a page, otherwise that of the first one."""
+    """Return the address if it is a page's, otherwise the first page's."""
     parts = urlsplit(address)
     is_page = parts.path in [one.path for one in PAGES if one.method == "GET"]
     if not is_page or parts.scheme or parts.netloc:

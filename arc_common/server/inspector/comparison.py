@@ -1,4 +1,4 @@
-"""Compares two requests: what came in and went out, and how much of the beginning they share. Pure."""
+"""Compares two requests: the items added and removed, and the length of the shared beginning. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ def known(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An item that only one of two requests shows: its section's title, what it says, and its tokens."""
+    """An item that only one of two requests shows: its section's title, its text, and its tokens."""
 
     section: str
     text: str
@@ -59,8 +59,8 @@ class Break:
         where: "tools", or the role of the message.
         number: The message's number in the request, from 1; 0 for tools.
         shared: The last characters before the place.
-        before: What the earlier request says there.
-        now: What the later request says there.
+        before: The earlier request's text there.
+        now: The later request's text there.
     """
 
     where: str
@@ -123,7 +123,7 @@ def _only_in(one: ContextWindow, other: ContextWindow) -> tuple[Change, ...]:
 
 
 def _identity(item: Item) -> tuple[str, str]:
-    """Return what makes an item the same in two requests: a message may have got its id only when it was stored."""
+    """Return a key by which two requests share an item: a message may have got its id only when it was stored."""
     text = without_fences(item.text).strip()
     return item.kind, (text if item.kind == "message" and text else item.id) or text
 
@@ -133,7 +133,7 @@ def _text(item: Item, message: Message | None) -> str:
 
 
 def _shared_beginning(before: ContextWindow, now: ContextWindow) -> tuple[float, Break | None]:
-    """Return the share of the later request's characters that both begin with, and where that ends.
+    """Return the shared beginning's part of the later request's characters, and the place where it ends.
 
     Providers read tools first, then the messages in order.
     """
@@ -162,7 +162,7 @@ def _shared_beginning(before: ContextWindow, now: ContextWindow) -> tuple[float,
 
 
 def _common(one: str, other: str) -> int:
-    """Return the number of characters with which both begin."""
+    """Return the number of characters in the beginning that both share."""
     shorter = min(len(one), len(other))
     return next((place for place in range(shorter) if one[place] != other[place]), shorter)
 

@@ -1,4 +1,4 @@
-"""The pages: what each of them shows. Looking changes nothing that is stored."""
+"""The pages, and their content. Looking changes nothing that is stored."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,12 @@ _REQUESTS = 50
 _LISTED = 200
 _FOUND = 10
 _SAID = ("message", "fact")
-"""The parts of a score that a message has for its own words, not for its neighbours' or its meaning."""
+"""The parts of a message's score that come from its own words, not from its neighbours or its meaning."""
 _LEAST = 0.05
 """The least of them that counts as found: parts of words alone have a hundredth of this."""
 _ACTIVE = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
 _SECTIONS = ("facts", "summary", "recalled", "history")
-"""The sections whose limits can be tried out: those of which a rebuilt turn has something."""
+"""The sections whose limits can be tried out: those that a rebuilt turn can have."""
 
 
 def conversations(visit: Visit) -> Answer:
@@ -67,7 +67,7 @@ def conversations(visit: Visit) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A conversation in the list: what was said last, or the messages in which the words were found."""
+    """A conversation in the list: its last words, or the messages in which the words were found."""
 
     conversation: Conversation
     matches: bool
@@ -75,7 +75,7 @@ class Row:
 
     @classmethod
     def of(cls, visit: Visit, one: Conversation, words: str | None) -> "Row":
-        """Read what is shown of a conversation. An archived one is not brought back for it."""
+        """Read the content of the list's entry for a conversation. An archived one is not brought back for it."""
         names = f"{one.key.session_id}\n{one.key.user_id or ''}".casefold()
         is_named = not words or words.casefold() in names
         if one.status is not ConversationStatus.ACTIVE:
@@ -273,7 +273,7 @@ def _replayed(visit: Visit, turn: int | str | None, budget: TokenBudget | None =
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The what-if panel: the limits in force, those to try, and what they change, or why they can't be tried."""
+    """The what-if panel: the limits in force, those to try, and their effect, or why they can't be tried."""
 
     budget: TokenBudget
     limits: Mapping[str, int]

@@ -46,7 +46,7 @@ class SignIn:
         return bool(self._tokens)
 
     def admit(self, request: Request, role: Role) -> SignedIn:
-        """Return what a browser may reach, or raise `AccessError`; 401 if it is not signed in."""
+        """Return the data that a browser may reach, or raise `AccessError`; 401 if it is not signed in."""
         given = request.cookies.get(_COOKIE, "")
         if not self._tokens:
             access = self._guard.admit(request, role)
@@ -58,7 +58,7 @@ class SignIn:
         raise AccessError(401, "sign in with a token of this server")
 
     def signed_in(self, secret: str) -> SignedIn:
-        """Return what a token may reach, or raise `AccessError`."""
+        """Return the data that a token may reach, or raise `AccessError`."""
         token = self._guard.token(secret)
         return self._new(Access(self._engine, token), token.secret)
 

@@ -19,10 +19,10 @@ class Visit:
     """A request for a page, or of a form on one.
 
     Args:
-        access: What it may reach.
+        access: The data that it may reach.
         query: The parameters of its address.
         form: The form's fields.
-        root: Where the pages are mounted.
+        root: The path under which the pages are mounted.
         csrf: The secret that forms carry.
         can_sign_out: True if the browser is signed in with a token.
     """

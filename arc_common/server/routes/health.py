@@ -13,7 +13,7 @@ async def healthz() -> HealthOut:
 
 
 async def readyz(request: Request) -> HealthOut:
-    """Answer with 200 if the store and the models work, otherwise with 503 and the names of what does not."""
+    """Answer with 200 if the store and the models work, otherwise with 503 and the names of the parts that don't."""
     engine: ContextEngine = request.scope["arc_engine"]
     health = await engine.ahealth()
     if health.ok:

@@ -32,7 +32,7 @@ Limit = Annotated[int, Query(ge=1, le=1_000, description="The most results.")]
 Cursor = Annotated[str | None, Query(max_length=2_000, description="`nextCursor` of the page before.")]
 
 
-async def _access(request: Request) -> Access:  # FastAPI would run what is not async on a thread
+async def _access(request: Request) -> Access:  # FastAPI would run a sync function on a thread
     access: Access = request.scope["arc_access"]
     return access
 
@@ -49,7 +49,7 @@ OpenSession = Annotated[Session, Depends(_session)]
 
 
 async def there(session: Session, found: list[T]) -> list[T]:
-    """Return what was found; for nothing, raise `SessionNotFoundError` if nothing was ever stored in the session."""
+    """Return the value found; without one, raise `SessionNotFoundError` if nothing was ever stored in the session."""
     if not found and not await session.aexists():
         raise SessionNotFoundError(session.id or "")
     return found

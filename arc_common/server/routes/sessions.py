@@ -114,7 +114,7 @@ async def list_facts(session: OpenSession) -> list[FactOut]:
 
 
 async def list_pins(session: OpenSession) -> list[PinOut]:
-    """Return what every request of a session shows word for word, the oldest first."""
+    """Return the texts that every request of a session shows word for word, the oldest first."""
     return list(map(PinOut.of, await there(session, await session.apins())))
 
 
@@ -141,7 +141,7 @@ async def fork(session: StoredSession, body: ForkIn) -> BranchOut:
 
 
 async def rewind(session: StoredSession, body: RewindIn) -> list[BranchOut]:
-    """Go back to a message: requests no longer show what followed it. Return all branches."""
+    """Go back to a message: requests no longer show the messages after it. Return all branches."""
     await session.arewind(body.to)
     return list(map(BranchOut.of, await session.abranches()))
 

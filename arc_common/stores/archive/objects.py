@@ -68,7 +68,7 @@ class ArchiveObjects:
 
     @contextmanager
     def _using(self, path: str, done: str) -> Iterator[tuple[Any, str]]:
-        """Yield the file system, which is opened anew after a fork, and the object's name on it."""
+        """Yield the file system, which is opened again after a fork, and the object's name on it."""
         try:
             if self._opened is None or self._opened[0] != os.getpid():
                 from fsspec.core import url_to_fs  # noqa: PLC0415 - an optional dependency

@@ -77,7 +77,7 @@ def packed(key: SessionKey, record: Mapping[str, Any], seal: Seal) -> bytes:
 
 
 def message_rows(content: bytes, seal: Seal) -> list[dict[str, Any]]:
-    """Return the rows of messages in an object's content, with today's columns."""
+    """Return the rows of messages in an object's content, with the columns of this version."""
     text = gzip.decompress(content).decode()
     if seal.is_on:
         text = gzip.decompress(base64.b64decode(seal.opened(text))).decode()
@@ -188,7 +188,7 @@ class SqlArchive:
         return True
 
     def tidy(self, key: SessionKey) -> None:
-        """Remove the objects of an active conversation, which have what may have been removed from it since."""
+        """Remove the objects of an active conversation, which may have messages that were removed from it since."""
         row = self._look(key) if self._objects is not None else None
         if row is not None and row.objects and row.status == ConversationStatus.ACTIVE:
             self._tidy(key, row.objects)

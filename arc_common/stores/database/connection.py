@@ -157,7 +157,7 @@ class Database:
 
     @property
     def seal(self) -> Seal:
-        """Return what encrypts single texts within a parameter or a column, and hashes under the database's key."""
+        """Return the seal that encrypts texts within a parameter or a column, and hashes under the database's key."""
         if not self._ready:
             with self._gate.operation():
                 self._prepare()
@@ -231,7 +231,7 @@ class Database:
         return place_on(key, path, self.dialect)
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Call `work` in a writing transaction; what it does not commit is rolled back."""
+        """Call `work` in a writing transaction; changes that it does not commit are rolled back."""
         return self._operate(lambda driver: driver.transact(work))
 
     def reading(self, work: Callable[[Transaction], T]) -> T:

@@ -71,7 +71,7 @@ class Driver(Protocol):
         """Prepare for a fork."""
 
     def in_child(self) -> None:
-        """Begin anew in the child of a fork."""
+        """Start again in the child of a fork."""
 
 
 class SqliteDriver:
@@ -100,8 +100,8 @@ class SqliteDriver:
         """Call `work` with a connection, in a transaction if `begin` names one.
 
         An interrupt may arrive at the first line of any Python function, an `__exit__` or a `finally` included, and a
-        notebook keeps the interrupted frames. So code written in C gives up what others wait for: the lock's own
-        `with` the turn, the connection's the transaction.
+        notebook keeps the interrupted frames. So only code written in C releases things for which others wait: the
+        lock's own `with` releases the turn, the connection's ends the transaction.
         """
         try:
             with turn or self._turn or RLock():
@@ -230,7 +230,7 @@ class PostgresDriver:
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a transaction that its first calls begin."""
-        # statements after the lock must see what was committed before it
+        # statements after the lock must see all earlier commits
         with _PostgresTransaction(self, begin="BEGIN ISOLATION LEVEL READ COMMITTED") as transaction:
             return work(transaction)
 

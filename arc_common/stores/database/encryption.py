@@ -1,4 +1,4 @@
-"""Encrypts what is stored in columns of text, between the stores and the drivers."""
+"""Encrypts columns of text, between the stores and the drivers."""
 
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
@@ -72,7 +72,7 @@ class Seal:
 
     @property
     def hash_key(self) -> bytes:
-        """The key under which this database hashes what it compares; empty without a cipher."""
+        """The key under which this database hashes the values that it compares; empty without a cipher."""
         return self._key
 
     def hashed(self, value: bytes) -> bytes:
@@ -125,7 +125,7 @@ class SealedDriver:
         self._driver.before_fork()
 
     def in_child(self) -> None:
-        """Let the driver begin anew after a fork."""
+        """Let the driver start again after a fork."""
         self._driver.in_child()
 
     def closed(self, call: Call) -> Call:

@@ -143,7 +143,7 @@ def partition(engine: Engine, parts: int = 16, seal: Seal | None = None) -> bool
 
     - A conversation's rows are in one partition of each table, as are a scope's memories and index.
     - It is one transaction that locks the tables: stop the writers before. Nothing changes if it fails.
-    - Vector graphs are built anew when vectors are added for the next time.
+    - Vector graphs are rebuilt when vectors are next added.
 
     Raises:
         ConfigurationError: The database is not PostgreSQL, or its tables are not those of this version.

@@ -204,8 +204,8 @@ def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: 
 def by_scope(table: Table) -> ColumnElement[Any]:
     """Return the scope as PostgreSQL's indexes of entries and vectors name it.
 
-    A statement that means to read a whole scope says so by this expression, besides naming the scope itself, by which
-    tables are partitioned. Elsewhere the planner can't choose to: with many scopes, it takes each for small.
+    A statement that reads a whole scope uses this expression in addition to the scope itself, by which tables are
+    partitioned. In other statements the planner can't choose these indexes: with many scopes, it takes each for small.
     """
     return func.substr(table.c.scope, literal_column("1"), type_=_Key)
 
@@ -423,7 +423,7 @@ scopes = Table(
     Column("user_id", _Identifier, nullable=False),
     Column("kind", String(16), nullable=False),
     Column("version", BigInteger, nullable=False),
-    Column("purged", BigInteger, nullable=False),  # the version at which something was removed for the last time
+    Column("purged", BigInteger, nullable=False),  # the version of the last removal
     Index("arc_scopes_by_user", "caller_id", "user_id"),
 )
 
@@ -449,7 +449,7 @@ records = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("last_accessed_at", BigInteger),
     Column("expires_at", BigInteger),
-    Column("pinned", SmallInteger, nullable=False, server_default="0"),  # 1 for what every request shows
+    Column("pinned", SmallInteger, nullable=False, server_default="0"),  # 1 if every request shows it
     Column("body", SealedText, nullable=False),
     PrimaryKeyConstraint("scope", "record_id", "revision", name="arc_records_pk"),
 )
@@ -471,7 +471,7 @@ record_sources = Table(
     Column("conversation", _Key, nullable=False),
     Column("branch", BigInteger, nullable=False),
     Column("seq", BigInteger, nullable=False),  # 0 for a message that is not stored
-    Column("message_id", _Identifier, nullable=False),  # "" for what was said after the message, but not by it
+    Column("message_id", _Identifier, nullable=False),  # "" for a record made after the message, but not from it
     Column("since", BigInteger, nullable=False),  # forks with a smaller number were made before it
     Column("caller_id", _Identifier, nullable=False),
     Column("live", SmallInteger, nullable=False),  # 1 if a branch in use shows the point

@@ -308,7 +308,7 @@ def _by_embedder(tables: IndexTables) -> ColumnElement[bool]:
 
 
 def _leasing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]:
-    """The statements that give the scopes whose vectors are to be made anew to one process at a time."""
+    """The statements that give each scope whose vectors must be replaced to one process at a time."""
     scopes = tables.scopes
     owner, now = bindparam("owner", type_=Text), bindparam("now", type_=BigInteger)
     embedder, everything = bindparam("embedder", type_=Text), bindparam("everything", type_=BigInteger)
@@ -447,7 +447,7 @@ def _drop(target: Any, dialect_name: str) -> Executable:
 
 
 def _erasing(tables: IndexTables, within: Callable[[ColumnElement[Any]], ColumnElement[bool]]) -> list[Executable]:
-    """Remove scopes with all that they hold."""
+    """Remove scopes with all of their entries."""
     entries, words = tables.entries, tables.terms
     mine: ColumnElement[Any] = bindparam("caller_id")
     large = () if words is None else (entries, tables.vectors)

@@ -132,7 +132,7 @@ _TEXTS = "asked.prefix {loosely} left({value}, {width}) AND coalesce(asked.text,
 
 @dataclass(frozen=True, slots=True)
 class PostgresCondition:
-    """A condition on the rows of one table; it needs the parameters `scope` and `caller_id` besides its own."""
+    """A condition on the rows of one table; it needs the parameters `scope` and `caller_id` in addition to its own."""
 
     sql: str = "TRUE"
     parameters: Mapping[str, Any] = field(default_factory=dict)

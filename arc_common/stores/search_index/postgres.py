@@ -67,7 +67,7 @@ def is_precise(dimension: int) -> bool:
 
 
 def indexed_as(dimension: int) -> str | None:
-    """Return the type of the graph's vectors, or `None` if there is no graph for so many dimensions."""
+    """Return the type of the graph's vectors, or `None` if there is no graph for this many dimensions."""
     if dimension > _HALF:
         return None
     return f"vector({dimension})" if is_precise(dimension) else f"halfvec({dimension})"
@@ -159,7 +159,7 @@ class PostgresIndex:
         return self._has_vectors
 
     def after_vectors(self, held: ScopeStatistics) -> None:
-        """Build the graph for a dimension once a scope has so many vectors that searches will walk it."""
+        """Build the graph for a dimension once a scope has enough vectors for searches to walk it."""
         dimension = held.dimension
         if held.vectors <= self._graph_from or dimension in self._built:
             return
@@ -405,7 +405,7 @@ class PostgresIndex:
         """Return the width of a walk of the graph, or `None` to compare all vectors."""
         if held.dimension is None or held.vectors <= self._graph_from:
             return None
-        size = held.vectors.bit_length()  # a scope that has doubled is asked anew
+        size = held.vectors.bit_length()  # a scope that has doubled is asked again
         graph_name, share_name = ("graph", held.dimension), ("share", held.scope, size, repr(filters))
         graph, share = self._remembered(graph_name), self._remembered(share_name)
         if graph is None or share is None:

@@ -35,7 +35,7 @@ _ROUNDING = 1e-9
 """A relative tolerance far above the rounding error of a sum of scores."""
 
 _LONG = 2_048
-"""The entries of a term above which it is worth asking whether the term can still change which entries are best."""
+"""The number of a term's entries above which to check whether the term can still change the best entries."""
 
 
 @dataclass(slots=True)
@@ -169,7 +169,7 @@ def sqlite_index_statements() -> Statements:
 
 
 _SQL = {
-    # For each scope asked for: its statistics, what changed after the version known, and the postings not known yet.
+    # For each scope asked for: its statistics, the entries changed since the known version, and unknown postings.
     "look": """
         SELECT asked.key, held.scope, held.salt, held.version, held.detached, held.entries, held.total_length,
           held.vectors, held.embedder, held.dimension,
@@ -233,7 +233,7 @@ class ScopeCopy:
         self.reset(b"")
 
     def reset(self, salt: bytes, key: bytes = b"") -> None:
-        """Begin anew, with the salt of another scope or of one that was made anew, and the key of its tokens."""
+        """Start again, with the salt of another scope or of one that was recreated, and the key of its tokens."""
         self.salt = salt
         self.tokens = Tokens(key)
         self.version = 0

@@ -429,7 +429,7 @@ def _insert_given(locked: Any) -> Insert:
 
 
 EDITS: Mapping[EditReader, Column[Any]] = {"index": conversations.c.edits, "memories": conversations.c.unread_edits}
-"""The columns that note edits, by who must read the edited messages; each is also the name of a parameter."""
+"""The columns that note edits, by the reader of the edited messages; each is also the name of a parameter."""
 _MOST_NOTED = 16_000
 """Characters that note edits; where nothing is indexed, or no memories are kept, nobody takes them away.
 
@@ -507,7 +507,7 @@ def _oldest_turns(shown: Callable[[Any], tuple[ColumnElement[bool], ...]]) -> tu
         .scalar_subquery()
     )
     newest_user = select(func.max(messages.c.seq)).where(*shown(messages), from_user)
-    # the turn that begins right after what may leave, or around its end
+    # the turn right after the messages that may leave, or around their end
     first_kept = newest_user.where(messages.c.seq <= bindparam("leaves_to", type_=BigInteger) + 1).scalar_subquery()
     last = func.coalesce(next_user, newest_user.scalar_subquery())
     return *shown(messages), messages.c.seq < last, messages.c.seq < first_kept, leaves

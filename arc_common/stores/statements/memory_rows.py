@@ -1,4 +1,4 @@
-"""Memories and pins as rows and back, and what a scope loses with some sources. Pure."""
+"""Memories and pins as rows and back, and the losses of a scope that loses some sources. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ from arc_common.stores.codec import (
 )
 
 MEMORY = "memory"
-"""The kind of scopes and records that memories are."""
+"""The kind of the scopes and records of memories."""
 
 REVISION = "revision"
-"""The kind of records that are earlier revisions of memories."""
+"""The kind of the records of memories' earlier revisions."""
 
 PIN = "pin"
-"""The kind of records that a session's own pins are, in its scope of memories."""
+"""The kind of the records of a session's own pins, in its scope of memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Loss:
 
 
 def loss(memories: Iterable[Memory], key: SessionKey, left: Collection[tuple[str, str]] | None) -> Loss:
-    """Return what a scope loses if a session has only these sources left (memory and message ids); all with `None`."""
+    """Return the losses of a scope if a session keeps only these sources (memory and message ids); `None`: none."""
     removed: dict[str, str | None] = {}
     changed = []
     reworded = set()
@@ -148,7 +148,7 @@ def pin_row(pin: Pin) -> dict[str, Any]:
 
 
 def pins_from_text(text: str | None, now: datetime, opened: Callable[[str], str] = str) -> tuple[Pin, ...]:
-    """Read the column that `pins_of` selects; the oldest come first, and what is no longer valid is left out."""
+    """Read the column that `pins_of` selects; the oldest come first; those that are no longer valid are left out."""
     rows = from_body(text) if text else []
     valid = [_opened(row, opened) for *row, until in rows if until is None or until > to_microseconds(now)]
     return tuple(_pin_from(*row) for row in sorted(valid, key=lambda row: (row[1], row[0])))

@@ -85,7 +85,7 @@ def _as_text(dialect_name: str, row: Any) -> Any:
 
 
 def pins_of(dialect_name: str, on_path: Conditions) -> Any:
-    """Select what a session pins as one text, so that the statement for its state can have it as a column."""
+    """Select a session's pins as one text, so that the statement for its state can have them as a column."""
     pinned = messages.alias("pinned")
     message = select(_listed(dialect_name, *(pinned.c[name] for name in MESSAGE_COLUMNS)))
     said: Any = message.where(*on_path(pinned), pinned.c.message_id == records.c.name).limit(1).scalar_subquery()

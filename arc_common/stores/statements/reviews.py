@@ -14,10 +14,10 @@ from arc_common.stores.statements.compiler import Statements, in_scope, insert_f
 from arc_common.stores.statements.memory_rows import MEMORY
 
 CANDIDATE = "candidate"
-"""The kind of scopes and records that answers are."""
+"""The kind of the scopes and records of answers."""
 
 POLICY = "policy"
-"""The kind of the scope that a caller's policy is; each of its values is a record with the value's name as its id."""
+"""The kind of the scope of a caller's policy; each of its values is a record with the value's name as its id."""
 
 _COLUMNS = ("record_id", "kind", "status", "source", "name", "reviewer", "created_at", "body")
 

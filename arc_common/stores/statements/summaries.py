@@ -63,7 +63,7 @@ def summary_statements_for(dialect_name: str) -> Statements:
 
 @cache
 def summary_statements_along(dialect_name: str) -> Statements:
-    """Return the statements that read along a path, and those that undo what was derived on one branch of it."""
+    """Return the statements that read along a path, and those that undo everything derived on one branch of it."""
     along = Along(dialect_name)
     reach = Reach(along.in_session, along.of_branch, along.messages, later=along.inside)
     return Statements(dialect_name, {**_reading(dialect_name, reach), **_changing(dialect_name, along.inside)})
@@ -278,7 +278,7 @@ def _nth_view(number: int) -> Any:
 
 
 def _changing(dialect_name: str, shown: Callable[[Any], tuple[ColumnElement[bool], ...]]) -> Mapping[str, Executable]:
-    """The statements that undo what was derived on one branch; `shown` finds the messages that its path shows."""
+    """The statements that undo everything derived on one branch; `shown` finds the messages that its path shows."""
     place = _numbers("places", dialect_name)
     start = _numbers("leaves", dialect_name)
     these = (
@@ -382,7 +382,7 @@ _FACT_WRITTEN = tuple(column.name for column in facts.columns if column.name not
 
 
 def _later(reach: Reach, named: Any) -> tuple[Select[Any], Any]:
-    """Select the rows that end a fact by one of its names: of later leaves, and its own leaf's tombstones."""
+    """Select the rows that end a fact by one of its names: those of later leaves, and the own leaf's tombstones."""
     later = facts.alias("later")
     # the sum keeps PostgreSQL from another index, which it takes for as good before it has statistics
     shown = reach.later(later) if reach.later else (later.c.branch + 0 == facts.c.branch,)

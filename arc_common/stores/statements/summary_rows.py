@@ -177,5 +177,5 @@ def view_text(view: View) -> str:
 
 @cached_text(256)  # each turn reads the view that it adopted turns ago
 def view_from_text(text: str) -> View:
-    """Read what `view_text` wrote."""
+    """Read the view that `view_text` wrote."""
     return View(**from_body(text))
