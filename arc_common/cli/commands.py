@@ -93,7 +93,7 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Play one conversation through two frameworks, beside a sliding window and beside sending everything."""
+    """Play one conversation through two frameworks; compare arc with a sliding window and with sending everything."""
     from arc_common.cli.demo_display import run_demo  # noqa: PLC0415 - only for this command
 
     console = Console()

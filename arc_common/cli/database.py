@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
     from arc_common.stores.database.encryption import Seal
 
-app = typer.Typer(help="The database.", no_args_is_help=True)
+app = typer.Typer(help="Create, check, partition or re-encrypt the database's tables.", no_args_is_help=True)
 
 Address = Annotated[
     str | None, typer.Argument(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.", show_default=False)
@@ -107,7 +107,7 @@ def _connected(url: str | None) -> "Iterator[tuple[Engine, str, Seal]]":
 
 
 def address_of(url: str | None, settings: "ArcSettings") -> str:
-    """Return the address that a command names, or the settings'."""
+    """Return the given address, or else the settings' one."""
     address = url or settings.resolved_database_url
     if address is None:
         raise ConfigurationError("no database: pass its URL, or set ARC_DATABASE_URL (sqlite:///arc.db)")
