@@ -309,7 +309,7 @@ class ChainTurn:
         return stored_batch(said)
 
     def _store(self, batch: list[Message]) -> None:
-        """Store what is new in an answer, which may repeat the conversation and the input."""
+        """Store the new messages of an answer, which may repeat the conversation and the input."""
         try:
             asked = set(ids_of(self._asked))
             found = self._session.find([name for name in ids_of(batch) if name not in asked])
@@ -325,7 +325,7 @@ class ChainTurn:
 
 
 def _unanswered(view: Sequence[Message], said: Sequence[Message]) -> int:
-    """Return how many messages at the view's end repeat what the user says now and have no answer yet."""
+    """Return how many unanswered messages at the view's end repeat the user's new ones."""
     tail = view[len(view) - len(said) :] if said and len(said) <= len(view) else ()
     alike = tail and all(
         one.role is Role.USER and same_content(one, other) and one.id and other.id in (None, one.id)

@@ -30,7 +30,7 @@ _QUESTIONS = ("question", "input", "query", "messages")
 
 
 class ArcContext(Runnable[Any, Any]):
-    """Returns what memory holds for a question, as text for a prompt: facts, summary, memories and recalled messages.
+    """Returns memory for a question, as text for a prompt: facts, summary, memories and recalled messages.
 
         chain = RunnablePassthrough.assign(memory=ArcContext(engine)) | prompt | model  # {memory} in the prompt
         chain = ArcContext(engine, output="variables") | prompt | model  # {memory} and {history}

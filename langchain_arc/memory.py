@@ -25,8 +25,8 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
 
     - Creating one does no I/O, so it is safe in an event loop. The async forms are LangChain's own: they run the
       others on a thread.
-    - `messages` is what a model should see: the newest whole turns within the limits, no tool call without its results
-      and no result without its call. The originals stay in the session.
+    - `messages` are those that a model should see: the newest whole turns within the limits, no tool call without its
+      results and no result without its call. The originals stay in the session.
     - Once the conversation is summarised, one system message with its facts and summary leads the view and replaces the
       messages they were made from. It carries a mark, and is skipped when it is handed back.
     - The view is frozen from the first read until this object writes, because `RunnableWithMessageHistory` reads it

@@ -71,7 +71,7 @@ class LangChainChatModel:
 
 
 def _structured(llm: Runnable[Any, Any], schema: type[BaseModel]) -> Runnable[Any, Any]:
-    """Return the model with structured output; what is bound to it stays bound."""
+    """Return the model with structured output; its bindings stay."""
     if isinstance(llm, RunnableBindingBase):
         return llm.model_copy(update={"bound": _structured(llm.bound, schema)})
     if not hasattr(llm, "with_structured_output"):

@@ -183,7 +183,7 @@ def _least(shapes: Sequence[Message]) -> list[int]:
 
 
 def _shape(message: BaseMessage, name: str) -> Message:
-    """Return what selection needs of a message; works even for a message that no store could hold."""
+    """Return the parts of a message that selection needs, even of a message that no store could hold."""
     try:
         whole = to_arc(message)
     except InvalidInputError:
@@ -228,7 +228,7 @@ def _counting(token_counter: TokenCounting) -> _Count:
 
 
 def _tokens(counted: object) -> int:
-    """Return what a function counted, which must be a number."""
+    """Return a function's count, which must be a number."""
     if not isinstance(counted, SupportsFloat):
         raise InvalidInputError("token_counter", counted, "a function that returns a number of tokens")
     return ceil(float(counted))

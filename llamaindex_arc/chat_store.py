@@ -162,7 +162,7 @@ class _Given:
 
 
 def _difference(stored: Sequence[Message], given: _Given) -> tuple[list[Message], list[str]]:
-    """Return the messages to append and the ids to remove, so that the given messages are what is stored."""
+    """Return the messages to append and the ids to remove, so that the stored messages are the given ones."""
     summarised = _summarised(stored, [as_arc for _, as_arc in given.own]) if given.has_memory else 0
     same = 0
     for there, (wanted, _) in zip(stored[summarised:], given.own, strict=False):

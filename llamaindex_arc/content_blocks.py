@@ -33,7 +33,7 @@ _UNTITLED = "input_document"
 _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 
 _AUDIO_FORMATS = {"mpeg": "mp3", "mp4": "m4a", "wave": "wav", "x-wav": "wav", "x-flac": "flac", "x-m4a": "m4a"}
-"""MIME subtypes that differ from the file extension, which is what `AudioBlock.format` holds."""
+"""MIME subtypes that differ from the file extension, which `AudioBlock.format` holds."""
 
 
 def parts_of(block: BaseContentBlock) -> Iterable[ContentPart]:

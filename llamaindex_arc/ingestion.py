@@ -133,7 +133,7 @@ class ArcIngestionEventHandler(BaseEventHandler, BaseSpanHandler[BaseSpan]):
 
     def _soon(self, query: str, tags: dict[str, Any], answer: str) -> None:
         """Capture an answer: at once, or on a thread if this is an event loop's."""
-        if not answer.strip() or answer == "None":  # what LlamaIndex says for no answer
+        if not answer.strip() or answer == "None":  # LlamaIndex's text for no answer
             return
         capture = partial(self._capture, query, answer, tags)
         try:

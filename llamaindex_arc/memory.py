@@ -60,9 +60,10 @@ class ArcMemory(BaseMemory):
         answer = await FunctionAgent(llm=llm, tools=tools).run("Hello", memory=memory)
 
     - For chat engines, agents and workflows alike; a workflow's `Context` that holds one can be saved and restored.
-    - `get` returns what a model should see: the newest whole turns within the limit, never a tool call without its
-      results or a result without its call; the newest turn's question is included even if nothing else fits.
-    - Once the conversation is summarised, one system message with its facts and summary leads what `get` returns, and
+    - `get` returns the messages that a model should see: the newest whole turns within the limit, never a tool call
+      without its results or a result without its call; the newest turn's question is included even if nothing else
+      fits.
+    - Once the conversation is summarised, one system message with its facts and summary leads the result of `get`, and
       replaces the messages they were made from. It is skipped when it is handed back. Engines and agents put their own
       system prompt before it. If only one system message is accepted (some local models), or the first one is
       overwritten (`CodeActAgent` without a system prompt), use `facts_role="user"`.
@@ -279,19 +280,19 @@ class ArcMemory(BaseMemory):
     def reduced(self, request: Sequence[ChatMessage] | str, *, max_tokens: int) -> list[ChatMessage] | str | None:
         """Return a request to a model with less of this conversation, for one that is too long.
 
-        - Whatever precedes the conversation (system prompts) stays, and so does the user's message. The conversation is
+        - Messages before the conversation (system prompts) stay, and so does the user's message. The conversation is
           shown as by `get`, in the room that is left. A running turn loses older tool results first.
         - A text into which LlamaIndex has written the conversation, to condense a question, loses the oldest messages.
 
         Args:
-            request: Messages, or a text, with what `get` returned.
+            request: Messages, or a text, that hold the result of `get`.
             max_tokens: The most tokens of the request.
 
         Returns:
             The smaller request; `None` if the request doesn't show the newest messages of this conversation.
 
         Raises:
-            BudgetExceededError: What precedes the conversation, and the user's message, exceed the limit.
+            BudgetExceededError: The messages before the conversation, and the user's message, exceed the limit.
             StoreError: The store failed.
         """
         check_whole("max_tokens", max_tokens)

@@ -58,7 +58,7 @@ _MARGIN = 1.1
 
 
 class BlockOptions(TypedDict, total=False):
-    """Options of each block besides its name: see `ArcFactsBlock`."""
+    """Options of each block other than its name: see `ArcFactsBlock`."""
 
     description: str | None
     priority: int
@@ -196,7 +196,7 @@ class SessionBlock(BaseMemoryBlock[str]):
 
 
 def _unsaid(said: Said, line: str) -> str:
-    """Return a line without what was said; one with a quotation stays whole, or goes."""
+    """Return a line without repeated sentences; one with a quotation is kept whole or dropped."""
     return said.unsaid(line, trust=Trust.UNTRUSTED if "“" in line else None)[0]
 
 
@@ -440,7 +440,7 @@ class ArcLongTermBlock(SessionBlock):
 
     async def _keep(self, session_id: str | None, messages: Sequence[ChatMessage]) -> None:
         await super()._keep(session_id, messages)
-        with suppress(InvalidInputError, EngineClosedError):  # what could not be stored has been reported
+        with suppress(InvalidInputError, EngineClosedError):  # messages that could not be stored were reported
             await self.session(session_id).aremember()
 
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:

@@ -1,7 +1,7 @@
 """Converts LlamaIndex's chat messages to arc's, and back.
 
-An arc message holds what every framework knows: role, text or parts, tool calls. If these fields alone don't rebuild
-the same `ChatMessage`, its exact form is kept as the message's origin. This module reads no file and no URL.
+An arc message holds the fields that every framework knows: role, text or parts, tool calls. If these fields alone don't
+rebuild the same `ChatMessage`, its exact form is kept as the message's origin. This module reads no file and no URL.
 """
 
 import json

@@ -108,7 +108,7 @@ class _Recovery:
         try:
             try:
                 return self.memory.reduced(request, max_tokens=budget.input_limit) or request
-            except BudgetExceededError as error:  # what must be sent is sent alone: the model says so itself
+            except BudgetExceededError as error:  # the mandatory parts are sent alone, and the model refuses them
                 inaccuracy = budget.counted_by(self.memory.chat_store.engine.token_counter).relative_error
                 least = int(error.needed * (1 + inaccuracy)) + 2
                 return self.memory.reduced(request, max_tokens=least) or request

@@ -78,7 +78,7 @@ _CALLS: list[Callable[[ConversationStore, SessionKey], object]] = [
     lambda store, key: store.delete(key),
     lambda store, key: store.get(key),
 ]
-"""What another user may try."""
+"""The calls that another user may try."""
 
 _WRONG: list[Callable[[Any, Any], object]] = [
     lambda store, key: store.read(key, limit=-1),
@@ -216,7 +216,7 @@ class ConversationStoreContract:
         assert [one.message.content for one in store.read(key)] == ["hello"]
 
     def test_later_changes_to_a_given_mapping_are_not_seen(self, store: ConversationStore, key: SessionKey) -> None:
-        """The store keeps what it was given, not a view of it, and hands out copies."""
+        """The store keeps a copy of its input, and hands out copies."""
         metadata = {"tags": ["a"]}
         store.append(key, [counted("a", metadata=metadata)])
         metadata["tags"].append("b")
@@ -293,7 +293,7 @@ class ConversationStoreContract:
             assert store.read(key, **named) == ten[part], arguments
 
     def test_read_far_away(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """Places outside the session are accepted; removed messages leave no gap in what `limit` counts."""
+        """Places outside the session are accepted; `limit` does not count removed messages."""
         assert store.read(key, before=-5) == []
         assert store.read(key, after=-5) == ten
         store.remove(key, ["m0", "m1"])
@@ -531,7 +531,7 @@ class ConversationStoreContract:
         assert [one.message_count for one in store.branch(key, "list")] == [2, 1, 2]
 
     def test_a_deleted_branch_takes_only_its_own(self, store: ConversationStore, key: SessionKey) -> None:
-        """Deleting a branch leaves what others show; the current one, and unknown ones, are refused."""
+        """Deleting a branch leaves the messages that others show; the current one, and unknown ones, are refused."""
         store.append(key, [counted("a"), counted("b")])
         (fork,) = store.branch(key, "rewind", at="a")
         store.append(key, [counted("c")])
@@ -563,7 +563,7 @@ class ConversationStoreContract:
         assert [one.forked_at for one in store.branch(key, "list")] == [None, "b", None, "a"]
 
     def test_a_cap_removes_nothing_while_branches_share(self, store: ConversationStore, key: SessionKey) -> None:
-        """What another branch shows is not dropped; once there is one branch again, the cap applies."""
+        """Messages that another branch shows are not dropped; once there is one branch again, the cap applies."""
         store.append(key, [counted("a"), counted("b")])
         (fork,) = store.branch(key, "fork")
         store.append(key, [counted("c")], max_messages=2)
@@ -610,7 +610,7 @@ class ConversationStoreContract:
         assert [one.thread for one in store.read(key)] == ["thread", None, "another", "thread", "thread"]
 
     def test_a_run_from_an_earlier_place_goes_on_on_a_fork(self, store: ConversationStore, key: SessionKey) -> None:
-        """The fork is current and shows what the run has seen; ids may repeat; the old branch can be continued."""
+        """The fork is current and shows the messages that the run saw; ids may repeat; the old branch can go on."""
         a, b, c = store.append(key, [counted("a"), counted("b", tokens=5), counted("c")], after=After("thread"))
         main = replace(key, branch=0)
         again = store.append(main, [counted("b"), counted("c", "new", tokens=7)], after=After("thread", b.seq))

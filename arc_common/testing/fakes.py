@@ -153,8 +153,8 @@ class _Statement:
 class ScriptedChatModel:
     """A chat model for tests and demos: no key, no network, no weights, and the same answer every time.
 
-    - It has no knowledge of its own. It quotes the one sentence or fact in its input that covers most of what the last
-      user message asks for; if none covers more than half of it, it says that it does not know.
+    - It has no knowledge of its own. It quotes the one sentence or fact in its input that covers most of the last user
+      message's question; if none covers more than half of it, it says that it does not know.
     - It reads messages, and the blocks that arc puts before and after them: facts (it quotes their values), summaries,
       recalled facts, documents. It ignores instructions around those blocks, and questions.
     - Like a real model, it quotes the next best sentence if the right one was not shown: a wrong answer then looks as
@@ -175,7 +175,7 @@ class ScriptedChatModel:
 
 
 def _best(asked: frozenset[str], statements: Sequence[_Statement]) -> _Statement | None:
-    """Return the statement that covers most of what is asked, if it covers more than half of it by weight."""
+    """Return the statement that covers most of the question, if it covers more than half of it by weight."""
     spread = Counter(word for statement in statements for word in statement.words)
     weight = {word: math.log(1 + (len(statements) + 1) / (count + 1)) for word, count in spread.items()}
     unheard = math.log(len(statements) + 2)

@@ -1,4 +1,4 @@
-"""Words related to those of a question: it says "job" or "the chickens", and the answer "nurse" or "hens".
+"""Words related to those of a question: it says "job" or "the chickens", and the answer says "nurse" or "hens".
 
 The thesaurus beside this module covers everyday English and Korean, by field of life. Each line is one concept: its
 names, which are interchangeable, a colon, and related words: kinds, parts, and words commonly used about it. A line

@@ -182,7 +182,7 @@ _LANGUAGE_COUNTS = (
 
 
 def _counted(line: str) -> dict[str, int]:
-    """Return what is counted in a text, by name: its features, and the `_LANGUAGE_COUNTS`."""
+    """Return a text's counts by name: its features, and the `_LANGUAGE_COUNTS`."""
     is_ascii = line.isascii()
     classes = _classes_of(line)
     characters = {name: classes.count(code) for name, code in _ASCII_CODE.items()}
@@ -292,7 +292,7 @@ _VIETNAMESE, _TURKISH = _ACCENTED.index("vietnamese"), _ACCENTED.index("turkish"
 
 
 _Counts = tuple[float, tuple[int, ...]]
-"""The tokens of what counts the same in any language, and the `_LANGUAGE_COUNTS`."""
+"""The tokens of features that count the same in any language, and the `_LANGUAGE_COUNTS`."""
 
 _LINE = re.compile(r"[^\r\n]+")
 _LINE_ENDS = re.compile(r"[\r\n]+")
@@ -305,7 +305,7 @@ _known: dict[int, _Counts] = {}
 
 
 def _counts_of(text: str) -> _Counts:
-    """Count a text by its lines, which add up to it: besides line ends, nothing that is counted spans two lines."""
+    """Count a text by its lines, which add up to it: except line ends, nothing that is counted spans two lines."""
     lines = _LINE.findall(text)
     keys = [hash(line) + len(line) for line in lines]  # as in `cached_by_hash`
     found = list(map(_known.get, keys))

@@ -328,9 +328,9 @@ REQUEST_OVERHEAD = 3
 _MESSAGE = 4
 """Per message: three of framing, one for the role's name (OpenAI cookbook, "How to count tokens")."""
 _NAME = 1
-"""Per message with a name, besides the name itself (same source)."""
+"""Per message with a name, in addition to the name itself (same source)."""
 _TOOL_CALL = 3
-"""Per tool call, besides its name, id and arguments: it is framed like a message."""
+"""Per tool call, in addition to its name, id and arguments: it is framed like a message."""
 
 _IMAGE, _IMAGE_LOW = 765, 85
 """An image without `detail: low` is taken as 1,024 × 1,024: 85 + 4 tiles × 170 (OpenAI, "Images and vision")."""

@@ -31,7 +31,7 @@ _STATUSES = (400, 413)
 _SHARE = 0.75
 """The share of a request that is sent again if the refusal has no figures."""
 _MOST = 0.95
-"""The share of what fits by the figures that is sent again: a counter is off by more in one text than in another."""
+"""The share of the stated limit that is filled again: a counter is off by more in one text than in another."""
 
 _log = logging.getLogger("arc.context")
 

@@ -486,7 +486,7 @@ def speaking(messages: Iterable[Message]) -> list[Message]:
 
 
 def says_something(message: Message) -> bool:
-    """Return whether a message has text besides whitespace, another part, a call, or is a tool result."""
+    """Return whether a message has text other than whitespace, another part, a call, or is a tool result."""
     if message.role is Role.TOOL or message.tool_calls:
         return True
     content = message.content

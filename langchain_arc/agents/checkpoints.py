@@ -132,7 +132,7 @@ class Run:
             return work()
 
     def _known(self, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage]) -> "_Known":
-        """Compare the state with what is stored on the run's branch."""
+        """Compare the state with the messages stored on the run's branch."""
         own = said(messages)
         point = self.point
         also = [message.id for message in answer if message.id]
@@ -199,7 +199,7 @@ class Run:
             return gone, point.pruned_to
         after = {name for own in names_of(said(messages[summary:])) for name in own}
         first = next((one.seq for one in stored if one.message.id in after), point.seq + 1)
-        return [one for one in gone if one.seq >= first], first - 1  # the summary stands for what is missing before
+        return [one for one in gone if one.seq >= first], first - 1  # the summary replaces the missing ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def delete_thread(
 
         delete_thread(engine, agent.checkpointer, "s", user_id="ann")
 
-    - If either deletion fails, its error is raised: call again. Deleting what does not exist does nothing.
+    - If either deletion fails, its error is raised: call again. Deleting a thread that does not exist does nothing.
 
     Args:
         engine: The engine that holds the session.

@@ -22,7 +22,7 @@ class ArcIngestionMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         agent = create_agent(model, tools, middleware=[ArcMemoryMiddleware(engine), ArcIngestionMiddleware(engine)])
 
     - The run's thread id names the session. Each answer is captured once, also if a run is resumed or retried.
-    - The policy decides what is captured. A failure is logged and counted (`ingestion.errors`), never raised.
+    - The policy decides which answers are captured. A failure is logged and counted (`ingestion.errors`), never raised.
 
     Args:
         engine: The engine whose queue is filled.

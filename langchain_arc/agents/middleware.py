@@ -65,7 +65,8 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
       call and at the end. Each is stored once, however often a run is resumed, retried or handed over again; a message
       that was edited (by a reviewer, or to redact it) becomes a new revision.
     - A run continues from its checkpoint: after time travel, `update_state` or a regenerated answer, and when messages
-      were removed from the state, the conversation continues on a fork. What other writers stored meanwhile is shown.
+      were removed from the state, the conversation continues on a fork. Messages that other writers stored meanwhile
+      are shown.
     - The request holds the agent's own instructions, then facts and summary, and the newest turns within the budget,
       with every call next to its results. Only `prune_state` changes the agent's state.
     - The agent's system message keeps its content blocks, including marks for prompt caches. System messages at the
@@ -91,8 +92,8 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         name: The middleware's name among an agent's others: "SummarizationMiddleware" takes the place of the summaries
             of `create_deep_agent`. By default, the class's.
         remember: False for temporary chats, or a function of the run's `Runtime` that returns True or False. Nothing of
-            a temporary turn is stored, learned or indexed, not even by later runs of its thread; what was stored before
-            is shown, and so is the agent's state. LangGraph's checkpoints keep the state as always.
+            a temporary turn is stored, learned or indexed, not even by later runs of its thread; messages stored before
+            are shown, and so is the agent's state. LangGraph's checkpoints keep the state as always.
         compact_tool: Give the agent a tool `compact_conversation`, which calls `Session.compact`.
         prune_state: At the end of a run, remove earlier turns from the agent's state once all of them are stored, so
             that its checkpoints don't grow. The model is shown them as before; code that reads the state, and the
@@ -189,7 +190,7 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         return _with_change(response, run.change)
 
     def after_agent(self, state: ArcState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Store what the last step added: final tool results, and answers changed after the model call.
+        """Store the last step's messages: final tool results, and answers changed after the model call.
 
         With `prune_state`, then remove the turns before the one that ends from the agent's state.
         """
@@ -252,7 +253,7 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
     def _shown(self, run: Run, request: ModelRequest[Any]) -> "Shown":
         """Return the request with the session's window in place of its messages, or with its own fitted.
 
-        If what must be sent exceeds the limit that the model stated, this alone is sent: the model says so itself.
+        If the mandatory parts exceed the limit that the model stated, they are sent alone, and the model refuses them.
         """
         own = self._budget or budget_of(request.model, self._engine.budget)
         budget = self._limits.limited(own, name_of(request.model))
@@ -544,7 +545,7 @@ def window_until(newest: str, session: Session, built: Callable[..., ContextWind
 
 
 def window_with(run: Run, messages: Sequence[BaseMessage], built: Callable[..., ContextWindow]) -> ContextWindow | None:
-    """Return a window of what is stored and the state's other messages; `None` without a session or user message."""
+    """Return a window of the stored messages and the state's other ones; `None` without a session or user message."""
     if run.session.id is None:
         return None
     following, place = _following(run, messages)

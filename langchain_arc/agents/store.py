@@ -54,7 +54,7 @@ class ArcStore(BaseStore):
       follow, without a score, up to the limit. Without a query, the newest items come first.
     - An item that was put with a `ttl` (minutes) is no longer returned once they have passed; `sweep_ttl` removes it.
       Reads start the time again, unless `refresh_ttl` is false.
-    - In a batch, reads see what was stored before it, and of several puts of one key the last one counts.
+    - In a batch, reads see the items stored before it, and of several puts of one key the last one counts.
     - Items are not the engine's documents or memories: no turn shows them, and erasing a caller or user removes them.
 
     Args:

@@ -98,10 +98,10 @@ def memory_tools(
     - The scope of the memories is fixed here, or by the run; no argument from a model changes it.
     - An error becomes the tool's answer, with the status "error", so that the agent can continue.
     - A memory's text is data: it is shown on one line, after its id.
-    - With `settings.memory.require_review`, what a model saves waits for a review, as what is extracted does.
-    - What the user stated in this conversation is saved as theirs. What takes anything from a tool's result, a document
-      or a pasted text waits for a review unless the user states it. Anything else is saved as the assistant's: it ends
-      and replaces nothing that a user said.
+    - With `settings.memory.require_review`, a memory that a model saves waits for a review, as extracted ones do.
+    - A memory that the user stated in this conversation is saved as theirs. One that takes anything from a tool's
+      result, a document or a pasted text waits for a review unless the user states it. Any other is saved as the
+      assistant's: it ends and replaces nothing that a user said.
     - A saved memory names the user's message that states it, or the newest, as its source if the run's conversation is
       in the engine; it is removed along with that message. In a temporary turn (`ArcMemoryMiddleware(remember=…)`)
       nothing is saved.
@@ -297,7 +297,7 @@ class _Run:
 
 
 def _said_of(saved: Memory) -> str:
-    """Return what became of a memory that a model saved."""
+    """Return the outcome of saving a memory, for the model."""
     if saved.status is MemoryStatus.PENDING:
         return "Kept for a review, unless the user says it in their own words"
     if saved.status is MemoryStatus.REJECTED:

@@ -134,7 +134,7 @@ class ArcRetriever(BaseRetriever):
         return [scored_from_arc(document) for document in found]
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
-        """Return what LangSmith shows of a run."""
+        """Return the parameters of a run for LangSmith."""
         params = super()._get_ls_params(**kwargs)
         params["ls_vector_store_provider"] = type(self.source).__name__
         return params

@@ -23,9 +23,9 @@ _EXPECTED = "LangChain documents"
 class LangChainRetriever:
     """A LangChain vector store or retriever as arc's `Retriever`: a source for a `RagPipeline`, or for fusion.
 
-    - Filters are translated into the source's own form (see `FilterStyle`). Since a source may ignore what it doesn't
-      know, its results are filtered again: nothing that the filters exclude comes back. A filter that can't be
-      translated raises.
+    - Filters are translated into the source's own form (see `FilterStyle`). Since a source may ignore an operator that
+      it doesn't know, its results are filtered again: nothing that the filters exclude comes back. A filter that can't
+      be translated raises.
     - A store's relevance scores are the documents' scores. A store without them, or a retriever, gives only the order
       (score `None`), unless a document has a `relevance_score`.
     - A retriever is asked for `top_k` documents if it accepts a number; anything beyond is left out. Filters are passed
@@ -99,7 +99,7 @@ class LangChainRetriever:
 
 
 def _arguments(source: VectorStore | BaseRetriever) -> frozenset[str]:
-    """Return the names of the arguments that a retriever takes at each call besides the question."""
+    """Return the names of the arguments that a retriever takes at each call in addition to the question."""
     if isinstance(source, VectorStoreRetriever):
         return frozenset({"k"})
     if isinstance(source, BaseRetriever):

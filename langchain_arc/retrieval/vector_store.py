@@ -41,7 +41,7 @@ class ArcVectorStore(VectorStore):
       metadata: adding it again replaces it, and two documents that differ in metadata stay separate.
     - Filters are plain dictionaries (see `parse_filter`) or arc's `Filter`. A method refuses an unknown option and
       never ignores it.
-    - A failing embedder loses nothing: what is added is found by its words.
+    - A failing embedder loses nothing: added texts are found by their words.
     - Creating one does no I/O, and the async methods run on threads. Documents given are not changed.
 
     Args:

@@ -104,7 +104,7 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
         return kept
 
     def _top_n(self, count: int) -> int:
-        """Return the most nodes that will be kept, as far as it is known in advance."""
+        """Return the most nodes that will be kept, if that is known in advance."""
         own = getattr(self._reranker, "top_k", count) if self.top_n is None else self.top_n
         return min(own, count) if isinstance(own, int) else count
 

@@ -1,4 +1,4 @@
-"""Chinese and Japanese: how their sentences ask and suppose, and how people state facts."""
+"""Chinese and Japanese: the forms of their questions, suppositions and statements of facts."""
 
 from arc_common.text.languages.language import Language, Pattern, synonyms
 

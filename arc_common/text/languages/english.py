@@ -1,4 +1,4 @@
-"""English: how its sentences ask, suppose and join, and how people state facts; `english.txt` has its vocabulary."""
+"""English: the forms of its questions, suppositions, joints and statements of facts; its words are in `english.txt`."""
 
 from arc_common.text.languages.language import Language, Pattern, vocabulary
 

@@ -1,4 +1,4 @@
-"""German: its words, how its sentences ask, suppose and join, and how people state facts."""
+"""German: its words, and the forms of its questions, suppositions, joints and statements of facts."""
 
 from arc_common.text.languages.language import Language, Pattern, synonyms, word_set
 

@@ -122,7 +122,7 @@ class Language:
     forbidding: Pattern = NEVER
     """A prohibition or a condition, also as an imperative: "never", "only if", "must"."""
     deciding: Pattern = NEVER
-    """A choice, a promise or what was done about it: "decided", "booked", "let's go with"."""
+    """A choice, a promise, or a deed that follows from it: "decided", "booked", "let's go with"."""
     preferring: Pattern = NEVER
     """A preference, also for a way to be answered: "I prefer"."""
     vague: Pattern = NEVER
@@ -161,7 +161,7 @@ class Language:
     """Words of memories that mean the same: "adore" is "like"."""
 
     speaker: frozenset[str] = frozenset()
-    """Words for the user, whom memories are about: "user", "i"."""
+    """Words for the user in memories: "user", "i"."""
     directed: frozenset[str] = frozenset()
     """Words whose two sides can't be swapped: "than"."""
     forget: Pattern = NEVER

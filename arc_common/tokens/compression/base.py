@@ -51,8 +51,8 @@ class BaseStrategy(ABC):
         - A conversation that fits is returned unchanged: the same objects.
         - The system messages at the very start and the newest user message are kept whole.
         - A call and its results stay together. Open calls at the end are kept, because their results come next.
-        - A strategy that drops anything also drops what no provider accepts: calls without results, results without
-          calls, and messages before the first user message. Late results are moved to their calls.
+        - A strategy that drops anything also drops messages that no provider accepts: calls without results, results
+          without calls, and messages before the first user message. Late results are moved to their calls.
         - The conversation's order is kept, without duplicates. Inputs are not changed; copies keep id, role and name.
         - Deterministic and idempotent: compressing the output again returns it unchanged.
         - The result may exceed `max_tokens` if the strategy only shortens or if protected messages are too large.
