@@ -1,1 +1,1 @@
-"""What several tests need: databases as they are, random conversations, and the rules of model providers."""
+"""Helpers of several tests: databases, servers, random conversations, and the rules of model providers."""

@@ -1,4 +1,4 @@
-"""What the tests of an index share: a few documents, and an embedder that knows the animals and vehicles in them."""
+"""Documents about animals and vehicles, and an embedder that knows them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,9 @@ from arc_common.documents import Document
 
 
 class WordEmbedder:
-    """A vector of what animals and vehicles a text names: "kitten" is near "cat"; a text of neither gets NaN.
+    """Embeds the animals and vehicles that a text names; "kitten" is near "cat", and a text without any gets NaN.
 
-    Fails for as long as it is told to.
+    Raises an error as often as it is told to.
     """
 
     def __init__(self, name: str = "words") -> None:

@@ -1,4 +1,4 @@
-"""Archives for tests: a file system of fsspec that calls back before each step, and a disk that fills up."""
+"""Archives for tests: an fsspec file system with a callback before each step, and a disk that fills up."""
 
 import os
 import subprocess
@@ -14,9 +14,10 @@ from fsspec.implementations.local import LocalFileSystem
 
 
 class CallingFiles(LocalFileSystem):
-    """A folder at `calling://`, as an application may register its own; `before` is called with each step's name.
+    """A file system at `calling://`, like one that an application registers; it calls `before` with each step's name.
 
-    If it returns a number, so many bytes of an object are stored, and no error is raised: a truncated upload.
+    If `before` returns a number, only so many bytes of the object are stored and no error is raised: a truncated
+    upload.
     """
 
     protocol = "calling"
@@ -55,7 +56,7 @@ def calling(before: Callable[[str], int | None]) -> Iterator[None]:
 
 @contextmanager
 def small_disk(kilobytes: int) -> Iterator[Path]:
-    """Mount a disk of this size; skip the test where that is not allowed."""
+    """Mount a disk of this size, or skip the test if that is not allowed."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder]
         try:
@@ -69,9 +70,9 @@ def small_disk(kilobytes: int) -> Iterator[Path]:
 
 
 def fill(disk: Path, *, leave: int = 0) -> Path:
-    """Fill a disk with a file, but for some bytes; remove the file to have room again."""
+    """Fill a disk with a file except for some bytes, and return the file."""
     filler = disk / "filler"
     free = os.statvfs(disk)
-    with suppress(OSError):  # others take room meanwhile
+    with suppress(OSError):  # other processes write to the disk, too
         filler.write_bytes(b"x" * max(0, free.f_bavail * free.f_frsize - leave))
     return filler

@@ -1,4 +1,4 @@
-"""Conversations as hypothesis makes them for compression: in twelve scripts, by several writers, with broken calls."""
+"""Hypothesis strategies of conversations for compression: twelve scripts, several writers, broken tool calls."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ parts = st.lists(
 
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
-    """One message of any role; ids of calls are few, so that they are used again and again."""
+    """Draw a message of any role; call ids are few, so that they repeat."""
     role = draw(st.sampled_from(list(Role)))
     calls = ()
     if role is Role.ASSISTANT:
@@ -51,7 +51,7 @@ def messages(draw: st.DrawFn) -> Message:
 
 @st.composite
 def exchanges(draw: st.DrawFn) -> list[Message]:
-    """A whole exchange with tools, as a well-behaved agent makes them, and perhaps somebody speaking in between."""
+    """Draw a complete exchange with tools, perhaps with another message in between."""
     number = draw(st.integers(1, 3))
     ids = [f"p{draw(st.integers(0, 10**6))}.{n}" for n in range(number)]
     call = Message(Role.ASSISTANT, draw(words), tool_calls=tuple(ToolCall("look_up", {}, id=i) for i in ids))
@@ -62,13 +62,13 @@ def exchanges(draw: st.DrawFn) -> list[Message]:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Message]:
-    """Messages with ids: some of any order whatever, some well-behaved turns."""
+    """Draw messages with ids: random ones in any order, and well-formed turns."""
     pieces = st.lists(messages(), max_size=6) | exchanges() | st.builds(lambda text: [Message("user", text)], words)
     drawn = [message for piece in draw(st.lists(pieces, max_size=8)) for message in piece]
     return [replace(message, id=f"m{i}") for i, message in enumerate(drawn)]
 
 
 def cost(message: Message) -> int:
-    """Tokens, more or less: whatever a message has costs something."""
+    """Estimate a message's tokens; every message costs something."""
     content = message.content if isinstance(message.content, tuple) else ()
     return 2 + len(message.text) // 3 + sum(5 for part in content if part.type != "text") + 4 * len(message.tool_calls)

@@ -1,4 +1,4 @@
-"""A real browser for tests: Chromium without a window, if it is installed."""
+"""Chromium without a window, if it is installed."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from typing import Any
 __all__ = ["CHROMIUM", "measured"]
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-"""Where it is, or `None`."""
+"""The path of the browser, or `None`."""
 
 _PAGE = """<!doctype html><meta charset="utf-8">{frames}<pre id="measured"></pre><script>
 addEventListener("load", () => {{
@@ -23,13 +23,13 @@ addEventListener("load", () => {{
 
 
 def measured(pages: list[tuple[str, int]], measure: str, *, folder: Path, is_dark: bool) -> list[Any]:
-    """What a JavaScript function finds in each page.
+    """Return the result of a JavaScript function for each page.
 
     Args:
-        pages: HTML documents, and how many pixels wide the window of each is.
+        pages: HTML documents, each with the width of its window in pixels.
         measure: A JavaScript function from a page's window to a JSON value.
-        folder: Where the page that holds them may be written.
-        is_dark: Whether the system's colour scheme is dark.
+        folder: The folder for the page that contains them.
+        is_dark: Emulate a dark colour scheme of the system.
     """
     assert CHROMIUM is not None
     frames = "".join(

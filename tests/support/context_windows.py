@@ -1,4 +1,4 @@
-"""Context windows to be looked at: one that says the same text in every place, and one of any size."""
+"""Context windows for display tests: one with the same text in every place, and one of any size."""
 
 from arc_common.context import ContextWindow, Item, LeftOut, Omission, Section, receipt_of
 from arc_common.context.display import LOOKS
@@ -7,14 +7,14 @@ from arc_common.messages import ContentPart, Message, ToolCall
 TITLES = {name: look.title for name, look in LOOKS.items()}
 
 CONTROLS = "\x1b[31mred\x1b]0;title\x07\x00\r\x9b2J\x7f\u202egnp.exe\u2066\U000e0041\ud800"
-"""A colour, a window's title, NUL, a carriage return, C1's erase, a turned direction, a tag and half a character."""
+"""An ANSI colour, a window title, NUL, a carriage return, a C1 erase, a reversed direction, a tag, half a character."""
 
 MARKUP = "</pre></details></div><script>alert(1)</script><img src=x onerror=alert(1)> \" ' & [bold]x[/bold] {{x}}"
 SCRIPTS = "한국어와 English, עברית, العربية, 日本語, 👩‍👩‍👧‍👦🏳️‍🌈🇰🇷"
 
 
 def window_saying(text: str) -> ContextWindow:
-    """Every section with the text as an item's words, id, kind and score, and as reasons and notes."""
+    """Return a window whose items, ids, kinds, scores, reasons and notes all contain the text."""
     messages = (
         Message("system", text),
         Message("user", text, name=text),
@@ -45,7 +45,7 @@ def window_saying(text: str) -> ContextWindow:
 
 
 def window_of(texts: list[str], *, input_tokens: int) -> ContextWindow:
-    """A conversation that says these texts, by turns."""
+    """Return a window of a conversation with these texts, alternately of user and assistant."""
     said = [Message("assistant" if n % 2 else "user", text, id=f"m{n}") for n, text in enumerate(texts)]
     items = tuple(Item("message", message.text, message.id, 5) for message in said)
     query = Message("user", "And now?", id="now")

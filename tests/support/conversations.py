@@ -1,4 +1,4 @@
-"""Random conversations as they come out of real and broken agents, made fast and the same for the same seed."""
+"""Random conversations of sound and broken agents, fast and reproducible by seed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,17 +25,17 @@ _LONGEST = 60
 
 
 def random_conversation(seed: int) -> list[Message]:
-    """A conversation for a seed: messages with unique ids, oldest first, about 15 on average and up to some hundreds.
+    """Return the conversation of a seed: messages with unique ids, oldest first, 15 on average and up to hundreds.
 
-    - Turns with parallel calls and loops of them, results in another order than the calls, or later.
-    - In some: results missing, results without a call, call ids used again or missing, several writers interleaved,
-      runs of one role, neighbours swapped, system messages anywhere, content that is empty, blank or `None`.
-    - In few: a message of up to 30,000 characters, a turn of up to 120 exchanges.
-    - In twelve writing systems; pictures, files, sounds, thinking, foreign blocks; text that means harm.
-    - Ids and tool names are such as every provider accepts; the arguments of a call are an object, or broken JSON.
+    - Turns have parallel calls and loops of calls, with results in another order or later.
+    - Some conversations have missing results, results without a call, repeated or missing call ids, interleaved
+      writers, runs of one role, swapped neighbours, system messages anywhere, or empty, blank or `None` content.
+    - A few have a message of up to 30,000 characters or a turn of up to 120 exchanges.
+    - Texts are in twelve writing systems; there are images, files, audio, thinking, foreign blocks and hostile text.
+    - Every provider accepts the ids and tool names. Arguments of calls are an object or broken JSON.
 
     Args:
-        seed: Any whole number; the same one gives the same messages in every process.
+        seed: Any integer; the same one gives the same messages in every process.
     """
     rng = Random(seed)
     writers = 1 if rng.random() < 0.8 else 2 + int(rng.random() * 2)
@@ -48,7 +48,7 @@ def random_conversation(seed: int) -> list[Message]:
 
 
 def random_text(rng: Random, *, most_words: int = 24, words: Sequence[str] | None = None) -> str:
-    """A text of 1 to `most_words` words, in one writing system if `words` are not given."""
+    """Return a text of 1 to `most_words` words, in one random writing system unless `words` are given."""
     if rng.random() < 0.02:
         return HOSTILE[int(rng.random() * len(HOSTILE))]
     known = words or _SYSTEMS[int(rng.random() * len(_SYSTEMS))]
@@ -56,7 +56,7 @@ def random_text(rng: Random, *, most_words: int = 24, words: Sequence[str] | Non
 
 
 def running_turn(rng: Random) -> list[Message]:
-    """A turn that a model is still at: the user's message, rounds of answered calls, perhaps calls still open."""
+    """Return an unfinished turn: a user message, rounds of answered calls, and perhaps open calls at the end."""
     writer = _Writer(rng, None, count(10**6), is_sound=True)
     turn = writer.exchanges(int(rng.random() ** 3 * 12))
     if rng.random() < 0.2:
@@ -67,7 +67,7 @@ def running_turn(rng: Random) -> list[Message]:
 
 
 class _Writer:
-    """One of the programs that write to a conversation, with habits of its own."""
+    """A program that writes to a conversation, with its own habits."""
 
     def __init__(
         self, rng: Random, number: int | None, sequence: "count[int]", *, is_sound: bool | None = None
@@ -151,7 +151,7 @@ class _Writer:
         results = [self._result(call) for call in calls if rng.random() >= self._loses_results]
         if self._gives_ids and len(results) > 1 and rng.random() < 0.3:
             rng.shuffle(results)
-        if results and rng.random() < self._repeats_role * 0.2:  # a user who can't wait
+        if results and rng.random() < self._repeats_role * 0.2:  # an impatient user
             results.insert(int(rng.random() * len(results)), self._said(Role.USER))
         return [Message(Role.ASSISTANT, text, tool_calls=calls), *results]
 
@@ -173,7 +173,7 @@ class _Writer:
 
 
 def _interleaved(written: list[list[Message]], rng: Random) -> list[Message]:
-    """Several writers' messages as one list, each writer's in their order."""
+    """Interleave several writers' messages, keeping each writer's order."""
     turns = [number for number, messages in enumerate(written) for _ in messages]
     rng.shuffle(turns)
     streams = [iter(messages) for messages in written]
@@ -181,7 +181,7 @@ def _interleaved(written: list[list[Message]], rng: Random) -> list[Message]:
 
 
 def _disorder(messages: list[Message], rng: Random) -> None:
-    """Swap neighbours, lose messages, and send one to another place."""
+    """Swap neighbours, drop messages, or move one."""
     for _ in range(1 + int(rng.random() * 3)):
         place = int(rng.random() * (len(messages) - 1))
         chance = rng.random()

@@ -1,4 +1,4 @@
-"""Token counters that say what they were asked."""
+"""Token counters that record their use."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ __all__ = ["Ones"]
 
 
 class Ones:
-    """Counts each text as one token, and how many it was asked for."""
+    """Counts each text as one token, and the texts that it was given."""
 
     name = "ones"
 
@@ -14,10 +14,10 @@ class Ones:
         self.counted = 0
 
     def count(self, text: str) -> int:
-        """One."""
+        """Return 1."""
         return self.count_batch([text])[0]
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
-        """One each."""
+        """Return 1 for each text."""
         self.counted += len(texts)
         return [1] * len(texts)

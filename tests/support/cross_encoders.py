@@ -1,7 +1,7 @@
-"""A cross-encoder small enough for a test to write to disk, and LangChain's face for it.
+"""A cross-encoder small enough for a test to write, and its LangChain interface.
 
-Sentence Transformers would bring torch, gigabytes of it. This is the same thing in the form that is deployed without
-torch: an ONNX graph beside a tokenizer, as FlashRank and Sentence Transformers' own ONNX backend load it.
+Sentence Transformers would need gigabytes of torch. This model has the form in which cross-encoders are deployed
+without torch: an ONNX graph and a tokenizer, as FlashRank and Sentence Transformers' ONNX backend load them.
 """
 
 import json
@@ -24,14 +24,14 @@ _DIMENSION = 32
 
 
 def save_cross_encoder(folder: Path, vocabulary: Sequence[str]) -> None:
-    """Write a model that reads question and text as one sequence, and adds up how well the words are answered.
+    """Write a model that reads question and text as one sequence and scores how well their words match.
 
-    - Each word has a random vector, the same in each run; markers and unknown words have none.
-    - The score is the sum, over the question's words, of the best product with a word of the text.
+    - Each word has a fixed random vector; markers and unknown words have none.
+    - The score is the sum, over the question's words, of the largest product with a word of the text.
 
     Args:
-        folder: Where it goes; it is made.
-        vocabulary: The words that it knows, in small letters.
+        folder: The folder to create.
+        vocabulary: The known words, in lower case.
     """
     folder.mkdir(parents=True)
     words = [*_SPECIAL, *dict.fromkeys(vocabulary)]
@@ -43,10 +43,10 @@ def save_cross_encoder(folder: Path, vocabulary: Sequence[str]) -> None:
 
 
 class OnnxCrossEncoder(BaseCrossEncoder):
-    """A cross-encoder that was saved to disk, as LangChain knows one.
+    """A saved cross-encoder with LangChain's interface.
 
     Args:
-        folder: What `save_cross_encoder` wrote.
+        folder: A folder that `save_cross_encoder` wrote.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -55,7 +55,7 @@ class OnnxCrossEncoder(BaseCrossEncoder):
         self._tokenizer.enable_padding(pad_id=0, pad_token="[PAD]")
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
-        """The probability that each text answers its question."""
+        """Return the probability that each text answers its question."""
         encoded = self._tokenizer.encode_batch(text_pairs)
         inputs = {
             "input_ids": [one.ids for one in encoded],
@@ -81,7 +81,7 @@ def _tokenizer(words: Sequence[str]) -> Tokenizer:
 
 
 def _graph(size: int) -> onnx.ModelProto:
-    """Inputs int64 of shape (pairs, length), as BERT's; output "logits", float32 of shape (pairs, 1)."""
+    """Return a graph with BERT's int64 inputs of shape (pairs, length) and float32 logits of shape (pairs, 1)."""
     vectors = np.random.default_rng(5).normal(size=(size, _DIMENSION)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors[: len(_SPECIAL)] = 0

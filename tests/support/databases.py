@@ -1,6 +1,6 @@
-"""Databases for tests: new ones with arc's tables, the rows behind an engine, and faults in them.
+"""New databases with arc's tables, the rows behind an engine, and database faults.
 
-Copying a database with its tables takes a tenth of making it.
+Copying a database takes a tenth of the time of creating its tables.
 """
 
 import sqlite3
@@ -32,7 +32,7 @@ _INDEXED = """
 
 
 def sqlite_url(folder: Path, name: str = "arc.db") -> str:
-    """The address of a file in the folder; it is made if it is not there."""
+    """Return the URL of a file in the folder, created with arc's tables if it does not exist."""
     path = folder / name
     if not path.exists():
         path.write_bytes(_sqlite_file())
@@ -40,12 +40,12 @@ def sqlite_url(folder: Path, name: str = "arc.db") -> str:
 
 
 def new_database(server: PostgresServer, *, tables: bool = True) -> str:
-    """The address of a new database on the server; without `tables` there is nothing in it."""
+    """Return the URL of a new database on the server, with arc's tables or empty."""
     return copied_database(server, _template(server.port) if tables else "template1")
 
 
 def copied_database(server: PostgresServer, template: str) -> str:
-    """The address of a new database with all that is in another one, named or by its address; nobody may use that."""
+    """Return the URL of a copy of a database, which is given by name or URL and must not be in use."""
     name = f"test_{next(_numbers)}"
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template.rpartition('/')[2]} STRATEGY wal_log")
@@ -53,12 +53,12 @@ def copied_database(server: PostgresServer, template: str) -> str:
 
 
 def planned_once(url: str) -> str:
-    """The address at which PostgreSQL plans each prepared statement once: long random tests spend half on plans."""
+    """Return the URL with generic plans forced; long random tests spend half their time on planning."""
     return f"{url}?options=-c%20plan_cache_mode%3Dforce_generic_plan"
 
 
 def partitioned_database(server: PostgresServer) -> str:
-    """The address of a new database with arc's tables in 16 partitions each."""
+    """Return the URL of a new database with arc's tables in 16 partitions each."""
     url = new_database(server, tables=False)
     engine = create_engine(url, poolclass=NullPool)
     assert partition(engine)
@@ -87,7 +87,7 @@ def _make_tables(url: str) -> None:
 
 
 def observed(url: str, before: Callable[[str], None]) -> Engine:
-    """Open a SQLite database that calls `before` with each statement first; what it raises, the statement raises."""
+    """Open a SQLite database that calls `before` with each statement; the statement raises what `before` raises."""
 
     class Connection(sqlite3.Connection):
         def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
@@ -98,7 +98,7 @@ def observed(url: str, before: Callable[[str], None]) -> Engine:
 
 
 def rows(url: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-    """Return what a query finds."""
+    """Return the rows of a query."""
     database = create_engine(url, poolclass=NullPool)
     with database.connect() as connection:
         return [tuple(row) for row in connection.execute(text(statement), values)]
@@ -113,13 +113,13 @@ def run(url: str, *statements: str) -> None:
 
 
 def indexed(url: str, kind: str, *, user_id: str = "", session_id: str = "") -> list[str]:
-    """Return the texts in the search index of a kind ("memory", "message", "artifact") and a place, as they came."""
+    """Return the texts of a kind and scope in the search index, in the order of their insertion."""
     return [row[0] for row in rows(url, _INDEXED, kind=kind, user_id=user_id, session_id=session_id)]
 
 
 @contextmanager
 def unreadable(url: str, table: str) -> Iterator[None]:
-    """Let each statement on a table fail for a while, as on a damaged database."""
+    """Make every statement on a table fail within the block, as in a damaged database."""
     run(url, f"ALTER TABLE {table} RENAME TO {table}_away")
     try:
         yield
@@ -129,11 +129,11 @@ def unreadable(url: str, table: str) -> Iterator[None]:
 
 @contextmanager
 def unwritable(url: str, table: str, *, change: str = "INSERT") -> Iterator[None]:
-    """Let a SQLite database refuse changes to a table for a while, as on a full disk.
+    """Make a SQLite database refuse changes of a table within the block, as on a full disk.
 
     Args:
         url: The database.
-        table: Its table.
+        table: The table.
         change: "INSERT", "UPDATE" or "DELETE".
     """
     name = f"full_{table}_{change.lower()}"

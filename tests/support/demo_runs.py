@@ -1,4 +1,4 @@
-"""Runs of `arc demo`: as a command, here or in a process of its own, and over arc's own session without a framework."""
+"""Runs of `arc demo`: in this process or in another, and over an arc session without a framework."""
 
 import os
 import subprocess
@@ -69,7 +69,7 @@ KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """This process's without keys and settings, with these."""
+    """Return this process's environment without API keys and arc's settings, with the given variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ARC_") and name not in KEYS}
     path = os.pathsep.join(filter(None, [variables.get("PYTHONPATH"), kept.get("PYTHONPATH")]))
     return {**kept, "COLUMNS": "110", **variables, "PYTHONPATH": path}
@@ -77,7 +77,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run printed, and its exit code."""
+    """The output and exit code of a run."""
 
     code: int
     out: str
@@ -85,7 +85,7 @@ class Ran:
 
 
 def demo(folder: Path, *words: str, **variables: str) -> Ran:
-    """Run it in a process of its own."""
+    """Run the command in another process."""
     command = [*ARC, "demo", *words]
     ran = subprocess.run(
         command, check=False, cwd=folder, env=environment(**variables), capture_output=True, text=True, timeout=280
@@ -101,9 +101,9 @@ def here(
     out: TextIO | None = None,
     **variables: str,
 ) -> Ran:
-    """Run it in this process, which has the frameworks loaded already: importing both takes three seconds.
+    """Run the command in this process, which has already imported the frameworks; importing both takes three seconds.
 
-    What it prints goes to `out`, or is returned.
+    The output goes to `out`, or is returned.
     """
     kept, err = (TextIOWrapper(BytesIO(), encoding) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out or kept), redirect_stderr(err):
@@ -126,7 +126,7 @@ def here(
 
 
 def stored(folder: Path, session: str = SESSION) -> list[Message]:
-    """The messages of a session in the file that the command writes."""
+    """Return the messages of a session in the database that the command writes."""
     with ContextEngine.open(f"sqlite:///{folder}/arc-demo.db") as engine:
         return engine.session(session, caller_id=session if session == RECORDS else "default").messages()
 
@@ -136,7 +136,7 @@ def spoken(folder: Path) -> list[tuple[str, str]]:
 
 
 def module(folder: Path, name: str, text: str) -> str:
-    """A module that stands before the installed one of that name; returns what PYTHONPATH has to be."""
+    """Write a module that shadows the installed one of that name; return the PYTHONPATH that it needs."""
     folder.joinpath(f"{name}.py").write_text(textwrap.dedent(text))
     return str(folder)
 
@@ -158,4 +158,4 @@ PROVIDER = """
             text = f"{{self.model}} was shown {{len(messages)}} messages"
             return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
     """
-"""A provider's package; `body` comes before each answer."""
+"""The source of a provider's package; `body` runs before each answer."""

@@ -1,4 +1,4 @@
-"""Both adapters' chat memories behind one face, for the tests of what both do."""
+"""Both adapters' chat memories behind one interface, for tests of their common behaviour."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from llamaindex_arc import ArcChatMemoryBuffer
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """A framework's memory over a session: how it is made, read and written, and its messages as arc's."""
+    """Functions that create, read and write a framework's memory, and convert its messages to arc's."""
 
     open_engine: Callable[..., ContextEngine]
     memory: Callable[..., Any]
@@ -67,7 +67,7 @@ faces = pytest.mark.parametrize("face", FACES.values(), ids=FACES)
 
 
 def orders(number: int) -> list[Message]:
-    """Turns that are long enough to be summarised, each with an order number of its own."""
+    """Return turns long enough to be summarised, each with its own order number."""
     return [
         message
         for n in range(number)

@@ -1,4 +1,4 @@
-"""An HTTP proxy before a server that answers some requests with errors, cuts some off, and stores some in part."""
+"""An HTTP proxy that makes some requests to a server fail, break off, or be stored in part."""
 
 import http.client
 import threading
@@ -8,12 +8,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 FAULTS = ("error", "busy", "refused", "lost answer", "cut upload", "cut answer")
-"""What may happen to a request: an internal error, "slow down", a connection that ends before or after the server has
-done its work, and half of a body that is passed on as if it were whole."""
+"""Faults of a request: an internal error, "slow down", a connection that closes before or after the server has done its
+work, half a body that is forwarded as if it were complete, and half an answer.
+"""
 
 
 class FaultyProxy(ThreadingHTTPServer):
-    """Asks `fault` with each request's method what happens to it; `None` is nothing."""
+    """Calls `fault` with each request's method and applies the fault that it returns; `None` is none."""
 
     daemon_threads = True
 
@@ -68,9 +69,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _forward  # noqa: N815 - names that the base class looks for
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _forward  # noqa: N815 - the base class requires these names
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base class
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         pass
 
 
@@ -80,7 +81,7 @@ def _is_checksum(name: str) -> bool:
 
 @contextmanager
 def faulty_proxy(target: str) -> Iterator[FaultyProxy]:
-    """Start a proxy before the server at this address."""
+    """Start a proxy in front of the server at this address."""
     with FaultyProxy(target) as proxy:
         thread = threading.Thread(target=proxy.serve_forever, args=(0.05,))
         thread.start()

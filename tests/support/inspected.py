@@ -1,4 +1,4 @@
-"""An engine with something of everything that the inspector shows, and a server of its pages."""
+"""An engine with something on every page of the inspector, and a server of the pages."""
 
 import threading
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ TOOLS = [{"type": "function", "function": {"name": "track", "parameters": {"type
 
 
 def fill(engine: ContextEngine) -> None:
-    """Store a conversation with tools, branches, pins, memories and requests, some others, and a review queue."""
+    """Store a session with tools, branches, pins, memories and requests, some other sessions, and a review queue."""
     session = engine.session("order-7", caller_id="shop", user_id="ann")
     for number in range(7):
         said = f"My order HN-{number:03} has {number + 2} chairs, and they must not come before {number + 1} March."
@@ -75,7 +75,7 @@ def fill(engine: ContextEngine) -> None:
 
 @contextmanager
 def serving(engine: ContextEngine, *tokens: Token) -> Iterator[str]:
-    """The address of a server of the engine, for this machine alone unless there are tokens."""
+    """Serve the engine's pages and yield the address; without tokens, everyone on this machine has access."""
     app = create_app(engine, tokens, anonymous=not tokens)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
     listening = server.config.bind_socket()

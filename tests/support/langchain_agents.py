@@ -1,4 +1,4 @@
-"""A chat model that calls tools by a script, and refuses what a provider would refuse."""
+"""A scripted chat model with tool calls that rejects invalid requests."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ __all__ = ["RefusedRequestError", "ScriptedToolModel", "call", "check_request"]
 
 
 class RefusedRequestError(Exception):
-    """A provider would have refused this request."""
+    """A request that a provider would reject."""
 
 
 def call(name: str, call_id: str, **args: Any) -> dict[str, Any]:
@@ -28,9 +28,9 @@ def call(name: str, call_id: str, **args: Any) -> dict[str, Any]:
 
 
 def check_request(messages: Sequence[BaseMessage]) -> None:
-    """Raise what a provider would: the strictest of their rules together.
+    """Raise an error for a request that any provider would reject, by the strictest of their rules.
 
-    One system message at most, and first; then the user's; each call followed by exactly its results; no result
+    At most one system message, at the start; then the user's; each call followed by exactly its results; no result
     without its call; nothing empty.
     """
     rest = list(messages[1:] if messages and isinstance(messages[0], SystemMessage) else messages)
@@ -61,10 +61,10 @@ def check_request(messages: Sequence[BaseMessage]) -> None:
 
 
 class ScriptedToolModel(BaseChatModel):
-    """Answers with the next message of its script; an exception in it is raised. It takes tools, and streams.
+    """Answers with the next message of its script, or raises it if it is an exception. Supports tools and streaming.
 
-    - Each request is checked as providers check it, and noted in `requests` with the system message first.
-    - Each answer is a new message with an id of its own, as a provider's is.
+    - Each request is checked with `check_request` and recorded in `requests` with the system message first.
+    - Each answer is a new message with its own id, like a provider's.
     """
 
     script: list[Any] = Field(default_factory=list)

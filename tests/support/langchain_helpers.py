@@ -1,4 +1,4 @@
-"""Chains, models and runs for the tests of the chat message history."""
+"""Chains, models and runs for tests of the chat message history."""
 
 import asyncio
 import warnings
@@ -15,11 +15,11 @@ from arc_common.messages import Role
 from langchain_arc import ArcChatModel
 
 WAYS = ["invoke", "ainvoke", "stream", "astream", "batch", "abatch"]
-"""All ways to run a runnable."""
+"""All methods that run a runnable."""
 
 
 class Echo:
-    """An arc chat model that answers with the last user message, and notes what it was shown."""
+    """An arc chat model that answers with the last user message and records its requests."""
 
     def __init__(self) -> None:
         self.shown: list[list[str]] = []
@@ -30,7 +30,7 @@ class Echo:
 
 
 class ToolModel(GenericFakeChatModel):
-    """A scripted model that takes tools."""
+    """A scripted model that accepts tools."""
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> "ToolModel":
         return self
@@ -41,14 +41,14 @@ def echo_model() -> ArcChatModel:
 
 
 def with_history(chain: Any, factory: Any, **keys: Any) -> RunnableWithMessageHistory:
-    """The wrapper that most chains still use; it is deprecated until LangChain 2.0, and says so when it is made."""
+    """Return LangChain's deprecated wrapper, which most chains still use, without its warning."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "RunnableWithMessageHistory is deprecated", LangChainDeprecationWarning)
         return RunnableWithMessageHistory(chain, factory, **keys)
 
 
 async def run(way: str, chain: Any, value: Any, session_id: str = "s", **configurable: str) -> None:
-    """Run the chain to its end, one way or another; the blocking ways on a thread."""
+    """Run the chain to its end by the given method; blocking methods run on a thread."""
     config = {"configurable": {"session_id": session_id, **configurable}}
     if way == "invoke":
         await asyncio.to_thread(chain.invoke, value, config)
@@ -65,17 +65,17 @@ async def run(way: str, chain: Any, value: Any, session_id: str = "s", **configu
 
 
 def said(engine: Any, session_id: str = "s") -> list[tuple[str, str]]:
-    """Role and text of each stored message."""
+    """Return the role and text of each stored message."""
     return [(message.role.value, message.text) for message in engine.session(session_id).messages()]
 
 
 def settle(engine: ContextEngine) -> None:
-    """Wait until every summary that is due is written."""
+    """Wait until all due summaries are written."""
     assert engine.flush(30)
 
 
 def anthropic_request(messages: Sequence[BaseMessage]) -> dict[str, Any]:
-    """What `langchain_anthropic` sends: blocks as they are, calls that no block names behind them."""
+    """Return the messages as `langchain_anthropic` sends them: blocks unchanged, then the calls that no block names."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         if isinstance(message, SystemMessage):

@@ -1,4 +1,4 @@
-"""What the tests of retrieval share: an embedder, documents, and indexes of them."""
+"""An embedder, documents and indexes for tests of retrieval."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -18,12 +18,12 @@ DOCUMENTS = (
 
 
 class WordEmbedder:
-    """Adds up a fixed direction for each word: texts that share words are near each other."""
+    """Embeds a text as the sum of a fixed direction for each word, so that shared words bring texts together."""
 
     name = "words"
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector of 16 numbers for each text."""
+        """Return one vector of 16 numbers for each text."""
         return [self._vector(text) for text in texts]
 
     @staticmethod
@@ -36,16 +36,16 @@ class WordEmbedder:
 
 
 def an_index(*, embedded: bool = True, documents: Sequence[Document] = DOCUMENTS) -> HybridIndex:
-    """An index in memory with these documents."""
+    """Return an index in memory with these documents."""
     index = HybridIndex(SqlIndexStore.open(), embedder=WordEmbedder() if embedded else None)
     index.add(documents)
     return index
 
 
 ENGINES = ("sqlite", "postgres")
-"""Where an engine keeps documents."""
+"""The databases behind document engines."""
 
 
 def engine_url(request: pytest.FixtureRequest) -> str:
-    """Return the address of an empty database of the kind that a fixture's parameter names."""
+    """Return the URL of an empty database of the kind in the fixture's parameter."""
     return "sqlite://" if request.param == "sqlite" else str(request.getfixturevalue("postgres_database")())

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for LangChain's messages: every type, every field."""
+"""Hypothesis strategies for LangChain messages: every type, every field."""
 
 import base64
 import json
@@ -56,10 +56,10 @@ values = _nested(
     | st.decimals(allow_nan=False)
     | st.uuids()
     | st.tuples(texts, st.integers())
-    | st.frozensets(st.integers(), max_size=1),  # the order of more is no part of its value, but of its repr
+    | st.frozensets(st.integers(), max_size=1),  # with more, the repr depends on their order
     _keys | st.integers(),
 )
-"""Everything that arc can store."""
+"""Every value that arc can store."""
 objects = st.dictionaries(texts, values, max_size=2)
 
 
@@ -69,7 +69,7 @@ def _blocks_of(**required: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str
 
 
 def _sources(kind: str) -> st.SearchStrategy[dict[str, Any]]:
-    """A block of that kind as LangChain's v1 and v0 and Anthropic write it."""
+    """Draw a block of this kind as in LangChain v1, LangChain v0 and Anthropic's API."""
     kinds, named = st.just(kind), {"filename": words, "title": words, "metadata": json_objects}
     return (
         st.fixed_dictionaries({"type": kinds, "base64": encoded, "mime_type": mime_types})
@@ -193,7 +193,7 @@ _common: dict[str, st.SearchStrategy[Any]] = {
     "response_metadata": objects,
     "name": text_or_none,
     "id": ids,
-    "remark": values,  # a field that the class doesn't declare
+    "remark": values,  # an undeclared field
 }
 _calls = {
     "tool_calls": st.lists(tool_calls, max_size=2),
@@ -208,7 +208,7 @@ def _built(cls: type[BaseMessage], **required: st.SearchStrategy[Any]) -> st.Sea
 
 
 def _without_calls(message: BaseMessage) -> BaseMessage:
-    """As a middleware takes the calls out of a message, whose `additional_kwargs` still have them."""
+    """Remove the calls from a message but not from its `additional_kwargs`, as some middleware does."""
     return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
 
 
@@ -216,7 +216,7 @@ _tool_fields = {"tool_call_id": texts, "artifact": artifacts, "status": st.sampl
 _roles = st.sampled_from(["user", "Human", "assistant", "AI", "system", "developer", "tool", "critic"]) | texts
 _ai = _built(AIMessage, usage_metadata=st.none() | usage, **_calls)
 _ai_chunks = _built(
-    AIMessageChunk,  # it writes the calls as JSON itself, so that only JSON arguments can be given to it
+    AIMessageChunk,  # only JSON arguments: the class serialises the calls itself
     tool_calls=st.lists(tool_calls.map(lambda call: {**call, "args": {"a": call["name"]}}), max_size=2),
     invalid_tool_calls=_calls["invalid_tool_calls"],
     usage_metadata=st.none() | usage,
@@ -239,7 +239,7 @@ messages: st.SearchStrategy[BaseMessage] = st.one_of(
     _built(ChatMessageChunk, role=_roles),
     _built(FunctionMessageChunk, name=texts),
 )
-"""Any message of LangChain's, with anything in it that can be stored."""
+"""Any LangChain message with any content that can be stored."""
 
 _named = {"name": st.none() | words, "id": st.none() | words}
 _inline_images = st.builds(lambda data: {"type": "image", "base64": data, "mime_type": "image/png"}, encoded)
@@ -256,7 +256,7 @@ plain_messages: st.SearchStrategy[BaseMessage] = st.one_of(
     st.builds(AIMessage, _plain_contents, tool_calls=st.lists(tool_calls, max_size=2), **_named),
     st.builds(ToolMessage, _plain_contents, tool_call_id=texts, **_named),
 )
-"""Messages of which arc's own fields say everything."""
+"""Messages that arc's canonical fields describe in full."""
 
 _portable_calls = st.lists(
     st.builds(
@@ -282,4 +282,4 @@ portable_messages: st.SearchStrategy[BaseMessage] = st.one_of(
     st.builds(AIMessage, words | st.just(""), tool_calls=_portable_calls, id=st.none() | words),
     st.builds(ToolMessage, _portable_contents, tool_call_id=words, id=st.none() | words),
 )
-"""Messages whose role, text, tool calls, ids and images every framework can hold."""
+"""Messages whose role, text, tool calls, ids and images every framework supports."""

@@ -1,4 +1,4 @@
-"""Every public way to read what is stored, as a function of who asks; and what is no such way, with the reason."""
+"""Every public method that reads stored data, as a function of the calling party, and the methods that need no case."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,12 +28,12 @@ VECTOR = Letters().embed([QUESTION])[0]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A way to read.
+    """A public read.
 
     Args:
-        run: What it gives, for an engine and who asks.
-        reaches: Whose texts may be in it.
-        finds: Whose texts must be in it for those who have some; else the case would show nothing.
+        run: Performs it with an engine for a party.
+        reaches: The levels whose texts the result may contain.
+        finds: The levels whose texts it must contain if the party has any; otherwise the case would show nothing.
     """
 
     run: Callable[[ContextEngine, Party], Any]
@@ -42,16 +42,16 @@ class Read:
 
 
 READS: dict[str, Read] = {}
-"""By `Class.method`, with a word behind it where there are several."""
+"""The reads by `Class.method`, with a suffix if there are several."""
 
 NO_READS: dict[str, str] = {}
-"""Public names that need no case, by the reason."""
+"""Public names that need no case, with the reason."""
 
 Face = Callable[[ContextEngine, Party], Any]
 
 
 def reads(names: str, *, reaches: tuple[Level, ...], finds: tuple[Level, ...] | None = None) -> Callable[[Face], Face]:
-    """A function that reads: what it gives is what those names give."""
+    """Register a function as the read behind these names."""
 
     def note(run: Face) -> Face:
         for name in names.split(", "):
@@ -62,7 +62,7 @@ def reads(names: str, *, reaches: tuple[Level, ...], finds: tuple[Level, ...] | 
 
 
 def calls(face: Face, name: str, *args: Any, **given: Any) -> Face:
-    """A method's call, by its blocking and by its async form."""
+    """Return a read that calls the blocking and the async form of a method."""
 
     def run(engine: ContextEngine, party: Party) -> list[Any]:
         held = face(engine, party)
@@ -109,7 +109,7 @@ reads("Session.branches, Session.branch", reaches=())(calls(session_of, "branche
 
 @reads("Session.receipt, Session.receipt_events", reaches=EVERY, finds=())
 def last_receipt(engine: ContextEngine, party: Party) -> Any:
-    """Of a request that was just built."""
+    """Return the receipt of a new request."""
     session_of(engine, party).context(QUESTION)
     return [calls(session_of, name)(engine, party) for name in ("receipt", "receipt_events")]
 
@@ -140,7 +140,7 @@ reads("ContextEngine.documents", reaches=())(
 
 @reads("Admin.sessions", reaches=())
 def records(engine: ContextEngine, party: Party) -> list[Any]:
-    """Whose records they are is told by their keys: they hold no texts."""
+    """Return the keys of the caller's sessions and their users, since the records contain no texts."""
     pages = calls(lambda engine, party: engine.admin, "sessions", party.caller, party.user)(engine, party)
     keys = {(one.key.caller_id, one.key.user_id) for page in pages for one in page.conversations}
     assert keys == {(party.caller, user) for user in ([party.user] if party.user else ["ann", "eve"])}
@@ -162,7 +162,7 @@ for _name in ("debug", "replay"):
     @reads(f"Admin.{_name}", reaches=EVERY, finds=("session",))
     def asked(engine: ContextEngine, party: Party, name: str = _name) -> Any:
         given = {"caller_id": party.caller, "user_id": party.user, "branch": party.branch}
-        session_of(engine, party).context(QUESTION)  # whose receipt `debug` shows
+        session_of(engine, party).context(QUESTION)  # `debug` shows its receipt
         return calls(lambda engine, party: engine.admin, name, party.session, **given)(engine, party)
 
 
@@ -210,7 +210,7 @@ for _level, _corpus in CORPORA.items():
     reaches=(),
 )
 def one_each(engine: ContextEngine, party: Party) -> None:
-    """Each scope has one document, under the same id as the others of its level."""
+    """Check that each scope has one document, under the id that all scopes of its level share."""
     for level, corpus in CORPORA.items():
         found = corpus(engine, party)
         expected = int(level == "caller" or party.user is not None)
@@ -247,7 +247,7 @@ for _level in EVERY:
 
 @reads("Memories.count, Memories.scope", reaches=())
 def remembered(engine: ContextEngine, party: Party) -> None:
-    """Each place has one memory, under the same id."""
+    """Check that each scope has one memory, under the same id."""
     for level in EVERY:
         memories = memories_of(engine, party, level)
         owns = level == "caller" or (party.user is not None and party.session.startswith(party.user))
@@ -393,7 +393,7 @@ for _kind in ("ArcMemory", "ArcChatMemoryBuffer"):
         reads(
             f"llamaindex_arc.{_kind}.{_name}",
             reaches=EVERY,
-            finds=() if _name.startswith("to_") else ("session",),  # names its session, and holds none of its messages
+            finds=() if _name.startswith("to_") else ("session",),  # names its session but contains no messages
         )(calls(partial(chat_memory, kind=_kind), _name, *_args))
 
     @reads(f"llamaindex_arc.{_kind}.reduced", reaches=EVERY, finds=("session",))

@@ -1,4 +1,4 @@
-"""Two callers, two users each, two sessions each: who may see which of their texts, told by a number in each text."""
+"""Two callers with two users each and two sessions each; a marker in each text tells who may see it."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,12 +31,12 @@ __all__ = [
 ]
 
 Level = Literal["session", "user", "caller"]
-"""Whose a text is: a conversation's, its user's, or everybody's of one caller."""
+"""The owner of a text: a session, its user, or all of a caller's users."""
 
 _LEVELS: tuple[Level, ...] = ("session", "user", "caller")
 
 QUESTION = "What is the secret codeword, and where is the depot?"
-"""Every marked text is about it: whatever a filter lets through is found."""
+"""A question that matches every marked text, so that everything a filter admits is found."""
 
 SETTINGS = ArcSettings(
     summary={"high_water_tokens": 0},
@@ -45,18 +45,19 @@ SETTINGS = ArcSettings(
     artifacts={"tool_relevance": 0.1},
     memory={"min_importance": 1.0},
 )
-"""Summaries are adopted by the number of messages; whatever may be shown is. Nothing is remembered but what is entered
-by hand: what a session is remembered for is meant to reach its user's other sessions."""
+"""Summaries are adopted by the number of messages, and everything that may be shown is. Only memories added by hand
+exist, since extracted ones are meant to reach the user's other sessions.
+"""
 
 _MARKER = re.compile(r"ZQ-\d{5}")
 _TURNS = 13
 _THINGS = ("order", "locker", "flight", "badge", "parcel")
-"""What has a number: each is a fact, some of them pinned, the others recalled."""
+"""Subjects of the marked facts, some of which are pinned and the others recalled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Who asks, in which conversation, and on which of its branches; `None` for the current one."""
+    """A caller, user, session and branch; the branch `None` is the current one."""
 
     caller: str
     user: str | None
@@ -68,16 +69,16 @@ class Party:
 
 
 PARTIES = [Party(caller, user, f"{user}-{n}") for caller, user, n in product(("acme", "bolt"), ("ann", "eve"), (1, 2))]
-"""Session ids are the same with both callers; message, document and memory ids are the same everywhere."""
+"""All parties. Both callers have the same session ids, and all parties the same message, document and memory ids."""
 
 
 ABANDONED = 0
-"""The branch on which the sessions of `FORKED` began, and which they left."""
+"""The branch on which the sessions of `FORKED` began and which they left."""
 FORKED = (PARTIES[0], PARTIES[-1])
 
 
 def intruders(party: Party) -> list[Party]:
-    """Those who name the party's session and are not its user: the caller's other user, and nobody in particular."""
+    """Return parties that name this party's session as another user of the caller and as nobody."""
     other = {"ann": "eve", "eve": "ann"}[party.user or "ann"]
     return [Party(party.caller, user, party.session) for user in (other, None)]
 
@@ -99,16 +100,16 @@ _NUMBERS = {
 
 
 def marker(party: Party, level: Level) -> str | None:
-    """What marks the texts of a party's at a level; `None` for who has none there.
+    """Return the marker of a party's texts at a level, or `None` if it has none there.
 
-    The texts of a session that only its abandoned branch has are marked apart.
+    Texts that only an abandoned branch contains have their own marker.
     """
     found = _NUMBERS.get(_place(party, level))
     return f"ZQ-9{found[4:]}" if found and level == "session" and party.branch == ABANDONED else found
 
 
 class Letters:
-    """Embeds a text as how often each letter is in it: all marked texts are near each other."""
+    """Embeds a text as its letter counts, so that all marked texts are near each other."""
 
     name = "letters"
 
@@ -117,7 +118,7 @@ class Letters:
 
 
 class Ids:
-    """Returns ids of their own, or the same one while `fill` adds memories: each is the only one in its place."""
+    """Returns new ids, or the same one while `fill` adds memories, one per scope."""
 
     def __init__(self) -> None:
         self.fixed: str | None = None
@@ -127,7 +128,7 @@ class Ids:
 
 
 def fill(engine: ContextEngine, ids: Ids) -> None:
-    """Store something of every kind for every party, under equal ids; the engine makes ids by `ids`."""
+    """Store something of every kind for every party under equal ids."""
     for party in PARTIES:
         session = engine.session(party.session, user_id=party.user, caller_id=party.caller)
         if party in FORKED:
@@ -165,7 +166,7 @@ def _talk(session: Session, party: Party) -> None:
 
 
 def memories_of(engine: ContextEngine, party: Party, level: Level) -> Memories:
-    """A party's memories at a level."""
+    """Return a party's memories at a level."""
     place = {
         "session": {"user_id": party.user, "session_id": party.session},
         "user": {"user_id": party.user or "nobody"},
@@ -175,7 +176,7 @@ def memories_of(engine: ContextEngine, party: Party, level: Level) -> Memories:
 
 
 def markers_in(value: object) -> set[str]:
-    """The markers in all texts that a value holds, wherever they stand in it."""
+    """Return the markers in all texts inside a value."""
     return {found for text in _texts(value, set()) for found in _MARKER.findall(text)}
 
 

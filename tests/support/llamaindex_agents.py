@@ -1,4 +1,4 @@
-"""Agents whose model says one thing after the other, with a look at what it was asked."""
+"""Agents with a scripted model whose requests can be checked."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from tests.support.llamaindex_helpers import assistant
 from tests.support.providers import anthropic, gemini, openai
 
 WARNINGS = [
-    # An agent looks through all of its own attributes for workflow steps, pydantic's deprecated ones among them.
+    # Agents search all of their attributes for workflow steps, including pydantic's deprecated ones.
     pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning"),
     # By the agents themselves.
     pytest.mark.filterwarnings("ignore:is_running called from within a step:DeprecationWarning"),
@@ -22,7 +22,7 @@ WARNINGS = [
 
 
 class Script:
-    """A model that says one thing after the other, and keeps what it was asked."""
+    """A model that gives scripted answers and records its requests."""
 
     def __init__(self, *answers: ChatMessage | str) -> None:
         self._answers = [assistant(one) if isinstance(one, str) else one for one in answers]
@@ -37,7 +37,7 @@ class Script:
         return MockFunctionCallingLLM(response_generator=self, is_chat_model=True)
 
     def check(self, *places: int) -> None:
-        """Every request, or the ones at these places, is one that each provider takes."""
+        """Check that every provider accepts all requests, or those at the given places."""
         assert self.seen
         for request in [self.seen[place] for place in places] if places else self.seen:
             messages = list(map(to_arc, request))
@@ -47,7 +47,7 @@ class Script:
 
 
 def calls(*requests: tuple[str, dict[str, Any]], first: int = 1) -> ChatMessage:
-    """A message with these calls, numbered."""
+    """Return an assistant message with these calls, numbered from `first`."""
     blocks = [
         ToolCallBlock(tool_call_id=f"call_{number}", tool_name=name, tool_kwargs=arguments)
         for number, (name, arguments) in enumerate(requests, first)
@@ -61,7 +61,7 @@ def add(a: int, b: int) -> int:
 
 
 def fail(reason: str) -> str:
-    """Fail."""
+    """Fail with this reason."""
     raise ValueError(reason)
 
 

@@ -1,4 +1,4 @@
-"""What the tests of LlamaIndex's memory and engines share."""
+"""Models, messages and faults for tests of LlamaIndex's memory and engines."""
 
 import asyncio
 import sqlite3
@@ -22,7 +22,7 @@ NO_SUMMARIES = ArcSettings(summary=SummarySettings(enabled=False))
 
 
 def own_statements(statements: list[str]) -> Callable[[str], None]:
-    """Notes the statements of the thread that asks for this: not the background's, nor a connection's set-up."""
+    """Record the statements of the current thread, without those of the background and of connection set-up."""
     me = get_ident()
 
     def note(sql: str) -> None:
@@ -33,13 +33,13 @@ def own_statements(statements: list[str]) -> Callable[[str], None]:
 
 
 class Numbered:
-    """A chat model that numbers its answers and keeps what it was shown."""
+    """A chat model that numbers its answers and records its requests."""
 
     def __init__(self) -> None:
         self.seen: list[list[Message]] = []
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The next answer."""
+        """Return the next answer."""
         self.seen.append(list(messages))
         return f"answer number {len(self.seen)}"
 
@@ -67,7 +67,7 @@ def system(text: str) -> ChatMessage:
 
 
 def calling(*ids: str, text: str | None = None) -> ChatMessage:
-    """An assistant's calls of one tool."""
+    """Return an assistant message that calls one tool with these call ids."""
     said = [TextBlock(text=text)] if text else []
     calls = [ToolCallBlock(tool_call_id=id_, tool_name="look_up", tool_kwargs={"q": id_}) for id_ in ids]
     return ChatMessage(role=MessageRole.ASSISTANT, blocks=[*said, *calls])
@@ -78,7 +78,7 @@ def result(id_: str, text: str = "found") -> ChatMessage:
 
 
 def turns(number: int) -> list[ChatMessage]:
-    """So many questions with answers: each message costs five tokens under `Ones`."""
+    """Return questions with answers, each message five tokens under `Ones`."""
     return [message for n in range(number) for message in (user(f"q{n}"), assistant(f"a{n}"))]
 
 
@@ -91,7 +91,7 @@ def memory_over(engine: ContextEngine, session_id: str = "s", **given: Any) -> A
 
 
 class Both:
-    """A memory through its blocking methods or through its async ones, under the blocking ones' names."""
+    """A memory whose blocking methods call its blocking or its async forms."""
 
     def __init__(self, memory: ArcChatMemoryBuffer, *, through_async: bool) -> None:
         self._memory = memory
@@ -108,12 +108,12 @@ forms = pytest.mark.parametrize("through_async", [False, True], ids=["sync", "as
 
 
 def break_writes(database: Path) -> None:
-    """From now on the database refuses every new message, as a full disk does."""
+    """Make the database refuse every new message, as on a full disk."""
     _run(database, "CREATE TRIGGER full BEFORE INSERT ON arc_messages BEGIN SELECT RAISE(ABORT, 'disk full'); END")
 
 
 def mend_writes(database: Path) -> None:
-    """The disk has room again."""
+    """Let the database accept messages again."""
     _run(database, "DROP TRIGGER full")
 
 
@@ -124,5 +124,5 @@ def _run(database: Path, statement: str) -> None:
 
 
 def settle(engine: ContextEngine) -> None:
-    """Wait until every summary that is due is written."""
+    """Wait until all due summaries are written."""
     assert engine.flush(30)

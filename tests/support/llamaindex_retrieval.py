@@ -1,4 +1,4 @@
-"""What the tests of retrieval share: a small embedder, a collection, models, and who listens to events."""
+"""An embedder, a collection, models and an event listener for tests of retrieval."""
 
 import asyncio
 import hashlib
@@ -34,7 +34,7 @@ TEXTS = {
 
 
 class Words(BaseEmbedding):
-    """Each word is a direction: texts that share words are near."""
+    """Embeds each word as a direction, so that shared words bring texts together."""
 
     dimension: int = 512
 
@@ -53,14 +53,14 @@ class Words(BaseEmbedding):
 
 
 class Scripted:
-    """An arc chat model that gives its answers in turn; an error is raised."""
+    """An arc chat model that gives scripted answers; exceptions among them are raised."""
 
     def __init__(self, *answers: str | Exception) -> None:
         self.answers = list(answers)
         self.seen: list[list[Message]] = []
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The next answer."""
+        """Return the next answer."""
         self.seen.append(list(messages))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -69,7 +69,7 @@ class Scripted:
 
 
 class Fixed(BaseRetriever):
-    """Always finds these nodes; keeps what it was asked, and changes what it was asked with."""
+    """Always finds the same nodes; records its queries and modifies them."""
 
     def __init__(self, nodes: Sequence[NodeWithScore]) -> None:
         self.nodes = list(nodes)
@@ -78,7 +78,7 @@ class Fixed(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         self.asked.append(query_bundle)
-        query_bundle.embedding = [1.0]  # as VectorIndexRetriever does
+        query_bundle.embedding = [1.0]  # like VectorIndexRetriever
         return self.nodes
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -87,7 +87,7 @@ class Fixed(BaseRetriever):
 
 
 def collection() -> list[TextNode]:
-    """The texts as nodes of one source document."""
+    """Return the texts as nodes of one source document."""
     source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="shop", hash="h")}
     return [
         TextNode(
@@ -116,13 +116,13 @@ def ids_of(nodes: Sequence[NodeWithScore]) -> list[str]:
 
 
 def frozen(nodes: Sequence[NodeWithScore]) -> list[tuple[str, str]]:
-    """All there is to the nodes, and their hashes."""
+    """Return the full content of the nodes and their hashes."""
     return [(item.model_dump_json(), item.node.hash) for item in nodes]
 
 
 @contextmanager
 def events() -> Iterator[list[Any]]:
-    """What LlamaIndex's instrumentation reports meanwhile."""
+    """Collect the events that LlamaIndex's instrumentation reports within the block."""
     heard: list[Any] = []
 
     class Listener(BaseEventHandler):
@@ -146,4 +146,4 @@ node_lists = st.lists(st.tuples(st.integers(0, 5), sentences, any_scores), max_s
         for name, text, score in items
     ]
 )
-"""Nodes with any scores; ids and texts may come twice."""
+"""Nodes with any scores, possibly with repeated ids and texts."""

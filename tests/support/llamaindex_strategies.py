@@ -1,4 +1,4 @@
-"""Hypothesis strategies for LlamaIndex chat messages: every role, every block, whatever may hang on them."""
+"""Hypothesis strategies for LlamaIndex chat messages: every role, every block, every additional field."""
 
 import base64
 from datetime import UTC, date, datetime
@@ -50,7 +50,7 @@ _HERE = Path(__file__)
 
 
 def media(cls, data_field, **fields):
-    """Blocks of a class with bytes, an address, or the path of a file that is there."""
+    """Draw blocks of a class with bytes, a URL, or the path of an existing file."""
     options = {name: st.none() | strategy for name, strategy in fields.items()}
     return st.one_of(
         st.builds(cls, **{data_field: binary}, **options),
@@ -155,4 +155,4 @@ plain_messages = st.one_of(
         st.none() | names,
     ),
 )
-"""Messages that arc's own fields say in full: text of a standard role, tool calls with arguments by name, results."""
+"""Messages that arc's canonical fields describe in full: text, tool calls with named arguments, results."""

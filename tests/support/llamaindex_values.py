@@ -1,4 +1,4 @@
-"""What the tests of messages share: a picture, a call, and a provider's own call."""
+"""An image, a tool call, and a provider's own tool call for tests of messages."""
 
 import base64
 
@@ -11,7 +11,7 @@ CALL = ToolCallBlock(tool_call_id="c1", tool_name="find", tool_kwargs={"q": "x"}
 
 
 class OpenCall(BaseModel):
-    """A provider's model that takes any field, as OpenAI's do."""
+    """A provider's model that accepts any field, like OpenAI's."""
 
     model_config = ConfigDict(extra="allow")
     id: str

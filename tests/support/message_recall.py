@@ -1,4 +1,4 @@
-"""Recall over texts: for tests and benchmarks of the ranking."""
+"""Recall over plain texts, for tests and benchmarks of the ranking."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ KEY = SessionKey("s")
 
 @lru_cache(maxsize=1)
 def indexed(texts: Sequence[str], window_terms: int) -> MessageIndex:
-    """The index of messages with these texts, in a store in memory."""
+    """Return an index in memory of messages with these texts."""
     parts = services(settings=ArcSettings(recall={"window_terms": window_terms}))
     at = datetime(2026, 11, 1, tzinfo=UTC)
     messages = [Message(Role.USER, text, id=f"m{place}", created_at=at) for place, text in enumerate(texts)]
@@ -34,7 +34,7 @@ def _said(texts: Sequence[str]) -> TextIndex:
 
 
 def rank(query: str, texts: Sequence[str], *, top_k: int = 5) -> list[tuple[int, float]]:
-    """Return the place and score of the texts that match a query best, best first, each by itself."""
+    """Return the places and scores of the texts that match a query, best first, each text by itself."""
     found = TextIndex(("", text) for text in texts).ranked(query, top_k=top_k)
     return list(zip(found.places, found.scores, strict=True))
 
@@ -50,7 +50,7 @@ def recall(
 ) -> list[Recalled]:
     """Return the messages relevant to a question, best first; a matching fact also finds the messages that state it.
 
-    Their `seq` is their place in `messages`. With `reads`, the facts of the last messages are read anew.
+    Their `seq` is their place in `messages`. With `reads`, facts are also extracted from the last messages.
     """
     known = max((place for _, sources in facts for place in sources), default=-1)
     unread = range(max(known + 1, len(messages) - MOST_READ_ANEW), len(messages)) if reads else ()

@@ -1,4 +1,4 @@
-"""A provider of language models on loopback: the real client packages send it requests, which a test then reads."""
+"""A local provider of language models whose requests from real client packages a test can read."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from threading import Thread
 from typing import Any
 
 CACHED, INPUT = 1_500, 2_000
-"""The tokens that each answer reports."""
+"""The input and output tokens that each answer reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ModelServer:
 
 @contextmanager
 def model_server() -> Iterator[ModelServer]:
-    """Start a server that speaks as Anthropic and OpenAI do, streamed or not."""
+    """Start a server with Anthropic's and OpenAI's APIs, streaming included."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""Executes the notebooks; `python -m tests.support.notebooks` writes their outputs anew."""
+"""Execute the notebooks; `python -m tests.support.notebooks` rewrites their outputs."""
 
 import asyncio
 import os
@@ -19,11 +19,11 @@ FOLDER = Path(__file__).parents[2] / "notebooks"
 PATHS = sorted(FOLDER.glob("[0-9]*.ipynb"))
 
 _DEAD_END = "http://127.0.0.1:9"
-"""Nothing listens on the discard port: what asks the network for something fails at once."""
+"""The discard port, on which nothing listens, so that network requests fail at once."""
 
 
 class _ThisPython(AsyncKernelManager):
-    """Starts the Python that runs the tests, whatever a user's own Jupyter calls `python3`."""
+    """Starts the Python that runs the tests instead of the user's Jupyter kernel `python3`."""
 
     @property
     def kernel_spec(self) -> KernelSpec:
@@ -31,15 +31,15 @@ class _ThisPython(AsyncKernelManager):
 
 
 def read(path: Path) -> Any:
-    """A notebook as it is committed."""
+    """Read a committed notebook."""
     return nbformat.read(path, as_version=4)
 
 
 async def executed(paths: Sequence[Path]) -> AsyncIterator[tuple[Any, Any]]:
-    """Each notebook as committed, and with fresh outputs, in which nothing differs from run to run or by machine.
+    """Yield each notebook as committed and with fresh outputs, without anything that varies by run or machine.
 
-    They run in their folder, with no key and no network, one after the other in one kernel, which imports the
-    frameworks once; its names are removed before each.
+    Notebooks run in their folder without a key or a network, one after the other in one kernel, which imports the
+    frameworks once; each notebook's names are removed before the next.
 
     Raises:
         CellExecutionError: A cell failed.
@@ -71,13 +71,13 @@ def _without_traces(fresh: Any) -> Any:
         cell.metadata = {}
         for output in cell.get("outputs", ()):
             if "text/html" in output.get("data", {}):
-                del output.data["text/plain"]  # what Python says of a window is as long as the window
+                del output.data["text/plain"]  # the repr of a window is as long as the window
     return fresh
 
 
 @cache
 def _find_fonts() -> None:
-    """Have matplotlib's list of fonts made here: where it takes long, a notebook would say so."""
+    """Build matplotlib's font list now, since a slow build would print a warning in a notebook."""
     subprocess.run([sys.executable, "-W", "ignore", "-c", "import matplotlib.font_manager"], check=True)
 
 
@@ -87,7 +87,7 @@ def _environment() -> dict[str, str]:
 
 
 async def main() -> None:
-    """Write the outputs of all notebooks anew."""
+    """Rewrite the outputs of all notebooks."""
     made = [fresh async for _, fresh in executed(PATHS)]
     for path, fresh in zip(PATHS, made, strict=True):
         nbformat.write(fresh, path)

@@ -1,4 +1,4 @@
-"""Long conversations with facts planted in them, for everything that must not lose any."""
+"""Long conversations with planted facts, for everything that must not lose facts."""
 
 import json
 import random
@@ -20,14 +20,16 @@ FACT_SETS = (
     "facts_oblique",
     "facts_unforeseen",
 )
-"""Each has 60 facts in English and Korean. The first three were written before the rules; "oblique" avoids the usual
-words and was used to widen them; of "unforeseen" the first 44 were found at 36 before a last widening, the others at
-14 of 16 with the rules as they are."""
+"""Sets of 60 facts in English and Korean. The first three were written before the rules. "oblique" avoids the usual
+words and was used to extend the rules. Of "unforeseen", the rules found 36 of the first 44 facts before a last
+extension; the present rules find 14 of the other 16.
+"""
 
 FIRST_SIGHT_SETS = ("facts_first_sight_home", "facts_first_sight_work", "facts_first_sight_wedding")
-"""Written by somebody who had seen neither rules nor sets; the assistant says 18 of the 60. All facts in a prompt by
-rules alone: 44 in each when first tried, when hardly anything that an assistant says was a fact; 49, 48 and 50 since
-what it says about the user's own affairs is one."""
+"""Sets by an author who knew neither rules nor sets; the assistant states 18 of the 60 facts. At first, rules alone put
+44 of each into a prompt, when hardly anything said by an assistant was a fact; now that its statements about the user's
+own affairs are facts, they put 49, 48 and 50.
+"""
 
 _LEAD_INS = {
     "en": ("", "", "", "By the way: ", "Oh, and before I forget: ", "One more thing: "),
@@ -37,7 +39,7 @@ _LEAD_INS = {
 
 @dataclass(frozen=True, slots=True)
 class PlantedFact:
-    """A fact as it is said, the part that must survive (`value`), and a question that it answers."""
+    """A fact as stated, the part that must survive (`value`), and a question that it answers."""
 
     role: Literal["user", "assistant"]
     language: Literal["en", "ko"]
@@ -48,24 +50,24 @@ class PlantedFact:
 
 
 def load_facts(name: str) -> list[PlantedFact]:
-    """One of `FACT_SETS`."""
+    """Load one of `FACT_SETS`."""
     return [PlantedFact(**row) for row in json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))]
 
 
 def build_conversation(
     facts: Sequence[PlantedFact], *, language_mix: float = 0.4, seed: int = 0, messages: int = 120
 ) -> list[Message]:
-    """User and assistant in turns, with each fact said once, in the middle of small talk.
+    """Return alternating user and assistant messages in which each fact is stated once, amid small talk.
 
-    - Messages have at least about 60 tokens on average; ids are `m0`, `m1`, ….
-    - A fact is in a message of its own role; a few messages carry two facts, some none. The last ten carry none.
+    - Messages have on average at least about 60 tokens; ids are `m0`, `m1`, ….
+    - A fact is in a message of its own role. A few messages state two facts, some none, and the last ten none.
     - The same arguments give the same conversation.
 
     Args:
-        facts: What to plant.
-        language_mix: The share of Korean among the messages that carry no fact; the others speak their fact's language.
-        seed: Decides the order and the small talk.
-        messages: How many, user and assistant together.
+        facts: The facts to plant.
+        language_mix: The share of Korean among messages without a fact; the others are in their fact's language.
+        seed: Determines the order and the small talk.
+        messages: The number of messages.
     """
     rng = random.Random(seed)
     small_talk = json.loads((DATA / "filler.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What really happens below the store: syncs of a SQLite file, round trips to a server."""
+"""Counters of work below the store: syncs of a SQLite file, round trips to a server, statements of a thread."""
 
 import ctypes
 import select
@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, event
 
 
 class _Methods(ctypes.Structure):
-    """The head of SQLite's `sqlite3_io_methods`; the rest is copied as it is."""
+    """The head of SQLite's `sqlite3_io_methods`; the rest is copied unchanged."""
 
     _fields_ = (
         ("version", ctypes.c_int),
@@ -55,11 +55,10 @@ _Sync = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_File), ctypes.c_int)
 
 @contextmanager
 def counted_syncs() -> Iterator[list[str]]:
-    """Collects a name ("arc.db-wal") for each sync that SQLite asks of a file opened in the block.
+    """Collect the name (such as "arc.db-wal") of each sync that SQLite requests for a file opened within the block.
 
-    The operating system interface of the very library that `sqlite3` uses gets another open function, which hands
-    out files with another sync function. Skips on a Python that has SQLite built in, because its symbols can't be
-    found there.
+    The open function of the VFS that `sqlite3` uses is replaced by one whose files have another sync function. Skips
+    the test on a Python with built-in SQLite, whose symbols can't be found there.
     """
     import _sqlite3
 
@@ -93,7 +92,7 @@ def counted_syncs() -> Iterator[list[str]]:
 
     replaced = _Open(open_file)
     before, system.open = system.open, ctypes.cast(replaced, ctypes.c_void_p).value
-    _everlasting.append((replaced, kept))  # a connection that outlives the block still calls them
+    _everlasting.append((replaced, kept))  # connections that outlive the block still call them
     try:
         yield syncs
     finally:
@@ -104,13 +103,14 @@ _everlasting: list[object] = []
 
 
 QUIET = 0.02
-"""Seconds without a byte after which the client is taken to wait for an answer: a large batch goes out in
-pieces, and a server that answers the first of them meanwhile would make one round trip look like two."""
+"""Seconds of silence after which the client is assumed to wait for an answer. A large batch is sent in pieces, and an
+answer to the first one would otherwise make one round trip look like two.
+"""
 
 
 @dataclass(slots=True)
 class Wire:
-    """A counting proxy before a server on loopback."""
+    """A counting proxy in front of a local server."""
 
     port: int
     round_trips: int = 0
@@ -149,7 +149,7 @@ class Wire:
             end.close()
 
     def close(self) -> None:
-        """Take no more connections, and end those that there are."""
+        """Stop listening and end all connections."""
         self._listener.close()
         for end in self._ends:
             with suppress(OSError):
@@ -158,7 +158,7 @@ class Wire:
 
 @contextmanager
 def wire(server_port: int) -> Iterator[Wire]:
-    """A port that leads to the server and counts how often the client speaks after the server has."""
+    """Yield a proxy that counts the round trips: how often the client sends after the server has."""
     listener = socket.create_server(("127.0.0.1", 0))
     proxy = Wire(listener.getsockname()[1], _listener=listener)
     accepting = threading.Thread(target=proxy.forward, args=(server_port,), daemon=True)
@@ -172,15 +172,15 @@ def wire(server_port: int) -> Iterator[Wire]:
 
 
 SET_UP = ("--", "PRAGMA", "CREATE VIRTUAL TABLE IF NOT EXISTS temp.")
-"""What a connection runs once."""
+"""Prefixes of the statements that set up a connection."""
 
 
 READING = ("BEGIN", "COMMIT", "ROLLBACK")
-"""What begins and ends a reading transaction."""
+"""Statements that begin and end a read transaction."""
 
 
 class OwnThread:
-    """What this thread runs on a database's connections: statements, and steps of SQLite's machine."""
+    """Counts what this thread runs on a database's connections: statements, and steps of SQLite's virtual machine."""
 
     def __init__(self, url: str) -> None:
         self.statements: list[str] = []
@@ -201,6 +201,6 @@ class OwnThread:
             connection.set_progress_handler(step, 10)
 
     def connect(self, connections: int) -> None:
-        """Have so many connections at hand: a turn opens one where the background has all that there are."""
+        """Fill the pool with so many connections, since a turn opens one if the background uses all others."""
         for connection in [self.database.connect() for _ in range(connections)]:
             connection.close()

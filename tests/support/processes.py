@@ -1,7 +1,7 @@
-"""Processes that write to a store, forked from one warm helper: 5 ms each instead of a Python start.
+"""Processes that use a store, forked from one warm helper in 5 ms each instead of the start of a Python.
 
-Run as a module it is the helper: it has everything imported and one thread, reads jobs from its standard input as
-JSON lines, forks a process for each, and answers with its id.
+Run as a module, it is the helper: it has imported everything, has one thread, reads jobs as JSON lines from standard
+input, forks a process for each, and answers with its process id.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ SMALL_CHUNKS = ArcSettings(rag={"chunk_size": 12, "chunk_overlap": 0}, embedding
 
 
 class Helper:
-    """Starts jobs in processes of their own."""
+    """Starts jobs in new processes."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdin is not None
@@ -56,15 +56,15 @@ class Helper:
         self._answers: IO[str] = process.stdout
 
     def start(self, job: Callable[..., None], log: Path, **arguments: Any) -> int:
-        """Fork a process that runs the job; `log` gets what it reports."""
+        """Fork a process that runs the job and writes its reports to `log`; return its id."""
         return int(self._ask({"job": job.__name__, "log": str(log), "arguments": arguments}))
 
     def wait(self, pid: int) -> int:
-        """Wait until the process has ended; how."""
+        """Wait for the process and return its exit code."""
         return os.waitstatus_to_exitcode(int(self._ask({"wait": pid})))
 
     def run(self, job: Callable[..., None], folder: Path, each: list[dict[str, Any]]) -> list[list[str]]:
-        """Run the job once for each of the arguments, all at once; what each one reported."""
+        """Run the job once for each of the arguments, concurrently, and return the reports of each."""
         logs = [folder / f"{job.__name__}-{number}.log" for number in range(len(each))]
         pids = [self.start(job, log, **arguments) for log, arguments in zip(logs, each, strict=True)]
         codes = [self.wait(pid) for pid in pids]
@@ -90,7 +90,7 @@ def helper() -> Iterator[Helper]:
 
 
 def append(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
-    """Append messages one by one to the session `shared`, and report each id once the store has returned."""
+    """Append messages one by one to the session `shared`, and report each id once it is stored."""
     store = SqlStore(url)
     key = SessionKey("shared")
     time.sleep(max(0.0, at - time.time()))
@@ -105,10 +105,10 @@ TALKING = ArcSettings(background={"lease_seconds": 0.5}, summary={"leaf_messages
 
 
 def converse(report: Callable[[str], None], *, url: str, name: str, stop: str, pooled: bool = False) -> None:
-    """Append, edit and remove messages of a session at random, and try again what fails, as an application does.
+    """Append, edit and remove messages of a session at random, retrying failures like an application.
 
-    Each change is reported before it begins, as the texts by id (`null` for what is removed), and once it is stored.
-    Ends once the file `stop` is there.
+    Each change is reported before it begins, as texts by id (`null` for a removed message), and again once it is
+    stored. Ends when the file `stop` exists.
     """
     settings = TALKING.model_copy(update={"storage": StorageSettings(transaction_pooling=pooled)})
     with ContextEngine.open(url, settings=settings) as engine:
@@ -119,7 +119,7 @@ def converse(report: Callable[[str], None], *, url: str, name: str, stop: str, p
 def changes(
     session: Session, name: str, report: Callable[[dict[str, str | None] | str], None], stop: Callable[[], bool]
 ) -> None:
-    """Do what `converse` does in this process."""
+    """Do the work of `converse` in this process."""
     chance = random.Random(name)
     mine: list[str] = []
     for number in count():
@@ -152,7 +152,7 @@ def changes(
 
 
 def told(lines: Iterable[str]) -> tuple[dict[str, str], dict[str, str], int]:
-    """Return what `converse` says was stored, the same with the last change, and how often it failed."""
+    """Return the stored messages by `converse`'s reports, the same after its last change, and the count of failures."""
     acknowledged: dict[str, str] = {}
     begun = acknowledged
     failures = 0
@@ -167,7 +167,7 @@ def told(lines: Iterable[str]) -> tuple[dict[str, str], dict[str, str], int]:
 
 
 def revise(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
-    """Revise the messages m1 … m8 of the session `shared`, one or two at a time, each time with a text of its own."""
+    """Revise the messages m1 … m8 of the session `shared`, one or two at a time, each time with a new text."""
     store = SqlStore(url)
     chance = random.Random(name)
     time.sleep(max(0.0, at - time.time()))
@@ -189,7 +189,7 @@ def revise(report: Callable[[str], None], *, url: str, name: str, count: int, at
 
 
 def archive_and_restore(report: Callable[[str], None], *, url: str, folder: str, at: int) -> None:
-    """Archive the session `s` and use it again, and be killed before the step with this number, if there is one."""
+    """Archive the session `s` and use it again; be killed before the step with this number, if there is one."""
     steps = 0
 
     def step(_: str) -> None:
@@ -206,7 +206,7 @@ def archive_and_restore(report: Callable[[str], None], *, url: str, folder: str,
 
 
 def edit_and_die(report: Callable[[str], None], *, url: str, text: str) -> None:
-    """Give the message `m` of Ann's session `s` another text, and be killed before anything is done about it."""
+    """Change the text of the message `m` of Ann's session `s`, and be killed before anything follows from it."""
     message = Message(Role.USER, text, id="m", created_at=datetime.now(UTC))
     SqlStore(url).append(SessionKey("s", "default", "ann"), [CountedMessage(message, 1, "test/1")])
     report("stored")
@@ -218,7 +218,7 @@ WORDS = ["red", "green", "blue", "grey"]
 
 
 def churn(report: Callable[[str], None], *, url: str, seed: int, rounds: int) -> None:
-    """Change a shared scope of the index at random: put mostly, and remove, attach, detach and erase now and then."""
+    """Change a shared scope of the index at random: mostly put, sometimes remove, attach, detach and erase."""
     store, chance = SqlStore(url), random.Random(seed)
 
     def an_entry() -> IndexEntry:
@@ -238,7 +238,7 @@ def churn(report: Callable[[str], None], *, url: str, seed: int, rounds: int) ->
             store.index.put(INDEXED, "memory", entries, only_vectors=True)
         elif what < 0.95:
             store.index.remove(INDEXED, "memory", None, only_vectors=True)
-        elif what < 0.97 and n < rounds / 2:  # what went wrong before would be forgotten with it
+        elif what < 0.97 and n < rounds / 2:  # later, an erase would hide earlier errors
             store.index.remove(INDEXED, None, None)
         else:
             lexical(store.index, INDEXED, "memory", {"red": 1.0}, limit=5)
@@ -247,7 +247,7 @@ def churn(report: Callable[[str], None], *, url: str, seed: int, rounds: int) ->
 
 
 def replace_and_die(report: Callable[[str], None], *, url: str, text: str, at: int) -> None:
-    """Replace the document `d` by this text, in chunks, and be killed just before the statement number `at`."""
+    """Replace the document `d` by this text in chunks, and be killed just before the statement number `at`."""
     with ContextEngine.open(url, settings=SMALL_CHUNKS) as engine:
         engine.documents.count()
         left = at
@@ -257,7 +257,7 @@ def replace_and_die(report: Callable[[str], None], *, url: str, text: str, at: i
             if event == "c_call":
                 name = getattr(called, "__name__", "")
             elif event == "call" and not frame.f_code.co_filename.startswith(SQLALCHEMY):
-                name = frame.f_code.co_name  # the driver's; SQLAlchemy's comes just before one of those
+                name = frame.f_code.co_name  # the driver's function; SQLAlchemy's is called just before
             else:
                 return
             if name in ("execute", "executemany"):
@@ -272,7 +272,7 @@ def replace_and_die(report: Callable[[str], None], *, url: str, text: str, at: i
 
 
 def replace(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
-    """Replace the document `d` in turns by a long and a short one, in chunks, and delete it now and then."""
+    """Replace the document `d` alternately by a long and a short one, in chunks, and delete it sometimes."""
     with ContextEngine.open(url, settings=SMALL_CHUNKS) as engine:
         engine.documents.count()
         time.sleep(max(0.0, at - time.time()))
@@ -285,7 +285,7 @@ def replace(report: Callable[[str], None], *, url: str, name: str, count: int, a
 
 
 def summarise(report: Callable[[str], None], *, url: str, stop: str) -> None:
-    """Write leaves and a block over m1 … m8 that say what the messages said, again and again; how many were taken."""
+    """Write leaves and a block with the texts of m1 … m8, repeatedly; report the number of accepted ones."""
     store = SqlStore(url)
     key = SessionKey("shared")
     taken = 0
@@ -302,12 +302,12 @@ def summarise(report: Callable[[str], None], *, url: str, stop: str) -> None:
 WORKED = ArcSettings(
     background={"in_process": False, "lease_seconds": 0.3}, memory={"enabled": True}, summary={"leaf_messages": 16}
 )
-"""Leaves of few messages, and leases that a test can wait for."""
+"""Leaves of few messages, and leases short enough for a test to wait for."""
 LONG_LEASES = WORKED.background.model_copy(update={"lease_seconds": 60.0})
 
 
 class Reporting:
-    """A model that reports what it is asked."""
+    """A model that reports its requests."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
@@ -319,7 +319,7 @@ class Reporting:
 
 
 def work(report: Callable[[str], None], *, url: str, asks: bool = False) -> None:
-    """Do all work that is due, by rules; or with a model, under long leases, and report what it was asked."""
+    """Do all due work, by rules, or with a model, long leases and a report of its requests."""
     model = Reporting(report) if asks else None
     settings = WORKED.model_copy(update={"background": LONG_LEASES}) if asks else WORKED
     with ContextEngine.open(url, settings=settings, summary_model=model) as engine:
@@ -327,7 +327,7 @@ def work(report: Callable[[str], None], *, url: str, asks: bool = False) -> None
 
 
 def first_use(report: Callable[[str], None], *, url: str, at: float = 0.0) -> None:
-    """Open a database that nobody has opened before."""
+    """Open a new database."""
     store = SqlStore(url)
     time.sleep(max(0.0, at - time.time()))
     assert store.get(SessionKey("nothing")) is None
@@ -363,7 +363,7 @@ def fork(report: Callable[[str], None], *, url: str) -> None:
 
 
 def fork_while_writing(report: Callable[[str], None], *, url: str, forks: int) -> None:
-    """Fork again and again while another thread writes; each child writes too."""
+    """Fork repeatedly while another thread writes; each child writes, too."""
     store = SqlStore(url)
     _say(store, "first")
     stop = threading.Event()
@@ -374,14 +374,14 @@ def fork_while_writing(report: Callable[[str], None], *, url: str, forks: int) -
             _say(store, f"thread {number}")
             report(f"thread {number}")
             number += 1
-            time.sleep(0.005)  # SQLite queues nobody: a thread that never rests keeps the others out
+            time.sleep(0.005)  # SQLite has no lock queue: a thread that never pauses starves the others
 
     writer = threading.Thread(target=write)
     writer.start()
     for number in range(forks):
         child = os.fork()
         if child == 0:
-            signal.alarm(20)  # a child that waits for a thread it does not have must not wait forever
+            signal.alarm(20)  # ends a child that waits for a thread it did not inherit
             _say(store, f"child {number}")
             report(f"child {number}")
             os._exit(0)
@@ -393,7 +393,7 @@ def fork_while_writing(report: Callable[[str], None], *, url: str, forks: int) -
 
 
 def unprivileged(report: Callable[[str], None], *, url: str) -> None:
-    """Read and write as an ordinary user; report what that raises."""
+    """Read and write as an ordinary user, and report the errors."""
     _become_ordinary()
     store = SqlStore(url)
     for call in (lambda: store.read(SessionKey("shared")), lambda: _say(store, "new")):
@@ -406,9 +406,9 @@ def unprivileged(report: Callable[[str], None], *, url: str) -> None:
 
 
 def read_all(report: Callable[[str], None], *, url: str, again: str) -> None:
-    """As an ordinary user, read all that there is of Ann's session `s`, then write; report what each of that gives.
+    """As an ordinary user, read everything of Ann's session `s`, then write; report the result of each step.
 
-    Read the messages once more as soon as the file `again` is there.
+    Reads the messages once more as soon as the file `again` exists.
     """
     with ContextEngine.open("sqlite://", settings=ArcSettings()) as engine:
         engine.documents.add("imports what an ordinary user may not read")
@@ -443,7 +443,7 @@ def _calls(engine: ContextEngine) -> list[Callable[[], object]]:
 
 
 def serve_postgres(report: Callable[[str], None], *, packages: str) -> None:
-    """Start a server as an ordinary user, from packages that such a user may read; whether it answers, and its user."""
+    """As an ordinary user, start a server from packages that this user may read; report its answer and user."""
     sys.path.insert(0, packages)
     _become_ordinary()
     with postgres_server() as server, psycopg.connect(server.dsn()) as connection:
@@ -470,7 +470,7 @@ def _run(request: dict[str, Any]) -> None:
     log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         _JOBS[request["job"]](lambda text: os.write(log, f"{text}\n".encode()), **request["arguments"])
-    except BaseException:  # noqa: BLE001 - the process ends here, and its log says why
+    except BaseException:  # noqa: BLE001 - the process ends here with the error in its log
         os.write(log, traceback.format_exc().encode())
         os._exit(1)
     os._exit(0)
@@ -485,7 +485,7 @@ def _serve() -> None:
         "arc_common.engine.context_engine",
     ):
         importlib.import_module(name)
-    ContextEngine.open("sqlite://").close()  # imports what only an open engine needs
+    ContextEngine.open("sqlite://").close()  # triggers imports that only an open engine needs
     for line in sys.stdin:
         request = json.loads(line)
         if "wait" in request:

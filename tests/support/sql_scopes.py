@@ -1,7 +1,7 @@
-"""Finds SQL that reads or changes a table of arc without saying whose rows it means.
+"""Finds SQL that reads or changes a table of arc without naming the owner of the rows.
 
-`record_sql` notes the text of every statement that arc sends to SQLite or PostgreSQL, once each, without its values.
-`unscoped` parses one with sqlglot and names the tables in it that nothing ties to a caller.
+`record_sql` records the text of every statement that arc sends to SQLite or PostgreSQL, once each and without values.
+`unscoped` parses one with sqlglot and names its tables that nothing ties to a caller.
 """
 
 import re
@@ -36,21 +36,21 @@ MAINTENANCE = {
     ),
     r"(SELECT|INSERT INTO) .*arc_alembic_version": "the revision of the tables",
 }
-"""What concerns all callers on purpose: a pattern of the statement, and the reason."""
+"""Statements that concern all callers on purpose: a pattern, and the reason."""
 
 TIES = frozenset({"caller_id", "conversation", "scope"})
-"""The columns that say whose a row is: the caller, or a key that is made from the caller."""
+"""The columns that name a row's owner: the caller, or a key derived from the caller."""
 _SALTED = {"arc_index_values": "label", "arc_index_terms": "token"}
-"""The columns that tie a table of the index by themselves: a hash under the salt of one scope."""
+"""Columns that tie a table of the index by themselves: a hash with the salt of one scope."""
 _NUMBERED = {"id", "rowid"}
-"""The columns that tie a table of the index to another one: a row's number, which is of one scope."""
+"""Columns that tie a table of the index to another one: a row number, which belongs to one scope."""
 _WORDS = ("arc_index_words", "arc_index_postings")
-"""SQLite's full text: a row is found by tokens under the salt of one scope, and read by its number."""
+"""SQLite's full-text tables: rows are found by tokens with the salt of one scope and read by their number."""
 _EQUAL = (exp.EQ, exp.NullSafeEQ, exp.In)
 
 
 def record_sql(seen: dict[str, set[str]]) -> Callable[[], None]:
-    """Note the SQL that arc sends from now on, by dialect; return a function that ends it."""
+    """Record arc's SQL by dialect; return a function that stops it."""
 
     class Connection(sqlite3.Connection):
         def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
@@ -69,7 +69,7 @@ def record_sql(seen: dict[str, set[str]]) -> Callable[[], None]:
         return connect(*arguments, **options)
 
     def executing(self: Any, query: Any, *arguments: Any, **options: Any) -> Any:
-        if _is_arc(sys._getframe(2)):  # noqa: SLF001 - the same, behind `Connection.execute`
+        if _is_arc(sys._getframe(2)):  # noqa: SLF001 - the same, called by `Connection.execute`
             seen["postgres"].add(query)
         return execute(self, query, *arguments, **options)
 
@@ -93,10 +93,12 @@ def _is_arc(frame: Any) -> bool:
 
 
 def unscoped(sql: str, dialect: str) -> list[str]:
-    """Return the names of arc's tables in a statement that nothing ties to a caller; maintenance has none."""
+    """Return the tables in a statement that nothing ties to a caller; none for maintenance."""
     if "arc_" not in sql:
         return []
-    plain = " ".join(_PARAMETER.sub(r":\1", sql).replace("<#>", "-").split())  # pgvector's operator is not sqlglot's
+    plain = " ".join(
+        _PARAMETER.sub(r":\1", sql).replace("<#>", "-").split()
+    )  # sqlglot does not know pgvector's operator
     if any(re.match(pattern, plain, re.IGNORECASE) for pattern in MAINTENANCE):
         return []
     parsed = [one for one in sqlglot.parse(plain, dialect=dialect) if isinstance(one, exp.Query | exp.DML)]
@@ -107,7 +109,7 @@ _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
 def _tables(statement: exp.Expression) -> Iterator[tuple[exp.Table, str]]:
-    """Yield the tables of arc that a statement reads or changes; what it inserts has its caller in its own columns."""
+    """Yield arc's tables that a statement reads or changes; inserted rows have their caller in their own columns."""
     for table in statement.find_all(exp.Table):
         target = table.parent.parent if isinstance(table.parent, exp.Schema) else table.parent
         if table.name.startswith("arc_") and not table.name.startswith(_WORDS) and not isinstance(target, exp.Insert):
@@ -130,12 +132,12 @@ def _is_tied(table: exp.Table, seen: frozenset[str] = frozenset()) -> bool:
             columns = _columns(other)
             if any(one.table in ("", own) for one in columns):
                 continue
-            if not columns:  # a parameter, or a query that is looked at on its own
+            if not columns:  # a parameter, or a query that is checked separately
                 if side.name in TIES or side.name == salted or other.find(exp.Select):
                     return True
                 continue
             for column in columns:
-                if column.table not in beside:  # of a query around this one, or a table of given values
+                if column.table not in beside:  # a table of an outer query, or a VALUES list
                     return True
                 if column.table not in seen and (
                     not beside[column.table].name.startswith("arc_") or _is_tied(beside[column.table], seen | {own})
@@ -149,7 +151,7 @@ def _of(table: exp.Expression) -> exp.Expression | None:
 
 
 def _conditions(query: exp.Expression) -> Iterator[exp.Expression]:
-    """Yield the conditions that every row of a query meets: of WHERE and ON, joined by AND."""
+    """Yield the conditions that every row of a query meets: those of WHERE and ON, joined by AND."""
     clauses = [query.args.get("where"), *(join.args.get("on") for join in query.args.get("joins") or ())]
     origin = query.args.get("from_") or query.args.get("from")
     for source in [origin.this] if origin is not None else []:
@@ -180,7 +182,7 @@ def _sides(condition: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expr
 
 
 def _columns(other: exp.Expression) -> list[exp.Column]:
-    """Return the columns on the other side of a condition, without those of a query within it."""
+    """Return the columns on the other side of a condition, without those of a nested query."""
     if isinstance(other, exp.In):
         return []
     return [

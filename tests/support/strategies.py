@@ -1,4 +1,4 @@
-"""Conversations as hypothesis makes them: interleaved, dangling, orphaned and empty."""
+"""Hypothesis strategies of conversations: interleaved, dangling, orphaned and empty messages."""
 
 from hypothesis import strategies as st
 
@@ -10,7 +10,7 @@ texts = st.sampled_from(["", "hello", "안녕하세요 여러분", "a longer tex
 
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
-    """One message of any role; ids of calls are few, so that they are used again and again."""
+    """Draw a message of any role; call ids are few, so that they repeat."""
     role = draw(st.sampled_from(list(Role)))
     calls = ()
     if role is Role.ASSISTANT:
@@ -25,7 +25,7 @@ def messages(draw: st.DrawFn) -> Message:
 
 @st.composite
 def conversations(draw: st.DrawFn, max_size: int = 24) -> list[Message]:
-    """Messages with ids, in any order whatever."""
+    """Draw messages with ids, in any order."""
     from dataclasses import replace
 
     drawn = draw(st.lists(messages(), max_size=max_size))

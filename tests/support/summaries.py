@@ -1,4 +1,4 @@
-"""What the tests of summaries in turns share: a model that can be held, turns, and what a window shows of them."""
+"""A model that can be held, turns, and views of a window for tests of summaries."""
 
 import json
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
 
 LONG = 60.0
-"""Seconds that nothing here takes."""
+"""Seconds that no step of a test takes."""
 
 
 class Model:
-    """Says how often it was asked; waits before an answer while it is held.
+    """Counts its requests, and waits before an answer while it is held.
 
     Args:
-        held: Whether it waits from the beginning.
-        error: What it raises in place of an answer.
+        held: Wait from the beginning.
+        error: The exception to raise instead of answering.
     """
 
     def __init__(self, *, held: bool = False, error: Exception | None = None, facts: Sequence[object] = ()) -> None:
@@ -33,7 +33,7 @@ class Model:
             self.may_answer.set()
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """A summary with the number of the request."""
+        """Return a summary with the number of the request."""
         with self._lock:
             self.requests.append("\n".join(message.text for message in messages))
             number = len(self.requests)
@@ -45,13 +45,13 @@ class Model:
 
 
 def settings_with(**groups: Any) -> ArcSettings:
-    """Settings whose model calls don't try twice, and whose leaves are full of short messages too."""
+    """Return settings without retries of model calls, and with leaves that few short messages fill."""
     summary = {"leaf_messages": 16, **groups.pop("summary", {})}
     return ArcSettings(model_calls={"attempts": 1}, summary=summary, **groups)
 
 
 def turn(number: int, text: str = "") -> list[Message]:
-    """A question and its answer."""
+    """Return a question and its answer."""
     return [
         Message(Role.USER, f"Question {number}: {text or f'my order is ORD-{1000 + number}'}.", id=f"q{number}"),
         Message(Role.ASSISTANT, f"Answer {number}, noted.", id=f"a{number}"),
@@ -59,26 +59,26 @@ def turn(number: int, text: str = "") -> list[Message]:
 
 
 def talk(session: Session, turns: int, *, first: int = 1) -> None:
-    """So many turns, one after the other."""
+    """Append turns one after the other."""
     for number in range(first, first + turns):
         session.append(turn(number))
 
 
 def verbatim(window: ContextWindow) -> list[str | None]:
-    """The ids of the stored messages that are shown as they are."""
+    """Return the ids of the stored messages that the window shows verbatim."""
     return [message.id for message in window.messages if message.role is not Role.SYSTEM]
 
 
 def system(window: ContextWindow) -> str:
-    """The leading system message."""
+    """Return the leading system message, or an empty string."""
     return window.messages[0].text if window.messages and window.messages[0].role is Role.SYSTEM else ""
 
 
 def shown(window: ContextWindow) -> str:
-    """All text of a window."""
+    """Return all text of a window."""
     return "\n".join(message.text for message in window.messages)
 
 
 def ids(first: int, last: int) -> list[str]:
-    """The ids of these turns' messages."""
+    """Return the ids of the messages of these turns."""
     return [f"{kind}{number}" for number in range(first, last + 1) for kind in "qa"]

@@ -1,4 +1,4 @@
-"""The random conversations hold what they promise, and are the same for the same seed."""
+"""Random conversations have the promised faults and writing systems, and depend on the seed alone."""
 
 from itertools import pairwise
 from random import Random
@@ -16,7 +16,7 @@ NUMBER = 1_500
 
 @pytest.fixture(scope="module")
 def conversations():
-    """Many of them."""
+    """Return many random conversations."""
     return [random_conversation(seed) for seed in range(NUMBER)]
 
 
@@ -51,20 +51,20 @@ FAULTS = {
 
 
 def test_each_kind_occurs_and_none_is_everywhere(conversations):
-    """Rare enough that faults come alone as well as together."""
+    """Each fault is rare enough to occur both alone and together with others."""
     for name, has in FAULTS.items():
         assert 0.002 < sum(map(has, conversations)) / NUMBER < 0.6, name
 
 
 def test_all_writing_systems_occur(conversations):
-    """Each in a good many conversations."""
+    """Each writing system occurs in a good many conversations."""
     joined = ["".join(message.text for message in messages) for messages in conversations]
     for name, words in WRITING_SYSTEMS.items():
         assert sum(max(words, key=len) in text for text in joined) > NUMBER / 60, name
 
 
 def test_sound_and_broken_conversations_both_occur(conversations):
-    """As they stand, all providers take some of them and refuse others."""
+    """Every provider accepts some conversations as they are and rejects others."""
     for provider in (anthropic, gemini, openai):
         refused = sum(
             any(violation.rule != "last" for violation in provider.violations(provider.render(messages)))
@@ -74,7 +74,7 @@ def test_sound_and_broken_conversations_both_occur(conversations):
 
 
 def test_a_running_turn_begins_with_the_user_and_only_its_last_calls_are_open():
-    """As an agent's state is when the model is asked again."""
+    """The state is that of an agent at the time of its next model call."""
     turns = [running_turn(Random(seed)) for seed in range(300)]
     complete = []
     for turn in turns:

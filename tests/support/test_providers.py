@@ -1,4 +1,4 @@
-"""Arc's messages as requests of the three providers."""
+"""Rendering of arc's messages as requests of the three providers."""
 
 from arc_common import ContentPart, Message, ToolCall
 from tests.support.providers import anthropic, gemini, openai
@@ -75,7 +75,7 @@ BAD = {
 
 
 def refusing(messages):
-    """The providers that refuse the messages."""
+    """Return the providers that reject the messages."""
     providers = {"anthropic": anthropic, "gemini": gemini, "openai": openai}
     return {name for name, provider in providers.items() if provider.violations(provider.render(messages))}
 
@@ -89,7 +89,7 @@ def test_each_provider_takes_sound_conversations_and_refuses_broken_ones_by_its_
 
 
 def test_ids_that_are_made_are_nobody_elses():
-    """Whether another call's id stands before or behind them."""
+    """A generated call id differs from given ones before and after it."""
     unnamed = Message("assistant", None, tool_calls=(ToolCall("weather"),))
     named = [Message("assistant", None, tool_calls=(ToolCall("time", id=f"call_{n}"),)) for n in range(3)]
     answers = [Message("tool", "9", tool_call_id=f"call_{n}") for n in range(3)]
@@ -102,7 +102,7 @@ def test_ids_that_are_made_are_nobody_elses():
 
 
 def test_anthropic_gets_system_apart_and_results_in_the_users_next_message():
-    """All results of a turn's calls in one message, before the user's words."""
+    """All results of a turn's calls are in one message, before the user's text."""
     later = Message("user", "And?")
     request = anthropic.render([Message("system", "a"), USER, Message("system", "b"), CALL, RESULT, later])
     assert request == {
@@ -128,7 +128,7 @@ def test_anthropic_gets_system_apart_and_results_in_the_users_next_message():
 
 
 def test_gemini_gets_responses_by_name():
-    """A response turn is a content of its own."""
+    """The responses to a turn's calls are a content of their own."""
     request = gemini.render([Message("system", "s"), USER, CALL, RESULT, USER])
     assert request["systemInstruction"] == {"parts": [{"text": "s"}]}
     assert [content["role"] for content in request["contents"]] == ["user", "model", "user", "user"]

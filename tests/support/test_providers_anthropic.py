@@ -1,4 +1,4 @@
-"""Requests that Anthropic's Messages API refuses, and requests that it accepts."""
+"""Requests that Anthropic's Messages API rejects, and requests that it accepts."""
 
 from tests.support.providers import anthropic
 
@@ -60,11 +60,11 @@ BAD = {
 
 
 def test_what_the_api_refuses_is_found():
-    """By the rule that it breaks."""
+    """Each invalid request is reported with the rule that it breaks."""
     for name, (rule, messages) in BAD.items():
         assert rule in {violation.rule for violation in anthropic.violations({"messages": messages})}, name
 
 
 def test_an_empty_block_in_system_is_found():
-    """System text can be blocks too."""
+    """System text may consist of blocks, too."""
     assert anthropic.violations({"system": [text("")], "messages": [USER]})[0].rule == "text"

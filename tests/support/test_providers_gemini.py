@@ -1,4 +1,4 @@
-"""Requests that Gemini's `generateContent` refuses, and requests that it accepts."""
+"""Requests that Gemini's `generateContent` rejects, and requests that it accepts."""
 
 import pytest
 
@@ -47,12 +47,12 @@ BAD = {
 
 
 def test_what_the_api_refuses_is_found():
-    """By the rule that it breaks."""
+    """Each invalid request is reported with the rule that it breaks."""
     for name, (rule, contents) in BAD.items():
         assert rule in {violation.rule for violation in gemini.violations({"contents": contents})}, name
 
 
 @pytest.mark.parametrize("parts", [[], [{}], [{"text": ""}]], ids=str)
 def test_an_empty_system_instruction_is_found(parts):
-    """The API wants its parts to say something."""
+    """The API rejects a system instruction without text."""
     assert gemini.violations({"systemInstruction": {"parts": parts}, "contents": [USER]})[0].rule == "text"

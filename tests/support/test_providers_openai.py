@@ -1,4 +1,4 @@
-"""Requests that OpenAI's chat completions refuse, and requests that they accept."""
+"""Requests that OpenAI's chat completions reject, and requests that they accept."""
 
 from tests.support.providers import openai
 
@@ -42,6 +42,6 @@ BAD = {
 
 
 def test_what_the_api_refuses_is_found():
-    """By the rule that it breaks."""
+    """Each invalid request is reported with the rule that it breaks."""
     for name, (rule, messages) in BAD.items():
         assert rule in {violation.rule for violation in openai.violations({"messages": messages})}, name

@@ -1,11 +1,11 @@
-"""Texts as documents have them, and the counters that they are counted by."""
+"""Texts as in documents, and all kinds of token counters."""
 
 from hypothesis import strategies as st
 
 from arc_common import CalibratedTokenCounter, HeuristicTokenCounter, TiktokenCounter
 
 COUNTERS = [HeuristicTokenCounter(), CalibratedTokenCounter(), TiktokenCounter("o200k_base")]
-"""All kinds of counter: exact arithmetic, fitted features, and a real vocabulary; joined texts add up in none."""
+"""Counters by exact arithmetic, fitted features and a real vocabulary; no count is additive over joined texts."""
 
 _PIECES = [
     "The harbour opens at nine. ",

@@ -1,4 +1,4 @@
-"""Random requests over random conversations, and what their parts cost when counted the plain way."""
+"""Random requests over random conversations, and an independent count of their parts' tokens."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ IMAGE = ContentPart("image", url="https://example.org/a.png", mime_type="image/p
 
 
 class Remembering:
-    """A counter that counts a text of the last few conversations once: its numbers are the other's."""
+    """A counter that caches another one's counts of the last few conversations."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -62,20 +62,20 @@ class Case:
 
     @property
     def prompt(self) -> str:
-        """What is the system prompt: the one given, and the system messages that a given history begins with."""
+        """Return the expected system prompt: the given one, then system messages that begin a given history."""
         leading = takewhile(lambda message: message.role is Role.SYSTEM, self.history)
         return "\n\n".join(filter(None, [self.request.system_prompt, *(message.text for message in leading)]))
 
     @property
     def current(self) -> Message:
-        """The current user message: the one given, or the newest that is there."""
+        """Return the current user message: the given one, or the newest of the history."""
         if self.request.query is not None:
             return self.request.query
         return next(message for message in reversed(self.history) if message.role is Role.USER and says(message))
 
 
 def says(message: Message) -> bool:
-    """Whether a message says or shows anything."""
+    """Return whether a message has text or media."""
     return bool(message.text.strip()) or any(part.type != "text" for part in parts(message))
 
 
@@ -97,7 +97,7 @@ def counter_named(name: str) -> TokenCounter:
 
 
 def case_of(seed: int) -> Case:
-    """The case for a seed: a budget from far too small to ample, and any mix of what a request can hold."""
+    """Return the case of a seed: a budget from far too small to ample, and any combination of request fields."""
     rng = Random(seed * 2 + 1)
     counter = counter_named(
         rng.choices(["heuristic", "calibrated", "dearer", "cheaper", "tiktoken"], [76, 4, 6, 6, 8])[0]
@@ -108,7 +108,7 @@ def case_of(seed: int) -> Case:
     if chance < 0.2:
         history += running_turn(rng)
     elif chance < 0.3 and any(message.role is Role.USER and says(message) for message in history):
-        pass  # the conversation as it stands, whatever it ends with
+        pass  # the conversation unchanged, however it ends
     else:
         text = random_text(rng, most_words=600 if rng.random() < 0.02 else 30)
         content = (ContentPart("text", text=text), IMAGE) if rng.random() < 0.04 else text
@@ -140,7 +140,7 @@ def case_of(seed: int) -> Case:
 
 
 def _long_history(rng: Random) -> list[Message]:
-    """A dozen conversations one after the other, as in a session of weeks."""
+    """Return a dozen conversations in sequence, as in a session of weeks."""
     seeds = [int(rng.random() * 2**32) for _ in range(12)]
     return [
         replace(message, id=f"{place}-{message.id}")
@@ -178,7 +178,7 @@ def factor(counter: TokenCounter) -> float:
 
 @cache
 def plain_tokens(counter: TokenCounter) -> Callable[[Message], int]:
-    """Counts a message the plain way, piece by piece; what `message_tokens` promises, written down once more."""
+    """Return an independent implementation of `message_tokens`, which counts piece by piece."""
     count = Remembering(counter)
 
     def tokens(message: Message) -> int:
@@ -207,14 +207,14 @@ def plain_tokens(counter: TokenCounter) -> Callable[[Message], int]:
 
 
 def fixed_tokens(case: Case) -> int:
-    """What system prompt, current user message, schemas and framing cost together, uncorrected."""
+    """Return the uncorrected tokens of system prompt, current user message, schemas and framing."""
     tokens = plain_tokens(case.counter)
     fixed = [Message(Role.SYSTEM, case.prompt)] if case.prompt else []
     return 3 + schema_tokens(case) + sum(map(tokens, [*fixed, case.current]))
 
 
 def schema_tokens(case: Case) -> int:
-    """What tools and response format cost: their compact JSON."""
+    """Return the tokens of tools and response format as compact JSON."""
     request = case.request
     schemas = [*(request.tools or ()), *([request.response_format] if request.response_format else ())]
     compact = (json.dumps(schema, ensure_ascii=False, separators=(",", ":")) for schema in schemas)
@@ -222,7 +222,7 @@ def schema_tokens(case: Case) -> int:
 
 
 def told(case: Case, *, most_messages: int = 40) -> str:
-    """The case as a reader of a failed test wants it; of a long history its end."""
+    """Describe the case for the reader of a failed test, with the end of a long history."""
     request = replace(case.request, budget=TokenBudget())
     lines = [
         f"seed {case.seed}, {case.counter.name}, {case.request.budget.input_tokens} tokens for the input",

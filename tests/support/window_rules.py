@@ -1,4 +1,4 @@
-"""What has to hold of every context window, and of what the frameworks and the providers make of it."""
+"""Rules for every context window and for its conversions to frameworks' and providers' messages."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,13 +21,13 @@ PROVIDERS = {"anthropic": anthropic, "gemini": gemini, "openai": openai}
 
 _MEDIA = frozenset({"image", "audio", "file"})
 _SHORTEST = 16
-"""Characters: the shortest beginning of a text that is shown."""
+"""Characters of the shortest prefix of a text that is shown."""
 _WORD = 48
-"""Tokens: texts are cut behind a word, found to within some characters; a family of emoji alone is some twenty."""
+"""Tokens of tolerance: texts are cut at words, to within some characters, and a family emoji takes some twenty."""
 
 
 class BrokenWindowError(AssertionError):
-    """A window breaks a rule: the rule's name, and how."""
+    """A window breaks a rule; states the rule's name and the details."""
 
     @property
     def rule(self) -> str:
@@ -39,14 +39,14 @@ class BrokenWindowError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it.
+    """The result of a case.
 
     Args:
-        refused: It was said that the fixed parts don't fit.
+        refused: The fixed parts don't fit, and the error said so.
         used: The request's tokens, as a share of the budget.
-        overflows: Whether the history is larger than the room that there is for it.
-        spare: The tokens that are left of the budget.
-        more: The fewest tokens that anything more of the history takes; infinite where all of it is shown.
+        overflows: The history does not fit into the tokens available for it.
+        spare: The unused tokens of the budget.
+        more: The fewest tokens by which more of the history could be shown; infinity if all of it is.
     """
 
     refused: bool = False
@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def is_wasteful(self) -> bool:
-        """Whether a tenth of the budget is left although more of the history could be shown in it."""
+        """Return whether a tenth of the budget is unused although more of the history would fit."""
         return self.overflows and self.used < 0.9 and self.spare >= self.more
 
 
@@ -67,7 +67,7 @@ def engine_with(counter: TokenCounter) -> ContextEngine:
 
 
 def built(case: Case) -> ContextWindow:
-    """The window; by way of a session for one case in ten."""
+    """Build the window; for one case in ten through a session."""
     request = case.request
     if (
         case.seed % 10 == 0
@@ -94,10 +94,10 @@ def built(case: Case) -> ContextWindow:
 
 
 def check_case(case: Case) -> Outcome:
-    """Build the window and hold it against every rule.
+    """Build the window and check every rule.
 
     Raises:
-        BrokenWindowError: It breaks one.
+        BrokenWindowError: It breaks a rule.
     """
     is_sampled = case.seed % 16 == 0
     before = repr(case.history) if is_sampled else ""
@@ -140,7 +140,7 @@ def check_case(case: Case) -> Outcome:
 
 
 def check_fixed(case: Case, messages: Sequence[Message]) -> None:
-    """The system prompt and the current user message are there whole."""
+    """Check that the system prompt and the current user message are complete."""
     prompt, current = case.prompt, case.current
     if not messages:
         raise BrokenWindowError("empty request", "no messages")
@@ -155,7 +155,7 @@ def check_fixed(case: Case, messages: Sequence[Message]) -> None:
 
 
 def check_shape(messages: Sequence[Message], *, is_running: bool) -> None:
-    """One leading system message, then the user; all results behind their call; only a running turn's last are open."""
+    """Check the order: one system message, a user message, results after calls; open calls end a running turn only."""
     rest = messages[1:] if messages[0].role is Role.SYSTEM else messages
     if any(message.role is Role.SYSTEM for message in rest):
         raise BrokenWindowError("system messages", "more than one, or not at the start")
@@ -176,7 +176,7 @@ def check_shape(messages: Sequence[Message], *, is_running: bool) -> None:
 
 
 def check_tokens(case: Case, window: ContextWindow) -> None:
-    """Counted anew, the request costs no more than the window says, and that is within the budget."""
+    """Check that an independent count is at most the window's total, which is within the budget."""
     budget = case.request.budget.input_tokens
     tokens = plain_tokens(case.counter)
     recounted = 3 + (schema_tokens(case) + sum(map(tokens, window.messages))) * factor(case.counter)
@@ -185,7 +185,7 @@ def check_tokens(case: Case, window: ContextWindow) -> None:
 
 
 def check_account(receipt: Receipt) -> None:
-    """Items add up to sections, sections to the total; none is over its limit, and no tokens are without items."""
+    """Check that items add up to sections and sections to the total, within limits, and that items hold all tokens."""
     for section in receipt.sections:
         tokens = sum(item.tokens or 0 for item in section.items)
         if tokens != section.tokens or any(item.tokens is None for item in section.items):
@@ -198,7 +198,7 @@ def check_account(receipt: Receipt) -> None:
 
 
 def check_order(case: Case, messages: Sequence[Message]) -> None:
-    """The history's messages come in its order, each once; only results may have moved up to their calls."""
+    """Check that the history's messages are unique and in order; only results may have moved up to their calls."""
     places = {message.id: place for place, message in enumerate(case.history)}
     shown = [message for message in messages if message.id in places and message is not case.request.query]
     if len({message.id for message in shown}) != len(shown):
@@ -209,7 +209,7 @@ def check_order(case: Case, messages: Sequence[Message]) -> None:
 
 
 def answered(messages: Sequence[Message]) -> list[Message]:
-    """The messages with an answer to each call that is still open at the end: what a running loop sends next."""
+    """Return the messages with an answer to each open call at the end: the next request of a running loop."""
     complete = list(messages)
     last = max((i for i, message in enumerate(messages) if message.role is not Role.TOOL), default=0)
     waiting = Counter(call.id for call in messages[last].tool_calls)
@@ -218,7 +218,7 @@ def answered(messages: Sequence[Message]) -> list[Message]:
 
 
 def check_providers(case: Case, messages: Sequence[Message], form: str) -> None:
-    """No provider refuses the request. Only a history that ends with an answer may end with one."""
+    """Check that every provider accepts the request. It may end with an answer only if the history does."""
     for name, provider in PROVIDERS.items():
         for violation in provider.violations(provider.render(messages)):
             if violation.rule != "last" or messages[-1].role is not Role.ASSISTANT:
@@ -226,7 +226,7 @@ def check_providers(case: Case, messages: Sequence[Message], form: str) -> None:
 
 
 def check_langchain(case: Case, messages: Sequence[Message]) -> None:
-    """LangChain's own objects say the same, and are as sound."""
+    """Check that LangChain's message objects have the same content and are as valid."""
     objects = [langchain_messages.from_arc(message) for message in messages]
     _check_objects(
         [
@@ -250,7 +250,7 @@ def check_langchain(case: Case, messages: Sequence[Message]) -> None:
 
 
 def check_llamaindex(case: Case, messages: Sequence[Message]) -> None:
-    """LlamaIndex's own objects say the same, and are as sound."""
+    """Check that LlamaIndex's message objects have the same content and are as valid."""
     objects = [llamaindex_messages.from_arc(message) for message in messages]
     _check_objects(
         [
@@ -269,7 +269,7 @@ def check_llamaindex(case: Case, messages: Sequence[Message]) -> None:
 
 
 def _check_objects(seen: Sequence[tuple[str, list[Any], str | None]], framework: str) -> None:
-    """Roles, call ids and the id that a result answers, of a framework's messages."""
+    """Check roles, call ids and the ids that results answer, of a framework's messages."""
     roles = [role for role, _, _ in seen]
     if "system" in roles[1:] or roles[int(roles[0] == "system")] != "user":
         raise BrokenWindowError(f"{framework} roles", f"{roles}")
@@ -288,16 +288,16 @@ def _check_objects(seen: Sequence[tuple[str, list[Any], str | None]], framework:
 
 
 def check_contents(messages: Sequence[Message], texts: Sequence[str], framework: str) -> None:
-    """A framework's messages say what arc's say: the system prompt, the user's words and all others."""
+    """Check that a framework's messages have the text of arc's."""
     for message, text in zip(messages, texts, strict=True):
         if "".join(text.split()) != "".join(message.text.split()):
             raise BrokenWindowError(f"{framework} text", f"{message!r:.200} says {text!r:.200}")
 
 
 def _overflows(case: Case, room: float) -> bool:
-    """Whether what can be shown of the history besides what is fixed is larger than the room.
+    """Return whether the part of the history that can be shown exceeds the tokens left by the fixed parts.
 
-    Where there are limits by count, nothing is demanded.
+    With limits by count, nothing is demanded.
     """
     request = case.request
     if request.max_turns is not None or request.max_messages is not None or case.seed % 10 == 0:
@@ -312,7 +312,7 @@ def _overflows(case: Case, room: float) -> bool:
 
 
 def _turns(case: Case) -> list[Turn]:
-    """The turns of the history that can be shown, results at their calls."""
+    """Return the turns of the history that can be shown, with results at their calls."""
     spoken = [message for message in case.history if message.role is not Role.SYSTEM]
     exchanges, _ = exchanges_of([message for message in spoken if message.role is Role.TOOL or _is_sent(message)])
     is_open = case.request.query is None
@@ -321,10 +321,10 @@ def _turns(case: Case) -> list[Turn]:
 
 
 def least_more(case: Case, messages: Sequence[Message]) -> float:
-    """The fewest tokens that anything more of the history takes, where nothing may be left out between what is shown.
+    """Return the fewest tokens by which more of the history could be shown without a gap.
 
-    Of a turn that is not shown, that is the beginnings of its user message and of its newest exchange; of one that is,
-    the exchange before those shown, its results cleared; of a message that is shown in part, what was taken out of it.
+    For a turn that is not shown, these are the beginnings of its user message and of its newest exchange; for one that
+    is shown, the previous exchange with cleared results; for a shortened message, a part of what was removed.
     """
     shown = {message.id: message for message in messages}
     more = inf
@@ -348,7 +348,7 @@ def least_more(case: Case, messages: Sequence[Message]) -> float:
 
 
 def _least(case: Case, message: Message) -> int:
-    """The tokens of the least that can be shown of a message: three words, and all that can't be cut."""
+    """Return the tokens of the shortest form of a message: three words, and everything that can't be cut."""
     tokens = plain_tokens(case.counter)
     forms = [message]
     if message.role is Role.TOOL:
@@ -365,7 +365,7 @@ def _least(case: Case, message: Message) -> int:
 
 
 def _taken(case: Case, message: Message, shown: Message) -> float:
-    """The tokens that more of a message takes: a word of a text that was cut, a cleared result or picture."""
+    """Return the tokens of a little more of a shortened message: a word of its text, or a cleared result or image."""
     if shown.text == message.text and parts(shown) == parts(message):
         return inf
     if shown.text.endswith("... [truncated]") and not message.text.endswith("... [truncated]"):
@@ -382,7 +382,7 @@ def _is_sent(message: Message) -> bool:
 
 
 def shrunk(case: Case, check: Callable[[Case], object] = check_case) -> Case:
-    """The case without whatever its failure does not need: parts of the request, then messages of the history."""
+    """Reduce a failing case by the parts of the request and messages that the failure does not need."""
 
     def fails_as_before(other: Case) -> bool:
         return _failure(other, check) == failure
@@ -401,13 +401,13 @@ def shrunk(case: Case, check: Callable[[Case], object] = check_case) -> Case:
 
 
 def _failure(case: Case, check: Callable[[Case], object]) -> str | None:
-    """What a check says of a case, by name."""
+    """Return the name of the rule that a case breaks."""
     try:
         check(case)
     except BrokenWindowError as error:
         return error.rule
     except StopIteration:  # no user message is left
         return None
-    except Exception as error:  # noqa: BLE001 - a crash is a failure like another
+    except Exception as error:  # noqa: BLE001 - a crash is a failure, too
         return type(error).__name__
     return None

@@ -1,4 +1,4 @@
-"""Model providers' published message rules: render a conversation as a provider's request, and check a request."""
+"""Model providers' published message rules: rendering of a conversation as a request, and checks of a request."""
 
 from tests.support.providers import anthropic, gemini, openai
 from tests.support.providers.rules import Violation

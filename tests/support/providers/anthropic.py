@@ -31,14 +31,14 @@ _BLOCKS = {
 
 
 def render(messages: Sequence[Message]) -> dict[str, Any]:
-    """The messages as the body of a request, as Anthropic's documentation and its client libraries have it.
+    """Render the messages as a request body, like Anthropic's documentation and client libraries.
 
-    - System messages are hoisted into `system`, wherever they stand.
-    - Neighbours of the same role become one message; tool results are the user's.
-    - Text that is blank makes no block. A message that has nothing else stays, with no content, unless a neighbour of
-      its role says something: that is a violation, and the caller's to prevent.
-    - Thinking goes only with its signature. The final assistant message loses trailing white space.
-    - What there is no block for is left out: sounds, foreign blocks, pictures of an assistant.
+    - System messages are moved into `system`, wherever they are.
+    - Neighbours of the same role become one message; tool results belong to the user.
+    - Blank text gives no block. A message with nothing else stays without content, unless a neighbour of its role has
+      some. That is a violation, which the caller must prevent.
+    - Thinking needs its signature. The final assistant message loses trailing white space.
+    - Content without a block is omitted: audio, foreign blocks, an assistant's images.
     """
     turns: list[dict[str, Any]] = []
     for item in addressed([message for message in messages if message.role is not Role.SYSTEM]):
@@ -55,9 +55,9 @@ def render(messages: Sequence[Message]) -> dict[str, Any]:
 
 
 def violations(request: Mapping[str, Any]) -> list[Violation]:
-    """What in a request breaks the rules; `[]` if nothing does.
+    """Return the violations of a request.
 
-    Rules, each with the error that the API answers with:
+    Rules, each with the API's error:
 
     - `messages`: "messages: at least one message is required".
     - `role`: "Unexpected role "system". The Messages API accepts a top-level `system` parameter".
@@ -185,7 +185,7 @@ def _has_source(source: object) -> bool:
 def _check_answers(
     index: int, blocks: Sequence[Mapping[str, Any]], open_ids: set[str], found: list[Violation]
 ) -> set[str]:
-    """The ids that the message's results answer."""
+    """Return the ids that the message's results answer."""
     answered: set[str] = set()
     behind = False
     for block in blocks:
@@ -204,7 +204,7 @@ def _check_answers(
 
 
 def _calls(index: int, blocks: Sequence[Mapping[str, Any]], seen: set[str], found: list[Violation]) -> set[str]:
-    """The ids that the message's calls have."""
+    """Return the ids of the message's calls."""
     ids: set[str] = set()
     for block in blocks:
         if block.get("type") != "tool_use":

@@ -29,14 +29,14 @@ _DATA = frozenset(
 
 
 def render(messages: Sequence[Message]) -> dict[str, Any]:
-    """The messages as the body of a request, as Google's documentation has it.
+    """Render the messages as a request body, like Google's documentation.
 
-    - System messages become the one `systemInstruction`, wherever they stand.
+    - System messages become the one `systemInstruction`, wherever they are.
     - Neighbours of the same role become one content, so that user and model alternate; only the responses to a turn's
       calls are a content of their own, all of them together.
-    - Empty text makes no part. A content that has nothing else stays, without parts: that is a violation, and the
-      caller's to prevent.
-    - Thoughts and foreign blocks are left out: only the signatures on calls go back, and those are the adapter's.
+    - Empty text gives no part. A content with nothing else stays without parts: a violation, which the caller must
+      prevent.
+    - Thoughts and foreign blocks are omitted: only the signatures on calls are sent back, by the adapter.
     """
     contents: list[dict[str, Any]] = []
     previous = ""
@@ -53,9 +53,9 @@ def render(messages: Sequence[Message]) -> dict[str, Any]:
 
 
 def violations(request: Mapping[str, Any]) -> list[Violation]:
-    """What in a request breaks the rules; `[]` if nothing does.
+    """Return the violations of a request.
 
-    Rules, each with the error that the API answers with:
+    Rules, each with the API's error:
 
     - `contents`: "GenerateContentRequest.contents: contents is not specified".
     - `role`: "Please use a valid role: user, model."
@@ -169,7 +169,7 @@ def _part_violations(index: int, role: object, part: Mapping[str, Any]) -> list[
 
 
 def _match(calls: Sequence[Mapping[str, Any]], responses: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the responses are as many as the calls, with their names and, where all have one, their ids."""
+    """Return whether responses and calls agree in number, names and, if all have one, ids."""
     if Counter(call.get("name") for call in calls) != Counter(response.get("name") for response in responses):
         return False
     call_ids, response_ids = [item.get("id") for item in calls], [item.get("id") for item in responses]

@@ -27,19 +27,19 @@ _NAME = pattern(r"[^\s<|\\/>]{1,64}")
 
 
 def render(messages: Sequence[Message]) -> dict[str, Any]:
-    """The messages as the body of a request.
+    """Render the messages as the messages of a request.
 
     - Each message is one message of the request, in order, system messages included.
-    - What a role can't carry is left out: thinking, foreign blocks, pictures of an assistant or a tool.
-    - Content that is absent stays absent (`null`), except for a tool's result, which must have some.
+    - Content that a role can't carry is omitted: thinking, foreign blocks, images of an assistant or a tool.
+    - Missing content stays missing (`null`), except in a tool result, which must have some.
     """
     return {"messages": [_rendered(item) for item in addressed(messages)]}
 
 
 def violations(request: Mapping[str, Any]) -> list[Violation]:
-    """What in a request breaks the rules; `[]` if nothing does.
+    """Return the violations of a request.
 
-    Rules, each with the error that the API answers with:
+    Rules, each with the API's error:
 
     - `messages`: "Invalid 'messages': empty array. Expected an array with minimum length 1".
     - `role`: a role that is none of developer, system, user, assistant, tool.

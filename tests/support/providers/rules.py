@@ -1,4 +1,4 @@
-"""What the providers' rules share: the form of a violation, and who answers which tool call."""
+"""Common parts of the providers' rules: violations, and the matching of results to tool calls."""
 
 import re
 from collections import deque
@@ -24,12 +24,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule of a provider that a request breaks.
+    """A provider's rule that a request breaks.
 
     Args:
-        rule: The rule's name, the same for each request that breaks it.
-        index: The offending message's place in the request; `None` for the request as a whole.
-        explanation: What is wrong there.
+        rule: The rule's name.
+        index: The place of the offending message; `None` for the whole request.
+        explanation: The error in detail.
     """
 
     rule: str
@@ -38,7 +38,7 @@ class Violation:
 
 
 class Call(NamedTuple):
-    """A tool call with the id that goes over the wire."""
+    """A tool call with the id that is sent."""
 
     id: str
     name: str
@@ -46,7 +46,7 @@ class Call(NamedTuple):
 
 
 class Addressed(NamedTuple):
-    """A message with its calls' ids, and for a tool's result the call that it answers."""
+    """A message with the ids of its calls, or with the call that a tool result answers."""
 
     message: Message
     calls: tuple[Call, ...] = ()
@@ -54,11 +54,11 @@ class Addressed(NamedTuple):
 
 
 def addressed(messages: Sequence[Message]) -> Iterator[Addressed]:
-    """Give each tool call an id and each tool result the id and the name of its call, as every provider wants them.
+    """Give each tool call an id and each tool result the id and name of its call, as every provider requires.
 
-    - Ids that are there stay as they are, unique or not.
-    - Calls without an id get one that no other call has; results without one answer them in order.
-    - A result that answers no call before it keeps what it says, and an empty id if it says nothing.
+    - Given ids are kept, unique or not.
+    - Calls without an id get a unique one; results without one answer them in order.
+    - A result that answers no earlier call keeps its id, or gets an empty one.
     """
     waiting: deque[Call] = deque()
     given = {call.id for message in messages for call in message.tool_calls}
@@ -87,30 +87,30 @@ def addressed(messages: Sequence[Message]) -> Iterator[Addressed]:
 
 
 def system_text(messages: Sequence[Message]) -> str:
-    """All system messages as the one text that a provider with a place of its own for it takes."""
+    """Join all system messages, for providers with a separate field for them."""
     texts = [message.text for message in messages if message.role is Role.SYSTEM]
     return "\n\n".join(text for text in texts if text.strip())
 
 
 def text_parts(message: Message) -> Sequence[ContentPart]:
-    """The message's content as parts; text alone is one part, and nothing is none."""
+    """Return the content as parts: one for plain text, none for no content."""
     if isinstance(message.content, str):
         return (ContentPart("text", text=message.content),)
     return message.content or ()
 
 
 def data_url(part: ContentPart) -> str:
-    """Where an image, a sound or a file lies, or itself as a data URL."""
+    """Return the URL of an image, sound or file, or a data URL of its bytes."""
     if part.data is not None:
         return f"data:{part.mime_type or 'application/octet-stream'};base64,{part.data}"
     return part.url or ""
 
 
 def is_object(value: object) -> bool:
-    """Whether a value is what JSON calls an object."""
+    """Return whether a value is a JSON object."""
     return isinstance(value, Mapping)
 
 
 def pattern(expression: str) -> "re.Pattern[str]":
-    """A pattern that a whole value has to match."""
+    """Compile a pattern that must match a whole value."""
     return re.compile(rf"(?:{expression})\Z")
