@@ -162,11 +162,11 @@ class SessionDebug:
     conversation: Conversation
     """The session's record."""
     summary: ConversationSummary | None
-    """The summary written so far, adopted or not."""
+    """The summary written so far, adopted or not; `None` if the session is archived."""
     receipt: Receipt | None
     """The receipt of the newest context window or view: of this process, or the stored one, if there is any."""
     progress: SummaryInspection | None = None
-    """The segments that were written, and the adopted view; `None` if `summary.enabled` is off."""
+    """The segments and the adopted view; `None` if `summary.enabled` is off, or the session archived."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON values: counts, ids, times and tokens, but no message text."""
@@ -262,7 +262,8 @@ class Admin:
     ) -> SessionDebug:
         """Return a session's record, its summary, and the receipt of its newest context window.
 
-        They are those of its current branch, or of the one with the number `branch`.
+        They are those of its current branch, or of the one with the number `branch`. An archived session stays where it
+        is, and is shown without its summary.
 
         Raises:
             BranchNotFoundError: The session has no such branch.
@@ -273,7 +274,7 @@ class Admin:
         record = runtime.store.get(key)
         if record is None:
             raise SessionNotFoundError(session_id)
-        memory = runtime.memory
+        memory = None if record.status is ConversationStatus.ARCHIVED else runtime.memory
         on = replace(key, branch=runtime.store.path(key).branch)
         receipt = runtime.receipts.newest(on)
         if receipt is None and runtime.settings.context.store_receipts != "off":

@@ -136,7 +136,7 @@ class Conversation:
     """The record of a session. Counts and sums cover the messages stored now; times are UTC.
 
     `last_seq` is the `seq` of the newest message ever stored, and `remembered_seq` that of the newest one that was read
-    for long-term memories; 0 for none.
+    for long-term memories; 0 for none. `archived_as` names the archive's object that an archived one is in.
     """
 
     key: SessionKey
@@ -150,6 +150,7 @@ class Conversation:
     metadata: Mapping[str, Any]
     last_seq: int = 0
     remembered_seq: int = 0
+    archived_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

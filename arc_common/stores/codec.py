@@ -75,6 +75,7 @@ CONVERSATION_COLUMNS = (
     conversations.c.status,
     conversations.c.body,
     *(branches.c[name] for name in ("head_seq", "remembered_seq")),
+    conversations.c.archive_path,
 )  # fmt: skip
 """The columns that `conversation_from_row` reads, in its order."""
 
@@ -173,7 +174,7 @@ def stored_from_row(row: Sequence[Any]) -> StoredMessage:
 
 def conversation_from_row(row: Sequence[Any]) -> Conversation:
     """Read a row of `CONVERSATION_COLUMNS`."""
-    names, (created_at, updated_at, last_at, count, calls, tokens, status, more, head, read) = row[:4], row[4:]
+    names, (created_at, updated_at, last_at, count, calls, tokens, status, more, head, read, objects) = row[:4], row[4:]
     return Conversation(
         key=SessionKey(*names),
         created_at=from_microseconds(created_at),
@@ -186,6 +187,7 @@ def conversation_from_row(row: Sequence[Any]) -> Conversation:
         metadata=from_body(more) if more else {},
         last_seq=head,
         remembered_seq=read,
+        archived_as=objects.split()[0] if status == ConversationStatus.ARCHIVED else None,
     )
 
 

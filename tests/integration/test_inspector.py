@@ -23,6 +23,7 @@ PAGES = {
     "empty": "/?user=nobody",
     "conversation": "/conversation?id=order-7&user=ann",
     "branch": "/conversation?id=order-7&user=ann&branch=1&q=Where+is+my+order",
+    "archived": "/conversation?id=order-1&user=ann",
     "threats": "/conversation?id=%3Cscript%3Ealert(1)%3C%2Fscript%3E&user=%3Cb%3Eeve%3C%2Fb%3E",
     "request": "/turn?id=order-7&user=ann&request={request}",
     "what if": "/turn?id=order-7&user=ann&request={request}&try_window=900&try_facts=50",
@@ -32,7 +33,7 @@ PAGES = {
     "problem": "/conversation?id=nobody",
 }
 
-RICH = ("sign-in", "search", "branch", "what if", "review", "decided", "problem")
+RICH = ("sign-in", "search", "branch", "archived", "what if", "review", "decided", "problem")
 """Those that show the most of each template."""
 
 
@@ -111,7 +112,7 @@ def paths(engine: ContextEngine) -> dict[str, str]:
 def test_words_find_the_conversation_and_its_request(watched: Watched) -> None:
     """Without a mouse: search, open the conversation, open a request, and go to the one before."""
     page = watched.open("/")
-    expect(page.locator(".cards > li")).to_have_count(4)
+    expect(page.locator(".cards > li")).to_have_count(5)
     page.keyboard.press("/")
     page.keyboard.type("chairs")
     page.keyboard.press("Enter")
@@ -133,7 +134,7 @@ def test_words_find_the_conversation_and_its_request(watched: Watched) -> None:
 
 @pytest.mark.parametrize(
     ("query", "count"),
-    [("user=ann", 1), ("status=archived", 0), ("active=hour", 4), ("q=%EB%B0%B0%EC%86%A1", 1), ("q=order-7", 1)],
+    [("user=ann", 2), ("status=archived", 1), ("active=hour", 5), ("q=%EB%B0%B0%EC%86%A1", 1), ("q=order-7", 1)],
     ids=["user", "status", "active", "words", "id"],
 )
 def test_filters_select_conversations(watched: Watched, query: str, count: int) -> None:

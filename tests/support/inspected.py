@@ -19,6 +19,7 @@ SETTINGS = ArcSettings(
     context={"store_receipts": "all"},
     budget={"context_window": 2_048},
     summary={"trigger_message_count": 6, "recent_message_count": 2},
+    archive={"url": "memory://inspected"},
 )
 _ENDS = '</textarea></title></details>" autofocus onfocus=alert(1) x=" \u202eright to left\u202c'
 THREAT = f"{SCRIPTS} {'long' * 60} {MARKUP} {_ENDS}"
@@ -70,7 +71,9 @@ def fill(engine: ContextEngine) -> None:
             f"May I return order {number}?", f"Yes, within {number + 10} days.", run_id=f"r{number}", channel="web"
         )
     queue.capture(THREAT, THREAT, run_id="threat", channel="<i>web</i>", user_id="<b>eve</b>", session_id="<script>")
+    engine.session("order-1", caller_id="shop", user_id="ann").save_turn("Is there oak?", "There is.")
     engine.flush()
+    engine.session("order-1", caller_id="shop", user_id="ann").archive()
 
 
 @contextmanager

@@ -21,6 +21,13 @@ def unpin(visit: Visit) -> str:
     return _back(visit, "unpinned", "pins")
 
 
+def restore(visit: Visit) -> str:
+    """Bring the conversation's messages back from the archive."""
+    key = visit.stored.id or ""
+    visit.engine.admin.restore(key, caller_id=visit.access.caller_id, user_id=visit.user_id)
+    return visit.of_conversation("conversation", done="restored")
+
+
 def edit_memory(visit: Visit) -> str:
     """Change a memory, if it is still the revision that was shown."""
     form = visit.form

@@ -65,6 +65,7 @@ PAGES = (
     Page("GET", "/review", pages.review, Role.REVIEWER),
     Page("POST", "/pin", actions.pin, Role.WRITER),
     Page("POST", "/unpin", actions.unpin, Role.WRITER),
+    Page("POST", "/restore", actions.restore, Role.WRITER),
     Page("POST", "/memory/edit", actions.edit_memory, Role.WRITER),
     Page("POST", "/memory/forget", actions.forget_memory, Role.WRITER),
     Page("POST", "/memory/pin", actions.pin_memory, Role.WRITER),

@@ -1,4 +1,4 @@
-"""The pages, and their content. Looking changes nothing that is stored."""
+"""The pages, and their content. Looking changes nothing that is stored, and restores nothing from the archive."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -90,10 +90,9 @@ class Row:
 
 def conversation(visit: Visit) -> Answer:
     """Show one conversation: its messages, and all that Arc made of it."""
-    session, engine = visit.session, visit.engine
-    debug = engine.admin.debug(
-        visit.session_id, caller_id=visit.access.caller_id, user_id=visit.user_id, branch=visit.branch
-    )
+    session, debug = visit.session, visit.debug
+    if visit.is_archived:
+        return "archived.html", {"conversation": debug.conversation, "requests": _requests(visit)}
     words, before = visit.text("q"), visit.text("before")
     messages = session.messages(limit=_MESSAGES + 1, before=before)
     requests = _requests(visit)
@@ -200,6 +199,8 @@ class Shown:
 def turn(visit: Visit) -> Answer:
     """Show the request of one turn: as it was sent, or else as it would be built today."""
     wanted = visit.text("request")
+    if visit.is_archived and not wanted:
+        return visit.of_conversation("conversation")
     shown = _as_sent(visit, wanted) if wanted else _rebuilt(visit, visit.text("message") or visit.number("turn"))
     window = shown.window
     limit = max(window.receipt.input_tokens, window.total_tokens, 1)
@@ -237,8 +238,10 @@ def _as_sent(visit: Visit, wanted: str) -> Shown:
 def _turn_of(visit: Visit, sent: SentRequest) -> str | None:
     """Return the id of the stored user's message that a request answers."""
     asked = _asked(sent.window)
-    if asked is None or asked.id:
-        return asked.id if asked else None
+    if asked is None or visit.is_archived:
+        return None
+    if asked.id:
+        return asked.id
     text = without_fences(asked.text).strip()
     same = [one for one in visit.session.messages() if one.role is Role.USER and one.text.strip() == text]
     nearest = min(same, key=lambda one: abs((one.created_at or sent.created_at) - sent.created_at), default=None)

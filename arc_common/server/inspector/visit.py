@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlencode
 
+from arc_common.engine.admin import SessionDebug
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.memories import Memories
 from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.protocols import ConversationStatus
 from arc_common.server.access import Access, Role
 
 _MOST_DIGITS = 12
@@ -82,6 +84,18 @@ class Visit:
         return self.engine.session(
             self.session_id, user_id=self.user_id, caller_id=self.access.caller_id, branch=self.branch
         )
+
+    @cached_property
+    def debug(self) -> SessionDebug:
+        """The conversation's record and summary."""
+        return self.engine.admin.debug(
+            self.session_id, caller_id=self.access.caller_id, user_id=self.user_id, branch=self.branch
+        )
+
+    @property
+    def is_archived(self) -> bool:
+        """True if the conversation's messages are in the archive."""
+        return self.debug.conversation.status is ConversationStatus.ARCHIVED
 
     @cached_property
     def stored(self) -> Session:

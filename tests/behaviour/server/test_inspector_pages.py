@@ -76,17 +76,34 @@ def test_candidates_are_paged(engine: ContextEngine, client: TestClient) -> None
     assert [int(one) for page in pages for one in page] == list(range(33))
 
 
-def test_looking_at_the_list_restores_no_archived_conversation(engine: ContextEngine, client: TestClient) -> None:
-    """Opening one does, and the list says so."""
-    engine.session("s").save_turn("Is there oak?", "There is.")
+def test_looking_restores_no_archived_conversation(engine: ContextEngine, client: TestClient) -> None:
+    """Its page says where its messages are, shows what was sent, and has a button that brings them back."""
+    session = engine.session("s", user_id="ann")
+    session.save_turn("Is there oak?", "There is.")
+    session.context("And ash?")
     engine.flush()
     engine.admin.archive(older_than=timedelta(0))
     for address in ("/", "/?q=oak", "/?status=archived", "/?q=s"):
-        page = client.get(address)
-        assert ("brings its messages back" in page.text) == (address != "/?q=oak")
-    assert engine.admin.sessions(status="archived").conversations
-    assert "There is." in client.get("/conversation?id=s").text
-    assert not engine.admin.sessions(status="archived").conversations
+        assert ("its messages are in the archive" in client.get(address).text) == (address != "/?q=oak")
+    opened = "/conversation?id=s&user=ann"
+    page = client.get(opened).text
+    (record,) = engine.admin.sessions(status="archived").conversations
+    assert record.archived_as
+    assert record.archived_as in page
+    assert "2 messages" in page
+    assert "There is." not in page
+    (request,) = re.findall(r'href="(/turn[^"]+)"', page)
+    sent = client.get(unescape(request)).text
+    assert "And ash?" in sent
+    assert "it answers is in the archive" in sent
+    for looked in ("/turn?id=s&user=ann&turn=1", f"{opened}&q=oak", f"{opened}&branch=0"):
+        assert client.get(looked).text.count("brings them back by itself") == 1
+    assert engine.admin.debug("s", user_id="ann").conversation.message_count == 2
+    assert engine.admin.sessions(status="archived").conversations == (record,)
+    (restore,) = re.findall(r'action="([^"]+/?restore[^"]+)"', page)
+    (csrf,) = set(re.findall(r'name="csrf" value="([^"]+)"', page))
+    assert "There is." in client.post(unescape(restore), data={"csrf": csrf}).text
+    assert [one.archived_as for one in engine.admin.sessions(status="active").conversations] == [None]
 
 
 def test_a_deleted_conversation_is_listed_only(engine: ContextEngine, client: TestClient) -> None:
