@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from arc_common.concurrency import begin_in_each_process
 from arc_common.engine.user_data import Progress, conversations_of
-from arc_common.exceptions import ConfigurationError, EngineClosedError, InvalidInputError, NotFoundError, StoreError
+from arc_common.exceptions import (
+    ArchiveError,
+    ConfigurationError,
+    EngineClosedError,
+    InvalidInputError,
+    NotFoundError,
+    StoreError,
+)
 from arc_common.protocols import ConversationStatus, SessionKey
 from arc_common.protocols.conversations import Idle
 
@@ -55,6 +62,10 @@ def archive(runtime: "Runtime", older_than: timedelta | None, progress: Progress
     if older_than is None:
         older_than = timedelta(days=runtime.settings.archive.after_days)
     idle = idle_for(runtime, ConversationStatus.ACTIVE, older_than)
+    try:
+        runtime.store.sweep()
+    except ArchiveError as error:
+        _log.warning("objects without a conversation stay in the archive for now: %s", error)
     archived, failed = _each(runtime, idle, lambda key: runtime.archive_session(key, idle=idle), progress)
     runtime.observer.count("maintenance.archived", archived)
     return Maintenance(archived=archived, failed=failed)

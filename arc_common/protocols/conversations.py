@@ -468,6 +468,16 @@ class Store(ConversationStore, Protocol):
             ConversationDeletedError: It was deleted softly.
         """
 
+    def sweep(self) -> int:
+        """Remove objects that a machine wrote to the archive after their conversation was deleted or changed.
+
+        It removes such an object itself, unless it dies; so they are removed once more a day later. Returns how many.
+
+        Raises:
+            ConfigurationError: The store has no archive.
+            ArchiveError: The archive can't be reached.
+        """
+
     def restore(self, key: SessionKey) -> bool:
         """Make an archived or softly deleted conversation active again; return whether it was one of these.
 

@@ -64,7 +64,7 @@ def is_active() -> ColumnElement[bool]:
 
 
 LOCKED_COLUMNS = (
-    *(conversations.c[name] for name in ("user_id", "status", "archive_path")),
+    *(conversations.c[name] for name in ("user_id", "status", "archive_path", "archive_checksum")),
     *(conversations.c[name] for name in ("next_branch", "current_branch", "next_seq")),
     *(branches.c[name] for name in ("branch", "path", "head_seq", "message_count", "summarized_seq", "name")),
 )
@@ -85,6 +85,7 @@ class Locked:
     name: str | None
     status: str
     archive_path: str | None
+    archive_checksum: str | None
 
     @property
     def next_seq(self) -> int:
@@ -99,14 +100,14 @@ class Locked:
 
 def locked_from_row(key: SessionKey, row: Sequence[Any], *, active: bool = True) -> Locked:
     """Read a row of `LOCKED_COLUMNS`; raise if the session can't be used (with `active`: written)."""
-    user_id, status, archived, next_branch, current, next_seq, branch, path, head, count, summarized, name = row
+    user_id, status, *archived, next_branch, current, next_seq, branch, path, head, count, summarized, name = row
     check_owner(key, user_id)
     if active and status != _ACTIVE:
         check_status(key, status)
     if branch is None:
         raise BranchNotFoundError(key.session_id, key.branch or 0)
     known = Path.from_text(branch, path)
-    return Locked(next_branch, current, next_seq, known, head, count, summarized, name, status, archived)
+    return Locked(next_branch, current, next_seq, known, head, count, summarized, name, status, *archived)
 
 
 def objects_of(text: str | None) -> tuple[str, ...]:

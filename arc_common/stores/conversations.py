@@ -354,6 +354,10 @@ class SqlStore:
         """See `Store.archive`."""
         return self._archive.archive(key, transfer=self._transfer(), idle=idle)
 
+    def sweep(self) -> int:
+        """See `Store.sweep`."""
+        return self._archive.sweep()
+
     def close(self) -> None:
         """See `ConversationStore.close`."""
         self.index.close()

@@ -100,7 +100,8 @@ class SqlDeletions:
             elif left := tuple(path for path in objects_of(locked.archive_path) if path not in gone):
                 return left
             else:
-                transaction.commit(*self.deleting(transaction, key))
+                strays = objects_of(locked.archive_path)[int(locked.archive_checksum is not None) :]
+                transaction.commit(*self._parts.archive.noting(key, strays), *self.deleting(transaction, key))
             return locked.message_count
 
         # objects first: with the row, their names would be lost

@@ -11,7 +11,7 @@ from arc_common.stores.archive.store import SqlArchive
 from arc_common.stores.branch_paths import objects_of
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Row
-from arc_common.stores.database.schema import WORDS, conversations, index_tables, metadata, scopes
+from arc_common.stores.database.schema import WORDS, conversations, index_tables, metadata, scopes, stray_objects
 from arc_common.stores.statements.compiler import Statement, compiler_for
 
 _TEXTS = ("body", "narrative", "text", "terms", "metadata", "prefix", "sources", "name")
@@ -54,7 +54,7 @@ class SqlTraces:
         counts = {}
         for table in self._tables:
             query = select(func.count()).select_from(table)
-            if table in (conversations, scopes, self._index.scopes):
+            if table in (conversations, scopes, stray_objects, self._index.scopes):
                 query = query.where(*self._named(table))
             else:
                 owner, key = self._owner(table)

@@ -25,6 +25,7 @@ from arc_common.stores.database.schema import (
     metadata,
     records,
     scopes,
+    stray_objects,
 )
 from arc_common.stores.statements.compiler import Statement, compiler_for, insert_for
 from arc_common.stores.statements.summary_rows import FACT_COLUMNS, fact_from_row, folded_key, slot_of
@@ -52,7 +53,8 @@ class SqlTransfer:
         self._archived = archived
         self._compiled = compiler_for(database.dialect)
         self._of_scope = [table for table in metadata.sorted_tables if "scope" in table.c]
-        self._of_conversation = [table for table in metadata.sorted_tables if table not in self._of_scope]
+        own = (*self._of_scope, stray_objects)  # which are in this database's archive
+        self._of_conversation = [table for table in metadata.sorted_tables if table not in own]
 
     def dump(self, caller_id: str, user_id: str | None) -> Iterator[dict[str, Any]]:
         """See `Store.dump`."""

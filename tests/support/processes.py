@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
@@ -202,6 +202,25 @@ def archive_and_restore(report: Callable[[str], None], *, url: str, folder: str,
     with ContextEngine.open(observed(url, step), settings=settings) as engine, calling(step):
         engine.session("s").archive()
         engine.session("s").messages()
+    report("done")
+
+
+def archive_and_die(report: Callable[[str], None], *, url: str, folder: str, change: str) -> None:
+    """Archive Ann's session `s` while it is changed, and be killed when the object is written."""
+    settings = ArcSettings(archive={"url": f"file://{folder}"}, recall={"enabled": False})
+
+    def step(name: str) -> None:
+        if name == "write":
+            later = datetime.now(UTC) + timedelta(hours=1)
+            with ContextEngine.open(url, settings=settings, clock=lambda: later) as other:
+                session = other.session("s", user_id="ann")
+                session.remove(["m1"]) if change == "remove" else getattr(session, change)()
+        elif name == "read":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    slow = ArcSettings(archive={"url": f"calling://{folder}"}, recall={"enabled": False})
+    with ContextEngine.open(url, settings=slow) as engine, calling(step):
+        engine.session("s", user_id="ann").archive()
     report("done")
 
 
@@ -461,7 +480,7 @@ _JOBS: dict[str, Callable[..., None]] = {
     job.__name__: job
     for job in (
         append, churn, converse, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork,
-        fork_while_writing, archive_and_restore, unprivileged, read_all, serve_postgres, work,
+        fork_while_writing, archive_and_restore, archive_and_die, unprivileged, read_all, serve_postgres, work,
     )
 }  # fmt: skip
 

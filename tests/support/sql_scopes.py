@@ -21,6 +21,9 @@ MAINTENANCE = {
     r"SELECT arc_conversations\.session_id, arc_conversations\.caller_id, .* arc_conversations\.status = .* LIMIT": (
         "finds the conversations of all callers that nobody has used for long"
     ),
+    r"SELECT arc_stray_objects\.conversation, .* arc_stray_objects\.since <=": (
+        "finds objects in the archive whose conversations, of any caller, name them no more"
+    ),
     r"SELECT 1 FROM arc_\w+ WHERE INSTR\(\w+, :words\) > 0 LIMIT 1": (
         "asks whether words found in the file after an erasure are another caller's"
     ),

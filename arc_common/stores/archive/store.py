@@ -1,7 +1,8 @@
 """Moves the messages of conversations into an archive, and back when they are used.
 
 A conversation's `archive_path` names its object first, then older ones that are still to be removed. It is written
-before the first byte of an object, so that no crash leaves one that nobody knows.
+before the first byte of an object, so that no crash leaves one that nobody knows. A name that is forgotten while some
+machine may still write its object is noted as a stray, which `sweep` removes.
 """
 
 import base64
@@ -11,18 +12,19 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 from arc_common.exceptions import ArchiveError, ConfigurationError, ConversationDeletedError, SessionNotFoundError
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import MAIN, ConversationStatus, Idle
+from arc_common.protocols.summaries import Lease
 from arc_common.stores.archive.objects import ArchiveObjects, checksum_of
 from arc_common.stores.branch_paths import check_owner, objects_of
 from arc_common.stores.codec import from_microseconds, to_microseconds
 from arc_common.stores.database.connection import Database
-from arc_common.stores.database.drivers import Transaction
+from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import HEAD, branches, conversations, messages
 from arc_common.stores.statements.archive import archive_statements_for
@@ -33,6 +35,11 @@ _log = logging.getLogger("arc.stores")
 
 _LEASE_SECONDS = 60.0
 """The time for which other machines leave a conversation alone; if writing takes longer, only one succeeds."""
+
+
+_STRAY = timedelta(days=1)
+"""The longest that a machine may stand still between naming an object and writing it."""
+_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +58,18 @@ class _Row:
         """True if the messages are in the archive alone."""
         return self.checksum is not None and not self.has_messages
 
+    @property
+    def whole(self) -> str:
+        """The object that was written to its end, if there is one."""
+        return objects_of(self.objects)[0] if self.checksum is not None else ""
 
-def object_path(key: SessionKey, last_message_at: int, checksum: str) -> str:
-    """Return where an object is stored: `YYYY/MM/<sha256 of caller, session and content>.json.gz`.
 
-    The content is part of the name, so that a machine that was held up never overwrites a newer object.
+def object_path(key: SessionKey, last_message_at: int, checksum: str, attempt: str) -> str:
+    """Return where an object is stored: `YYYY/MM/<sha256 of caller, session, content and attempt>.json.gz`.
+
+    No two attempts share a name, so that a machine that was held up never overwrites a newer object, nor removes one.
     """
-    parts = [part.encode() for part in (key.caller_id, key.session_id, checksum)]
+    parts = [part.encode() for part in (key.caller_id, key.session_id, checksum, attempt)]
     name = hashlib.sha256(b"".join(len(part).to_bytes(4) + part for part in parts)).hexdigest()
     moment = from_microseconds(last_message_at)
     return f"{moment.year:04}/{moment.month:02}/{name}.json.gz"
@@ -118,29 +130,28 @@ class SqlArchive:
             return False
         try:
             record = transfer.conversation(self._place(key)["conversation"])
-            return self._archive(key, objects, record, lease.fence, idle)
+            return self._archive(key, objects, record, lease, idle)
         finally:
             self._summaries.release(key, lease)
 
     def _archive(
-        self, key: SessionKey, objects: ArchiveObjects, record: dict[str, Any] | None, fence: int, idle: Idle | None
+        self, key: SessionKey, objects: ArchiveObjects, record: dict[str, Any] | None, lease: Lease, idle: Idle | None
     ) -> bool:
         if record is None or not record.get(messages.name):
             return False
         (row,) = record[conversations.name]
         before = row["archive_path"]
-        if row["lease_fence"] != fence:  # another machine took over, whose object would have the same content and name
+        if row["lease_fence"] != lease.fence:  # another machine took over
             return False
         if row["status"] != ConversationStatus.ACTIVE or (idle is not None and not _is_idle(row, idle)):
             return False
         row.update(archive_path=None, archive_checksum=None)
         content = packed(key, record, self._database.seal)
         checksum = checksum_of(content)
-        path = object_path(key, row["last_message_at"] or row["created_at"], checksum)
+        path = object_path(key, row["last_message_at"] or row["created_at"], checksum, lease.owner)
         known = " ".join((path, *objects_of(before)))
         same = {**self._place(key), "incarnation": row["incarnation"]}
-        naming = self._sql.name_objects, {**same, "before": before, "objects": known}
-        if not self._database.transact(lambda transaction: transaction.commit(naming))[0]:
+        if not self._commit((self._sql.name_objects, {**same, "before": before, "objects": known}))[0]:
             return False
         objects.write(path, content)
         unchanged = {**same, **{name: row[name] for name in ("epoch", "next_seq", "next_branch")}}
@@ -159,6 +170,7 @@ class SqlArchive:
             self._tidy(key, known, keep=path)
             return True
         objects.remove(path)  # somebody has written meanwhile
+        self._forget(key, known, keep=before or "", strays=())
         return False
 
     def restore(self, key: SessionKey) -> bool:
@@ -184,7 +196,7 @@ class SqlArchive:
         if not self._database.transact(work):
             return False
         if objects is not None:
-            self._tidy(key, objects)
+            self._tidy(key, objects, whole=row.whole)
         return True
 
     def tidy(self, key: SessionKey) -> None:
@@ -193,16 +205,46 @@ class SqlArchive:
         if row is not None and row.objects and row.status == ConversationStatus.ACTIVE:
             self._tidy(key, row.objects)
 
-    def _tidy(self, key: SessionKey, known: str, *, keep: str = "") -> None:
+    def _tidy(self, key: SessionKey, known: str, *, keep: str = "", whole: str = "") -> None:
         """Remove a conversation's objects but one; they stay named until they are removed."""
         left = [path for path in objects_of(known) if path != keep]
         try:
             self.remove(left)
             if left:
-                forgetting = self._sql.forget_objects, {**self._place(key), "before": known, "objects": keep}
-                self._database.transact(lambda transaction: transaction.commit(forgetting))
+                self._forget(key, known, keep=keep, strays=[path for path in left if path != whole])
         except ArchiveError as error:
             _log.warning("objects of session %r stay in the archive for now: %s", key.session_id, error)
+
+    def _forget(self, key: SessionKey, known: str, *, keep: str, strays: Sequence[str]) -> None:
+        """Let a conversation name no objects but one, if it still names what is known."""
+        forgetting = self._sql.forget_objects, {**self._place(key), "before": known, "objects": keep}
+
+        def work(transaction: Transaction) -> None:
+            if transaction.run(forgetting)[0]:
+                transaction.commit(*self.noting(key, strays))
+
+        self._database.transact(work)
+
+    def noting(self, key: SessionKey, paths: Sequence[str]) -> list[Call]:
+        """Return the calls that note objects which somebody may still write, once no conversation names them."""
+        place, since = self._place(key), to_microseconds(self._clock())
+        noted = {**{name: place[name] for name in ("conversation", "caller_id", "user_id")}, "since": since}
+        return [(self._sql.note_stray, {**noted, "path": path}) for path in paths]
+
+    def sweep(self) -> int:
+        """See `Store.sweep`."""
+        before = {"before": to_microseconds(self._clock() - _STRAY), "row_limit": _PAGE}
+        count = 0
+        while rows := self._database.read((self._sql.strays, before)):
+            for conversation, caller_id, path in rows:
+                self.remove([path])
+                stray = {"conversation": conversation, "caller_id": caller_id, "path": path}
+                self._commit((self._sql.drop_stray, stray))
+                count += 1
+        return count
+
+    def _commit(self, call: Call) -> list[list[Row]]:
+        return self._database.transact(lambda transaction: transaction.commit(call))
 
     def remove(self, paths: Sequence[str]) -> None:
         """Remove objects."""

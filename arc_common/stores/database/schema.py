@@ -333,6 +333,19 @@ receipts = Table(
     PrimaryKeyConstraint("conversation", "branch", "at_seq", "run_id", name="arc_receipts_pk"),
 )
 
+stray_objects = Table(
+    "arc_stray_objects",
+    metadata,
+    Column("conversation", _Key, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("caller_id", _Identifier, nullable=False),
+    Column("user_id", _Identifier),
+    Column("since", BigInteger, nullable=False),
+    PrimaryKeyConstraint("conversation", "path", name="arc_stray_objects_pk"),
+    Index("arc_stray_objects_by_age", "since"),
+)
+"""Objects that no conversation names any more, and that a machine which was archiving may still write."""
+
 # Databases use a partial index only for statements that repeat its condition to the letter.
 IS_UNCOVERED = text("arc_segments.covered = 0")
 """The condition that no higher segment covers a segment."""

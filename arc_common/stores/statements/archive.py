@@ -7,8 +7,8 @@ from sqlalchemy import BigInteger, Text, bindparam, delete, exists, func, null, 
 
 from arc_common.protocols.conversations import ConversationStatus
 from arc_common.stores.branch_paths import in_conversation, is_active
-from arc_common.stores.database.schema import branches, conversations, messages
-from arc_common.stores.statements.compiler import Statements, later
+from arc_common.stores.database.schema import branches, conversations, messages, stray_objects
+from arc_common.stores.statements.compiler import Statements, insert_for, later
 from arc_common.stores.statements.conversations import same_session
 
 _OBJECTS = conversations.c.archive_path
@@ -33,7 +33,19 @@ def archive_statements_for(dialect_name: str) -> Statements:
             "name_objects": changed.where(same, is_active())
             .values(archive_path=bindparam("objects", type_=Text))
             .returning(conversations.c.user_id),
-            "forget_objects": changed.values(archive_path=func.nullif(bindparam("objects", type_=Text), "")),
+            "forget_objects": changed.values(archive_path=func.nullif(bindparam("objects", type_=Text), "")).returning(
+                conversations.c.user_id
+            ),
+            "note_stray": insert_for(dialect_name)(stray_objects)
+            .values({column.name: bindparam(column.name) for column in stray_objects.columns})
+            .on_conflict_do_nothing(),
+            "strays": select(*(stray_objects.c[name] for name in ("conversation", "caller_id", "path")))
+            .where(stray_objects.c.since <= bindparam("before", type_=BigInteger))
+            .order_by(stray_objects.c.since)
+            .limit(bindparam("row_limit", type_=BigInteger)),
+            "drop_stray": delete(stray_objects).where(
+                *in_conversation(stray_objects), stray_objects.c.path == bindparam("path")
+            ),
             "archive": changed.where(same, is_active(), *unchanged)
             .values(status=ConversationStatus.ARCHIVED.value, archive_checksum=bindparam("checksum"))
             .returning(conversations.c.user_id),

@@ -33,7 +33,7 @@ from tests.behaviour.engine.test_transfer import shown
 from tests.support.archives import calling, fill, small_disk
 from tests.support.databases import observed, rows, sqlite_url
 from tests.support.leak_world import Letters
-from tests.support.processes import append, archive_and_restore
+from tests.support.processes import append, archive_and_die, archive_and_restore
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -521,6 +521,40 @@ def test_kills_at_each_step(
             assert len(session.messages()) == 3
             assert objects(folder) == []
     assert at > steps
+
+
+@pytest.mark.parametrize("change", ["delete", "clear", "remove", "archive"])
+def test_a_kill_after_the_conversation_was_changed(
+    database: str,
+    archiving: Callable[..., ContextEngine],
+    folder: Path,
+    tmp_path: Path,
+    helper: Any,
+    clock: Clock,
+    change: str,
+) -> None:
+    """What a machine wrote before it was killed, though no conversation names it any more, is swept a day later."""
+    clock.now = datetime.now(UTC)
+    engine = archiving(database)
+    engine.session("s", user_id="ann").append([Message("user", f"Message {n}.", id=f"m{n}") for n in range(3)])
+    code = helper.wait(helper.start(archive_and_die, tmp_path / "log", url=database, folder=str(folder), change=change))
+    assert code == -9, (tmp_path / "log").read_text()
+    kept = [one for (one,) in rows(database, "SELECT archive_path FROM arc_conversations") if one]
+    assert len(kept) == (change == "archive")
+    assert len(objects(folder)) == len(kept) + 1
+    clock.now += timedelta(hours=2)
+    assert str(engine.admin.maintain()) == "archived 0, deleted 0, failed 0"
+    assert len(objects(folder)) == len(kept) + 1  # it may still be written
+    clock.now += DAY
+    with calling(lambda _: 1 / 0), archiving(database, url=f"calling://{folder}") as broken:
+        assert str(broken.admin.maintain()) == "archived 0, deleted 0, failed 0"
+    if change == "delete":
+        assert engine.admin.erase(caller_id="default", user_id="ann").left == {"arc_stray_objects": 1}
+    assert str(engine.admin.maintain()) == "archived 0, deleted 0, failed 0"
+    assert objects(folder) == kept
+    left = {"delete": 0, "clear": 0, "remove": 2, "archive": 3}
+    assert len(engine.session("s", user_id="ann").messages()) == left[change]
+    assert engine.admin.erase(caller_id="default", user_id="ann").is_complete
 
 
 def test_an_archive_must_be_usable(opened: Callable[..., ContextEngine], tmp_path: Path) -> None:
