@@ -16,7 +16,8 @@ from tests.support import processes
 from tests.support.databases import new_database, sqlite_url
 from tests.support.processes import Helper
 from tests.support.redis_servers import RedisServer, redis_server
-from tests.support.servers import POSTGRES_16, PostgresServer, bouncer, memory_folder, postgres_server, s3_server
+from tests.support.servers import POSTGRES_16, PostgresServer, bouncer, memory_folder, postgres_server
+from tests.support.shared_servers import address
 from tests.support.sql_scopes import record_sql, unscoped
 from tests.support.summaries import Model, settings_with
 
@@ -68,10 +69,18 @@ def scoped_sql() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL server that does not wait for the disk."""
-    with postgres_server() as server:
-        yield server
+def shared_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Returns the address of the run's only server of a kind."""
+    folder = tmp_path_factory.getbasetemp()
+    if hasattr(request.config, "workerinput"):  # one of the processes of pytest-xdist
+        return lambda kind: address(kind, folder.parent, os.getppid())
+    return lambda kind: address(kind, folder, os.getpid())
+
+
+@pytest.fixture(scope="session")
+def postgres(shared_server: Callable[[str], str]) -> PostgresServer:
+    """A PostgreSQL server that does not wait for the disk; tests that stop one start their own."""
+    return PostgresServer(int(shared_server("postgres")))
 
 
 @pytest.fixture(scope="session")
@@ -103,10 +112,9 @@ def redis() -> Iterator[RedisServer]:
 
 
 @pytest.fixture(scope="session")
-def s3() -> Iterator[str]:
+def s3(shared_server: Callable[[str], str]) -> str:
     """The address of a server of the S3 protocol."""
-    with s3_server() as url:
-        yield url
+    return shared_server("s3")
 
 
 @pytest.fixture(scope="session")

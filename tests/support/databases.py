@@ -3,6 +3,7 @@
 Copying a database takes a tenth of the time of creating its tables.
 """
 
+import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -46,9 +47,9 @@ def new_database(server: PostgresServer, *, tables: bool = True) -> str:
 
 def copied_database(server: PostgresServer, template: str) -> str:
     """Return the URL of a copy of a database, which is given by name or URL and must not be in use."""
-    name = f"test_{next(_numbers)}"
+    name = f"test_{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template.rpartition('/')[2]} STRATEGY wal_log")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template.rpartition('/')[2]} STRATEGY file_copy")
     return server.url(name)
 
 
@@ -75,9 +76,15 @@ def _sqlite_file() -> bytes:
 
 @cache
 def _template(port: int) -> str:
-    url = new_database(PostgresServer(port), tables=False)
-    _make_tables(url)
-    return url.rpartition("/")[2]
+    """Return the name of the database with arc's tables, which the first process that needs it makes."""
+    server, name = PostgresServer(port), "tables"
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(1)")  # until the connection is closed
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
+            url = new_database(server, tables=False)
+            _make_tables(url)
+            connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} RENAME TO {name}")
+    return name
 
 
 def _make_tables(url: str) -> None:

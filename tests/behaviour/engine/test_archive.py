@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread, current_thread
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import s3fs
@@ -605,12 +606,13 @@ def test_s3(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "arc")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "arc")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    bucket = f"arc-{uuid4().hex}"
     if by == "bucket":
-        monkeypatch.setenv("ARCHIVE_S3_BUCKET", "arc-archive")
+        monkeypatch.setenv("ARCHIVE_S3_BUCKET", bucket)
     files = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
-    files.mkdir("arc-archive")
-    url = {"url": "s3://arc-archive/chats"} if by == "url" else {}
-    root = "arc-archive/chats" if by == "url" else "arc-archive"
+    files.mkdir(bucket)
+    url = {"url": f"s3://{bucket}/chats"} if by == "url" else {}
+    root = f"{bucket}/chats" if by == "url" else bucket
     engine = opened(database, clock=clock, settings=ArcSettings(archive={"enabled": True, **url}))
     for number in range(3):
         engine.session(f"s{number}").save_turn(f"My boat is number {number}.", "Noted.")
@@ -621,9 +623,9 @@ def test_s3(
     assert len(found) == 3
     assert engine.session("s1").messages()[0].text == "My boat is number 1."
     assert len(files.find(root)) == 2
-    files.rm("arc-archive", recursive=True)
+    files.rm(bucket, recursive=True)
     with pytest.raises(ArchiveError, match="missing"):
         engine.session("s0").messages()
-    with pytest.raises(ArchiveError, match="s3://arc-archive"):
+    with pytest.raises(ArchiveError, match=f"s3://{bucket}"):
         engine.session("s1").archive()
     assert len(engine.session("s1").messages()) == 2

@@ -165,7 +165,11 @@ def test_other_writers_do_not_wait_for_a_graph(postgres_database: Callable[[], s
     with ThreadPoolExecutor(1) as building, database.engine.begin() as before:
         before.execute(text("UPDATE arc_index_vectors SET labels = labels WHERE entry_id = '00001'"))
         built = building.submit(index.put, SCOPE, "document", entries(table)[50:])
-        waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'virtualxid' AND NOT granted")
+        waiting = text(
+            "SELECT count(*) FROM pg_locks waiting JOIN pg_locks held USING (pid)"
+            " JOIN pg_database ON oid = held.database AND datname = current_database()"
+            " WHERE waiting.locktype = 'virtualxid' AND NOT waiting.granted"
+        )
         wait_until(lambda: before.execute(waiting).scalar_one() > 0)
         for name in ("first", "second"):  # the second has as many vectors, and leaves building to the other
             other, others = index_on(url, graph_from=50)
@@ -212,8 +216,8 @@ def test_a_graph_is_built_through_a_pooler(pooled_postgres: PostgresServer, post
     with database.engine.connect() as connection:
         assert connection.exec_driver_sql(f"SELECT to_regclass('{GRAPH['name']}') IS NOT NULL").scalar()
         for _ in range(8):
-            locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
-            assert connection.exec_driver_sql(locks).scalar() == 0
+            locks = "SELECT datname FROM pg_locks JOIN pg_database ON oid = database WHERE locktype = 'advisory'"
+            assert url.rpartition("/")[2] not in connection.exec_driver_sql(locks).scalars().all()
             assert connection.exec_driver_sql("SHOW statement_timeout").scalar() == "0"
             assert connection.exec_driver_sql("SHOW maintenance_work_mem").scalar() == "64MB"
             connection.rollback()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psycopg
 import pytest
 from sqlalchemy import create_engine, text
 
@@ -111,7 +112,8 @@ def test_the_server_of_these_tests_starts_as_an_ordinary_user_too(helper: Helper
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root")
 def test_the_server_of_these_tests_does_not_run_as_root(postgres: PostgresServer) -> None:
-    assert Path(f"/proc/{postgres.pid}").stat().st_uid == NOBODY
+    with psycopg.connect(postgres.dsn()) as connection:
+        assert Path(f"/proc/{connection.info.backend_pid}").stat().st_uid == NOBODY
 
 
 def test_an_edit_of_a_process_that_dies_behind_it_leaves_no_memory_of_the_words_before(

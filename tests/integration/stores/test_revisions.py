@@ -128,7 +128,8 @@ def test_what_came_between_look_and_write_counts(
         writer = threading.Thread(target=revise)
         writer.start()
         deadline = time.monotonic() + 20
-        while not admin.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone():
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        while not admin.execute(waiting).fetchone():
             assert time.monotonic() < deadline
             time.sleep(0.005)
         other.execute(theirs)
