@@ -1,13 +1,15 @@
-"""Translates metadata filters to the index's labels and ordered values, and to SQL. Pure."""
+"""Translates metadata filters to the index's labels and ordered values, to SQL and to masks. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from hashlib import blake2b
 from itertools import count
 from secrets import token_bytes
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import text
 
 from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Exists, Filter, Not, OneOf, Scalar
@@ -128,6 +130,37 @@ _GATHERED = """{row} = ANY (ARRAY(
     WHERE asked.scope = :scope AND asked.label = {label} AND {test}))"""
 _NUMBERS = "asked.number {sign} {value}"
 _TEXTS = "asked.prefix {loosely} left({value}, {width}) AND coalesce(asked.text, asked.prefix) {sign} {value}"
+
+
+def filter_mask(
+    filters: Filter,
+    tokens: Tokens,
+    there: NDArray[np.bool_],
+    *,
+    having: Callable[[Sequence[bytes]], NDArray[np.bool_]],
+    comparing: Callable[[Condition], NDArray[np.bool_]],
+) -> NDArray[np.bool_]:
+    """Return which of the entries that are `there` match, given those with one of some labels or with an order."""
+
+    def mask(part: Filter) -> NDArray[np.bool_]:
+        match part:
+            case Condition(key, "eq", value):
+                return mask(OneOf(key, (value,)))
+            case OneOf(key, values):
+                has = having(tokens.values(key, values))
+                return has | ~mask(Exists(key)) if None in values else has  # a key that is missing counts as null
+            case Exists(key):
+                return having([tokens.key(key)])
+            case Condition():
+                return comparing(part)
+            case AllOf(parts):
+                return reduce(np.logical_and, map(mask, parts), there)
+            case AnyOf(parts):
+                return reduce(np.logical_or, map(mask, parts), np.zeros_like(there))
+            case Not(inner):
+                return ~mask(inner)
+
+    return mask(filters) & there
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from sqlalchemy import text
 
 from arc_common.caches import LRUCache
 from arc_common.concurrency import begin_in_each_process
-from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf
+from arc_common.filters import Condition, Filter
 from arc_common.protocols.search_index import IndexEntry
 from arc_common.retrieval.bm25 import inverse_document_frequencies
 from arc_common.retrieval.vectors import VectorTable
@@ -26,7 +26,7 @@ from arc_common.stores.database.drivers import Row, Transaction
 from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import PREFIX
 from arc_common.stores.search_index.entries import ScopeStatistics
-from arc_common.stores.search_index.filters import Tokens, comparing_statement, number_of
+from arc_common.stores.search_index.filters import Tokens, comparing_statement, filter_mask, number_of
 from arc_common.stores.statements.compiler import Statements
 
 T = TypeVar("T")
@@ -473,7 +473,7 @@ class SqliteReader:
         name = repr(filters)  # not the filter itself: Python takes 1 and True for the same key
         mask = self.copy.remembered(name)
         if mask is None:
-            mask = self._answer(filters) & self.copy.there
+            mask = filter_mask(filters, self._tokens, self.copy.there, having=self._having, comparing=self._comparing)
             self.copy.remember(name, mask)
         return mask
 
@@ -504,31 +504,6 @@ class SqliteReader:
                 return
             yield page
             after = {"version": page[-1][0], "id": page[-1][1]}
-
-    def _answer(self, filters: Filter) -> NDArray[np.bool_]:
-        match filters:
-            case Condition(key, "eq", value):
-                return self._answer(OneOf(key, (value,)))
-            case OneOf(key, values):
-                mask = self._having(self._tokens.values(key, values))
-                # a key that is missing counts as null
-                return mask | ~self._answer(Exists(key)) if None in values else mask
-            case Exists(key):
-                return self._having([self._tokens.key(key)])
-            case Condition():
-                return self._comparing(filters)
-            case AllOf(parts):
-                mask = self.copy.there.copy()
-                for part in parts:
-                    mask &= self._answer(part)
-                return mask
-            case AnyOf(parts):
-                mask = np.zeros(len(self.copy.rows), dtype=np.bool_)
-                for part in parts:
-                    mask |= self._answer(part)
-                return mask
-            case Not(part):
-                return ~self._answer(part)
 
     def _having(self, labels: Sequence[bytes]) -> NDArray[np.bool_]:
         """Return whether each place has one of the labels."""
