@@ -52,6 +52,9 @@ _NAMED = 3
 _FEW = 2
 """The most words of a value."""
 
+_LABEL = 1
+"""The most words of a value that says nothing."""
+
 _REPLY = 8
 """The most words of a reply that is shown with the text that it answers."""
 _ANSWERED = 160
@@ -83,6 +86,8 @@ def extract_facts(
         found = [answering(fact, answered) for fact in _facts_of(message)]
         if message.role is Role.USER:
             by_user = found
+            # "Ref MS-20931" says nothing; "New one: MS-20931" changes what was said before
+            found = [fact for fact in found if IN_REPLY in fact.value or not _is_value(fact.value, most=_LABEL)]
         else:  # "Noted: …" says nothing new
             found = [fact for fact in found if not any(has_values(one.value, fact.value) for one in by_user)]
         for fact in found:
@@ -122,7 +127,7 @@ def _is_value(text: str, *, most: int = _FEW) -> bool:
     """Return whether a text of at most `most` words is only a value ("HB-4471902") and no statement."""
     plain, language = text.translate(QUOTES), detect(text)
     forms = language.asserting, language.oneself, language.forbidding
-    words = sum(word.strip(".,!").isalpha() for word in plain.split())
+    words = sum(word.strip(".,:;!").isalpha() for word in plain.split())
     return words <= most and not any(form.search(plain) for form in forms)
 
 
@@ -160,7 +165,7 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
             if role is Role.USER:
                 category, start = _of_user(plain, language, is_personal=is_personal)
                 stated = stated[start:].strip()
-                if category is None and IDENTIFIER.search(plain) and not language.supposition.search(plain):
+                if category is None and _identifies(plain, language):
                     category, stated = FactCategory.NUMERIC, said
             else:
                 category = _of_assistant(plain, language, is_long=len(text) > LONG_REPLY)
@@ -266,6 +271,19 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
     if is_personal and is_valued and is_whole and language.asserting.search(plain):
         return _kind(plain, language, concrete)
     return None
+
+
+def _identifies(plain: str, language: Language) -> bool:
+    """Return whether a clause of a sentence has an id, and is neither a comment nor what its speaker would like."""
+    if not IDENTIFIER.search(plain) or language.supposition.search(plain):
+        return False
+    clauses = [plain[start:end] for start, end in clauses_of(plain)]
+    return any(
+        IDENTIFIER.search(clause)
+        and not language.chit_chat.search(clause)
+        and not (language.wanting.search(clause) and language.oneself.search(clause))
+        for clause in clauses
+    )
 
 
 def _is_vague(plain: str, language: Language, *, least: int) -> bool:

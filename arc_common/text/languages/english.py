@@ -12,6 +12,8 @@ _PASTS = "|".join(form for form, base in _WORDS["base_forms"].items() if form !=
 _NAME = r"(?-i:([A-Z][\w'&-]*(?: [A-Z][\w'&-]*){0,2}))"
 _CHANGED = _PHRASES["changed"]
 _SINGLE = rf"(?:[\w'-]+ ){{0,3}}?(?:{_PHRASES['single_valued']}|(?<!'s )name|(?<=my )number)s?"
+_NUMBER = rf"(?:[$€£¥₩]?\d[\w.,:%€-]*|{'|'.join(_WORDS['numbers'])})"
+_ALONE = rf"(?=(?:,? (?!{_PHRASES['asserted']}\b)[\w'€-]+){{0,4}}(?: (?:is|are|works?)(?: {_PHRASES['fine']})?)?\W*$)"
 _LEADS = r"(?:(?:please|now|just|also|then|so|and|actually|(?:can|could|will) you|help me)[\s,.!]{1,3}){0,4}"
 
 ENGLISH = Language(
@@ -23,20 +25,21 @@ ENGLISH = Language(
     lead_ins=Pattern(
         rf"^(?:(?:{_PHRASES['answers']}|(?:hey|hi|thanks|wow|woah),? [A-Z]\w+)[,.;:!—–-]+\s+"
         rf"|(?:{_PHRASES['interjections']}|speaking of[^,]{{1,30}})[\s,.:;!—–-]{{1,4}}"
+        rf"|{_LEADS}(?:i (?:need|want) you to )?{_PHRASES['reminders']}(?:\s?[,:;—–-]+\s+| that (?!time|one|day)"
+        r"| (?=(?:i|we|my|our)\b))"
         r"|i (?:think|guess|mean|(?:just )?wanted to (?:say|mention))(?: that)? (?=(?:i|we|my)\b))"
     ),
     seeking=Pattern(
         r"^(?:(?:and|but|so|or|also|then|now|ok|hey|hi|yes|no|thanks|actually|please|just)[\s,]{1,2}){0,3}"
-        rf"(?:{_AUXILIARY} (?!not\b)[\w']|\w+n't {_SUBJECT}|any(?:thing|one|body)? \w"
-        rf"|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until) )?{_ASKS}"
-        rf"|{_PHRASES['requests']}\b(?! (?:is|are|was|makes|has)\b))"
-        rf"|\b(?:wonder|wondering|curious|sure|know|see|asked) (?:{_ASKS}|if\b|whether\b)"
-        r"|\b(?:remind me|tell me|let me know|what (?:was|is|did|are)|last time|forgot|(?:please|what|when|where)\W*$"
-        r"|(?:can't|don't) (?:remember|find)|you (?:remember|recall|said|told|mentioned|recommended|suggested))\b"
+        rf"(?:{_AUXILIARY} (?!not\b)[\w']|\w+n't {_SUBJECT}|any(?:thing|one|body)? \w|(?:(?:in|at|on|for|from|to|with"
+        rf"|by|of|about|since|until) )?{_ASKS}|{_PHRASES['requests']}\b(?! (?:is|are|was|makes|has)\b))|\b(?:wonder"
+        rf"|wondering|curious|sure|know|see|asked) (?:{_ASKS}|if\b|whether\b)|\b(?:remind me|tell me|let me know"
+        r"|what (?:was|is|did|are)|last time|forgot|(?:please|what|when|where)\W*$|(?:can't|don't) (?:remember|find)"
+        r"|you (?:remember|recall|said|told|mentioned|recommended|suggested))\b"
     ),
     chit_chat=Pattern(
         rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take)|i'll (?!go with|take the|be |have |need )"
-        r"|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)|(?:is|are|and|the|an?|works?)\W*$"
+        r"|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)|(?:is|are|and|the|an?|(?<!\d )works?)\W*$"
         r"|(?:love|like) (?-i:it|this|that|how|the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b"
     ),
     supposition=Pattern(rf"\b(?:{_PHRASES['suppositions']}|(?:would|i'd)(?! (?:like|love|prefer|rather)\b))\b"),
@@ -72,11 +75,12 @@ ENGLISH = Language(
     ),
     forbidding=Pattern(
         r"^(?:(?:please|so|and|but|also),? ){0,2}(?:(?:never|always) (?!had|been|saw|knew|thought|make|\w+(?:ed|ing)\b)"
-        r"|(?:don't|do not) (?!forget|give up|worry|let|mention|hesitate|be |stop|you|know|think|get)"
-        r"|avoid|no more|only|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from|please))\b"
-        rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)"
-        r"|(?:has|have|needs?) to be (?:\w+ ){0,2}\d"
-        r"|(?:can't|cannot|won't|don't) (?:eat|drink|take|use|touch|fly|drive|stand|accept|handle))\b"
+        r"|(?:don't|do not) (?!forget|give up|worry|let|mention|hesitate|be |stop|you|know|think|get)|avoid|no more"
+        r"|only|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from|please)|any(?:thing|where|one"
+        rf"|body) (?:but|except)|{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}|not (?-i:[A-Z])\w+ (?:please|again)"
+        rf"|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})\b|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y"
+        r"|ies) to|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)|(?:has|have|needs?) to be (?:\w+ ){0,2}\d|(?:can't|cannot"
+        r"|won't|don't) (?:eat|drink|take|use|touch|fly|drive|stand|accept|handle))\b"
     ),
     deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
     preferring=Pattern(
@@ -86,7 +90,7 @@ ENGLISH = Language(
     ),
     vague=Pattern(
         r"\b(?-i:it|its|they|their|them|he|she|his|her|him|there|here|things|stuff)\b"
-        r"|\b(?:something|everything|nothing|(?:the|my|our|old|new|this|that|been|prefer|like) ones?)\b"
+        r"|\b(?:something|everything|nothing(?! \w+ \W?\d)|(?:the|my|our|old|new|this|that|been|prefer|like) ones?)\b"
         r"|\b(?:this|these|those) (?!year|month|week|morning|evening|summer|time)\w+"
         r"|^(?:that|this|these|those|much|been|one|some|all|both|same|many|its?|they|their|he|she|his|her|there|here)\b"
         r"|\b(?P<bare>that|this|these|those|one|another|(?-i:it|them|there)(?=\W*$|[,;]))"
@@ -113,12 +117,11 @@ ENGLISH = Language(
         r"|go on|tell me more|more (?:details?|about)|(?:the )?same (?:for|with|in))\b"
     ),
     pointer=Pattern(
-        r"\b(?:it|(?P<personal>its|theirs?|they|them|he|him|his|she|hers?)|those|these|this"
-        r"|the (?:former|latter|others?)|(?:that|which|other|another) (?:one|case|part|option|time|day|place|person)"
-        r"|(?:first|second|third|last|next|previous|other|same|cheaper|bigger|smaller|better|newer) ones?"
-        rf"|(?:about|of|for|with|from|to|in|on|like|after|before|than|by|{_AUXILIARY}|why|how) that"
-        rf"(?! (?:{_SUBJECT}|{_AUXILIARY}))|(?:from|in|over|to|near|around|get|going?|lived?|stay|up|down|out) there)\b"
-        r"|\b(?:that|there)\s*[?.!]*\s*$"
+        r"\b(?:it|(?P<personal>its|theirs?|they|them|he|him|his|she|hers?)|those|these|this|the (?:former|latter"
+        r"|others?)|(?:that|which|other|another) (?:one|case|part|option|time|day|place|person)|(?:first|second|third"
+        r"|last|next|previous|other|same|cheaper|bigger|smaller|better|newer) ones?|(?:about|of|for|with|from|to|in|on"
+        rf"|like|after|before|than|by|{_AUXILIARY}|why|how) that(?! (?:{_SUBJECT}|{_AUXILIARY}))|(?:from|in|over|to"
+        r"|near|around|get|going?|lived?|stay|up|down|out) there)\b|\b(?:that|there)\s*[?.!]*\s*$"
     ),
     expletive=Pattern(
         r"\b(?:is|was|isn['’]t|would|will) it (?:be )?(?:true|possible|legal|necessary|safe|ok(?:ay)?|worth|better|best"

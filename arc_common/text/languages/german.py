@@ -8,7 +8,7 @@ MARKERS = word_set(
     "keiner bitte wie wo wer wem wen wann warum welche welcher welches welchen wohin woher wieviel habe hast haben "
     "hatte wird werden wurde kann kannst können muss müssen möchte jetzt heute morgen noch nur auch schon sehr danke "
     "nein doch zum zur vom beim mich dich uns euch ihn ihm ihnen mir bin gibt weiß heißt gerne immer nie mehr seit ab "
-    "um sich wohne arbeite"
+    "um sich wohne arbeite höchstens mindestens merk denk"
 )
 STOP_WORDS = word_set(
     "aber alle allem allen aller alles als also am an ander andere anderen auch auf aus bei beim bin bis bist bitte da "
@@ -50,7 +50,8 @@ GERMAN = Language(
     stemmer="german",
     lead_ins=Pattern(
         r"^(?:(?:ja|nein|also|übrigens|ach|oh|hallo|hi|hey|danke|gut|okay|ok|nun|eigentlich|ehrlich gesagt|und|aber"
-        r"|genau)[\s,.:!]{1,3}|ich (?:glaube|denke|meine), (?:dass )?)"
+        r"|genau)[\s,.:!]{1,3}|ich (?:glaube|denke|meine), (?:dass )?"
+        r"|(?:bitte )?(?:merke? dir|denke? (?:bitte )?daran|vergiss nicht|beachte)(?: bitte)?(?:, dass |:\s+))"
     ),
     seeking=Pattern(
         rf"^(?:(?:und|aber|oder|also|ok|okay|ja|nein|hallo|hi|hey|bitte|danke|übrigens"
@@ -85,10 +86,11 @@ GERMAN = Language(
     wanting=Pattern(r"\b(?:suche|suchen|brauche|möchte|würde gern\w*|hätte gern\w*)\b"),
     forbidding=Pattern(
         r"^(?:(?:bitte|und|aber|also),? )?(?:(?:\w+ ){0,2}(?:nie|niemals)\b|nur|keine?\w?\b|auf keinen fall|kein\w* \w+"
-        r" bitte)|\b(?:darf\w* (?:\w+ ){0,4}(?:nicht|kein\w*)|nicht (?:\w+ ){0,3}(?:anrufen|buchen|verwenden|benutzen"
-        r"|essen|stören|schicken|senden|bestellen)|niemals|verboten|allergi\w+|unverträglich\w*|vegan\w*|vegetari\w+"
-        r"|glutenfrei|laktose\w*|nur wenn|es sei denn|muss (?:\w+ ){0,4}sein|höchstens|mindestens|spätestens"
-        r"|ausschließlich|auf keinen fall)\b"
+        r" bitte|nicht (?:\w+ (?:bitte|wieder)|(?:vor|nach|über|unter|mehr als|am|im|in) \w+(?: \w+){0,2}\W*$)"
+        r"|(?:bis zu|maximal) \d)|\b(?:darf\w* (?:\w+ ){0,4}(?:nicht|kein\w*)"
+        r"|nicht (?:\w+ ){0,3}(?:anrufen|buchen|verwenden|benutzen|essen|stören|schicken|senden|bestellen)"
+        r"|niemals|verboten|allergi\w+|unverträglich\w*|vegan\w*|vegetari\w+|glutenfrei|laktose\w*|nie wieder|nur wenn"
+        r"|es sei denn|muss (?:\w+ ){0,4}sein|höchstens|mindestens|spätestens|ausschließlich|auf keinen fall)\b"
     ),
     deciding=Pattern(
         r"\b(?:entschieden|beschlossen|gewählt|vereinbart|gebucht|reserviert|bestätigt|storniert|abgesagt|bestellt"

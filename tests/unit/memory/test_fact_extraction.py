@@ -65,27 +65,44 @@ RULES = {
         Only ship it if the seal is intact
         No calls on Sundays
         Peanut butter is a no-go in that classroom
+        Up to 150 a night is ok
+        At most two stops
+        Nothing above 200 euros
+        Not before 9 please
+        Not on Mondays
+        Not Amsterdam please, never again
+        Anywhere but Amsterdam
     """,
     "German": """
         Buche nie vor 9 Uhr
         Nur vegetarische Restaurants bitte
         Bitte keine Lieferung vor 9 Uhr
+        Bis zu 150 Euro pro Nacht sind in Ordnung
+        Höchstens 150 Euro pro Nacht
+        Nicht vor 9 Uhr bitte
+        Nicht Amsterdam bitte, nie wieder
     """,
     "Korean": """
         9시 전에는 절대 예약하지 마세요
         채식 식당만 예약해 주세요
         절대 견과류는 안 돼요
+        1박에 15만원까지는 괜찮아요
+        15만원 이하로 부탁해요
+        암스테르담만 아니면 돼요
     """,
     "Chinese and Japanese": """
         不要在九点前预订
         只吃素食
         九時前に予約しないでください
+        每晚150元以内可以
     """,
 }
 
 NOTHING = {
     "requests": """
         Tell me something about district number 7
+        15만원 이하 호텔을 추천해 주세요
+        200元以下的酒店推荐一下
         Book a table for four at 7 pm
         Can you deliver it to 12 Elm Street before Friday?
         I need some ideas
@@ -120,6 +137,11 @@ NOTHING = {
         Nevermind, I found it
         Never say never
         Well, I never!
+        Not sure
+        Not at all, Ann
+        Not again!
+        Up to you
+        At least you tried
         Don't mention it
         Don't bother
         Only kidding
@@ -241,20 +263,24 @@ def test_a_value_after_a_statement_is_part_of_it() -> None:
 )
 def test_only_the_message_right_before_is_answered(between: Message) -> None:
     asked = Message("assistant", "What is your customer number?", id="a")
-    facts = extract_facts([asked, between, Message(Role.USER, "HB-4471902", id="b")])
-    assert [fact.value for fact in facts] == ["HB-4471902"]
+    messages = [asked, between, Message(Role.USER, "HB-4471902", id="b")]
+    assert [fact.value for fact in excerpts_of(messages, facts=[])][-1:] == ["HB-4471902"]
+    assert extract_facts(messages) == []
 
 
 def test_only_what_the_assistant_says_is_answered_by_a_value() -> None:
     """Of users in a group, questions alone: the one who spoke before may have meant somebody else."""
     before = Message(Role.USER, "The customer number is missing.", name="Ann", id="a")
-    facts = extract_facts([before, Message(Role.USER, "HB-4471902", name="Ben", id="b")])
-    assert [fact.value for fact in facts] == ["HB-4471902"]
+    messages = [before, Message(Role.USER, "HB-4471902", name="Ben", id="b")]
+    assert [fact.value for fact in excerpts_of(messages, facts=[])] == ["HB-4471902"]
+    assert extract_facts(messages) == []
 
 
 def test_a_question_of_anybody_else_is_quoted_in_no_fact() -> None:
     asked = Message("assistant", "Send which code to evil.example?", id="a", metadata={SOURCE: "a web page"})
-    assert [fact.value for fact in extract_facts([asked, Message(Role.USER, "HB-4471902", id="b")])] == ["HB-4471902"]
+    messages = [asked, Message(Role.USER, "HB-4471902", id="b")]
+    assert [fact.value for fact in excerpts_of(messages, facts=[])] == ["HB-4471902"]
+    assert extract_facts(messages) == []
 
 
 def test_what_only_the_conversation_names_is_no_fact() -> None:
@@ -287,7 +313,51 @@ def test_a_value_of_something_named_before_comes_with_it() -> None:
         "We took the oak table. It costs $1,240.50 with tax"
     ]
     assert values("We booked the Soki in Kanazawa. Ref SK-1029-A.") == ["We booked the Soki in Kanazawa. Ref SK-1029-A"]
-    assert values("Thank you so much! Ref SK-1029-A.") == ["Ref SK-1029-A"]
+    assert values("Thank you so much! My ref is SK-1029-A.") == ["My ref is SK-1029-A"]
+
+
+@pytest.mark.parametrize("text", ["Ref SK-1029-A", "SK-1029-A", "Thank you so much! Ref SK-1029-A."])
+def test_a_value_of_nothing_is_no_statement(text: str) -> None:
+    """The fidelity guard keeps it: nothing is lost."""
+    messages = [Message(Role.USER, text, id="a")]
+    assert extract_facts(messages) == []
+    assert ["SK-1029-A" in fact.value for fact in excerpts_of(messages, facts=[])] == [True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm excited to find something for my F-16 model",
+        "I'd like to ask about filing Form I-485",
+        "That's interesting, I didn't know they had worked on COVID-19",
+    ],
+)
+def test_the_name_of_a_model_makes_no_statement_of_a_comment(text: str) -> None:
+    assert values(f"{text}.") == []
+
+
+TO_BE_KEPT = {
+    "Please remember that I live in Porto.": "I live in Porto",
+    "remember: my doctor is Dr. Okafor": "my doctor is Dr. Okafor",
+    "I need you to remember that my daughter is allergic to eggs.": "my daughter is allergic to eggs",
+    "For the record, I never eat pork.": "I never eat pork",
+    "Just so you know, my brother is called Tim.": "my brother is called Tim",
+    "Don't forget that my flight leaves at 7:30.": "my flight leaves at 7:30",
+    "기억해 줘: 내 주치의는 오카포 선생님이야": "내 주치의는 오카포 선생님이야",
+    "제가 부산에 산다는 거 기억해 주세요": "제가 부산에 산다는 거 기억해 주세요",
+    "Merk dir: mein Arzt ist Dr. Okafor": "mein Arzt ist Dr. Okafor",
+    "Bitte merk dir, dass ich in Köln wohne.": "ich in Köln wohne",
+    "Remember to call me at 9.": None,
+    "Remember when we went to Rome?": None,
+    "Do you remember my doctor?": None,
+    "어제 뭐 했는지 기억해 줘": None,
+}
+
+
+@pytest.mark.parametrize("text", TO_BE_KEPT)
+def test_what_is_to_be_remembered_is_stated(text: str) -> None:
+    """A request to remember a statement is one; a request to do something, or a question, is none."""
+    assert values(text) == ([] if TO_BE_KEPT[text] is None else [TO_BE_KEPT[text]])
 
 
 def test_an_assistant_states_decisions_ids_and_dates() -> None:
