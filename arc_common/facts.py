@@ -79,7 +79,7 @@ class Fact:
         made_by: The extractor: "model" or "rules"; "guard" for an excerpt that keeps values which no fact says.
         valid_from: The time of the newest message that states it (UTC).
         said_by: The speaker of that message: a name, or its role; empty if unknown.
-        trust: The trust in the statement: the least of its sources'.
+        trust: The lowest trust among its sources.
         superseded_by: The id of the superseding fact; `None` if there is none.
         removed: True if a later leaf withdrew the fact without a replacement.
         grounded: True if the sources support it. Unsupported facts are kept for inspection, and never shown to a model.

@@ -264,7 +264,7 @@ class ProposedMemory:
     tags: tuple[str, ...] = ()
     valid_until: datetime | None = None
     speaker: str | None = None
-    branch: int | None = None  # of the session that was read; `None` for its current one
+    branch: int | None = None  # the branch that was read; `None` for the current one
 
     def stored_as(self, memory_id: str, now: datetime) -> Memory:
         """Return the memory to store."""

@@ -181,7 +181,7 @@ class GuardedChatModel:
         self._observer = observer
         self._name = name
         self._health = health or ModelHealth()
-        self._count = count  # of tokens, for a model that works in the background
+        self._count = count  # the limit of tokens, for a model that works in the background
         self._prices = options.input_price, options.output_price
         self._unstructured = 0  # the structured answers that failed in a row
         self._logged = False
@@ -262,7 +262,7 @@ class GuardedChatModel:
         except BaseException:
             turn.release()
             raise
-        future.add_done_callback(lambda _: turn.release())  # of a call that takes too long, too, but only at its end
+        future.add_done_callback(lambda _: turn.release())  # one that takes too long counts, too, but only at its end
         closed = self._health.closed
         either: tuple[Future[Any], ...] = (future, closed)
         wait(either, self._timeout, return_when=FIRST_COMPLETED)

@@ -161,7 +161,7 @@ def unfolded(html: str, *parts: str) -> str:
 
 
 def inspected(address: str) -> str:
-    """What a colour terminal gets from `arc inspect`."""
+    """The output of `arc inspect` on a colour terminal."""
     command = [str(Path(sys.executable).with_name("arc")), "inspect", "support-1", "--tokens", "700"]
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("ARC_")},

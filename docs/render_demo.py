@@ -69,7 +69,8 @@ def main() -> None:
 
 
 def printed(folder: Path, width: int, *, whole: bool) -> str:
-    """What a colour terminal of that width gets; without `whole`, of a second run, which shows the comparison alone."""
+    """The output on a colour terminal of that width; without `whole`, that of a second run, which shows the comparison
+    alone."""
     command = [str(Path(sys.executable).with_name("arc")), "demo", "--local", "--file", "arc-demo.db"]
     colour = {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "TERM": "xterm-256color", "COLUMNS": str(width)}
     runs = [
@@ -81,7 +82,7 @@ def printed(folder: Path, width: int, *, whole: bool) -> str:
 
 
 def as_html(text: str, width: int, theme: TerminalTheme) -> str:
-    """A page that shows what a terminal was sent."""
+    """A page that shows a terminal's output."""
     console = Console(record=True, width=width, file=StringIO(), force_terminal=True, color_system="truecolor")
     for line in AnsiDecoder().decode(text):
         console.print(line, soft_wrap=True)

@@ -85,7 +85,7 @@ class LangChainEmbedder:
     Args:
         embeddings: The embeddings.
         name: Identifies the model; by default the names of the class and of the model, as the embeddings state it. For
-            a cache of another model's vectors (`CacheBackedEmbeddings`), it is the name of that model.
+            a cache of another model's vectors (`CacheBackedEmbeddings`), pass that model's name.
     """
 
     def __init__(self, embeddings: Embeddings, *, name: str | None = None) -> None:

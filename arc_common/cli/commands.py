@@ -186,7 +186,7 @@ def export(
 def maintain(
     *,
     every: Annotated[
-        str | None, typer.Option(help="Run again and again, this long apart, such as 30m or 12h.", metavar="TIME")
+        str | None, typer.Option(help="Run repeatedly, at this interval, such as 30m or 12h.", metavar="TIME")
     ] = None,
     url: Url = None,
 ) -> None:
@@ -384,7 +384,7 @@ def mcp(
             raise ConfigurationError("server.mcp_token: got None, expected a token of the file (ARC_SERVER__MCP_TOKEN)")
         acting = guard.token(secret.get_secret_value() if secret else "")
         acting = replace(acting, user_id=Access(opened, acting).user(user))
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # else Ctrl-C waits for the thread that reads standard input
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # otherwise Ctrl-C waits for the thread that reads standard input
         asyncio.run(serve_stdio(mcp_server(opened, acting)))
 
 

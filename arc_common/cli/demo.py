@@ -136,7 +136,7 @@ def _folded(text: str) -> str:
 
 
 GROUP = "arc.commands"
-"""The entry point group: an entry's name is the extra that installs what it needs, its value a `register(halves)`."""
+"""The entry point group: an entry's name is the extra that it needs, its value a function `register(halves)`."""
 
 Ask = Callable[[str], str]
 """Sends one user message through a framework and returns the answer's text."""

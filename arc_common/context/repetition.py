@@ -31,7 +31,7 @@ _HEAD = re.compile(r"[^“”\n]{1,300}: (?=“)|- \[[^\]\n]{1,160}\] |(?:- )?(?
 
 
 class Said:
-    """Tracks what the parts of a request say; takes time linear in their length.
+    """Tracks the sentences of a request's parts, in time linear in their length.
 
     - A sentence is repeated if all its shingles were said, or if at least half were and the nearest sentence has all of
       its specific words; and if both are negated, or neither is.

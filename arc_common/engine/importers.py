@@ -155,7 +155,7 @@ def mem0_memories(path: str | Path) -> Iterator[ImportedMemory]:
     """Read the memories of a JSON file with the answer of mem0's `get_all`, or of its export.
 
     Raises:
-        InvalidInputError: The file is missing, or is no such JSON.
+        InvalidInputError: The file is missing, or holds other JSON.
     """
     found = read_json(path)
     for name in ("results", "memories"):

@@ -33,7 +33,7 @@ class WorkDone:
 
 
 class Worker:
-    """Claims sessions whose work is due, one at a time on each thread, and does it."""
+    """Claims sessions whose work is due, one at a time on each thread, and does their work."""
 
     def __init__(
         self,

@@ -183,7 +183,7 @@ class SessionArtifacts:
         self._services = services
         self._settings = services.settings.artifacts
         self._lock = Lock()
-        self._known: TTLCache[Scope, bool] = TTLCache(_KNOWN, ttl=_LOOK_AGAIN)  # which sessions have artifacts
+        self._known: TTLCache[Scope, bool] = TTLCache(_KNOWN, ttl=_LOOK_AGAIN)  # by session: it has artifacts
 
     def add(
         self, key: SessionKey | None, content: str, *, source: str, kind: str, metadata: Mapping[str, Any] | None
@@ -260,7 +260,7 @@ class SessionArtifacts:
             here = [one for one in found if one.document.metadata["artifact_id"] in shown]
             if len(here) == len(found) or len(here) >= most or len(found) < top_k:
                 return here[:most]
-            top_k *= 2  # those of other branches have taken their places
+            top_k *= 2  # other branches' entries have taken their places
 
     def _know(self, key: SessionKey, has_artifacts: bool | None) -> None:
         """Cache whether a session has artifacts; `None` clears the entry. Cachetools' caches require a lock."""

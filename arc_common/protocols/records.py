@@ -55,8 +55,8 @@ class RecordChange:
         removed: The ids of memories and pins to remove.
         stated: The proposed memory by its id: it counts on the branches that show its sources.
         pins: Pins to store; each replaces the one with its id.
-        points: By the id of a pin or an artifact, the session whose newest message precedes it: only branches that show
-            this message show it.
+        points: The session of each pin or artifact, by its id: only branches that show the session's newest message
+            show it.
         accessed: The times of the last access to memories, by id; none moves back.
         progress: The progress of reading a conversation for memories.
     """

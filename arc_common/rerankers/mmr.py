@@ -186,7 +186,7 @@ class DiversityReranker:
             asked = _embedded_query(self._embedder, query)
             taken = query_mmr(asked, _embedded(self._embedder, texts), top_k=top_k, trade_off=self.trade_off)
         else:
-            normalised = min_max(scores)  # of all: the lowest score above a threshold must not become 0
+            normalised = min_max(scores)  # among all, because the lowest score above a threshold must not become 0
             relevance = [
                 normalised[place] if is_scored else _likeness(query, _terms(documents[place])) for place in places
             ]

@@ -71,7 +71,7 @@ def create_app(engine: ContextEngine, tokens: Sequence[Token], *, anonymous: boo
         return problem_of(error) or problem(500, "an unexpected error")
 
     app.add_exception_handler(HTTPException, refused)  # an unknown path, or another method
-    app.add_exception_handler(Exception, refused)  # which is raised again, for the server's log
+    app.add_exception_handler(Exception, refused)  # the error is raised again, for the server's log
     return app
 
 

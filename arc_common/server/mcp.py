@@ -197,7 +197,7 @@ class SectionShown(BaseModel):
 
 
 class ContextShown(BaseModel):
-    """A context: its messages, the tokens of its parts, and what had no room or did not fit, by reason."""
+    """A context: its messages, the tokens of its parts, and the number of omissions by reason."""
 
     messages: list[MessageShown]
     total_tokens: int

@@ -289,7 +289,7 @@ class SqlRecords:
         places = [
             {"scope": row[0], "caller_id": key.caller_id, "conversation": conversation_key(key)} for row in scopes
         ]
-        if not places:  # as in most conversations, nothing rests on it
+        if not places:  # nothing rests on it, as in most conversations
             return 0, list(dropping)
         before = transaction.run(*((self._sql.sources_of, place) for place in places))
         after = transaction.run(*dropping, *((self._sql.sources_of, place) for place in places))[len(dropping) :]

@@ -53,7 +53,7 @@ class SqlTransfer:
         self._archived = archived
         self._compiled = compiler_for(database.dialect)
         self._of_scope = [table for table in metadata.sorted_tables if "scope" in table.c]
-        own = (*self._of_scope, stray_objects)  # which are in this database's archive
+        own = (*self._of_scope, stray_objects)  # the objects are in this database's archive
         self._of_conversation = [table for table in metadata.sorted_tables if table not in own]
 
     def dump(self, caller_id: str, user_id: str | None) -> Iterator[dict[str, Any]]:
@@ -63,7 +63,7 @@ class SqlTransfer:
         for owner, tables in ((conversations, self._of_conversation), (scopes, self._of_scope)):
             for key, *_ in self._pages(owner, whose):
                 record = self._record_of(owner, tables, key)
-                if owner.name in record:  # else it was deleted meanwhile
+                if owner.name in record:  # otherwise it was deleted meanwhile
                     yield self._with_archived_messages(record) if owner is conversations else record
         own = index_tables(self._database.dialect).scopes
         for _, _, session_id, found_user, kind in self._pages(own, whose, "caller_id", "session_id", "user_id", "kind"):

@@ -226,7 +226,7 @@ class ConversationStoreContract:
         assert store.read(key, ids=["a"])[0].message.metadata == {"tags": ["a"]}
 
     def test_threads_append_to_one_session(self, store: ConversationStore, key: SessionKey) -> None:
-        """Concurrent writers lose and duplicate nothing, and each one's order is kept."""
+        """Concurrent writers lose and duplicate nothing, and the messages of each stay in order."""
 
         def write(writer: int) -> None:
             for number in range(15):

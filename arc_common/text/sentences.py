@@ -33,7 +33,7 @@ def is_border(text: str, position: int) -> bool:
 
 
 def grapheme_break(text: str, offset: int) -> int:
-    """Return the last border between characters at or before `offset`; `offset` itself in an endless character."""
+    """Return the last border between characters at or before `offset`; `offset` if there is none nearby."""
     offset = min(offset, len(text))
     near = range(offset, max(offset - _LONGEST_CHARACTER, -1), -1)
     return next((place for place in near if is_border(text, place)), offset)

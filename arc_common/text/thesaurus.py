@@ -120,7 +120,7 @@ def _of_word(word: str) -> tuple[Alternative, ...]:
     return ()
 
 
-@cache  # of the thesaurus's own words, whose analysis took most of a new word's look-up
+@cache  # for the thesaurus's own words: analysing them took most of a new word's look-up
 def _terms(key: str) -> tuple[str, ...]:
     """Return the terms that show a key's word in a text: the stem in English, syllable pairs in Korean."""
     if not _HANGUL.fullmatch(key):

@@ -146,7 +146,7 @@ def _by_length(cost: Callable[[int], int]) -> Callable[[Sequence[str | bytes]], 
 
 
 _beyond_four = _by_length(lambda length: max(0, length - 4))
-_beyond_sixteen = _by_length(lambda length: max(0, length - 16))  # such long strings are not words
+_beyond_sixteen = _by_length(lambda length: max(0, length - 16))  # strings of this length are not words
 _sixteens = _by_length(lambda length: (length + 15) // 16)
 _three_to_six = _by_length(lambda length: min(max(0, length - 2), 4))  # "--------" is one token
 _threes = _by_length(lambda length: (length + 2) // 3)
@@ -251,7 +251,7 @@ def _counted_words(line: str) -> dict[str, int]:
         "endless": _beyond_sixteen(words),
         "english": sum(map(_ENGLISH.__contains__, words)),
         "western": sum(map(_WESTERN.__contains__, words)),
-        "unusual": sum(map(lowered.count, "kqwxyz")),  # of Basque and Luganda, rare in better known languages
+        "unusual": sum(map(lowered.count, "kqwxyz")),  # frequent in Basque and Luganda, rare elsewhere
         "not_turkish": sum(map(lowered.count, "êîûwx")),  # Kurdish writes "ş", too
     }
 

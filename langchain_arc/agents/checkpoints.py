@@ -138,7 +138,7 @@ class Run:
         also = [message.id for message in answer if message.id]
         state, names, stored = looked_up(self.session, own, also, until=point.id if point else None)
         if point is not None and ((there := stored.get(point.id)) is None or there.seq != point.seq):
-            point = self.point = None  # of another session with this id, or its message was removed
+            point = self.point = None  # another session with this id, or its message was removed
         converted = [stored_form(message) for message in state]
         places = [next((stored[name] for name in own_names if name in stored), None) for own_names in names]
         same = [

@@ -30,7 +30,7 @@ class PromptCaches:
 
     def marked(self, request: ModelRequest[Any], *, scope: str, system: bool) -> tuple[ModelRequest[Any], str | None]:
         """Return the marked request, unchanged for other providers, and a note on the part that should be cached."""
-        kinds = {kind.__name__ for kind in type(request.model).__mro__}  # of packages that need not be installed
+        kinds = {kind.__name__ for kind in type(request.model).__mro__}  # their packages need not be installed
         if "BaseChatOpenAI" in kinds:
             key = sha256(scope.encode()).hexdigest()[:32]
             marked = request.override(model_settings={"prompt_cache_key": key, **request.model_settings})

@@ -326,7 +326,7 @@ def _own_index(embedding: Embeddings | Embedder | None, store: IndexStore | None
 def _with_id(document: Document, document_id: str | None) -> ArcDocument:
     given = document_to_arc(document)
     if not document_id:
-        metadata = IndexEntry("-", given.text, metadata=given.metadata).metadata  # as it will be stored, or refused
+        metadata = IndexEntry("-", given.text, metadata=given.metadata).metadata  # in its stored form, or refused
         told = json.dumps([given.text, metadata], sort_keys=True)
         document_id = sha256(told.encode()).hexdigest()[:32]
     return ArcDocument(given.text, document_id, given.source, given.metadata)

@@ -104,7 +104,7 @@ class ArcConversationTransform(_ArcTransform):
     Args:
         llm: Rewrites questions: a LlamaIndex LLM, or an arc `ChatModel`; `None` uses rules.
         memory: Any LlamaIndex memory; it is read in each run.
-        max_history_turns: The number of last turns that are read.
+        max_history_turns: The number of newest turns that are read.
         settings: The settings (`model_calls`).
         observer: Receives counts.
 

@@ -223,7 +223,7 @@ def _slots(plain: str, language: Language) -> Iterator[tuple[str, frozenset[str]
 
 
 def _is_name(value: str, language: Language) -> bool:
-    """Return whether a value is a name or one word; "my budget is tight" or a whole clause gives none."""
+    """Return whether a value is a name or concrete, not an adjective ("my budget is tight") or a whole clause."""
     return value[:1].isupper() or not language.is_spaced or CONCRETE.search(value) is not None
 
 

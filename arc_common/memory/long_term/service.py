@@ -294,7 +294,7 @@ class LongTermMemory:
     def _begin(self) -> None:
         self._lock = Lock()
         self._unanswered: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)  # of the sessions used in this process
-        self._with_documents: LRUCache[SessionKey, bool] = LRUCache(_SESSIONS)  # whether the newest turn had documents
+        self._with_documents: LRUCache[SessionKey, bool] = LRUCache(_SESSIONS)  # true if the newest turn had documents
         self._looked_into: LRUCache[Scope, bool] = LRUCache(_SESSIONS)
 
     def scope_of(self, key: SessionKey) -> Scope:
@@ -455,7 +455,7 @@ class LongTermMemory:
         if not self._keep(on, batch if before is None else [before, *batch], proposed, goes_on=True):
             return False
         read = _as_read(batch)
-        if not self._changed(on, list(read), read):  # else the batch is read again
+        if not self._changed(on, list(read), read):  # otherwise the batch is read again
             progress = Progress(on, after=start, to=batch[-1].seq)
             self._store.commit(self.scope_of(key), RecordChange(progress=progress), version=None)
         return True

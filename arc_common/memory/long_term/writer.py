@@ -422,7 +422,7 @@ def _is_searched(memory: Memory) -> bool:
 def _said_after(
     opposed: Sequence[Memory], said: datetime, *, is_own: bool = False, follows: str | None = None
 ) -> datetime:
-    """Return the time a memory was said, no earlier than the opposed memories that are known to be older."""
+    """Return when a memory was said: no earlier than the memories it contradicts that are known to be older."""
     before = [
         one.valid_from for one in opposed if is_own or any(session_id == follows for session_id, _ in one.sources)
     ]

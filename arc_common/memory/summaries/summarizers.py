@@ -176,7 +176,7 @@ def _terms(sentence: str, speakers: Set[str]) -> Counter[str]:
     named = {word for word in words if word in speakers}
     terms: Counter[str] = Counter()
     for word in words:
-        if word in named and len(named) == 1:  # one name is the listener's; two are the topic
+        if word in named and len(named) == 1:  # one name may be the listener's
             continue
         if "\u3040" <= word[0] <= "\u9fff" and len(word) > 1:
             terms.update(word[i : i + 2] for i in range(len(word) - 1))

@@ -182,7 +182,7 @@ class SqlArchive:
             return False
         found = self.messages_of(key, row.objects, row.checksum) if row.is_only_archived else []
         changed = {"incarnation": row.incarnation, "was": row.status, "before": row.objects}
-        # after a space: none of them is the conversation's own any more
+        # a leading space: none of them holds its messages now
         objects = None if row.objects is None else f" {row.objects.strip()}"
         changed |= {**self._place(key), "objects": objects, "now": to_microseconds(self._clock())}
 

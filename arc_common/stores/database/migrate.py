@@ -179,7 +179,7 @@ def row_security(role: str) -> list[str]:
     """
     named = '"' + check_identifier("role", role, longest=63).replace('"', '""') + '"'
     names = [table.name for table in _tables("postgresql")]
-    keys = f"GRANT SELECT ON {KEY_TABLE} TO {named}".replace("'", "''")  # of an encrypted database
+    keys = f"GRANT SELECT ON {KEY_TABLE} TO {named}".replace("'", "''")  # only an encrypted database has it
     return [
         *(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY" for name in names),
         *(f"DROP POLICY IF EXISTS arc_caller ON {name}" for name in names),

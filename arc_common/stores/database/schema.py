@@ -344,7 +344,7 @@ stray_objects = Table(
     PrimaryKeyConstraint("conversation", "path", name="arc_stray_objects_pk"),
     Index("arc_stray_objects_by_age", "since"),
 )
-"""Objects that no conversation names any more, and that a machine which was archiving may still write."""
+"""Objects that no conversation names now, but that a machine which was archiving may still write."""
 
 # Databases use a partial index only for statements that repeat its condition to the letter.
 IS_UNCOVERED = text("arc_segments.covered = 0")

@@ -211,7 +211,7 @@ _MASKS = 8
 """The number of filters whose results are cached until an entry changes."""
 
 _SMALL = 2**20
-"""The least size in bytes that a copy counts, which limits the number of copies."""
+"""The least size in bytes at which a copy is counted, which limits the number of copies."""
 
 _POSTINGS_BYTES = 2**28
 """The size of a scope's cached postings: those of 100,000 messages with all the words of their windows take 100 MB."""
@@ -226,7 +226,7 @@ _MOST_CHANGES = 1_024
 class ScopeCopy:
     """The entries of one scope by place: the order of their rows."""
 
-    _knows_all: bool  # whether a term without a cached posting is in no entry
+    _knows_all: bool  # true if a term without a cached posting is in no entry
 
     def __init__(self) -> None:
         self.lock = Lock()

@@ -287,7 +287,7 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         "drop_pin_of": delete(records).where(
             *these, records.c.kind == PIN, records.c.name == bindparam("message_id", type_=Text)
         ),
-        # those of removed messages, and of edited ones as the path shows them
+        # sources: removed messages, and edited ones as the path shows them
         "forget_sources": delete(record_sources).where(
             *mine,
             one_of(record_sources.c.message_id, "ids", Text, dialect_name),
