@@ -69,8 +69,7 @@ def main() -> None:
 
 
 def printed(folder: Path, width: int, *, whole: bool) -> str:
-    """The output on a colour terminal of that width; without `whole`, that of a second run, which shows the comparison
-    alone."""
+    """The output on a colour terminal of that width; without `whole`, only the comparison, from a second run."""
     command = [str(Path(sys.executable).with_name("arc")), "demo", "--local", "--file", "arc-demo.db"]
     colour = {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "TERM": "xterm-256color", "COLUMNS": str(width)}
     runs = [

@@ -162,7 +162,7 @@ class _Recovery:
             for part in ask(request, **options):
                 begun = True
                 yield part
-            return  # noqa: TRY300 - the next request follows the handler
+            return  # noqa: TRY300 - the second request follows the handler
         except Exception as error:
             if begun:
                 raise
@@ -179,7 +179,7 @@ class _Recovery:
             async for part in await ask(request, **options):
                 begun = True
                 yield part
-            return  # noqa: TRY300 - the next request follows the handler
+            return  # noqa: TRY300 - the second request follows the handler
         except Exception as error:
             if begun:
                 raise

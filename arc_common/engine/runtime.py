@@ -376,7 +376,7 @@ def token_counter_of(settings: ArcSettings) -> TokenCounter:
 
 
 def observer_of(observer: Observer | None, *, otel: bool) -> Observer:
-    """Return the observer; one that also makes OpenTelemetry's spans and metrics if the settings say so."""
+    """Return the observer; with `otel`, wrapped in one that makes OpenTelemetry's spans and metrics."""
     if not otel:
         return observer or SilentObserver()
     from arc_common.otel import OpenTelemetryObserver  # noqa: PLC0415 - an optional dependency

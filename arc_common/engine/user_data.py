@@ -24,7 +24,7 @@ _PAGE = 100
 _SAMPLES = 20
 """Number of conversations whose newest message is looked for in the database's file."""
 _WORDS = re.compile(r"[^\W\d_][^\x00-\x1f\x7f\"\\\\]{15,59}")
-"""Characters that are stored unchanged, enough of them to be in nobody else's text."""
+"""Words of characters that are stored unchanged, long enough to be in nobody else's text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def _contains(terms: Sequence[str], part: Sequence[str]) -> bool:
 
 def asked_terms(question: str) -> list[str]:
     """Return a question's distinct terms; none if it has only stop words, which every text would match."""
-    asked = analyze_query(f"{question} 0")[:-1]  # the added word keeps a question from being stop words alone
+    asked = analyze_query(f"{question} 0")[:-1]  # with "0", stop words alone are dropped, too
     return list(dict.fromkeys(asked))[:_MOST_TERMS]
 
 

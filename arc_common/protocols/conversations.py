@@ -281,7 +281,7 @@ class Branch:
             it shows; `None` for the first, and if none of these exists any more.
         forked_at: The id of the last message that it shares with its parent; `None` if it shares none, or that message
             was removed.
-        message_count: The number of messages that it shows, those before the fork included.
+        message_count: The number of messages that it shows, including those before the fork.
         created_at: The time of the fork.
         last_message_at: The time of the newest message stored on it; `None` if there is none since the fork.
         is_current: True if sessions opened without a branch are on it.

@@ -102,7 +102,7 @@ class IndexEntry:
         try:
             self.length  # noqa: B018 - stores ask for it when they have begun to write
         except OverflowError as error:
-            raise InvalidInputError("entry.terms", self.terms, "frequencies whose sum is a float") from error
+            raise InvalidInputError("entry.terms", self.terms, "frequencies with a finite sum") from error
         object.__setattr__(self, "metadata", json_copy("entry.metadata", self.metadata))
         if (self.vector is None) != (self.embedder is None):
             raise InvalidInputError("entry.embedder", self.embedder, "the embedder's name beside a vector, else None")

@@ -156,7 +156,7 @@ def _total_weight(rankings: Sequence[Ranking]) -> float:
     try:
         return math.fsum(weights)
     except OverflowError as error:
-        raise InvalidInputError("weights", weights, "numbers whose sum is a float") from error
+        raise InvalidInputError("weights", weights, "numbers with a finite sum") from error
 
 
 def _check_from_zero(name: str, value: float) -> None:
