@@ -1,4 +1,4 @@
-"""Asks an `IndexStore` one thing at a time, for tests and benchmarks."""
+"""Single queries of an `IndexStore`, for tests and benchmarks."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from arc_common.protocols.search_index import Candidates, EntryKind, IndexQuery,
 
 
 def lexical(store: IndexStore, scope: Scope, kind: EntryKind, terms: Mapping[str, float], **more: Any) -> Candidates:
-    """Return the candidates by words; `more` are fields of `IndexQuery`."""
+    """Return the lexical candidates; `more` are fields of `IndexQuery`."""
     return store.candidates(IndexQuery(scope, kind, terms, **more))[0]
 
 
@@ -28,7 +28,7 @@ def embedding(store: IndexStore, scope: Scope, kind: EntryKind) -> tuple[str, in
 
 
 def count(store: IndexStore, scope: Scope, kind: EntryKind, *, filters: Filter | None = None) -> int:
-    """Return the number of entries whose metadata match."""
+    """Return the number of entries with matching metadata."""
     if filters is None:
         return store.candidates(IndexQuery(scope, kind))[0].count
     return len(store.scan(scope, kind, filters=filters, limit=2**31))

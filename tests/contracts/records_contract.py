@@ -165,7 +165,7 @@ class RecordsContract:
         assert store.find(scope, history=True) == []
 
     def test_the_oldest_revisions_leave(self, store: Records, scope: Scope) -> None:
-        """Of this memory alone; those that are kept are the newest ones."""
+        """Only revisions of the same memory count, and the newest ones are kept."""
         self.put(store, scope, a_memory("a"), a_memory("b"))
         for number in range(2, MOST_REVISIONS + 4):
             self.put(store, scope, replace(a_memory("a"), text=f"text {number}", revision=number, revised_at=START))
@@ -175,7 +175,7 @@ class RecordsContract:
         assert store.find(scope, ["b"], history=True) == [a_memory("b")]
 
     def test_what_is_no_longer_valid_is_listed_on_request(self, store: Records, scope: Scope) -> None:
-        """As what was superseded is."""
+        """A memory whose validity has ended is listed like a superseded one."""
         self.put(store, scope, a_memory("was", valid_until=START), a_memory("is", valid_until=START.replace(year=9999)))
         assert names(store.find(scope)) == ["is"]
         assert names(store.find(scope, include_superseded=True)) == ["is", "was"]
@@ -183,7 +183,7 @@ class RecordsContract:
     # Pins
 
     def test_pins_of_a_session(self, conversations: Store, store: Records, scope: Scope, key: SessionKey) -> None:
-        """Its own and the pinned memories of its scopes, oldest first; they are no memories, and need no version."""
+        """A session's pins and its scopes' pinned memories are read, oldest first; a pin needs no version."""
 
         def pins(of: SessionKey) -> list[Pin]:
             return list(conversations.summaries.state(of, limit=0).pins)
@@ -278,7 +278,7 @@ class RecordsContract:
             self.put(store, scope, stale)
         assert [memory.last_accessed_at for memory in store.find(scope, ["a", "b"])] == [later, later]
 
-    # Whose
+    # Scopes
 
     def test_each_scope_sees_its_own(self, store: Records, scope: Scope) -> None:
         """The same id in another caller's, user's or session's scope is another memory."""
@@ -379,7 +379,7 @@ class RecordsContract:
         assert held == {"first": "third", "third": None, "was": None}
 
     def test_one_that_loses_a_source_and_its_heir_at_once(self, store: Records, scope: Scope, key: SessionKey) -> None:
-        """Both changes are kept."""
+        """Both changes are stored."""
         self.put(store, scope, said("was", "s m1", "t m1", superseded_by="is"), said("is", "s m2"))
         store.forget(key)
         assert store.find(scope) == [said("was", "t m1")]
@@ -465,7 +465,7 @@ class RecordsContract:
         assert store.changes(scope).version == 0
         assert replace(store.changes(scope), version=0).memories == ()
 
-    # How far sessions were read
+    # Progress of reading sessions
 
     def say(self, conversations: Store, key: SessionKey, *ids: str) -> int:
         """Append messages; return the place of the last."""
@@ -478,7 +478,7 @@ class RecordsContract:
         return store.commit(Scope(key.caller_id, key.user_id), change, version=None) is not None
 
     def read_to(self, conversations: Store, key: SessionKey) -> tuple[int, int]:
-        """Return how far a session was read, and how far it goes."""
+        """Return the place up to which a session was read, and the place of its last message."""
         found = conversations.get(key)
         return (found.remembered_seq, found.last_seq) if found else (0, 0)
 

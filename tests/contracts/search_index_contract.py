@@ -20,7 +20,7 @@ from tests.contracts.index_queries import count, dense, embedding, lexical, vect
 
 KEYS = ["a", "b", "a.b", "a'b", 'a"b', "$.a"[1:], "a[0]", "한국어", "0", "a b", "\\", "null"]
 
-_EXACT = 2**53  # the limit of the integers that databases' JSON keeps exactly
+_EXACT = 2**53  # the largest integer that databases' JSON stores exactly
 
 scalars: st.SearchStrategy[Any] = st.one_of(
     st.none(),
@@ -133,7 +133,7 @@ class IndexStoreContract:
 
     @pytest.fixture
     def compares_texts(self) -> bool:
-        """Return whether filters may compare the order of texts, as they can't where these are encrypted."""
+        """Return whether filters may compare the order of texts; on encrypted stores they can't."""
         return True
 
     @pytest.fixture
@@ -499,7 +499,7 @@ class IndexStoreContract:
         assert len({cosine for _, cosine in found}) == 1
 
     def test_only_what_has_a_vector_is_near(self, store: IndexStore, scope: Scope) -> None:
-        """Entries without one are left out, and ids and filters restrict the others."""
+        """Entries without a vector are omitted; ids and filters restrict the others."""
         entries = [an_entry(f"d{n}", vector=None if n % 2 else [1, n], metadata={"n": n}) for n in range(8)]
         store.put(scope, "document", entries)
         assert [key for key, _ in self.nearest(store, scope, [1, 0])] == ["d0", "d2", "d4", "d6"]
@@ -511,7 +511,7 @@ class IndexStoreContract:
     def test_two_embedders_are_never_compared(self, store: IndexStore, scope: Scope) -> None:
         """Another embedder or dimension raises on storing and on searching, and nothing is written.
 
-        Vectors alone that another embedder made are kept beside the others, until they take their place.
+        Vectors of another embedder that are put alone are kept separately until they replace the others.
         """
         store.put(scope, "document", [an_entry("a", vector=[1, 0])])
         for wrong in (an_entry("b", vector=[1, 0], embedder="other"), an_entry("b", vector=[1, 0, 0])):
@@ -530,7 +530,7 @@ class IndexStoreContract:
         assert count(store, scope, "memory") == 0
 
     def test_limits_are_checked(self, store: IndexStore, scope: Scope) -> None:
-        """A store is asked for a whole number of entries up to 2**62."""
+        """A limit must be a whole number up to 2**62."""
         calls: list[Callable[[int], object]] = [
             lambda wrong: store.scan(scope, "document", limit=wrong),
             lambda wrong: lexical(store, scope, "document", {"red": 1.0}, limit=wrong),
@@ -582,7 +582,7 @@ class IndexStoreContract:
     def test_many_filters_mean_what_matches_says(
         self, store: IndexStore, compares_texts: bool, stored: list[dict[str, Any]], asked: Filter
     ) -> None:
-        """The same, at length."""
+        """The long form of the test above."""
         self._compare(store, compares_texts, stored, asked)
 
     def _compare(self, store: IndexStore, compares_texts: bool, stored: list[dict[str, Any]], asked: Filter) -> None:

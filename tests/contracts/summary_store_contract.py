@@ -90,7 +90,7 @@ _PLACES: dict[str, tuple[Segment, Segment, bool]] = {
     "era grows": (a_leaf(1, 8, level=2, made_by="rules"), a_leaf(1, 12, level=2, made_by="rules"), True),
     "era around an era": (a_leaf(5, 8, level=2), a_leaf(1, 12, level=2), False),
 }
-"""A stored segment, a new one, and whether that is stored."""
+"""For each case a stored segment, a new one, and whether the new one is stored."""
 
 _CALLS: list[Callable[[SummaryStore, SessionKey], object]] = [
     lambda summaries, key: summaries.state(key, limit=1),
@@ -104,7 +104,7 @@ _CALLS: list[Callable[[SummaryStore, SessionKey], object]] = [
     lambda summaries, key: summaries.facts(key),
     lambda summaries, key: summaries.facts(key, keys=["a"]),
 ]
-"""What another user may try."""
+"""Calls that another user may attempt."""
 
 
 class SummaryStoreContract:
@@ -127,7 +127,7 @@ class SummaryStoreContract:
 
     @pytest.fixture(autouse=True)
     def talk(self, store: Store, key: SessionKey) -> list[StoredMessage]:
-        """Store messages m1 … m32 in places 1 … 32, of 10 tokens each, from user and assistant in turn."""
+        """Store messages m1 … m32 in places 1 … 32, of 10 tokens each, alternately from user and assistant."""
         roles = ("assistant", "user")
         return store.append(key, [counted(f"m{n}", str(n), role=roles[n % 2]) for n in range(1, 33)])
 
@@ -160,7 +160,7 @@ class SummaryStoreContract:
     def test_state_before_and_behind_an_adoption(
         self, store: Store, key: SessionKey, talk: list[StoredMessage]
     ) -> None:
-        """The newest messages behind the boundary, cut at the old end, beside the session's sums."""
+        """A state has the newest messages after the boundary, limited at the old end, and the session's totals."""
         summaries = store.summaries
         state = summaries.state(key, limit=5)
         assert (state.view, state.message_count, state.total_tokens) == (None, 32, 320)
@@ -173,7 +173,7 @@ class SummaryStoreContract:
         assert summaries.state(key, limit=0).messages == ()
 
     def test_a_state_of_what_is_new(self, store: Store, key: SessionKey, talk: list[StoredMessage]) -> None:
-        """Only messages behind the place given, cut like the others; the view's boundary holds besides."""
+        """Only messages after both the given place and the view's boundary are returned, limited like others."""
         summaries = store.summaries
         assert list(summaries.state(key, limit=9, after=29).messages) == talk[29:]
         assert list(summaries.state(key, limit=2, after=20).messages) == talk[-2:]
@@ -201,7 +201,7 @@ class SummaryStoreContract:
         assert store.summaries.segments(key)[1].created_at == clock.now
 
     def test_outlines(self, store: Store, key: SessionKey) -> None:
-        """Outlines hold the oldest messages after a place, before the boundary too, beside the newest messages."""
+        """Outlines describe the oldest messages after a place, also before the boundary, and the newest messages."""
         state = store.summaries.state
         newest = (Outline(31, Role.USER, 10), Outline(32, Role.ASSISTANT, 10))
         assert state(key, limit=0, after=30, outlines=9).outlines == newest
@@ -236,7 +236,7 @@ class SummaryStoreContract:
         assert stretches(store.summaries.segments(key)) == [(3, 1, 12)]
 
     def test_what_may_take_a_place(self, store: Store, key: SessionKey, talk: list[StoredMessage]) -> None:
-        """A stretch is stored once, by the ablest, without overlaps; a refused commit changes nothing."""
+        """A range is stored once, by the most capable author, without overlaps; a rejected commit changes nothing."""
         messages = [CountedMessage(one.message, one.tokens, one.counter) for one in talk]
         for name, (there, new, is_stored) in _PLACES.items():
             own = replace(key, session_id=name)
@@ -252,7 +252,7 @@ class SummaryStoreContract:
                 assert store.summaries.state(own, limit=0) == before, name
 
     def test_unfinished(self, store: Store, key: SessionKey) -> None:
-        """Empty ones come first, then those by rules, covered or not, oldest first, leaves before blocks; or all."""
+        """Empty segments come first, then those by rules, covered or not, by age, leaves before blocks; or all."""
         leaves = a_leaf(1, 4, made_by="rules"), a_leaf(5, 8), a_leaf(9, 12)
         for segment in (*leaves, *(a_leaf(1, 8, level=level, made_by="rules") for level in (1, 2))):
             self.put(store, key, segment)
@@ -331,7 +331,7 @@ class SummaryStoreContract:
         assert store.summaries.state(key, limit=0).facts_version > before
 
     def test_redoing_a_leaf_redoes_its_facts(self, store: Store, key: SessionKey) -> None:
-        """Its facts are replaced, and what they superseded and removed holds again unless the new ones say so too."""
+        """Its facts are replaced; facts that they ended hold again unless the new ones end them, too."""
         self.put(store, key, a_leaf(1, 4), a_fact("a"), a_fact("b"), a_fact("c"))
         first = a_leaf(5, 8, made_by="rules")
         self.put(store, key, first, a_fact("d", 5), ends=(("a", "d"), ("b", "d"), ("c", None)))
@@ -366,7 +366,7 @@ class SummaryStoreContract:
         assert store.summaries.facts(key) == [a_fact("rome")]
 
     def test_marks_of_unknown_facts_and_of_its_own_do_nothing(self, store: Store, key: SessionKey) -> None:
-        """A leaf judges other leaves' facts only."""
+        """A leaf can end only facts of other leaves."""
         self.put(store, key, a_leaf(1, 4), a_fact("a"), ends=(("a", "x"), ("no", "x"), ("a", None), ("no", None)))
         assert store.summaries.facts(key) == [a_fact("a")]
 
@@ -389,7 +389,7 @@ class SummaryStoreContract:
         assert {fact.id: fact.superseded_by for fact in every} == {"aside": None, "cat": "aside", "dog": "aside"}
 
     def test_a_leaf_is_read_again_as_it_was_before_it(self, store: Store, key: SessionKey) -> None:
-        """It ends what held when it was first read, even if a later leaf has ended that, too: forks may lie between."""
+        """It ends the facts that held at its first reading, even if a later leaf has ended them; forks may lie between."""
         self.put(store, key, a_leaf(1, 4), a_fact("cat"))
         self.put(store, key, a_leaf(5, 8, made_by="rules"))
         self.put(store, key, a_leaf(9, 12), a_fact("dog", 9), ends=(("cat", "dog"),))
@@ -416,7 +416,7 @@ class SummaryStoreContract:
         key: SessionKey,
         talk: list[StoredMessage],
     ) -> list[Segment]:
-        """Six leaves of four messages in a block, an era and one on its own; a fact of each leaf; a view up to 24."""
+        """Store six leaves of four messages, in a block, an era and alone; a fact of each leaf; a view up to 24."""
         leaves = [a_leaf(start, start + 3) for start in range(1, 25, 4)]
         for leaf in leaves:
             self.put(store, key, leaf, a_fact(f"f{leaf.start}", leaf.start, sources=(f"m{leaf.start}",)))
@@ -444,7 +444,7 @@ class SummaryStoreContract:
         change: Callable[[ConversationStore, SessionKey], object],
         left: int,
     ) -> None:
-        """Its leaf is empty, what stood above is gone, the rest stands for itself; the view has no text left."""
+        """Its leaf becomes empty, segments above are removed, the others stay; the view loses its text."""
         before = store.summaries.state(key, limit=0)
         change(store, key)
         empty = Segment(0, 5, 8, "", 0, None)
@@ -465,7 +465,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("told")
     def test_a_change_behind_everything_undoes_nothing(self, store: Store, key: SessionKey) -> None:
-        """New and known messages change nothing; an edit that nothing was made from, only the epoch."""
+        """New and known messages change nothing; an edit of a message without derived data changes only the epoch."""
         cover, before = store.summaries.segments(key), store.summaries.state(key, limit=0)
         store.append(key, [counted("m6", "6", role="assistant"), counted("new")])
         store.remove(key, ["nowhere"])
@@ -481,7 +481,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("told")
     def test_the_view_goes_stale_by_a_fact_behind_its_boundary(self, store: Store, key: SessionKey) -> None:
-        """A view shows f21, whose leaf lies behind the boundary; a view that shows nothing of a leaf stays."""
+        """A view with f21, of a leaf after its boundary, becomes stale; a view without anything of the leaf stays."""
         store.append(key, [counted("m22", "changed", role="assistant")])
         state = store.summaries.state(key, limit=0)
         assert state.view is not None
@@ -492,7 +492,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("told")
     def test_a_leaf_that_quotes_a_changed_message_is_undone_too(self, store: Store, key: SessionKey) -> None:
-        """A fact merged from two messages goes with either of them, and its leaf is read again."""
+        """A fact merged from two messages is removed with either of them, and its leaf is read again."""
         self.put(store, key, a_leaf(25, 28), a_fact("both", 25, sources=("m2", "m26")))
         store.remove(key, ["m2"])
         assert stretches(store.summaries.segments(key, part="unfinished", limit=9)) == [(0, 1, 4), (0, 25, 28)]
@@ -509,7 +509,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("told")
     def test_a_cap_takes_messages_but_not_what_was_read_from_them(self, store: Store, key: SessionKey) -> None:
-        """Summaries and facts of messages that left by a cap stay; there is nothing left to redo them from."""
+        """Summaries and facts of messages beyond the cap stay, since they could not be made again."""
         before = store.summaries.state(key, limit=0)
         cover = store.summaries.segments(key)
         store.append(key, [counted("new")], max_messages=4)
@@ -611,7 +611,7 @@ class SummaryStoreContract:
         assert summaries.adopt(key, a_view(2, 8), epoch=epoch) is True
         assert summaries.state(key, limit=0).view == a_view(2, 8)
 
-    # Whose it is, and bad input
+    # Owners and bad input
 
     @pytest.mark.usefixtures("told")
     def test_another_user_finds_nothing(self, store: Store, key: SessionKey) -> None:
@@ -629,7 +629,7 @@ class SummaryStoreContract:
         assert len(store.summaries.facts(key)) == 6
 
     def test_branches_share_what_was_read_before_the_fork(self, store: Store, key: SessionKey) -> None:
-        """A leaf below the fork is read once, for both branches; one beyond it, and its facts, belong to its branch."""
+        """A leaf before the fork is read once for both branches; a later one and its facts belong to one branch."""
         assert self.put(store, key, a_leaf(1, 4), a_fact("f1", key="city"))
         (fork,) = store.branch(key, "fork", at="m8")
         there = replace(key, branch=fork.id)
@@ -646,7 +646,7 @@ class SummaryStoreContract:
         assert [leaf.stale for leaf in store.summaries.segments(there)] == [False, False, False]
 
     def test_a_view_follows_its_branch(self, store: Store, key: SessionKey) -> None:
-        """A fork shows the view adopted before it, and later ones of its own only."""
+        """A fork shows the view adopted before it, and of later ones only its own."""
         epoch = store.summaries.state(key, limit=0).epoch
         assert store.summaries.adopt(key, a_view(1, 2), epoch=epoch)
         (fork,) = store.branch(key, "fork")

@@ -1,4 +1,4 @@
-"""The public names, and what importing them costs."""
+"""The public names, and the cost of importing them."""
 
 import subprocess
 import sys
@@ -80,6 +80,6 @@ def test_each_adapter_imports_its_own_framework_and_neither_settings_nor_stores(
 
 
 def test_importing_the_engine_loads_two_small_libraries():
-    """SQLAlchemy, pydantic, numpy and the others are imported when they are used."""
+    """SQLAlchemy, pydantic, numpy and others are imported on first use."""
     roots = {name.partition(".")[0] for name in loaded_by("arc_common")} - sys.stdlib_module_names
     assert {name for name in roots if "cython" not in name} <= {"arc_common", "cachetools", "rapidfuzz", *AT_START}

@@ -48,7 +48,7 @@ class TestSqliteStore(LangGraphStoreContract):
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> Iterator[Callable[[], Any]]:
         connections: list[sqlite3.Connection] = []
-        one_at_a_time = Lock()  # two of its set-ups add the same column
+        one_at_a_time = Lock()  # concurrent set-ups would add the same column
 
         def make() -> SqliteStore:
             address = tmp_path / "items.db"

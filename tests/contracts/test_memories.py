@@ -1,4 +1,4 @@
-"""The contract of long-term memories: arc's, LangMem's over LangGraph's stores, LlamaIndex's `VectorMemoryBlock`."""
+"""The contract of long-term memories: arc's, LangMem's on LangGraph's stores, and LlamaIndex's `VectorMemoryBlock`."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from arc_common.testing.memory_contract import LongTermMemory, LongTermMemoryCon
 from langchain_arc import ArcStore
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # trustcall imports a name that LangGraph has moved
+    warnings.simplefilter("ignore", DeprecationWarning)  # trustcall imports a deprecated name of LangGraph
     from langmem import create_manage_memory_tool, create_search_memory_tool
 
 Open = Callable[[], LongTermMemory]
@@ -56,7 +56,7 @@ class TestArc(LongTermMemoryContract):
 
 
 class LangMem:
-    """LangMem's tools, as an agent calls them."""
+    """LangMem's tools, called as by an agent."""
 
     def __init__(self, store: BaseStore) -> None:
         namespace = ("memories", "{langgraph_user_id}")
@@ -76,7 +76,9 @@ class LangMem:
 
 
 def _of(user_id: str) -> Any:
-    return {"configurable": {"langgraph_user_id": user_id.encode().hex()}}  # LangGraph allows no periods
+    return {
+        "configurable": {"langgraph_user_id": user_id.encode().hex()}
+    }  # LangGraph's namespaces must not contain periods
 
 
 class LangMemContract(LongTermMemoryContract):
@@ -92,10 +94,10 @@ class TestLangMemOverArcStore(LangMemContract):
 
 
 def words(text: str) -> list[float]:
-    """A text's vector: how often each word, by a hash, occurs in it."""
+    """Return a text's vector: the number of occurrences of each word, by hash."""
     found = re.findall(r"\w+", text.lower())
     counts = Counter(blake2b(word.encode(errors="replace"), digest_size=1).digest()[0] for word in found)
-    return [counts[place] or 1e-9 for place in range(_DIMENSION)]  # no vector of zeros has an angle
+    return [counts[place] or 1e-9 for place in range(_DIMENSION)]  # a zero vector has no cosine
 
 
 class TestLangMemOverInMemoryStore(LangMemContract):
@@ -110,7 +112,7 @@ class TestLangMemOverInMemoryStore(LangMemContract):
 
 
 class Words(BaseEmbedding):
-    """The same vectors for LlamaIndex."""
+    """The same vectors as a LlamaIndex embedding."""
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return words(text)
@@ -123,7 +125,7 @@ class Words(BaseEmbedding):
 
 
 class Nodes(BasePydanticVectorStore):
-    """A vector store that keeps texts, as `VectorMemoryBlock` needs one."""
+    """A vector store with texts, as `VectorMemoryBlock` requires."""
 
     stores_text: bool = True
     kept: list[BaseNode] = Field(default_factory=list)
@@ -148,7 +150,7 @@ class Nodes(BasePydanticVectorStore):
 
 
 class LlamaIndexBlock:
-    """A block of LlamaIndex's `Memory`, as the `Memory` of each user calls it."""
+    """A block of LlamaIndex's `Memory`, called as by each user's `Memory`."""
 
     def __init__(self, block: BaseMemoryBlock[str]) -> None:
         self._block = block

@@ -1,6 +1,6 @@
 """Every store contract on SQLite in memory and files, PostgreSQL 18 and 16, partitions, PgBouncer and Redis.
 
-On encrypted PostgreSQL in the long form only: `test_encryption.py` has its short form.
+The long form adds encrypted PostgreSQL, whose short form is in `test_encryption.py`.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Records the goldens anew: `python -W ignore -m tests.goldens`. Say in the commit why requests changed."""
+"""Record the goldens again: `python -W ignore -m tests.goldens`. State in the commit why requests changed."""
 
 import shutil
 import tempfile

@@ -1,6 +1,7 @@
-"""Three made-up conversations, in English, Korean and Chinese, that the golden requests are made from.
+"""Three scripted conversations, in English, Korean and Chinese, behind the golden requests.
 
-Each plans a trip, changes plans, looks things up with a tool, notes expenses, and asks the same question twice.
+In each, the user plans a trip, changes plans, has things looked up by a tool, records expenses, and asks a question
+twice.
 """
 
 from collections.abc import Iterator
@@ -14,25 +15,25 @@ __all__ = ["LANGUAGES", "SCRIPTS", "Script", "conversation", "documents"]
 _START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 _LOOK_UP_EVERY = 7
 _ROWS = (3, 24, 80, 200)
-"""How many lines each lookup gives: short and long results."""
+"""Number of lines in each lookup's result: short and long ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What is said in one language.
+    """The texts of a conversation in one language.
 
     Args:
         instructions: The system prompt.
         talk: Exchanges, written by hand.
-        expense: How an expense is told and noted; takes `day`, `what`, `where` and `sum`.
-        things: What money was spent on, and where.
-        look_up: How a lookup is asked for and answered; takes `number`.
-        row: A line of its result; takes `number`, `place` and `day`.
-        places: Where parcels are.
-        documents: What is known of how things work.
-        memories: What is known of the user from elsewhere.
-        artifact: What a search brought.
-        questions: Those of the two recorded turns. The first was asked before.
+        expense: Templates of recording an expense; take `day`, `what`, `where` and `sum`.
+        things: Purchases and their places.
+        look_up: Templates of a lookup and its answer; take `number`.
+        row: A line of a lookup's result; takes `number`, `place` and `day`.
+        places: Places of parcels.
+        documents: Documents about services.
+        memories: Memories of the user from other conversations.
+        artifact: A search result.
+        questions: The questions of the two recorded turns; the first was asked before.
     """
 
     instructions: str
@@ -239,12 +240,12 @@ LANGUAGES = tuple(SCRIPTS)
 
 
 def conversation(language: str) -> list[Message]:
-    """The messages of a language, oldest first, with ids and times; the same ones each time."""
+    """Return a language's messages, oldest first, with fixed ids and times."""
     return [_stamped(message, place) for place, message in enumerate(_said(SCRIPTS[language]))]
 
 
 def documents(language: str) -> list[Document]:
-    """The documents of a language."""
+    """Return a language's documents."""
     return [Document(text, id=f"doc{place}") for place, text in enumerate(SCRIPTS[language].documents)]
 
 

@@ -1,13 +1,13 @@
-r"""Five whole conversations, and the requests that arc makes of them at three turns, as files to be read.
+r"""Five whole conversations, and arc's requests at three turns of each, as files for people to read.
 
-`long/NAME.txt` is a conversation, one line each, with "\n" for a line break inside a text:
+`long/NAME.txt` is a conversation with one message per line and "\n" for a line break inside a text:
 
     # the system prompt            > the user                 ! a tool call: name and arguments
     @ the time from here on        Rosa> a named user         = its result
                                    < the assistant
 
-A message may begin with `[image NAME]` or `[file NAME]`. `long/NAME.TURN.golden` is the request at the user's message
-of that number, as text.
+A message may begin with `[image NAME]` or `[file NAME]`. `long/NAME.TURN.golden` is the request at the user message
+with that number, as text.
 """
 
 import json
@@ -26,7 +26,7 @@ NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.txt")))
 TURNS = (10, 50, 200)
 _BUDGET = 4_000
 _EVERY = 5
-"""Turns: each so many a request is made, for what a request adopts stays for the next ones."""
+"""Interval in turns between requests, since what a request adopts affects the later ones."""
 _LINE = re.compile(r"([#@!=<>]|[A-Z]\w*>) (.*)")
 _PART = re.compile(r"\[(image|file) ([^\]]+)\]\s*")
 _TOOLS = ("run_tests", "read_file", "search_code", "edit_file", "open_pr", "shell")
@@ -41,12 +41,12 @@ class _Clock:
 
 
 def golden(name: str, turn: int) -> Path:
-    """The file of a recorded request."""
+    """Return the file of a recorded request."""
     return _FOLDER / f"{name}.{turn}.golden"
 
 
 def requests(name: str) -> dict[int, str]:
-    """Replay a conversation in a database in memory, and return its requests by turn."""
+    """Replay a conversation on a database in memory and return its requests by turn."""
     system, *said = _read(name)
     assert said[0].created_at is not None
     clock = _Clock(said[0].created_at)

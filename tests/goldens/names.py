@@ -1,15 +1,15 @@
-"""What names on receipts were called when the goldens were recorded."""
+"""Names in recorded receipts that have changed since."""
 
 from typing import Any
 
 __all__ = ["RENAMED", "renamed"]
 
 RENAMED: dict[str, str] = {}
-"""Old name -> new name, of keys and of whole values such as a section's name. Prompts are compared as they are."""
+"""Old name -> new name, for keys and for whole values such as a section's name. Prompts are compared unchanged."""
 
 
 def renamed(receipt: Any) -> Any:
-    """Return a recorded receipt with today's names."""
+    """Return a recorded receipt with the current names."""
     if isinstance(receipt, dict):
         return {RENAMED.get(key, key): renamed(value) for key, value in receipt.items()}
     if isinstance(receipt, list):

@@ -1,7 +1,7 @@
-"""Goldens as text files: for each language and way one of requests and one of receipts.
+"""Goldens as text files: one of requests and one of receipts for each language and entry point.
 
-- Requests: a line for each turn with the keys of its messages, then each message once, as JSON behind its key. The key
-  is a hash of the message, so that a change touches the lines of this message alone.
+- Requests: a line for each turn with the keys of its messages, then each message once, as JSON after its key. The key
+  is a hash of the message, so that a change affects only this message's lines.
 - Receipts: a JSON line for each part of each turn's receipt.
 """
 
@@ -22,7 +22,7 @@ _FOLDER = Path(__file__).parent / "data"
 
 
 def write(language: str, way: str, turns: Mapping[int, Sequence[Turn]]) -> None:
-    """Record the turns of a way, by their budgets. The same turns give the same bytes."""
+    """Record the turns of an entry point by budget. The same turns give the same bytes."""
     messages: dict[str, str] = {}
     shown: list[str] = []
     receipts: list[str] = []
@@ -37,7 +37,7 @@ def write(language: str, way: str, turns: Mapping[int, Sequence[Turn]]) -> None:
 
 
 def differences(language: str, way: str, budget: int, turns: Sequence[Turn]) -> str:
-    """Compare turns with what was recorded: `""`, or where they differ, for people."""
+    """Return a readable description of the differences from the recorded turns, or an empty string."""
     was, now = _read(language, way, budget), list(map(_as_recorded, turns))
     changed = []
     for number, (before, after) in enumerate(zip(was, now, strict=True), start=1):
@@ -71,7 +71,7 @@ def _as_recorded(turn: Turn) -> dict[str, Any]:
 
 
 def _parts(receipt: Mapping[str, Any] | None) -> Iterator[list[Any]]:
-    """A receipt's entries; of lists of objects each on its own."""
+    """Yield a receipt's entries, and the objects of a list one by one."""
     for name, value in sorted((receipt or {}).items()):
         if isinstance(value, list) and all(isinstance(one, dict) for one in value):
             yield from ([name, one] for one in value)

@@ -1,4 +1,4 @@
-"""Requests and receipts are what they were when the goldens were recorded, on SQLite and on PostgreSQL."""
+"""Requests and receipts equal the recorded goldens, on SQLite and on PostgreSQL."""
 
 import shutil
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.goldens.windows import WAYS, Turn, build, turns
 from tests.support.servers import PostgresServer
 
 ON_POSTGRES = {"arc": 4_000, "langchain-middleware": 1_000, "llamaindex-buffer": 2_000}
-"""Budgets: a turn there takes two and a half times as long as on SQLite."""
+"""Budgets on PostgreSQL, where a turn takes two and a half times as long."""
 RECORD = "To accept this, record anew: python -W ignore -m tests.goldens"
 
 
@@ -26,7 +26,7 @@ def check(language: str, way: str, budget: int, shown: list[Turn]) -> None:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Gives the SQLite file of a language, filled once."""
+    """Return a function from a language to its SQLite file, which is filled once."""
     folder = tmp_path_factory.mktemp("goldens")
 
     def file(language: str) -> Path:
@@ -41,7 +41,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_requests_on_sqlite(filled: Callable[[str], Path], tmp_path: Path, language: str, way: str) -> None:
-    """Two turns at each budget."""
+    """Two turns are compared at each budget."""
     _, budgets = WAYS[way]
     for budget in budgets:
         copied = shutil.copy(filled(language), tmp_path / f"{budget}.db")
@@ -52,7 +52,7 @@ def test_requests_on_sqlite(filled: Callable[[str], Path], tmp_path: Path, langu
 def test_the_same_requests_on_postgres(
     postgres: PostgresServer, postgres_database: Callable[[], str], language: str
 ) -> None:
-    """Against the same goldens, at one budget for each way."""
+    """The same goldens hold, at one budget for each entry point."""
     filled = postgres_database()
     build(filled, language)
     source = make_url(filled).database
@@ -65,6 +65,6 @@ def test_the_same_requests_on_postgres(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_requests_of_whole_conversations(name: str) -> None:
-    """At turns 10, 50 and 200, each to be read as a whole: `long/NAME.TURN.golden`."""
+    """Requests at turns 10, 50 and 200 are recorded as text to be read: `long/NAME.TURN.golden`."""
     for turn, text in requests(name).items():
         assert text == golden(name, turn).read_text("utf-8"), RECORD

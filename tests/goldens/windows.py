@@ -1,4 +1,4 @@
-"""What three conversations give to a model in each public way: the requests and receipts that goldens record."""
+"""The requests and receipts that goldens record: three conversations through each public entry point."""
 
 import asyncio
 import re
@@ -47,11 +47,11 @@ _MINTED = re.compile(r"\b(?:minted_|mem_|lc_run-+)[0-9a-f-]{32,36}")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the model is shown on one turn.
+    """The model's input in one turn.
 
     Args:
-        messages: The request's messages in JSON form, in the adapter's own shape; or the error as one text.
-        receipt: Its receipt in JSON form, if the way leaves one.
+        messages: The request's messages as JSON in the adapter's format; or the error as one text.
+        receipt: Its receipt as JSON, if the entry point has one.
     """
 
     messages: list[Any]
@@ -60,7 +60,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question in a session, and what it is asked with."""
+    """A question in a session, with its arguments."""
 
     engine: ContextEngine
     session: Session
@@ -74,7 +74,7 @@ class _Asked:
 
 
 class _Clock:
-    """Stands still nine days after the conversation's end; each turn moves it on by a minute."""
+    """A clock nine days after the conversation, which advances by a minute per turn."""
 
     def __init__(self) -> None:
         newest = conversation("en")[-1].created_at
@@ -86,7 +86,7 @@ class _Clock:
 
 
 class _Vectors:
-    """Embeds a text by its pairs of characters: alike texts get alike vectors, on every machine the same."""
+    """Embeds a text by its pairs of characters, the same on every machine; similar texts get similar vectors."""
 
     name = "pairs"
 
@@ -102,7 +102,7 @@ class _Vectors:
 
 
 def build(url: str, language: str) -> None:
-    """Fill an empty database with a conversation, documents, memories and an artifact, all indexed and summarised."""
+    """Fill an empty database with a conversation, documents, memories and an artifact, indexed and summarised."""
     script = SCRIPTS[language]
     with _engine(url, _Clock()) as engine:
         engine.documents.add(documents(language))
@@ -117,7 +117,7 @@ def build(url: str, language: str) -> None:
 
 
 def turns(url: str, language: str, way: str, budget: int) -> list[Turn]:
-    """Ask two questions, one after the other, in a copy of what `build` made."""
+    """Ask two questions in a copy of a database that `build` filled."""
     script, clock = SCRIPTS[language], _Clock()
     ask, _ = WAYS[way]
     shown: list[Turn] = []
@@ -143,7 +143,7 @@ def _engine(url: str, clock: Callable[[], datetime]) -> ContextEngine:
 
 
 def _steady(shown: Sequence[Turn]) -> list[Turn]:
-    """Call ids that were minted m1, m2 and so on in the order in which they appear, in requests first; round scores."""
+    """Rename generated call ids to m1, m2 and so on in the order of their appearance, requests first; round scores."""
     names: dict[str, str] = {}
 
     def steady(value: Any) -> Any:
@@ -229,7 +229,7 @@ WAYS: dict[str, tuple[Callable[[_Asked], list[Any]], tuple[int, ...]]] = {
     "llamaindex-blocks": (_by_blocks, (2_000, 128_000)),
     "llamaindex-buffer": (_by_buffer, _BUDGETS),
 }
-"""The public ways to a model's request, by name, and the budgets that they are asked with: 204 requests in all."""
+"""The public entry points to a model's request with their budgets: 204 requests in all."""
 
 
 def _plain(message: Message) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Random histories with branches: each path is a conversation of its own, as plain lists would have it."""
+"""Random histories with branches: each path behaves like a conversation of its own, modelled by plain lists."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ NAMES = ("email", "city", "budget")
 
 @dataclass
 class Line:
-    """What one branch should show: its messages, and the ids of those that summaries cover."""
+    """The expected content of a branch: its messages, and the ids of the summarised ones."""
 
     messages: list[tuple[str, str]] = field(default_factory=list)
     covered: set[str | None] = field(default_factory=set)
@@ -33,7 +33,7 @@ class Line:
 
 
 class History:
-    """Does the same to a store and to plain lists; everything that can be read is equal after each step."""
+    """Applies the same steps to a store and to plain lists; every read is equal after each step."""
 
     def __init__(self, store: SqlStore, seed: int) -> None:
         self.store = store
@@ -46,7 +46,7 @@ class History:
         self.append()
 
     def on(self, branch: int) -> SessionKey:
-        """Return a key on this branch: without its number if it is current, half of the time."""
+        """Return a key of this branch; for the current branch half of the time without its number."""
         if branch == self.current and self.random.random() < 0.5:
             return self.key
         return replace(self.key, branch=branch)
@@ -152,7 +152,7 @@ class History:
             self.store.read(replace(self.key, branch=branch))
 
     def leaf(self) -> None:
-        """Summarise the oldest messages of a branch that no leaf covers, or a leaf that was emptied."""
+        """Summarise the oldest messages of a branch without a leaf, or an emptied leaf."""
         branch = self.any()
         key = self.on(branch)
         cover = self.store.summaries.segments(key)
@@ -187,12 +187,12 @@ class History:
                 assert self.read(one, end) == self.read(branch, end), "a shared leaf would be written again"
 
     def share(self, one: int, other: int, seq: int) -> bool:
-        """Return whether two branches share a place: a leaf that ends at their fork, or after it, may be read twice."""
+        """Return whether two branches share a place; a leaf that ends at or after their fork may be read twice."""
         paths = [self.store.path(replace(self.key, branch=branch)) for branch in (one, other)]
         return paths[0].branch_at(seq) == paths[1].branch_at(seq)
 
     def read(self, branch: int, end: int) -> tuple[Any, Any]:
-        """Return the points of a branch's messages up to a place, and the leaves that begin there."""
+        """Return the places of a branch's messages up to `end`, and the leaves that begin there."""
         key = replace(self.key, branch=branch)
         stored = self.store.read(key, before=end + 1)
         leaves = [leaf for leaf in self.store.summaries.segments(key) if leaf.start <= end]
@@ -215,7 +215,7 @@ class History:
         assert self.store.summaries.state(key, limit=0).view == view
 
     def check(self, some: Iterable[int]) -> None:
-        """Compare what can be read of some branches, and the list of all."""
+        """Compare the content of some branches, and the list of all."""
         listed = {one.id: one for one in self.store.branch(self.key, "list")}
         assert set(listed) == set(self.lines)
         for branch in some:
@@ -227,7 +227,7 @@ class History:
             assert (found.is_live, found.name) == (line.live, line.name)
 
     def check_messages(self, branch: int, line: Line) -> list[StoredMessage]:
-        """Compare the messages with the list's, and one of the ways to read some of them with that."""
+        """Compare the messages with the list's, and one kind of partial read with its part."""
         key = self.on(branch)
         stored = self.store.read(key)
         assert [(one.message.id, one.message.text) for one in stored] == line.messages
@@ -304,11 +304,11 @@ def live(url: str, seeds: range, steps: int) -> None:
 
 @pytest.mark.parametrize("histories", [40, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_each_path_is_a_conversation_of_its_own(histories: int) -> None:
-    """Whatever is appended, forked, edited, removed and summarised, each branch shows what its own list says."""
+    """Each branch shows what its own list says, after any appends, forks, edits, removals and summaries."""
     live("sqlite://", range(histories), 30)
 
 
 @pytest.mark.parametrize("histories", [6, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_it_is_so_on_postgres(postgres_database: Callable[[], str], histories: int) -> None:
-    """The same on PostgreSQL."""
+    """The same holds on PostgreSQL."""
     live(planned_once(postgres_database()), range(histories), 30)

@@ -1,4 +1,4 @@
-"""Random histories through the public API: each branch is like a conversation that never had another one."""
+"""Random histories through the public API: each branch behaves like a session without other branches."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +22,9 @@ from tests.support.databases import planned_once
 
 STEPS = 12
 FOLLOWING = 12
-"""The messages that end each branch, so that all before them is summarised."""
+"""Final messages of each branch, after which all earlier ones are summarised."""
 COMPARED = 2
-"""The branches of each history that are compared with conversations of their own, which takes most of the time."""
+"""Branches of each history that are compared with sessions of their own, which takes most of the time."""
 SETTINGS = ArcSettings(
     summary={
         "leaf_messages": 4,
@@ -45,23 +45,23 @@ SAID = ("I live in {}ville.", "My email is {}@example.com.", "The {} budget is 4
 
 @dataclass
 class Told:
-    """What a branch should have: its messages, some removed, and its pins, each after so many messages."""
+    """The expected content of a branch: its messages, some removed, and its pins, each after a number of messages."""
 
-    messages: list[list[Any]] = field(default_factory=list)  # id, text, is it there?
+    messages: list[list[Any]] = field(default_factory=list)  # id, text, still there
     pins: list[tuple[str, int]] = field(default_factory=list)
 
     def cut(self, length: int) -> "Told":
-        """Return what is left after so many messages."""
+        """Return the content after so many messages."""
         return Told([list(one) for one in self.messages[:length]], [one for one in self.pins if one[1] <= length])
 
     @property
     def there(self) -> list[int]:
-        """The places of the messages that were not removed."""
+        """Return the places of the messages that were not removed."""
         return [place for place, one in enumerate(self.messages) if one[2]]
 
 
 class Lives:
-    """Does the same to a conversation and to plain lists."""
+    """Applies the same steps to a session and to plain lists."""
 
     def __init__(self, branched: "Opened", linear: "Opened", seed: int) -> None:
         self.store, self.engine = branched
@@ -172,7 +172,7 @@ class Lives:
         self.on(self.any()).summarize()
 
     def check(self) -> None:
-        """Compare each branch with its list, and two of them with conversations of their own."""
+        """Compare each branch with its list, and two of them with sessions of their own."""
         self.engine.flush()
         compared = self.random.sample(list(self.lines), min(COMPARED, len(self.lines)))
         for branch, line in self.lines.items():
@@ -190,7 +190,7 @@ class Lives:
                 self.compare(session, line, messages)
 
     def compare(self, session: Session, line: Told, messages: Sequence[Message]) -> None:
-        """Compare a branch with a conversation in which the same was said, and nothing else."""
+        """Compare a branch with a session in which the same was said and nothing else."""
         linear = self.beside.engine.session(f"{self.id} {session.branch}", user_id="ann")
         known = {one.id: one for one in messages}
         times = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=n) for n in count())
@@ -198,7 +198,7 @@ class Lives:
             known.get(name) or Message(Role.USER, text, id=name, created_at=next(times))
             for name, text, _ in line.messages
         )
-        linear.remove([name for name, _, is_there in line.messages if not is_there])  # they leave gaps
+        linear.remove([name for name, _, is_there in line.messages if not is_there])  # removals leave gaps
         for text, _ in line.pins:
             linear.pin(text)
         session.summarize()
@@ -213,7 +213,7 @@ class Lives:
     def compare_summaries(self, session: Session, linear: Session) -> None:
         assert _facts(session) == _facts(linear)
         segments, linearly = _segments(self.store, session), _segments(self.beside.store, linear)
-        same = segments.keys() & linearly.keys()  # a fork may share a leaf that would not be due yet
+        same = segments.keys() & linearly.keys()  # a fork may share a leaf that is not yet due otherwise
         assert {one: segments[one] for one in same} == {one: linearly[one] for one in same}
         if segments.keys() == linearly.keys():
             self.alike += 1
@@ -221,7 +221,7 @@ class Lives:
 
 
 class Opened(NamedTuple):
-    """An engine, and the store beside it."""
+    """An engine and its store."""
 
     store: SqlStore
     engine: ContextEngine
@@ -233,7 +233,7 @@ def _key(session: Session) -> SessionKey:
 
 
 def _segments(store: SqlStore, session: Session) -> dict[tuple[int, str | None, str | None], str]:
-    """Return the narratives of segments by level, first and last message; there is no gap between them."""
+    """Return the narratives of segments by level, first and last message, checking that there is no gap."""
     key = _key(session)
     ids = {one.seq: one.message.id for one in store.read(key)}
     found = store.summaries.segments(key, part="all")
@@ -247,7 +247,7 @@ def _segments(store: SqlStore, session: Session) -> dict[tuple[int, str | None, 
 
 
 def _entries(store: SqlStore, session: Session) -> list[str]:
-    """Return what is indexed of the messages on the session's branch: digests of them and their neighbours."""
+    """Return the index entries of the messages on the session's branch: digests of them and their neighbours."""
     path = store.path(_key(session))
     found = store.index.scan(Scope("default", "ann", session.id), "message", limit=1_000)
     return sorted(one.text for one in found if is_on_path(path, one.id))
@@ -267,7 +267,7 @@ def _window(session: Session) -> Any:
 
 @contextmanager
 def opened(url: str, settings: ArcSettings) -> Iterator[Opened]:
-    """Open an engine whose clock ticks."""
+    """Open an engine whose clock advances at each reading."""
     store = SqlStore(url)
     seconds = count()
     begin = datetime(2026, 3, 1, tzinfo=UTC)
@@ -283,7 +283,7 @@ def opened(url: str, settings: ArcSettings) -> Iterator[Opened]:
 
 
 def live(url: str, seeds: range) -> None:
-    """Live some histories; those with which they are compared lie in SQLite, which takes a third of the time."""
+    """Run the histories; the sessions to compare are on SQLite, which takes a third of the time."""
     alike = 0
     settings = SETTINGS.model_copy(update={"memory": MemorySettings(enabled=seeds.start % 400 == 0)})
     with opened(url, settings) as branched, opened("sqlite://", settings) as linear:
@@ -297,19 +297,19 @@ def live(url: str, seeds: range) -> None:
                 raise AssertionError(f"history {seed}") from error
             assert branched.engine.session(lives.id, user_id="ann").delete()
             alike += lives.alike
-        assert alike > len(seeds) / 2  # branches whose windows were compared
+        assert alike > len(seeds) / 2  # most windows were compared
 
 
 @pytest.mark.parametrize("histories", [16, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_each_branch_is_like_a_conversation_of_its_own(histories: int) -> None:
-    """Whatever is appended, forked, rewound, edited, removed and deleted, in whatever order the background works."""
+    """This holds after any appends, forks, rewinds, edits, removals and deletions, in any order of background work."""
     for start in range(0, histories, 100):
         live("sqlite://", range(start, min(start + 100, histories)))
 
 
 @pytest.mark.parametrize("histories", [4, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_it_is_so_on_postgres(postgres_database: Callable[[], str], histories: int) -> None:
-    """The same on PostgreSQL."""
+    """The same holds on PostgreSQL."""
     url = planned_once(postgres_database())
     for start in range(0, histories, 100):
         live(url, range(start, min(start + 100, histories)))

@@ -1,4 +1,4 @@
-"""Random histories of an agent's thread: each request with arc is the one that LangGraph's own agent would make."""
+"""Random histories of an agent's thread: each request with arc equals that of a LangGraph agent without it."""
 
 import random
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def multiply(a: int, b: int) -> int:
 
 
 class FailingModel(ScriptedToolModel):
-    """Answers by number, calls tools for questions that say so, and fails once when told to."""
+    """Numbers its answers, calls tools for questions that ask for it, and fails once when told to."""
 
     fails: bool = False
     checked: bool = False
@@ -50,7 +50,7 @@ class FailingModel(ScriptedToolModel):
 
 
 class History:
-    """The same random steps for each agent that is given the same seed."""
+    """The same random steps for each agent with the same seed."""
 
     def __init__(self, seed: int, middleware: list[Any], *, takes_back: str) -> None:
         self._random = random.Random(seed)
@@ -116,9 +116,9 @@ class History:
 
 
 def compare(url: str, seeds: range, *, prune: bool) -> None:
-    """Without summaries and a limit of turns, which shorten requests."""
+    """Compare the agents with summaries off and no limit of turns, since both shorten requests."""
     settings = ArcSettings(summary={"enabled": False}, conversation={"window": "tokens"})
-    takes_back = "the last turn" if prune else "any turn"  # a pruned state has no other
+    takes_back = "the last turn" if prune else "any turn"  # a pruned state has only this one
     with open_engine(url, settings=settings) as engine:
         for seed in seeds:
             memory = ArcMemoryMiddleware(engine, caller_id=f"seed {seed}", prune_state=prune)
@@ -131,12 +131,12 @@ def compare(url: str, seeds: range, *, prune: bool) -> None:
 @pytest.mark.parametrize("histories", [12, pytest.param(1_000, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
 def test_requests_are_those_of_langgraph(prune: bool, histories: int) -> None:
-    """Whatever was asked, asked again, edited, removed or failed before."""
+    """Earlier questions may have been repeated, edited, removed or failed."""
     compare("sqlite://", range(histories), prune=prune)
 
 
 @pytest.mark.parametrize("histories", [3, pytest.param(200, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
 def test_they_are_so_on_postgres(postgres_database: Callable[[], str], prune: bool, histories: int) -> None:
-    """The same histories."""
+    """The same holds on PostgreSQL."""
     compare(postgres_database(), range(histories), prune=prune)

@@ -1,4 +1,4 @@
-"""What every strategy guarantees, whatever the conversation."""
+"""Guarantees of every compression strategy for any conversation."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -59,14 +59,14 @@ def compressed(name: str, messages: list[Message], budget: int) -> Compression:
 
 
 def results(names: Iterable[str], messages: list[Message], budget: int) -> Iterator[tuple[str, Compression]]:
-    """What each strategy makes of the conversation; a failure says which one it was."""
+    """Yield each strategy's result for the conversation; a failure names the strategy."""
     for name in names:
         note(f"strategy: {name}")
         yield name, compressed(name, messages, budget)
 
 
 def every_message_is_accounted_for_once(messages: list[Message], budget: int, result: Compression) -> None:
-    """What is not kept as it is was changed or dropped, never two of these; inputs stay as they are."""
+    """Each message is kept, changed or dropped, exactly one of these; inputs are not modified."""
     assert result.tokens == sum(map(cost, result.messages))
     ids = {id(message) for message in messages}
     untouched = Counter(message.id for message in result.messages if id(message) in ids)
@@ -95,7 +95,7 @@ def the_system_prompt_and_the_newest_user_message_stay_whole(
 def what_is_left_is_a_request_that_a_provider_accepts(
     messages: list[Message], budget: int, result: Compression
 ) -> None:
-    """The user comes first, pairs are whole and stand together, and calls without results are at the very end."""
+    """The user comes first, calls are followed by their results, and unanswered calls are at the very end."""
     if not result.dropped:
         return
     body = list(result.messages)[len(leading(list(result.messages))) :]
@@ -129,7 +129,7 @@ def the_budget_holds(messages: list[Message], budget: int, result: Compression) 
 
 
 def what_is_not_enough_is_still_less(messages: list[Message], budget: int, result: Compression) -> None:
-    """Strategies that only shorten, or drop one kind, never cost more than before, and stop once it fits."""
+    """Strategies that only shorten or drop one kind never add tokens, and stop once the result fits."""
     assert result.tokens <= sum(map(cost, messages))
     for change in result.changed:
         assert change.tokens_after < change.tokens_before
@@ -147,7 +147,7 @@ def a_changed_message_keeps_who_it_is_and_loses_its_foreign_form(
 
 
 def reasons_are_true(messages: list[Message], budget: int, result: Compression) -> None:
-    """A result without a call is said to be one, a call without a result too, and an opening."""
+    """The reasons of orphaned results, unanswered calls and openings are correct."""
     exchanges, orphans = exchanges_of(messages)
     unanswered = {message.id for exchange in exchanges if not exchange.complete for message in exchange.messages}
     first_user = next((i for i, message in enumerate(messages) if message.role is Role.USER), len(messages))
@@ -175,7 +175,7 @@ RULES: list[tuple[Iterable[str], Callable[[list[Message], int, Compression], Non
 @settings(max_examples=60)
 @given(conversations(), budgets)
 def test_every_rule_holds_for_what_each_strategy_leaves(messages, budget):
-    """The conversation that is given stays as it is."""
+    """The given conversation is not modified."""
     before = [replace(message) for message in messages]
     for name, result in results(EVERY, messages, budget):
         assert messages == before
@@ -206,7 +206,7 @@ def test_each_message_is_counted_once(messages, budget):
     counted: list[Message] = []
 
     def count(message: Message) -> int:
-        counted.append(message)  # keeps it alive, so that its id() stays its own
+        counted.append(message)  # keeps it alive, so that its id() stays unique
         return cost(message)
 
     for name, strategy_ in EVERY.items():

@@ -1,4 +1,4 @@
-"""The same operations on a database, through two stores in turns, and on SQLite in memory: the same answers."""
+"""Equal operations have equal results through two alternating stores of a database and on SQLite in memory."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -63,7 +63,7 @@ def answer(call: Callable[[], Any]) -> Any:
 
 
 def seen(store: IndexStore, scope: Scope) -> list[Any]:
-    """All that can be asked."""
+    """Return the answers to all possible queries."""
     answers: list[Any] = [embedding(store, scope, "fact"), store.fetch(scope, "fact", IDS)]
     answers.append([
         (one, None if one.vector is None else [round(float(x), 5) for x in one.vector])
@@ -101,7 +101,7 @@ def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.parametrize("examples", [8, pytest.param(200, marks=pytest.mark.torture)])
 def test_two_stores_answer_as_one_in_memory_does(stores: list[SqlStore], examples: int) -> None:
-    """Both stores see each operation of either, and answer every question as a store in memory does."""
+    """Both stores see each other's operations and answer every query like a store in memory."""
 
     @given(steps=st.lists(operations, min_size=3, max_size=8))
     @settings(max_examples=examples)

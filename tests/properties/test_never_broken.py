@@ -1,4 +1,4 @@
-"""No request is ever broken: random conversations and budgets, three providers' rules, three forms of messages."""
+"""No request is ever broken: random conversations and budgets, three providers' rules, three message formats."""
 
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -16,7 +16,7 @@ SHARD = 2_000
 
 
 def check(seed: int) -> Outcome:
-    """Hold the window for one seed against every rule; a failure tells the smallest conversation that shows it."""
+    """Check the window of a seed against every rule; a failure shows the smallest failing conversation."""
     case = case_of(seed)
     try:
         return check_case(case)
@@ -26,20 +26,20 @@ def check(seed: int) -> Outcome:
 
 
 def check_all(start: int, number: int) -> None:
-    """Check the seeds from `start` on, and that no tenth of the budget is left where more of a history could stand."""
+    """Check the seeds from `start` on, and that none leaves a tenth of its budget unused although more would fit."""
     wasteful = [seed for seed in range(start, start + number) if check(seed).is_wasteful]
     assert not wasteful, f"less than 90 % of the budget is used with seeds {wasteful[:20]}"
 
 
 def test_no_request_is_broken():
-    """The suite tries five hundred conversations."""
+    """The suite checks five hundred conversations."""
     check_all(0, IN_THE_SUITE)
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(36_000)
 def test_no_request_is_broken_in_hundreds_of_thousands_of_conversations():
-    """The same with other seeds, on all processors."""
+    """The long form checks other seeds on all processors."""
     starts = range(IN_THE_SUITE, IN_THE_SUITE + IN_TORTURE, SHARD)
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as processes:
         for _ in processes.map(check_all, starts, repeat(SHARD)):

@@ -1,4 +1,4 @@
-"""Receipts add up: items to sections, sections to the total, and the total to what is sent."""
+"""Receipts add up: items to sections, sections to the total, and the total to the request."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +19,7 @@ VIEWS = [50, pytest.param(500, marks=pytest.mark.torture)]
 
 
 def with_all_kinds(case: Case) -> Case:
-    """The case with memories, artifacts and messages that come back, besides what it has."""
+    """Add memories, artifacts and recalled messages to the case."""
     rng = Random(case.seed)
 
     def lines(kind: str, most: int) -> tuple[RecalledLine, ...]:
@@ -38,7 +38,7 @@ def with_all_kinds(case: Case) -> Case:
 
 @pytest.mark.parametrize("cases", CASES)
 def test_the_receipt_of_any_request_adds_up(cases: int) -> None:
-    """From budgets in which hardly anything fits to such in which all does."""
+    """Budgets range from those in which hardly anything fits to those in which everything does."""
     seen: set[str] = set()
     for seed in range(cases):
         case = with_all_kinds(case_of(seed))
@@ -84,7 +84,7 @@ def engine() -> Iterator[ContextEngine]:
 
 @pytest.mark.parametrize("views", VIEWS)
 def test_the_receipt_of_any_view_adds_up(engine: ContextEngine, views: int) -> None:
-    """Facts, summary and what comes back, with all limits of a view."""
+    """Views have facts, a summary, recalled items and all kinds of limits."""
     counter = default_token_counter()
     summarised = 0
     for seed in range(views):
@@ -116,7 +116,7 @@ def test_the_receipt_of_any_view_adds_up(engine: ContextEngine, views: int) -> N
 
 @pytest.mark.parametrize("tokens", [200, 300, 400, 500, 700, 900, 1_500, 3_000])
 def test_the_receipt_of_a_replayed_turn_adds_up(engine: ContextEngine, tokens: int) -> None:
-    """What `arc inspect --tokens` shows; small windows lend the facts what memories may take."""
+    """This is the output of `arc inspect --tokens`; small windows lend facts the tokens of memories."""
     session = engine.session("replayed")
     if not session.messages(limit=1):
         for n in range(60):
@@ -131,7 +131,7 @@ def test_the_receipt_of_a_replayed_turn_adds_up(engine: ContextEngine, tokens: i
 
 
 def test_a_block_of_blank_documents_adds_up_too() -> None:
-    """Their frames cost tokens, their texts none."""
+    """Their frames have tokens, their texts none."""
     with ContextEngine.open() as engine:
         window = engine.session(None).context("hi", documents=["", ""])
     check_account(window.receipt)
@@ -149,6 +149,6 @@ def test_a_block_of_blank_documents_adds_up_too() -> None:
     ids=["too little", "no item", "not counted", "over its limit", "no section"],
 )
 def test_an_account_that_does_not_add_up_is_found(sections: tuple[Section, ...]) -> None:
-    """The rule itself."""
+    """The rule itself can fail."""
     with pytest.raises(BrokenWindowError):
         check_account(Receipt((), sections=sections, total_tokens=5, input_tokens=9))

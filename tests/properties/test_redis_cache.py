@@ -1,4 +1,4 @@
-"""Whatever writers, readers, a database and Redis do or lose, a cached store reads what the database has."""
+"""A cached store reads what the database has, whatever writers and readers do and the database and Redis lose."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ KEYS = [SessionKey("one", "caller", "user"), SessionKey("two", "caller")]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RedisServer]:
-    """A server that these tests may empty."""
+    """Start a server that these tests may empty."""
     with redis_server() as started:
         yield started
 
@@ -64,7 +64,7 @@ class Fleet:
         return self.random.choice([self.plain, *self.cached])
 
     def append(self) -> None:
-        """Append one to three messages, sometimes after some that are stored, as who tries again does."""
+        """Append one to three messages, sometimes after stored ones, as in a retry."""
         more = self.random.randint(1, 3)
         first = max(self.said - self.random.choice([0, 0, 1, 4]), 0)
         new = [
@@ -102,11 +102,11 @@ class Fleet:
         self.writer().delete(replace(self.key(), branch=None), keep_session=self.random.random() < 0.5)
 
     def keep(self) -> None:
-        """Note what Redis has, as it does in a snapshot of its own."""
+        """Save the content of Redis, as its own snapshots do."""
         self.kept.append({key: self.redis.dump(key) for key in self.redis.scan_iter()})
 
     def restore(self) -> None:
-        """Let Redis forget all since then, as after a crash or a failover; or let one late write arrive."""
+        """Restore an earlier content of Redis, as after a crash or a failover, or let one late write arrive."""
         kept = self.random.choice(self.kept)
         if self.random.random() < 0.5:
             self.redis.flushall()
@@ -121,7 +121,7 @@ class Fleet:
         self.exported = list(self.plain.dump("caller", None))
 
     def go_back(self) -> None:
-        """Bring the database back to an earlier state, from which it goes on differently."""
+        """Restore an earlier state of the database, from which it continues differently."""
         for key in KEYS:
             self.plain.delete(key)
         for record in self.exported:
@@ -161,7 +161,7 @@ def live(url: str, server: RedisServer, seed: int, steps: int) -> CountingObserv
 
 
 def test_reads_are_never_stale(server: RedisServer, tmp_path: Path) -> None:
-    """Random histories: after each step, cached stores read what a store without a cache does."""
+    """After each step of random histories, cached stores read what a store without a cache does."""
     hits = misses = 0
     for seed in range(5):
         folder = tmp_path / str(seed)
@@ -169,7 +169,7 @@ def test_reads_are_never_stale(server: RedisServer, tmp_path: Path) -> None:
         counts = live(sqlite_url(folder), server, seed, steps=120).counts
         assert not counts["redis.errors"]
         hits, misses = hits + counts["redis.hits"], misses + counts["redis.misses"]
-    assert hits > 150  # so that there was something to be stale
+    assert hits > 150  # the cache was used
     assert misses > 50
 
 

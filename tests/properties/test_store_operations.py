@@ -1,4 +1,4 @@
-"""Any sequence of operations does the same on every store, and any message survives its rows."""
+"""Any sequence of operations has the same results on every store, and any message survives storage."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -45,7 +45,7 @@ parts = st.builds(
 ) | st.builds(ContentPart, type=st.just("text"), text=texts, extra=mappings)
 calls = st.builds(ToolCall, name=texts, arguments=mappings | texts, id=maybe)
 times = st.datetimes(
-    datetime(1900, 1, 1),  # noqa: DTZ001 - hypothesis adds the zone
+    datetime(1900, 1, 1),  # noqa: DTZ001 - hypothesis adds the time zone
     datetime(2200, 1, 1),  # noqa: DTZ001 - the same
     timezones=st.sampled_from([UTC, timezone(timedelta(hours=9)), timezone(-timedelta(hours=3, minutes=30))]),
 ).map(lambda time: time.replace(fold=0))
@@ -63,7 +63,7 @@ any_message = st.builds(
 )
 
 STORED = {"seq": 1, "revision": 1, "branch": 0, "channel": None}
-"""What a store adds to a message's row."""
+"""The columns that a store adds to a message's row."""
 
 
 @given(any_message)
@@ -71,7 +71,7 @@ STORED = {"seq": 1, "revision": 1, "branch": 0, "channel": None}
 @example(Message(Role.USER, "", id="a", created_at=NEW_YEAR))
 @example(Message(Role.USER, (), id="a", created_at=NEW_YEAR))
 def test_any_message_survives_its_row(message: Message) -> None:
-    """Every field comes back equal and of the same type; what a row holds, any database can."""
+    """Every field comes back equal and of the same type, and every database can store the row."""
     row = message_row(CountedMessage(message, 5, "test/1"))
     assert all("\x00" not in value and value.encode() is not None for value in row.values() if isinstance(value, str))
     back = stored_from_row([{**row, **STORED}[name] for name in MESSAGE_COLUMNS])
@@ -82,7 +82,7 @@ def test_any_message_survives_its_row(message: Message) -> None:
 
 @pytest.fixture(scope="module")
 def stores(postgres_database: Callable[[], str]) -> Iterator[list[SqlStore]]:
-    """A store on SQLite in memory, and one on PostgreSQL."""
+    """Yield a store on SQLite in memory and one on PostgreSQL."""
     both = [SqlStore(), SqlStore(postgres_database())]
     yield both
     for store in both:
@@ -131,7 +131,7 @@ operations = st.one_of(
 
 
 def result_of(store: ConversationStore, caller: str, operation: Any) -> object:
-    """What a call gives, with times taken out of records, and errors by their names."""
+    """Return the result of a call without times, or the name of its error."""
     name, (session_id, user_id), *arguments = operation
     named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
     key = SessionKey(session_id, caller, user_id)
@@ -164,7 +164,7 @@ def test_any_operations_do_the_same_everywhere(stores: list[SqlStore], sequence:
 @given(sequence=st.lists(operations.filter(lambda one: one[0] in ("append", "remove")), max_size=20))
 @several
 def test_a_store_against_a_model(stores: list[SqlStore], sequence: list[Any]) -> None:
-    """The newest content of each id, in the order of first arrival, is all that a store without a cap holds."""
+    """A store without a cap holds exactly the newest content of each id, in the order of first arrival."""
     store, key = stores[0], SessionKey(f"model {next(_numbers)}")
     model: dict[str, CountedMessage] = {}
     for name, _, argument, *_ in (one for one in sequence if one[0] in ("append", "remove")):

@@ -1,4 +1,4 @@
-"""Random lives of a session: SQLite and PostgreSQL never differ."""
+"""Random histories of a session's summaries: SQLite and PostgreSQL never differ."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +26,7 @@ some = st.sets(numbers, max_size=3)
 
 
 class Life(RuleBasedStateMachine):
-    """Does the same to both stores; everything that can be read from them is equal after each step."""
+    """Applies the same steps to both stores; every read is equal after each step."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Life(RuleBasedStateMachine):
             store.close()
 
     def both(self, call: Callable[..., Any], *each: list[Any]) -> list[Any]:
-        """Do it to both; their answers, which are equal apart from what names their sessions."""
+        """Call both stores; return their answers, which are equal except for session names."""
         answers = [call(store, *(values[number] for values in each)) for number, store in enumerate(self.stores)]
         assert _nameless(answers[0]) == _nameless(answers[1])
         return answers
@@ -177,7 +177,7 @@ class Life(RuleBasedStateMachine):
 
 
 def assert_covers_do_not_overlap(cover: list[Segment]) -> None:
-    """No message is stood for twice by segments of one level."""
+    """Check that segments of one level don't overlap."""
     for level in {segment.level for segment in cover}:
         mine = [segment for segment in cover if segment.level == level]
         assert all(before.end < after.start for before, after in pairwise(mine))

@@ -1,4 +1,4 @@
-"""The rules that every window is held against find windows that break them."""
+"""The window rules detect windows that break them."""
 
 from dataclasses import replace
 from math import inf
@@ -33,7 +33,7 @@ SOUND = (PROMPT, *HISTORY, QUERY)
 
 
 def test_a_sound_window_passes():
-    """Every rule."""
+    """Every rule accepts it."""
     check_fixed(CASE, SOUND)
     check_shape(SOUND, is_running=False)
     check_order(CASE, SOUND)
@@ -64,7 +64,7 @@ def test_a_sound_window_passes():
     ],
 )
 def test_a_broken_window_is_found(rule, messages):
-    """By the name of what is broken."""
+    """The broken rule is named."""
     found = set()
     for check in (
         lambda: check_fixed(CASE, messages),
@@ -90,20 +90,20 @@ def test_a_broken_window_is_found(rule, messages):
     ],
 )
 def test_what_more_of_the_history_would_take(messages, more):
-    """The fewest tokens."""
+    """The fewest additional tokens are computed."""
     assert least_more(CASE, messages) == pytest.approx(more, abs=4)
 
 
 @pytest.mark.parametrize(("total", "budget"), [(500, 400), (1, 400)], ids=["over budget", "counted too low"])
 def test_tokens_are_counted_anew(total, budget):
-    """Neither what the window says nor what it may cost is believed."""
+    """Neither the window's total nor its budget is trusted."""
     case = replace(CASE, request=replace(CASE.request, budget=TokenBudget(budget, 0)))
     with pytest.raises(BrokenWindowError, match="budget"):
         check_tokens(case, ContextWindow(SOUND, (), total, Receipt(())))
 
 
 def test_open_calls_of_a_running_turn_are_answered_before_a_provider_sees_them():
-    """As the loop does next."""
+    """The answers are those that the agent's loop adds next."""
     assert [message.role.value for message in answered((USER, CALL))] == ["user", "assistant", "tool"]
     assert answered(HISTORY) == list(HISTORY)
     with pytest.raises(BrokenWindowError, match="unanswered"):
@@ -111,7 +111,7 @@ def test_open_calls_of_a_running_turn_are_answered_before_a_provider_sees_them()
 
 
 def test_frameworks_are_checked_on_their_own_objects():
-    """A result that lost its call is found there too."""
+    """A result without its call is detected there, too."""
     for check in (check_langchain, check_llamaindex):
         for messages in ((USER, RESULT), (USER, CALL, QUERY), (CALL, RESULT)):
             with pytest.raises(BrokenWindowError):
@@ -119,7 +119,7 @@ def test_frameworks_are_checked_on_their_own_objects():
 
 
 def test_other_words_in_a_framework_s_message_are_found():
-    """The system prompt's as anybody's; how a framework joins parts makes no difference."""
+    """A changed text is detected in every message; a framework may join parts with other white space."""
     for place in range(len(SOUND)):
         texts = [message.text.replace(" ", "\n") for message in SOUND]
         check_contents(SOUND, texts, "LangChain")
