@@ -389,7 +389,7 @@ class SummaryStoreContract:
         assert {fact.id: fact.superseded_by for fact in every} == {"aside": None, "cat": "aside", "dog": "aside"}
 
     def test_a_leaf_is_read_again_as_it_was_before_it(self, store: Store, key: SessionKey) -> None:
-        """It ends the facts that held at its first reading, even if a later leaf has ended them; forks may lie between."""
+        """It ends the facts that held at its first reading, even if a later leaf ended them; forks may lie between."""
         self.put(store, key, a_leaf(1, 4), a_fact("cat"))
         self.put(store, key, a_leaf(5, 8, made_by="rules"))
         self.put(store, key, a_leaf(9, 12), a_fact("dog", 9), ends=(("cat", "dog"),))

@@ -1,4 +1,4 @@
-"""Hostile texts are read in linear time: a quadratic reading of so many characters takes minutes."""
+"""Hostile texts are processed in linear time; a quadratic algorithm would take minutes on them."""
 
 import time
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from arc_common.tokens.calibration import CalibratedTokenCounter
 
 
 def _numbered(text: str) -> str:
-    """The text with another number for each pair of braces: labels that never come twice."""
+    """Replace each pair of braces by a new number, so that no label occurs twice."""
     first, *others = text.split("{}")
     return first + "".join(f"{number}{other}" for number, other in enumerate(others))
 

@@ -1,4 +1,4 @@
-"""Nothing that is stored or said is ever run: no pickle, no eval, and no template that is not a constant of ours."""
+"""Stored and received text is never executed: no pickle, no eval, and no template except constants of arc."""
 
 import ast
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ FILES = [path for root in ROOTS for path in sorted(root.rglob("*.py"))]
 LOADERS = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jinja2", "mako", "yaml", "code"}
 RUNNERS = {"eval", "exec", "compile", "__import__"}
 ALLOWED = {"inspector/app.py": ["imports jinja2"]}
-"""The inspector's pages are templates of the package's own files; texts are values in them, and escaped."""
+"""The inspector's pages are templates in the package's own files; texts are escaped values in them."""
 MAKERS = {"from_string", "Template", "NativeEnvironment", "FunctionLoader", "DictLoader"}
-"""The ways to make a template of a text."""
+"""Functions that create a template from a text."""
 TEMPLATES = {"template", "holding"}
 """Local names of constant SQL texts."""
 
 
 def broken_rules(tree: ast.AST) -> Iterator[str]:
-    """Yield what in a module could run or evaluate a text."""
+    """Yield the constructs in a module that could execute or evaluate a text."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]
@@ -43,7 +43,7 @@ def broken_rules(tree: ast.AST) -> Iterator[str]:
 
 
 def is_constant(text: ast.expr) -> bool:
-    """Return whether a template is a literal, or the name of a constant, a part of one, or one of two."""
+    """Return whether a template is a literal, a constant, a part of one, or a choice of two."""
     if isinstance(text, ast.IfExp):
         return is_constant(text.body) and is_constant(text.orelse)
     if isinstance(text, ast.Subscript):

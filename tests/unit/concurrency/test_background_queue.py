@@ -1,4 +1,4 @@
-"""The queue of work that no reply waits for."""
+"""The queue of background work, which no reply waits for."""
 
 import os
 import subprocess
@@ -14,11 +14,11 @@ import pytest
 from arc_common.concurrency import BackgroundQueue
 
 LONG = 20.0
-"""Seconds that nothing here takes."""
+"""Seconds that no step of a test takes."""
 
 
 class Work:
-    """Counts what it was called with; calls for `held` keys wait until they are let go."""
+    """Counts its calls by key; calls for `held` keys wait until they are released."""
 
     def __init__(self, *held: str) -> None:
         self.calls: Counter[str] = Counter()
@@ -70,7 +70,7 @@ def test_work_is_done_on_another_thread(closing: Any) -> None:
 
 
 def test_what_waits_is_not_added_again(closing: Any) -> None:
-    """Ten requests while one thread is busy elsewhere are one piece of work."""
+    """Ten requests for a key while the only thread is busy give one call."""
     work = Work("busy")
     queue = closing(work.queue(threads=1))
     queue.schedule("busy")
@@ -84,7 +84,7 @@ def test_what_waits_is_not_added_again(closing: Any) -> None:
 
 
 def test_scheduled_while_it_works_is_worked_on_once_more(closing: Any) -> None:
-    """Whatever came meanwhile is seen by the second run, and no two threads work on one key."""
+    """The second run sees everything that came meanwhile, and no two threads work on one key."""
     work = Work("a")
     queue = closing(work.queue(threads=4))
     queue.schedule("a")
@@ -130,7 +130,7 @@ def test_errors_are_reported_and_end_nothing(closing: Any) -> None:
 
 
 def test_closing_drops_what_waits() -> None:
-    """What runs is asked to stop and given time; what waits, or comes later, is not begun."""
+    """Running work is asked to stop and given time; waiting and later work is not started."""
     work = Work("busy")
     queue = work.queue(threads=1)
     queue.schedule("busy")
@@ -179,7 +179,7 @@ atexit.register(late)
 
 
 def test_no_thread_to_be_had() -> None:
-    """A save at the interpreter's end does not fail because nothing can be summarised any more; it is reported."""
+    """A save at the interpreter's exit succeeds although no thread for summaries can start; this is reported."""
     assert _run(AT_EXIT) == "1 False\n"
 
 
@@ -222,7 +222,7 @@ print("fine")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_begins_anew() -> None:
-    """It has none of its parent's work, and threads of its own; the parent goes on."""
+    """It has its own threads and none of its parent's work; the parent continues."""
     assert _run(FORK) == "fine\n"
 
 

@@ -1,4 +1,4 @@
-"""Caches: bounded, usable after an interrupt at any line, and without the texts of what was deleted."""
+"""Caches are bounded, usable after an interrupt at any line, and free of deleted texts."""
 
 import functools
 import gc
@@ -50,7 +50,7 @@ def test_an_item_larger_than_the_cache_is_refused() -> None:
 
 
 def test_an_interrupt_at_any_line_leaves_it_usable() -> None:
-    """Ctrl-C while a cache is written must not make every later call of the session fail."""
+    """Ctrl-C while a cache is written must not make later calls of the session fail."""
     lines = 0
     for stop in range(1, 100):
         cache: LRUCache[str, str] = LRUCache(6, getsizeof=len)
@@ -90,7 +90,7 @@ class WatchedText(str):
 
 
 def test_what_is_remembered_by_hash_is_bounded_and_holds_no_text() -> None:
-    """An erased user's texts must not live on in a cache of the process."""
+    """An erased user's texts must not stay in a cache of the process."""
     asked: list[int] = []
 
     @cached_by_hash(2)
@@ -107,7 +107,7 @@ def test_what_is_remembered_by_hash_is_bounded_and_holds_no_text() -> None:
 
 
 def test_texts_of_the_same_bytes_are_not_confused() -> None:
-    """Python gives texts one hash if their characters are the same bytes, of whatever width."""
+    """Python hashes texts alike if their characters have the same bytes, whatever their width."""
     korean = "안녕하세요"
     latin = korean.encode("utf-16-le").decode("latin-1")
     assert hash(latin) == hash(korean)
@@ -122,7 +122,7 @@ def test_texts_of_the_same_bytes_are_not_confused() -> None:
 
 
 def cached_texts() -> set[str]:
-    """Return the texts in the results and arguments that arc's `lru_cache`s hold."""
+    """Return the texts in the arguments and results of arc's `lru_cache`s."""
     modules = [module for name, module in sys.modules.items() if name.startswith("arc_common")]
     owners = [*modules, *(one for module in modules for one in vars(module).values() if isinstance(one, type))]
     found = [getattr(one, "__func__", one) for owner in owners for one in vars(owner).values()]
@@ -141,7 +141,7 @@ def cached_texts() -> set[str]:
 
 
 def test_no_cache_holds_the_text_of_what_was_deleted() -> None:
-    """Neither of a conversation, nor of a memory, nor of a document, nor of a question about them."""
+    """This covers conversations, memories, documents and questions about them."""
 
     def held() -> list[str]:
         return [text for text in cached_texts() if "quixandria" in text.casefold()]

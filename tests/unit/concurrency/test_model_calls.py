@@ -1,4 +1,4 @@
-"""Calls to models end: in time, after retries, or at once while the model is down."""
+"""Model calls end in time, after retries, or at once while the model is down."""
 
 import contextvars
 import logging
@@ -75,7 +75,7 @@ def test_a_call_that_hangs_is_given_up_and_its_late_answer_ignored():
 
 
 def test_a_model_that_is_down_is_left_alone():
-    """After so many failures in a row calls fail at once, without asking and without retries."""
+    """After several failures in a row, calls fail at once without a request or retries."""
     observer, model = CountingObserver(), FailingChatModel(OSError("down"))
     calls = guarded(model, observer=observer, breaker_failures=3, attempts=2)
     for _ in range(4):
@@ -123,7 +123,7 @@ def test_calls_run_side_by_side():
 
 
 def test_failures_of_many_threads_open_the_breaker_once():
-    """The model is asked no more often than there are calls, and is left alone in the end."""
+    """The model gets at most one request per call, and none in the end."""
     model = FailingChatModel(OSError("down"))
     calls = guarded(model, breaker_failures=5)
 
@@ -164,7 +164,7 @@ class Point(BaseModel):
 
 
 def test_a_structured_answer_comes_back_as_json_within_the_same_guard():
-    """It is timed like a text answer; without a schema the model answers with text."""
+    """It has the time limit of a text answer; without a schema, the model answers with text."""
     observer, model = CountingObserver(), StructuredReplyingChatModel([{"x": 3}], ["hi"])
     calls = guarded(model, observer=observer)
     assert calls.complete(ASK, schema=Point) == '{"x":3}'
@@ -187,7 +187,7 @@ def test_a_structured_answer_comes_back_as_json_within_the_same_guard():
     ("failure", "asked"), [(NotImplementedError(), 1), (OSError("no such format"), 3), ({"x": "?"}, 3), (None, 3)]
 )
 def test_a_text_answer_takes_the_place_of_a_structured_one_that_failed(failure, asked, caplog):
-    """In the same call; counted each time and logged once, and after a while the model is asked for text only."""
+    """The same call returns it; failures are counted and logged once, and after a while only text is requested."""
     observer, model = CountingObserver(), StructuredReplyingChatModel([failure], ["text"])
     calls = guarded(model, observer=observer)
     with caplog.at_level(logging.WARNING):
@@ -205,7 +205,7 @@ def test_a_success_in_between_keeps_answers_structured():
 
 
 def test_a_model_for_one_thread_is_called_by_one_at_a_time():
-    """By everything that shares it, whatever else they ask for; the time limit begins with the call."""
+    """This holds for all users of the model; a call's time limit begins with the call itself."""
     inner = OneThreadChatModel(ReplyingChatModel(["hi"]), seconds=0.1)
     model = SerialChatModel(inner)
     summaries, memories = (guarded(model, timeout_seconds=5) for _ in range(2))
@@ -216,7 +216,7 @@ def test_a_model_for_one_thread_is_called_by_one_at_a_time():
 
 
 def test_a_call_that_hangs_keeps_a_model_for_one_thread_to_itself():
-    """The next call waits no longer than the time limit, and is not left in a queue behind it."""
+    """The next call waits at most for its time limit and is not queued behind the hanging one."""
     inner = ReplyingChatModel(["late", "in time"])
     slow = SlowChatModel(inner)
     model = guarded(SerialChatModel(slow), timeout_seconds=0.05)

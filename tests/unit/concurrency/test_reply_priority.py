@@ -17,11 +17,11 @@ from arc_common.settings import ArcSettings
 from tests.support.databases import sqlite_url
 
 LONG = 20.0
-"""Seconds that nothing here takes."""
+"""Seconds that no step of a test takes."""
 
 
 class Waits:
-    """Takes note of each wait, and lets something happen at one of them."""
+    """Records each wait and calls a function at one of them."""
 
     def __init__(self, *, at: int = 0, ends: Event | None = None) -> None:
         self.seconds: list[float] = []
@@ -37,7 +37,7 @@ class Waits:
 
 
 def beside(priority: ReplyPriority, ends: Event, gone: Event | None = None) -> Thread:
-    """A reply on another thread that lasts until the event; it has begun."""
+    """Reply on another thread until the event; return once the reply has begun."""
     begun = Event()
 
     def reply() -> None:
@@ -152,13 +152,13 @@ def test_only_queues_give_way() -> None:
 
 
 MOST = 10_000
-"""Calls of functions, Python's and C's, of which a millisecond has some thousands. Today the longest step has 6,000."""
+"""Maximum function calls in a step. A millisecond has some thousands; the longest step today has 6,000."""
 
 BEGINS = {"give_way", "BackgroundQueue._run", "BackgroundQueue._end"}
 
 
 class Steps:
-    """Counts what background threads call between two looks at who replies."""
+    """Counts the calls of background threads between two checks for replies."""
 
     def __init__(self) -> None:
         self.longest: dict[str, int] = defaultdict(int)
@@ -176,7 +176,7 @@ class Steps:
 
 
 def converse(engine: ContextEngine, session_id: str, *, turns: int) -> None:
-    """A conversation whose facts have few keys and whose summary is written in between."""
+    """Append a conversation with few fact keys, whose summary is written along the way."""
     session = engine.session(session_id, user_id="ann")
     for number in range(turns):
         session.append(
@@ -196,13 +196,13 @@ def converse(engine: ContextEngine, session_id: str, *, turns: int) -> None:
 
 
 def test_steps_are_small(tmp_path: Path) -> None:
-    """Also with many facts under one key, with segments and blocks, and with messages being indexed."""
+    """This includes many facts under one key, segments and blocks, and messages being indexed."""
     steps = Steps()
     settings = ArcSettings(storage={"synchronous": "normal"})
     with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as engine:
-        threading.setprofile(steps)  # concerns threads that start from now on
+        threading.setprofile(steps)  # applies to threads started from now on
         try:
-            converse(engine, "first", turns=45)  # imports and compiles
+            converse(engine, "first", turns=45)  # warm-up
             steps.longest.clear()
             converse(engine, "second", turns=45)
         finally:

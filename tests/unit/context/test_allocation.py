@@ -1,4 +1,4 @@
-"""How a request's sections share what there is, one after the other."""
+"""Division of a request's tokens between its sections."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,14 +17,14 @@ QUERY = Message("user", "What does it cost?")
 
 
 def allocator(tokens: int, wanted: dict[str, int]) -> Allocator:
-    """Of a request of so many tokens with nothing in it but its question."""
+    """Return the allocator of a request of so many tokens that contains only its question."""
     costs = Costs(HeuristicTokenCounter(), {})
     draft = Draft(Request(query=QUERY), QUERY)
     return Allocator(draft, budget=TokenBudget(tokens, 0), schemas=0, wanted=wanted, costs=costs)
 
 
 def test_a_draft_is_filled_with_what_fits_as_it_stands_there():
-    """Best first; framing is counted, and nothing is taken over before `fill`."""
+    """The best come first, framing is counted, and nothing is taken before `fill`."""
     share = allocator(4_000, {"documents": 600})
     documents = [Document(f"Part {n}. {'word ' * 40}", id=f"d{n}") for n in range(9)]
 
@@ -61,14 +61,14 @@ def test_what_sections_could_use(layers, name):
 
 
 def view(*, facts: int, narrative: int, stale: bool = False) -> View:
-    """With about so many tokens of facts and of narrative."""
+    """Return a view with about so many tokens of facts and of narrative."""
     lines = tuple(f"fact {n}: it is so" for n in range(facts // 6))
     return View(1, 9, 9, lines, lines, "told " * narrative, (), 1.0, datetime(2026, 1, 1, tzinfo=UTC), stale=stale)
 
 
 @given(st.integers(1, 200_000), st.integers(-50, 4_000), st.integers(0, 900), st.integers(0, 500))
 def test_room_for_messages_is_what_a_view_really_leaves(tokens, fixed, facts, narrative):
-    """At least what there is beside a full one, at most what there is beside none, and never more than is left."""
+    """It lies between the tokens left by a full view and by none, and never exceeds what is left."""
     costs = Costs(HeuristicTokenCounter(), {})
     budget = TokenBudget(tokens, 0)
     room = HistoryRoom(budget, tokens - fixed, costs, 0.8)
@@ -83,7 +83,7 @@ def test_room_for_messages_is_what_a_view_really_leaves(tokens, fixed, facts, na
 
 
 def test_short_facts_and_summaries_leave_their_room_to_messages():
-    """Token by token; beside a view that is to be made anew there is no more than beside any."""
+    """Each unused token goes to messages; a stale view leaves no more than any view."""
     room = HistoryRoom(TokenBudget(4_000, 0), 3_900, Costs(HeuristicTokenCounter(), {}), 0.8)
     assert room.least == 3_900 - 600 - 500 - 800
     beside = [room.more_beside(one) for one in (None, view(facts=60, narrative=60), view(facts=300, narrative=300))]

@@ -1,4 +1,4 @@
-"""A context window's values, and what pages and terminals show of them: safe, short, and by those who said it."""
+"""Display of a context window in pages and terminals: safe, short, and labelled by speaker."""
 
 import json
 import re
@@ -37,7 +37,7 @@ every_character = st.text(st.characters())
 
 @given(every_character)
 def test_nothing_visible_acts(text):
-    """Only line ends and tabs stay of all that a terminal or a page would obey."""
+    """Of all control characters that a terminal or a page would obey, only line ends and tabs stay."""
     shown = visible(text)
     shown.encode()
     acting = [*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029]
@@ -72,7 +72,7 @@ def test_an_excerpt_keeps_within_its_length(text, most):
 
 @given(st.lists(st.integers(0, 1_000), max_size=30), st.integers(0, 5_000))
 def test_shares_are_even_and_none_is_wasted(lengths, total):
-    """Together within the total; one more each would be too much, if any text is cut at all."""
+    """The shares fit the total; if any text is cut, one more character each would not fit."""
     share = longest_share(lengths, total)
     assert sum(min(length, share) for length in lengths) <= total
     if any(length > share for length in lengths):
@@ -178,7 +178,7 @@ VOID = {"br", "img", "input", "link", "meta", "hr"}
 
 
 class Page(HTMLParser):
-    """Reads HTML: its elements with their attributes, its texts, and whether every element is closed in its order."""
+    """Parses HTML: elements with attributes, texts, and whether every element is closed in order."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -225,14 +225,14 @@ PLAIN = shape(render_html(window_saying("plain")))
 
 @given(st.text(st.characters(), min_size=1, max_size=60) | st.sampled_from([MARKUP, CONTROLS, SCRIPTS, MARKUP * 500]))
 def test_no_text_changes_the_page(text):
-    """Wherever it stands — words, ids, kinds, scores, calls, reasons, notes —, it adds nothing to the page."""
+    """A text adds no element, whether it is a word, id, kind, score, call, reason or note."""
     html = render_html(window_saying(text))
     html.encode()
     assert shape(html) == PLAIN
 
 
 def test_nothing_in_it_can_run():
-    """No script, no handler, no address, no form; hostile text arrives as the reader's text."""
+    """There is no script, handler, URL or form; hostile text stays text."""
     page = Page(render_html(window_saying(MARKUP)))
     assert {tag for tag, _ in page.elements} == {
         *("style", "div", "strong", "span", "details", "summary", "pre", "bdi"),
@@ -247,7 +247,7 @@ def test_nothing_in_it_can_run():
 
 
 def test_its_style_loads_nothing():
-    """Nor does the style reach beyond the window: every rule begins with its class, or with a page's scheme."""
+    """Every rule of the style applies only to the window or to a colour scheme."""
     html = render_html(window_saying("x"))
     style = html[html.index("<style>") + 7 : html.index("</style>")]
     assert not any(word in style for word in ("url(", "@import", "@font-face", "expression", "<"))
@@ -258,7 +258,7 @@ def test_its_style_loads_nothing():
 
 
 def test_every_section_is_there_with_its_tokens():
-    """Folded, in the request's order, beside what it could have had; each has its piece of the bar."""
+    """Sections are folded, in the request's order, with their limits; each has a part of the bar."""
     html = render_html(window_saying("what was said"))
     page = Page(html)
     assert [text for text in page.texts if text in TITLES.values()] == list(TITLES.values())
@@ -352,7 +352,7 @@ def printed(window, *, width=100, full=False, color_system=None, encoding="utf-8
     width=st.integers(12, 120),
 )
 def test_nothing_is_obeyed_and_nothing_is_too_wide(full, text, width):
-    """Besides rich's own colours no control character is sent, whatever the text; no line is wider than the screen."""
+    """The only control characters are rich's own colours, and no line is wider than the screen."""
     sent = printed(window_saying(text), width=width, full=full, color_system="truecolor")
     left = SENT_BY_RICH.sub("", sent)
     assert not {*left} & {*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\u202e", "\u2066"} - {"\n"}

@@ -1,4 +1,4 @@
-"""Each thing once: what one part of a request says, no other repeats."""
+"""No part of a request repeats another."""
 
 import pytest
 from hypothesis import given, settings
@@ -33,7 +33,7 @@ def unsaid(carrier: str, line: str) -> tuple[str, str]:
     ids=["copy", "near-copy", "sentence", "korean", "question left", "short", "empty"],
 )
 def test_what_was_said_is_left_out(carrier: str, line: str, left: str) -> None:
-    """Whole or by the sentence; the name of what says it is given."""
+    """A repetition is removed whole or by the sentence, and the item that says the same is named."""
     shown, name = unsaid(carrier, line)
     assert shown.startswith(left) if left else not shown
     assert name == ("fact f1" if line else "")
@@ -71,7 +71,7 @@ _ASKED = st.builds("Where did we leave the {0} near the {1}?".format, st.sampled
 
 
 def repeated(window: ContextWindow) -> list[str]:
-    """The sentences of four terms and more that stand twice outside the verbatim history."""
+    """Return the sentences of at least four terms that occur twice outside the verbatim history."""
     said: list[tuple[str, ...]] = []
     for section in window.sections:
         if section.name not in ("history", "user_message", "current_turn"):
@@ -84,7 +84,7 @@ def repeated(window: ContextWindow) -> list[str]:
 @settings(max_examples=12, deadline=None)
 @given(st.lists(st.lists(_NAMED | _ASKED, min_size=1, max_size=3), min_size=12, max_size=30), _ASKED | _NAMED)
 def test_no_sentence_stands_twice(turns: list[list[str]], question: str) -> None:
-    """In facts, excerpts, memories and recalled messages of any conversation; the receipt's sums still hold."""
+    """This holds for facts, excerpts, memories and recalled messages of any conversation; the receipt still adds up."""
     chosen = ArcSettings(summary={"high_water_tokens": 0})
     with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=chosen) as engine:
         session = engine.session("s", user_id="ann")
@@ -99,13 +99,13 @@ def test_no_sentence_stands_twice(turns: list[list[str]], question: str) -> None
 
 
 def test_nothing_marks_what_is_left_out_at_an_end() -> None:
-    """Only between two sentences "…" says something."""
+    """The mark “…” only stands between two sentences."""
     assert unsaid(FLIGHT, f"user: We take two suitcases each. {FLIGHT}")[0] == "user: We take two suitcases each."
     assert unsaid(FLIGHT, f"user: {FLIGHT} We take two suitcases each.")[0] == "user: We take two suitcases each."
 
 
 def test_a_lead_in_makes_no_other_sentence() -> None:
-    """What a fact says without its "ok" is no excerpt with it."""
+    """A fact that is said without its "ok" is not shown again as an excerpt with it."""
     chosen = ArcSettings(summary={"high_water_tokens": 0})
     with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=chosen) as engine:
         session = engine.session("s", user_id="ann")

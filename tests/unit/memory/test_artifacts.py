@@ -1,4 +1,4 @@
-"""Which artifacts a question gets to see: the rules, one by one and for any input."""
+"""Rules that choose artifacts for a question, one by one and for any input."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -41,7 +41,7 @@ def ids(chosen):
     ids=["json", "korean", "one word"],
 )
 def test_what_runs_on_is_shown_in_part(text):
-    """A tool's answer without a full stop still fits the room that artifacts have."""
+    """A tool's answer without a full stop still fits the tokens of artifacts."""
     shown = choose("city17 울산 x", [snippet(text)], [], ArtifactSettings(tool_relevance=0.0, recency_cues=("city17",)))
     assert sum(rough_tokens(excerpt) for one in shown for excerpt in one.excerpts) <= 160
     assert all("city17" in one.line for one in shown if "city17" in text)
@@ -74,7 +74,7 @@ def test_the_default_cues_are_english_and_korean():
 
 
 def test_a_question_of_stop_words_asks_for_nothing():
-    """Every text has those: a greeting must not bring up what was looked up."""
+    """Every text has stop words, and a greeting must not bring back earlier lookups."""
     assert asked_terms("How are you?") == []
     assert asked_terms("Seoul Seoul weather") == asked_terms("Seoul weather")
     assert relevance([], "how are you") == 0.0
@@ -98,7 +98,7 @@ def test_there_are_two_sentences_where_the_text_has_two(text, shown):
 
 
 def test_a_tool_snippet_needs_a_reason():
-    """A share of the question's words, or a cue and something about the question."""
+    """It needs a share of the question's words, or a recency cue and some of the question's words."""
     page = snippet("The exchange rate of the won is 1,310.")
     assert ids(choose("What is the exchange rate of the won?", [page], [], SETTINGS)) == ["t"]
     assert choose("Which restaurant with parking did the exchange student like?", [page], [], SETTINGS) == []
@@ -114,7 +114,7 @@ def test_a_snippet_found_by_its_meaning_is_relevant_too():
 
 
 def test_with_a_cue_the_newest_comes_first():
-    """Of those that are about as relevant; what only shares a word doesn't become the answer by being new."""
+    """This applies to equally relevant ones; a new snippet that merely shares a word stays behind."""
     tools = [
         snippet("Seoul weather: rain all day.", key="old", age=3, score=1.0),
         snippet("Seoul weather: sunny, a clear day.", key="new", age=0, score=0.9),
@@ -125,7 +125,7 @@ def test_with_a_cue_the_newest_comes_first():
 
 
 def test_facts_and_snippets_share_the_places():
-    """By relevance, facts first where it is equal, each within its own number."""
+    """They are ordered by relevance, facts first if equal, each within its own limit."""
     tools = [snippet(f"Won rate {n}.", key=f"t{n}", score=1 - n / 10) for n in range(4)]
     facts = [fact(f"won rate: {n}", key=f"f{n}") for n in range(5)]
     chosen = choose("won rate", tools, facts, SETTINGS)
@@ -164,7 +164,7 @@ many_texts = st.lists(texts, max_size=8)
 
 @given(texts, many_texts, many_texts, st.integers(0, 3), st.integers(0, 3), st.integers(0, 5), st.integers(1, 6))
 def test_the_numbers_hold_and_a_smaller_one_shows_the_first(query, pages, stated, facts, tools, final, top):
-    """For any texts; same input, same result, and nothing that was not given."""
+    """This holds for any texts; equal input has equal results, which are part of the input."""
     settings = ArtifactSettings(max_facts=facts, max_tool_snippets=tools, final_top_k=final, top_k=top)
     found = [snippet(text, key=f"t{n}", age=n % 3, score=1 / (n + 1)) for n, text in enumerate(pages)]
     given_facts = [fact(text, key=f"f{n}") for n, text in enumerate(stated)]

@@ -1,4 +1,4 @@
-"""The verbatim part of a conversation and the view that turns adopted: read once, and always what the store has."""
+"""The verbatim tail of a conversation and its adopted view are read once and always equal the store's."""
 
 import random
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ KEY = SessionKey("session", user_id="user")
 
 
 class Watched:
-    """A summary store whose states are taken note of."""
+    """A summary store that records the reads of states."""
 
     def __init__(self, store: SqlStore) -> None:
         self._summaries = store.summaries
@@ -44,7 +44,7 @@ def ids(messages: Sequence[Any]) -> list[str]:
 
 
 def test_each_message_is_read_once() -> None:
-    """After the first turn a turn reads what is new, behind an adoption too; an edit makes it read anew."""
+    """After the first turn, only new messages are read, also after an adoption; an edit makes a turn read all again."""
     store = SqlStore()
     watched = Watched(store)
     reader = TailReader(watched)
@@ -63,7 +63,7 @@ def test_each_message_is_read_once() -> None:
 
 
 def test_as_far_as_there_is_room() -> None:
-    """Reading goes on while there is room for more; with room for more later, it is read anew."""
+    """Reading continues while more fits; with more tokens later, everything is read again."""
     store = SqlStore()
     watched = Watched(store)
     reader = TailReader(watched)
@@ -82,7 +82,7 @@ def test_as_far_as_there_is_room() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(2, 40))])
 def test_always_what_the_store_has(seed: int) -> None:
-    """Whatever happens to the session, a reader that keeps messages gives what one gives that keeps none."""
+    """After any changes, a reader with a cache returns the same as one without."""
     rng = random.Random(seed)
     store = SqlStore("sqlite://")
     reader = TailReader(store.summaries)
@@ -117,7 +117,7 @@ def test_always_what_the_store_has(seed: int) -> None:
 
 
 def test_what_is_given_can_be_changed_without_harm() -> None:
-    """Metadata and arguments that somebody changes are as they were on the next turn."""
+    """Changed metadata and arguments are restored in the next turn."""
     store = SqlStore()
     call = ToolCall("look", {"deep": {"n": 1}}, id="c1")
     message = Message(Role.ASSISTANT, "Hm.", tool_calls=(call,), id="a", created_at=START, metadata={"tags": ["x"]})
@@ -132,7 +132,7 @@ def test_what_is_given_can_be_changed_without_harm() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    """Sessions leave, the one unused for longest first; one too large is never kept."""
+    """The least recently used sessions leave the cache; one that is too large is never cached."""
     store = SqlStore()
     watched = Watched(store)
     reader = TailReader(watched, most_kept=6_000)
@@ -177,7 +177,7 @@ VIEWED = SessionKey("session", user_id="user")
 
 
 def a_store() -> tuple[SqlStore, int]:
-    """A session of eight messages, and its epoch."""
+    """Return a store with a session of eight messages, and its epoch."""
     store = SqlStore()
     store.append(VIEWED, [counted(f"m{n}") for n in range(1, 9)])
     return store, store.summaries.state(VIEWED, limit=0).epoch
@@ -192,7 +192,7 @@ def test_of_two_that_adopt_at_once_one_does() -> None:
 
 
 def test_it_holds_before_it_is_stored_and_afterwards() -> None:
-    """A turn sees it in place of the store's until the store has it; saving twice is saving once."""
+    """A turn sees it instead of the store's view until it is stored; a second save changes nothing."""
     store, epoch = a_store()
     views = AdoptedViews(store.summaries)
     before = store.summaries.state(VIEWED, limit=9)
@@ -207,11 +207,11 @@ def test_it_holds_before_it_is_stored_and_afterwards() -> None:
     after = store.summaries.state(VIEWED, limit=9)
     assert after.view == a_view(1, 4)
     assert not known.is_ahead_of(after)
-    assert known.is_ahead_of(before)  # a turn that read its state before it was stored
+    assert known.is_ahead_of(before)  # a turn whose state was read before the view was stored
 
 
 def test_an_edit_ends_it() -> None:
-    """It is neither shown nor stored after that, and stands in no other view's way."""
+    """Afterwards it is neither shown nor stored, and does not block another view."""
     store, epoch = a_store()
     views = AdoptedViews(store.summaries)
     views.adopt(VIEWED, a_view(1, 4), epoch=epoch)

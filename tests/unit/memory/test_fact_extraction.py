@@ -1,4 +1,4 @@
-"""Facts by rules: whole sentences that say something about the user, their people, things, plans and conditions."""
+"""Facts by rules: whole sentences about the user, their people, things, plans and conditions."""
 
 import pytest
 from hypothesis import given
@@ -202,7 +202,7 @@ WHOLE = """
 
 @pytest.mark.parametrize("text", [line.strip() for line in WHOLE.strip().splitlines()])
 def test_a_sentence_that_begins_with_a_statement_is_kept_whole(text: str) -> None:
-    """What follows often gives the reason or a further value."""
+    """The rest often gives the reason or another value."""
     assert values(f"{text}.") == [text]
 
 
@@ -221,7 +221,7 @@ PARTS = {
 
 @pytest.mark.parametrize("text", PARTS)
 def test_a_statement_is_kept_beside_what_is_none(text: str) -> None:
-    """Behind a comment it stands alone, but not behind "since"; a question is left out, praise and guesses are kept."""
+    """After a comment it stands alone, but not after "since"; questions are dropped, and praise is kept."""
     assert values(f"{text}.") == ([] if PARTS[text] is None else [PARTS[text]])
 
 
@@ -236,7 +236,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_value_comes_with_what_it_answers(name: str) -> None:
-    """So that it says what it is of; it goes with either message, and ends what the value alone would end."""
+    """The question states its meaning; it is removed with either message, and ends what the value alone would end."""
     said, answer, reply = ANSWERS[name]
     messages = [Message("assistant", f"Thanks. {said}", id="a"), Message(Role.USER, f"{answer}.", id="b")]
     (fact,) = [*extract_facts(messages), *excerpts_of(messages, facts=extract_facts(messages))]
@@ -269,7 +269,7 @@ def test_only_the_message_right_before_is_answered(between: Message) -> None:
 
 
 def test_only_what_the_assistant_says_is_answered_by_a_value() -> None:
-    """Of users in a group, questions alone: the one who spoke before may have meant somebody else."""
+    """Among users of a group only questions are: the previous speaker may have meant someone else."""
     before = Message(Role.USER, "The customer number is missing.", name="Ann", id="a")
     messages = [before, Message(Role.USER, "HB-4471902", name="Ben", id="b")]
     assert [fact.value for fact in excerpts_of(messages, facts=[])] == ["HB-4471902"]
@@ -284,7 +284,7 @@ def test_a_question_of_anybody_else_is_quoted_in_no_fact() -> None:
 
 
 def test_what_only_the_conversation_names_is_no_fact() -> None:
-    """A pronoun needs the thing it stands for in the same sentence; a prohibition needs its object."""
+    """A pronoun needs its referent in the same sentence, a prohibition its object."""
     for text in (
         "I named her Tilly",
         "I did something new last week",
@@ -368,7 +368,7 @@ def test_an_assistant_states_decisions_ids_and_dates() -> None:
 
 
 def test_no_key_is_invented() -> None:
-    """Only an attribute that has one value has a key, which serves for matching."""
+    """Only an attribute with a single value has a key, which is used for matching."""
     keyed, other = extract_facts([Message(Role.USER, "My email is a@x.org."), Message(Role.USER, "We have a cat.")])
     assert (keyed.key, other.key) == ("email: email", "")
 
@@ -381,7 +381,7 @@ def test_a_very_long_sentence_is_cut_at_the_border_of_a_clause() -> None:
 
 
 def test_planted_facts_are_found_between_small_talk() -> None:
-    """Most facts of a long conversation are found, and little else is taken for one."""
+    """Most facts of a long conversation are found, with few false ones."""
     for name in FACT_SETS:
         planted = load_facts(name)
         found = [fact.value.casefold() for fact in extract_facts(build_conversation(planted, seed=1))]

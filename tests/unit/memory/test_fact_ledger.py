@@ -1,4 +1,4 @@
-"""The facts ledger: what a leaf changes in it, which facts are shown, and which come back with a question."""
+"""The facts ledger: its changes by a leaf, and the facts that are pinned or recalled."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -53,7 +53,7 @@ def test_a_fact_as_it_is_kept() -> None:
 
 
 def test_what_is_not_grounded_changes_nothing() -> None:
-    """It is kept with its mark; what has the same key, or the same value too, goes on to hold."""
+    """It is stored with a mark; facts with the same key or value continue to hold."""
     earlier = [known("old", "home", "Berlin"), known("other", "pet", "cat")]
     commit = stored([], earlier, ungrounded=[proposed("Home", "berlin"), proposed("home", "Atlantis")], removed=[])
     assert [(fact.value, fact.grounded, fact.holds) for fact in commit.facts] == [
@@ -78,7 +78,7 @@ def test_what_is_not_grounded_changes_nothing() -> None:
     ],
 )
 def test_superseding(maker: Maker, earlier: Fact, superseded: bool) -> None:
-    """A model's key decides, the rules' key does not; what was said later is never superseded by what came before."""
+    """A model's key decides, a rule's key does not, and an earlier statement never supersedes a later one."""
     commit = stored([(proposed("home town", "Lisbon"), maker)], [earlier])
     assert (("old", "new1") in commit.ends) is superseded
     assert [fact.value for fact in commit.facts] == ["Lisbon"]
@@ -107,7 +107,7 @@ def test_the_same_twice_in_a_leaf() -> None:
 
 
 def test_removed_keys() -> None:
-    """Earlier facts under the key hold no longer, unless this leaf has one; then that supersedes. Later ones stay."""
+    """Earlier facts with the key end, or are superseded if this leaf has one; later facts stay."""
     ledger = [known("a", "gift", "book"), known("b", "Home", "Rome"), known("c", "gift", "pen", leaf=33)]
     commit = stored([(proposed("home", "Berlin"), "model")], ledger, removed=["GIFT", "home", "unheard of"])
     assert commit.ends == (("b", "new1"), ("a", None))
@@ -123,7 +123,7 @@ def characters(text: str) -> int:
 
 
 def test_related_facts() -> None:
-    """Those that share most words come first, those that share none don't come, and no more than fit."""
+    """Facts that share most words come first; those that share none, or don't fit, are left out."""
     facts = [
         known("a", "order", "blue bicycle"), known("b", "bicycle colour", "blue order"), known("c", "dog", "Rex"),
         known("d", "order", "tea"),
@@ -152,7 +152,7 @@ facts_drawn = st.lists(
 
 @given(facts_drawn, st.integers(0, 300), st.randoms(use_true_random=False))
 def test_pinned_facts_fit_and_depend_on_no_order(facts: list[Fact], most: int, chance: Random) -> None:
-    """They keep within the ceiling, none twice, and are the same lines in whatever order they are given."""
+    """They fit the limit without repetition, and the order of the input does not matter."""
     chosen = adopted_facts(facts, max_tokens=most, count=characters)
     assert sum(len(fact.line) + 1 for fact in chosen) <= most
     assert len({folded(fact.line) for fact in chosen}) == len(chosen)
@@ -165,13 +165,13 @@ def test_pinned_facts_fit_and_depend_on_no_order(facts: list[Fact], most: int, c
 
 
 def test_which_facts_are_pinned() -> None:
-    """The most important, then the newest; shown in the order in which they were said. A long one is passed over."""
+    """The most important are chosen, then the newest, and shown in their order; one that is too long is skipped."""
 
     def fact(name: str, importance: float, minute: int, value: str = "v") -> Fact:
         return known(name, "", f"{value} {name}", importance=importance, valid_from=START + timedelta(minutes=minute))
 
     facts = [fact("a", 0.5, 1), fact("b", 0.5, 2), fact("c", 0.9, 0), fact("d", 1.0, 3, "long " * 20)]
-    shown: Callable[[int], list[str]] = lambda most: [  # noqa: E731 - short
+    shown: Callable[[int], list[str]] = lambda most: [  # noqa: E731 - shorter than a def
         fact.id for fact in adopted_facts(facts, max_tokens=most, count=characters)
     ]
     line = len(f"{fact('a', 0, 0).line}\n")
@@ -181,7 +181,7 @@ def test_which_facts_are_pinned() -> None:
 
 
 def test_a_model_s_note_of_a_pinned_sentence_is_not_pinned_beside_it() -> None:
-    """What the sentence has no word of is; so is a number that is only part of another one."""
+    """A note with other words, or with a number that is only part of another one, is pinned."""
     sentence = known("s", "", "Court is set for the 22nd, room 7", maker="rules", importance=0.9)
     notes = [known("day", "when is court", "the 22nd"), known("who", "judge", "Amari"), known("part", "floor", "22")]
     elsewhere = known("other", "when is court", "the 22nd", sources=("m2",))
@@ -275,21 +275,21 @@ INDEX = FactIndex(FACTS, count=len)
 
 
 def found(question: str, **options: object) -> tuple[list[str], int]:
-    """The ids that come back, and how many others there are."""
+    """Return the ids of recalled facts and the number of the others."""
     arguments = {"top_k": 100, "boundary": 40, "adopted": ()} | options
     lines, others = INDEX.search(question, **arguments)  # type: ignore[arg-type]  # by name
     return [line.id for line in lines], others
 
 
 def test_only_what_the_question_is_about_comes_back() -> None:
-    """Nothing else fills the room, however important: that stands with the pinned facts, where it is cached."""
+    """Unrelated facts don't fill the section, however important: pinned facts cover those in the cached prefix."""
     assert found("What is the code of the gate?") == (["gate"], 24)
     assert found("How was your weekend?") == ([], 25)
     assert found("") == ([], 25)
 
 
 def test_a_long_message_is_not_about_all_that_shares_a_word_with_it() -> None:
-    """A share of what a perfect match would have is asked for, not any match."""
+    """A minimum share of a perfect match's score is required."""
     said = "We walked along the river, had dinner at the harbour, met old friends and came home by a late flight"
 
     assert found(said) == ([], 25)
@@ -319,7 +319,7 @@ def test_importance_by_id() -> None:
 
 
 def test_a_fact_that_is_half_overtaken_is_followed_by_the_later_one() -> None:
-    """Also where the budget holds only one more line, and where only the older one is about the question."""
+    """This holds even if only one more line fits, and if only the older one matches the question."""
 
     def said(name: str, value: str, day: int) -> Fact:
         return known(name, "", value, maker="rules", leaf=day, sources=(name,), valid_from=START + timedelta(days=day))
@@ -336,7 +336,7 @@ def test_a_fact_that_is_half_overtaken_is_followed_by_the_later_one() -> None:
 
 
 def test_a_fact_is_shown_as_its_sentence_with_day_and_speaker() -> None:
-    """A key is never shown, unless a model's value says nothing without it."""
+    """A key is shown only if a model's value is meaningless without it."""
     fact = replace(known("a", "flight: code", "Our flight is TP 1234", maker="rules"), said_by="user")
     assert fact.line == f"- {START:%Y-%m-%d}, user: Our flight is TP 1234"
     assert (
@@ -346,7 +346,7 @@ def test_a_fact_is_shown_as_its_sentence_with_day_and_speaker() -> None:
 
 
 def test_an_assistants_restatement_ends_no_users_fact() -> None:
-    """Only words of change let an assistant end what a user said."""
+    """An assistant's statement ends a user's fact only with words of change."""
     own = Fact("f1", "email", "My email is a@x.org.", FactCategory.NUMERIC, ("m1",), 0.8, 1, "rules", START, "user")
 
     def ended(value: str, trust: Trust) -> bool:

@@ -1,4 +1,4 @@
-"""What a text says of a fact, and which values of an exchange a summary must keep."""
+"""Grounding of facts in their source, and the values of an exchange that a summary must keep."""
 
 from datetime import UTC, datetime
 
@@ -28,7 +28,7 @@ def fact(value: str, key: str = "k") -> ProposedFact:
 
 
 def test_what_the_source_says_is_grounded() -> None:
-    """Paraphrases that keep names, numbers and the telling words pass, whatever their formatting."""
+    """Paraphrases with the names, numbers and informative words of the source pass, whatever their formatting."""
     cases = [
         ("Hana", ENGLISH),
         ("User's sister Hana lives in Busan", ENGLISH),
@@ -60,7 +60,7 @@ def test_what_the_source_says_is_grounded() -> None:
 
 
 def test_inventions_are_not_grounded() -> None:
-    """Another number, id, name or thing is refused, also when all the words around it are right."""
+    """A different number, id, name or thing is rejected, even if all words around it are right."""
     cases = [
         ("allergic to peanuts", ENGLISH),
         ("allergic to penicillin, strawberries and kiwis", ENGLISH),
@@ -103,13 +103,13 @@ def test_a_conclusion_invents_what_nobody_named() -> None:
 @example("STATUS")
 @given(st.text(alphabet=st.characters(codec="utf-8", categories=["L", "N", "Z", "P"]), max_size=80))
 def test_a_text_with_words_grounds_itself(text: str) -> None:
-    """What a source says word for word is grounded in it, if there is a word in it."""
+    """A verbatim quotation of the source is grounded if it contains a word."""
     if any(character.isascii() and character.isalnum() for character in text):
         assert is_grounded(text, f"so: {text} .")
 
 
 def test_missing_are_those_nobody_says() -> None:
-    """A fact is kept when no other fact has its numbers, names and words."""
+    """A fact is kept if no other fact has its numbers, names and words."""
     found = [
         fact("The deposit is 1,240 euros"),
         fact("my sister Hana"),
@@ -235,7 +235,7 @@ def test_a_long_sentence_is_cut_to_what_tells() -> None:
 
 @pytest.mark.parametrize("kind", SAID)
 def test_a_summary_keeps_them(kind: str) -> None:
-    """The summary shows the value with its day and speaker; it is no fact, and can be listed."""
+    """The summary shows the value with its day and speaker; it is not a fact but can be listed."""
     said, value = SAID[kind]
     with ContextEngine.open(settings=ArcSettings(summary={"leaf_messages": 8, "recent_message_count": 2})) as engine:
         session = engine.session("s")

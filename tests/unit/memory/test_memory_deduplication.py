@@ -1,4 +1,4 @@
-"""Which memories of a scope are the same, similar or contradicted."""
+"""Same, similar and contradicting memories in a scope."""
 
 from datetime import UTC, datetime
 

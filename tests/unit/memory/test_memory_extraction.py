@@ -1,4 +1,4 @@
-"""What of an exchange is worth remembering: by a model, and by rules."""
+"""Extraction of memories from an exchange, by a model and by rules."""
 
 import json
 from datetime import UTC, datetime
@@ -51,7 +51,7 @@ def test_what_was_not_said_is_left_out():
 
 
 def test_what_is_said_in_other_words_is_kept():
-    """Conclusions and preferences are; with the message that they were made from."""
+    """Conclusions and preferences are kept with the message that they come from."""
     cases = [
         ("I run every morning and eat salad for lunch.", "insight", "The user is health-conscious."),
         ("I hate long answers.", "preference", "The user prefers concise replies."),
@@ -66,7 +66,7 @@ def test_what_is_said_in_other_words_is_kept():
 
 
 def test_what_is_concluded_from_nothing_is_left_out():
-    """A name, a number or a sentence of other words is made up, whatever it is called and whatever stands beside it."""
+    """A name, number or sentence without support is invented, whatever its type and neighbours."""
     answer = (
         '[{"type": "insight", "content": "The user is close to Hana."}, {"type": "preference", '
         '"content": "The user prefers replies of 3 lines."}, {"content": "The user hates answers that are long."}, '

@@ -1,4 +1,4 @@
-"""What becomes of new memories, which leave, and how they are ranked."""
+"""Decisions about new memories, eviction and ranking."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
 def a_memory(memory_id, text="text", *, days=0, **values):
-    """A memory that was said so many days ago."""
+    """Return a memory stated so many days ago."""
     said = NOW - timedelta(days=days)
     return Memory(memory_id, text, said, said, **values)
 
@@ -69,7 +69,7 @@ def test_almost_the_same_words_are_merged(new, old):
 
 
 def test_what_means_the_same_is_merged():
-    """By vectors, as long as numbers, names and negations agree, and nothing contradicts."""
+    """Vectors decide, if numbers, names and negations agree and nothing contradicts."""
     old = a_memory("a", "User enjoys long walks")
     assert decided("What the user does on days off is hiking", old, alike=["a"]) == Decision(Outcome.MERGED, "a")
     assert decided("User doesn't enjoy hikes", old, alike=["a"]).outcome is Outcome.NEW
@@ -129,7 +129,7 @@ origins = st.none() | st.tuples(st.sampled_from("st"), st.sampled_from("12345"))
 
 @given(st.lists(st.tuples(ways, origins), min_size=1, max_size=12), st.sets(origins))
 def test_words_last_as_long_as_what_says_them(said, gone):
-    """In whatever order things were said and messages leave; what was entered by hand (`None`) stays."""
+    """The order of statements and removals does not matter; text entered by hand (`None`) stays."""
     proposed = [ProposedMemory(text, sources=(origin,) if origin else ()) for text, origin in said]
     memory = proposed[0].stored_as("m", NOW)
     for one in proposed[1:]:
@@ -179,7 +179,7 @@ def test_importance_only_grows_and_stays_below_one(first, others):
 
 
 def test_the_weakest_leave():
-    """Of little importance, or not said for long; what is kept in any case stays."""
+    """Unimportant and long unmentioned memories leave; protected ones stay."""
     held = [
         a_memory("weak", importance=0.1, days=200),
         a_memory("old", importance=0.5, days=400),
@@ -201,7 +201,7 @@ def test_history_has_a_bound_of_its_own():
     st.integers(1, 10),
 )
 def test_leaving_keeps_the_bound(drawn, most):
-    """No more than so many hold afterwards, wait, or are history; and nothing leaves without need."""
+    """The numbers of valid, pending and superseded memories stay within the bound, and none leaves without need."""
     held = [
         a_memory(str(n), importance=importance, days=days, status=status, superseded_by="x" if gone else None)
         for n, (importance, days, status, gone) in enumerate(drawn)
@@ -216,7 +216,7 @@ def test_leaving_keeps_the_bound(drawn, most):
 
 
 def test_ranking_by_relevance_importance_and_recency():
-    """Each of the three decides where the others are equal; what doesn't hold is passed over."""
+    """Each of the three decides if the others are equal; memories that don't hold are skipped."""
     held = [
         a_memory("plain", importance=0.5, days=100),
         a_memory("relevant", importance=0.5, days=100),
@@ -235,7 +235,7 @@ def test_ranking_by_relevance_importance_and_recency():
 
 
 def test_recency():
-    """Half after thirty days since it was said or returned, whichever is later; never more than 1."""
+    """It halves in thirty days after the last mention or return, and is at most 1."""
     assert recency(a_memory("a", days=30), NOW) == pytest.approx(0.5)
     assert recency(a_memory("a", days=90, last_accessed_at=NOW - timedelta(days=60)), NOW) == pytest.approx(0.25)
     assert recency(a_memory("a", days=-5), NOW) == 1.0

@@ -1,4 +1,4 @@
-"""The index of messages: always what the conversation says, whatever happened to it, and nothing that was removed."""
+"""The index of messages equals the conversation after any changes, without removed messages."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ WORDS = ("harbour", "lantern", "orchard", "velvet", "gravel", "부산", "", "mea
 
 
 class Letters:
-    """Embeds a text by its letters; counts the texts; fails while it is told to."""
+    """Embeds a text by its letters; counts the texts; fails while told to."""
 
     name = "letters"
 
@@ -64,14 +64,14 @@ def entries(index: MessageIndex, key: SessionKey = KEY) -> list[tuple[Any, ...]]
 
 
 def found(index: MessageIndex, question: str, key: SessionKey = KEY) -> list[tuple[str, int]]:
-    """Session and place of what matches by words, best first."""
+    """Return session and place of lexical matches, best first."""
     said = index.search(key, question, limit=50).said
     return [(place.session_id, place.seq) for place in sorted(said, key=lambda place: -said[place])]
 
 
 @pytest.fixture
 def stores() -> Iterator[tuple[ConversationStore, IndexStore]]:
-    """Where messages are, and where their entries go."""
+    """Yield a store of messages and its index."""
     store = SqlStore()
     yield store, store.index
     store.close()
@@ -88,7 +88,7 @@ STEPS = st.one_of(
 
 @given(steps=st.lists(STEPS, max_size=14), user_wide=st.booleans())
 def test_whatever_happens_the_index_ends_as_one_made_at_once(steps: list[tuple[Any, ...]], user_wide: bool) -> None:
-    """Messages come, are edited and removed in any order: in the end there is what a new index would hold."""
+    """After any additions, edits and removals, it equals a newly built index."""
     conversations = SqlStore()
     store = conversations.index
     index = index_of(conversations, store, user_wide=user_wide)
@@ -115,7 +115,7 @@ def test_whatever_happens_the_index_ends_as_one_made_at_once(steps: list[tuple[A
 
 
 def test_messages_are_found_with_their_neighbours(stores: tuple[ConversationStore, IndexStore]) -> None:
-    """An answer that shares no word with a question stands behind a message that does, and is found with it."""
+    """An answer that shares no word with a question follows a message that does, and is found with it."""
     conversations, store = stores
     said = ["where is the harbour", "right behind you", *["gravel and nothing else at all here"] * 9, "velvet"]
     conversations.append(KEY, [counted(f"m{n}", text) for n, text in enumerate(said)])
@@ -146,7 +146,7 @@ def test_what_is_indexed_is_not_written_again(stores: tuple[ConversationStore, I
     later = index_of(conversations, store)
     assert later.catch_up(KEY) == 0
     conversations.append(KEY, [counted("new", "harbour")])
-    assert 1 <= later.catch_up(KEY) <= 4  # itself, and the three whose windows reach to it
+    assert 1 <= later.catch_up(KEY) <= 4  # the message, and the three whose windows include it
 
 
 def test_a_stop_loses_nothing(stores: tuple[ConversationStore, IndexStore]) -> None:
@@ -164,7 +164,7 @@ def test_a_stop_loses_nothing(stores: tuple[ConversationStore, IndexStore]) -> N
 def test_what_is_removed_while_it_is_indexed_does_not_come_back(
     stores: tuple[ConversationStore, IndexStore], change: str
 ) -> None:
-    """The entry is written, and taken back, though the removal came in between."""
+    """The entry is written and then removed, although the removal came in between."""
     conversations, store = stores
     conversations.append(KEY, [counted("a", "harbour"), counted("b", "velvet")])
 

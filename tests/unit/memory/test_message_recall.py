@@ -1,4 +1,4 @@
-"""Recall by words: against rank-bm25, over planted facts, and as a growing index."""
+"""Lexical recall: compared with rank-bm25, over planted facts, and as a growing index."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ texts = st.lists(st.lists(st.sampled_from(VOCABULARY), max_size=12).map(" ".join
 
 @given(texts, st.sampled_from(["harbour", "quartz lantern", "주문번호", "x-1 harbour", "东京 마름모"]))
 def test_scores_are_those_of_rank_bm25(corpus, query):
-    """Each text by itself scores what rank-bm25's BM25Plus says, less its constant and without the factor k1 + 1."""
+    """Each text alone has the score of rank-bm25's BM25Plus, less its constant and without the factor k1 + 1."""
     ranked = dict(rank(query, corpus, top_k=50))
     if not any(map(analyze, corpus)):
         assert ranked == {}
@@ -40,7 +40,7 @@ def test_an_index_that_grew_answers_like_one_built_at_once(first, second, query)
 
 @given(texts, st.integers(1, 5))
 def test_results_are_ordered_and_bounded(corpus, top_k):
-    """Best first, equal scores by recency, positive, none twice, at most `top_k`."""
+    """Results are positive, unique, best first, equal ones newest first, and at most `top_k`."""
     ranked = rank("harbour the 마름모", corpus, top_k=top_k)
     assert len(ranked) <= top_k
     assert len({place for place, _ in ranked}) == len(ranked)
@@ -49,7 +49,7 @@ def test_results_are_ordered_and_bounded(corpus, top_k):
 
 
 def test_a_term_that_every_text_has_still_counts():
-    """Okapi's idf is negative there: a matching text would rank below one that doesn't match."""
+    """Okapi's idf is negative for it, which would rank matching texts last."""
     assert [place for place, _ in rank("harbour", ["harbour", "harbour", "harbour"])] == [2, 1, 0]
 
 
@@ -61,7 +61,7 @@ def test_what_matches_nothing_is_not_returned():
 
 
 def test_an_answer_comes_back_with_its_question():
-    """The answer shares no word with what is asked, but stands behind a message that does."""
+    """The answer shares no word with the query but follows a message that does."""
     chat = ["Shall we talk about the weather?", "Yes.", "Which hotel did you book in Lisbon?", "The Miramar.", "Fine."]
     chat += ["Something else entirely, about gardens and roses."] * 4
     found = recall("What was the hotel in Lisbon?", chat, top_k=5, reads=False)
@@ -70,7 +70,7 @@ def test_an_answer_comes_back_with_its_question():
 
 
 def test_a_long_neighbour_does_not_bury_a_short_text():
-    """Only what fits the window counts: a long reply beside a matching text is not returned in its place."""
+    """Only the window counts: a long reply next to a matching text is not returned instead of it."""
     chat = ["My boat is called Ondine.", "Lovely! " + "Sailing is a wonderful thing to do in summer. " * 40]
     assert recall("What is the boat called?", chat, reads=False)[0].place.seq == 0
 
@@ -81,7 +81,7 @@ def test_every_text_may_share_an_id():
 
 
 def test_who_spoke_is_no_search_term():
-    """Questions about a conversation say "the user"; a message that has the word is not meant by it."""
+    """Questions say "the user"; a message that contains the word is not meant."""
     chat = ["Every user of the harbour pays.", "I like the lantern.", "사용자 설명서", "등대가 좋아요"]
     assert rank("What does the user say about the lantern?", chat, top_k=1)[0][0] == 1
     assert rank("사용자의 등대", chat, top_k=1)[0][0] == 3
@@ -100,7 +100,7 @@ def test_a_general_noun_beside_another_asks_for_what_it_names():
 
 
 def test_a_fact_finds_the_messages_that_say_it():
-    """Its words count besides those of the message, and a message counts its best fact only."""
+    """A fact's words count in addition to the message's, and only the best fact of a message counts."""
     messages = ["Fine, thanks.", "The quartz is with Ana.", "The lantern too.", "Fine, thanks."]
     facts = [("quartz: with Ana", [1]), ("lantern harbour", [1, 2]), ("harbour", [])]
     best, *others = recall("Where is the quartz?", messages, facts, window_terms=0)
@@ -112,7 +112,7 @@ def test_a_fact_finds_the_messages_that_say_it():
 
 
 def test_facts_are_weighed_by_what_a_perfect_match_would_have():
-    """The best of the facts may be a poor one, which must not stand beside the best of the messages."""
+    """The best fact may match poorly and must not equal the best message."""
     messages = ["The blue lantern of the harbour is broken.", "Nothing new.", "We like the harbour."]
     ranked = recall("Which blue lantern is broken?", messages, [("a blue sky", [1])], window_terms=0)
     assert ranked[0].place.seq == 0
@@ -120,13 +120,13 @@ def test_facts_are_weighed_by_what_a_perfect_match_would_have():
 
 
 def order(said, near):
-    """The sessions whose one message was found by words and by meaning, best first."""
+    """Return the sessions, best first, whose one message has these lexical and semantic scores."""
     said, near = ({MessagePlace(str(name), 1): score for name, score in part.items()} for part in (said, near))
     return [one.place.session_id for one in rank_found(FoundMessages(said, near))]
 
 
 def test_few_of_a_questions_words_do_not_outweigh_what_is_meant():
-    """The best by words may share no more than the question's frame: it is not taken for a perfect match."""
+    """If the best lexical match shares only the question's phrasing, it is not treated as a perfect match."""
     near = {"frame": 0.3, "meant": 0.6}
     assert order({"frame": 0.2, "meant": 0.05}, near) == ["meant", "frame"]
     assert order({"frame": 0.9, "meant": 0.05}, near) == ["frame", "meant"]
@@ -134,14 +134,14 @@ def test_few_of_a_questions_words_do_not_outweigh_what_is_meant():
 
 
 def test_cosines_of_an_embedder_that_can_not_read_are_believed_less():
-    """They put messages in an order that has nothing to do with the words, which answer all of the question."""
+    """Its order is unrelated to the words, which answer the whole question."""
     said = {place: 1.0 - place / 10 for place in range(10)}
     assert order(said, {place: 0.5 + 0.055 * place for place in range(10)})[0] == "0"
     assert order({9: 0.3}, {place: 0.5 + 0.055 * place for place in range(10)})[0] == "9"
 
 
 def test_facts_of_the_last_messages_are_read_anew():
-    """None are known of them yet; without that, what was said last would count for less."""
+    """Their facts are not known yet, so they would otherwise count for less."""
     messages = ["My kiln is in the cellar.", "My kiln number is K-2210."]
     (best, *_) = recall("What is the kiln's number?", messages, [("kiln: My kiln is in the cellar", [0])])
     assert (best.place.seq, set(best.parts)) == (1, {"message", "fact"})
@@ -159,7 +159,7 @@ def test_a_misspelt_word_finds_the_one_that_was_meant():
 
 
 def test_messages_that_nobody_has_read_yet_are_read_as_their_speaker_s():
-    """Advice states nothing about the user: as facts it would stand in the way of what was told."""
+    """Advice states nothing about the user, and as facts it would displace the user's own."""
     told, advice = "I take 20 mg before breakfast.", "You should always take 20 mg before breakfast."
     (fact,) = stated_anew("How much do I take?", dict(enumerate([Message("assistant", advice), Message("user", told)])))
     assert fact.places == (1,)
@@ -167,7 +167,7 @@ def test_messages_that_nobody_has_read_yet_are_read_as_their_speaker_s():
 
 
 def lost(name, seed):
-    """The questions of a set whose fact is not among the first five of 120 messages."""
+    """Return the questions of a set whose fact is not among the first five of 120 messages."""
     conversation = build_conversation(load_facts(name), seed=seed)
     place_of = {message.id: place for place, message in enumerate(conversation)}
     facts = [(fact.value, [place_of[source] for source in fact.sources]) for fact in extract_facts(conversation)]
@@ -197,13 +197,13 @@ def lost(name, seed):
     ],
 )
 def test_planted_facts_come_back_with_their_questions(name, seed, most):
-    """No weight was chosen by these sets; most of them ask in words other than the fact's."""
+    """No weight was tuned on these sets, most of which ask in other words."""
     assert len(missed := lost(name, seed)) <= most, missed
 
 
 @pytest.mark.parametrize(("share", "first"), [(0.5, "words"), (0.25, "meaning")])
 def test_few_shared_words_of_a_long_statement_count_less_than_meaning(share, first):
-    """A message that has a quarter of what was said has it by chance; one that has half of it has not."""
+    """A message with a quarter of the words shares them by chance, one with half does not."""
     places = {name: MessagePlace("s", seq) for seq, name in enumerate(("words", "meaning", *"abcdef"), 1)}
     near = dict.fromkeys(places.values(), 0.3) | {places["meaning"]: 0.52, places["a"]: 0.25}
     found = FoundMessages({places["words"]: share}, near)
@@ -212,7 +212,7 @@ def test_few_shared_words_of_a_long_statement_count_less_than_meaning(share, fir
 
 @pytest.mark.parametrize(("terms", "share"), [(20, 0.6), (60, 0.6), (240, 0.3)])
 def test_a_long_answer_that_shares_as_many_words_deserves_less_room(terms, share):
-    """It shares them by chance more often; a shorter message beside it deserves what it deserves alone."""
+    """Long texts share words by chance more often; a shorter message next to it keeps its own share."""
     long, short = MessagePlace("s", 1), MessagePlace("s", 2)
     found = FoundMessages({}, {}, rows={long: 0, short: 1}, lengths=np.array([terms, 30.0]), count=2)
     assert share_of_room([Recalled(long, 0.2)], found) == pytest.approx(share)

@@ -94,7 +94,7 @@ def test_a_model_that_fails_is_a_failure_of_the_same_kind():
 
 
 def test_sessions_share_one_breaker():
-    """One summariser serves all; once the model is down, no session asks it."""
+    """One summariser serves all sessions; none calls the model while it is down."""
     model = FailingChatModel(OSError("down"))
     shared = summarizer(model, calls={"breaker_failures": 2})
     for call in (lambda: shared.leaf(CHAT), lambda: shared.era(["x"]), lambda: shared.era(["y"])):
@@ -131,12 +131,12 @@ def proposed(value, key="k"):
     ids=["user-first", "one", "assistant", "korean", "several", "by-key", "nowhere"],
 )
 def test_a_fact_points_at_the_messages_that_say_it(fact, sources):
-    """The best ones; the user's before the assistant's; all of the user's where none says it."""
+    """The best messages are chosen, the user's first; if none says it, all of the user's are."""
     assert with_sources([fact], CHAT)[0].sources == sources
 
 
 def test_of_messages_with_the_same_words_the_one_that_says_it_is_pointed_at():
-    """What somebody removes must take along what they said, and nothing else."""
+    """Removing a message must remove its facts and no others."""
     apart = "My sister flew to Porto. My uncle works in a bank."
     chat = [Message("user", apart, id="apart"), Message("user", "My sister works in a bank in Porto.", id="says")]
     assert with_sources([proposed("My sister works in a bank in Porto")], chat)[0].sources == ("says",)
@@ -144,7 +144,7 @@ def test_of_messages_with_the_same_words_the_one_that_says_it_is_pointed_at():
 
 @given(st.lists(st.sampled_from([*CHAT, Message("assistant", "no id"), Message("tool", "7731", id="t")]), max_size=8))
 def test_sources_are_ids_of_the_messages_given(messages):
-    """At least one, as long as any message has an id; nothing else of the fact changes."""
+    """There is at least one if any message has an id; nothing else of the fact changes."""
     fact = proposed("ORD-7731 in Porto with the quokka")
     (found,) = with_sources([fact], messages)
     ids = {message.id for message in messages if message.id}
@@ -155,7 +155,7 @@ def test_sources_are_ids_of_the_messages_given(messages):
 
 @given(st.text(st.sampled_from("ab .!?\n가。"), max_size=200), st.integers(1, 40))
 def test_a_cut_text_fits_and_says_nothing_new(text, most):
-    """Whole sentences where one fits, otherwise a beginning and an ellipsis."""
+    """It has whole sentences if one fits, otherwise a prefix and an ellipsis."""
     count = HeuristicTokenCounter().count
     cut = cut_to_tokens(text, most, count)
     assert count(cut) <= most
@@ -173,7 +173,7 @@ def said(*texts: str, role: Role = Role.USER) -> list[Message]:
 
 
 def test_a_narrative_has_whole_sentences_in_their_order() -> None:
-    """Both come from the same messages; the narrative is made of whole sentences of theirs, in their order."""
+    """It consists of whole sentences of the messages in their order."""
     messages = build_conversation(load_facts(FACT_SETS[0]), seed=4)[:16]
     narrative = RULES.narrative(messages, max_tokens=80)
     assert 0 < COUNTER.count(narrative) <= 80
@@ -184,7 +184,7 @@ def test_a_narrative_has_whole_sentences_in_their_order() -> None:
 
 
 def test_central_sentences_come_first() -> None:
-    """What the others speak of too is told rather than what stands alone, however much it says."""
+    """Subjects that other sentences share are preferred to isolated ones, however informative."""
     messages = said(
         "Giraffes, lanterns, kettles, pianos, velvet, amber, walnuts, herons.",
         "Boilers, cellars, plumbers, valves, gaskets, copper, thermostats, radiators.",
@@ -194,7 +194,7 @@ def test_central_sentences_come_first() -> None:
 
 
 def test_what_was_said_first_is_told_first() -> None:
-    """Sentences stand in the order of the conversation, also where the most central one was said last."""
+    """Sentences keep the conversation's order, even if the most central one came last."""
     lines = [
         "The landlord inspected the mould and the invoices.",
         "The plumbers replaced valves and boilers.",
@@ -206,7 +206,7 @@ def test_what_was_said_first_is_told_first() -> None:
 
 
 def test_courtesies_come_last() -> None:
-    """A courtesy is told only when there is room, also when it is the longer sentence and comes first."""
+    """A courtesy is included only if there is space, even if it is longer and comes first."""
     messages = said(
         "Thanks for those marvellous lanterns, kettles, pianos, walnuts, herons!", "Boilers, cellars and plumbers leak."
     )
@@ -214,7 +214,7 @@ def test_courtesies_come_last() -> None:
 
 
 def test_a_page_says_no_more_than_a_message() -> None:
-    """A long reply about one question would else fill the summary, for its sentences are like each other."""
+    """A long reply on one subject would otherwise fill the summary, since its sentences are similar."""
     page = " ".join(
         f"A boiler of {maker} needs a valve, a thermostat and a plumber." for maker in ("Alm", "Bor", "Cid")
     )
@@ -228,7 +228,7 @@ def test_a_page_says_no_more_than_a_message() -> None:
 
 
 def test_names_of_the_speakers_are_no_topic() -> None:
-    """Each sentence to Ben has his name, so that they were alike and central."""
+    """Sentences addressed to Ben contain his name, which made them similar and central."""
     texts = ["Ben, those lanterns glow at dusk.", "Ben, herons nest near rivers.", "Ben, kettles whistle at dawn."]
     texts += ["Boilers leak in winter and insurers charge.", "Plumbers inspect old boilers."]
     messages = [Message(Role.USER, text, name="Ann") for text in texts] + [Message(Role.USER, "Fine.", name="Ben")]
@@ -243,7 +243,7 @@ def test_nothing_is_told_twice() -> None:
 
 
 def test_excerpts_have_day_and_speaker() -> None:
-    """A line for each message, whole sentences, "…" between them; told again, they stay as they are."""
+    """Each message has a line of whole sentences with "…" between them; a second pass leaves it unchanged."""
     at = datetime(2026, 11, 20, 9, tzinfo=UTC)
     said = "The boiler in the cellar leaks. Thanks! It drips on every shelf of the cellar."
     messages = [
@@ -261,7 +261,7 @@ def test_excerpts_have_day_and_speaker() -> None:
 
 
 def test_excerpts_tell_facts_last_and_no_remarks_in_brackets() -> None:
-    """The facts may have no room for this one; nobody said what stands in brackets at a line's end."""
+    """The list of facts may have no space for this one; bracketed remarks at the end of a line were not said."""
     messages = said(
         "Our flight to Lisbon is TP 1234. Which seats did we take?",
         "Nobody agreed where to eat on Friday. [shares a photo of the seats]",
@@ -297,7 +297,7 @@ def test_what_is_told_again_stays_within_its_ceiling() -> None:
 
 
 def test_text_is_never_answered_by_nothing() -> None:
-    """An excerpt of non-empty text is not empty, in any script, within its limit."""
+    """Non-empty text has a non-empty excerpt within the limit, in any script."""
     all_texts = [
         "보일러가 지하실에서 새요. 배관공을 불렀어요.",
         "ボイラーが壊れました。配管工を呼びました。",
@@ -315,7 +315,7 @@ def test_text_is_never_answered_by_nothing() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(list(Role)), st.text(max_size=120)), max_size=12), st.integers(1, 40))
 def test_the_limit_holds_for_any_conversation(turns: list[tuple[Role, str]], max_tokens: int) -> None:
-    """Within the limit, and deterministic."""
+    """The result is within the limit and deterministic."""
     messages = [Message(role, text) for role, text in turns]
     narrative = RULES.narrative(messages, max_tokens=max_tokens)
     assert COUNTER.count(narrative) <= max_tokens
@@ -323,7 +323,7 @@ def test_the_limit_holds_for_any_conversation(turns: list[tuple[Role, str]], max
 
 
 def test_tools_speak_only_when_nobody_else_does() -> None:
-    """A tool's output is told when there is nothing else, and left out otherwise."""
+    """A tool's output is included only if there is nothing else."""
     tool = Message(Role.TOOL, "The stock level of boilers is 42 units.", tool_call_id="c")
     assert "42" in RULES.narrative([tool], max_tokens=60)
     assert "42" not in RULES.narrative([tool, *said("The boiler leaks again today.")], max_tokens=60)
@@ -335,7 +335,7 @@ def test_limits_are_checked() -> None:
 
 
 def test_a_block_of_long_messages_takes_bounded_time() -> None:
-    """Sixty-four messages of ten thousand words each are summarised in a few seconds."""
+    """Sixty-four messages of ten thousand words take a few seconds."""
     messages = said(
         *(
             f"w{i}x{j} alpha beta gamma. " * 400 + " ".join(f"q{i}{k}" for k in range(9_000))

@@ -1,4 +1,4 @@
-"""Who writes a session's summaries: `summarize` and the leases of others; what there is to be seen of it."""
+"""Leases on a session's summaries: `summarize` with other writers, and inspection."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,7 +24,7 @@ ROOM = HistoryRoom(TokenBudget(10_000, 0), 10_000, Costs(HeuristicTokenCounter()
 
 
 class Bench:
-    """A memory over a store in memory, whose clock moves only when `summarize` waits."""
+    """A memory over a store in memory, whose clock moves only while `summarize` waits."""
 
     def __init__(self, during: Callable[["Bench"], None] = lambda _: None) -> None:
         self.clock = Clock()
@@ -42,12 +42,12 @@ class Bench:
         return (self.clock.now - START).total_seconds()
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and whatever happens meanwhile."""
+        """Advance the clock and run the test's callback."""
         self.clock.pass_by(seconds)
         self._during(self)
 
     def say(self, messages: int) -> None:
-        """The user's and the assistant's messages in turn."""
+        """Append alternating user and assistant messages."""
         roles = (Role.ASSISTANT, Role.USER)
         self.store.append(KEY, [counted(f"m{n}", f"I am {n}.", role=roles[n % 2]) for n in range(1, messages + 1)])
 
@@ -65,7 +65,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
 
 
 def test_a_process_that_died_is_taken_over(bench: Bench) -> None:
-    """`summarize` waits for its lease to expire, and has then done all that is due."""
+    """`summarize` waits for its lease to expire and then does all due work."""
     bench.say(30)
     bench.somebody_takes_the_lease()
     bench.memory.summarize(KEY)
@@ -79,7 +79,7 @@ def test_a_process_that_died_is_taken_over(bench: Bench) -> None:
 @pytest.mark.parametrize("bench", [(lambda bench: bench.store.summaries.claim(KEY, owner="somebody", seconds=60),)],
                          indirect=True)  # fmt: skip
 def test_a_process_that_lives_is_not_waited_for_for_ever(bench: Bench) -> None:
-    """One that renews its lease is given as long as a lease lasts; then it is said that it is still at work."""
+    """If it renews its lease, `summarize` waits as long as a lease lasts and reports that it is still at work."""
     bench.say(30)
     bench.somebody_takes_the_lease()
     bench.memory.summarize(KEY)
@@ -113,7 +113,7 @@ def test_nothing_due_is_nothing_to_wait_for(bench: Bench, messages: int) -> None
 
 
 def test_what_there_is_to_be_seen(bench: Bench) -> None:
-    """Segments with who made them and whether they are stale, the view, and how much is not summarised."""
+    """`inspect` lists segments with author and staleness, the view, and the number of unsummarised messages."""
     assert bench.memory.inspect(KEY).segments == ()
     bench.say(30)
     bench.memory.summarize(KEY)

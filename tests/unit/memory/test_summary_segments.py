@@ -1,4 +1,4 @@
-"""Segments: borders on turns, folding into blocks and eras, and how far summaries may take messages' places."""
+"""Segments: boundaries at turns, merging into blocks and eras, and the boundary of the verbatim part."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def leaf(start: int, end: int, *, level: int = 0, tokens: int = 10, parts: int =
 
 
 def row(*levels: int, tokens: int = 10) -> list[Segment]:
-    """Segments of these levels, one behind the other, of ten places each; eras of level 2 are full."""
+    """Return consecutive segments of these levels, of ten places each; eras of level 2 are full."""
     return [
         leaf(1 + 10 * n, 10 + 10 * n, level=level, tokens=tokens, parts=ERA_BLOCKS if level == 2 else 4)
         for n, level in enumerate(levels)
@@ -55,7 +55,7 @@ def due(
 
 
 def leaves_of(talk: Sequence[Outline], *, size: int = SIZE) -> list[Plan]:
-    """All leaves that can be planned, one after the other."""
+    """Return all leaves that can be planned, in order."""
     plans: list[Plan] = []
     last = 0
     while (plan := due([line for line in talk if line.seq > last], size=size)) is not None:
@@ -73,21 +73,21 @@ def chat(messages: int, *, tokens: int = 40) -> list[Outline]:
 
 
 def test_a_leaf_ends_with_the_turn_that_fills_it() -> None:
-    """The first sixteen messages are a leaf as soon as the next turn begins, and not before."""
+    """The first sixteen messages become a leaf when the next turn begins."""
     assert due(chat(16)) is None
     assert due(chat(17)) == Plan(0, 1, 16)
     assert due(chat(18), size=15) == Plan(0, 1, 16)
 
 
 def test_a_leaf_is_all_but_the_recent_messages() -> None:
-    """Of fifty messages of 40 tokens, which make 2,000: the first forty; of forty-nine none yet."""
+    """Of fifty messages of 40 tokens, 2,000 in all, the first forty are a leaf; with forty-nine there is none."""
     assert due(chat(49), size=99) is None
     assert due(chat(50), size=99) == Plan(0, 1, 40)
     assert due(chat(51), size=99) == Plan(0, 1, 40)
 
 
 def test_a_leaf_of_long_messages_ends_earlier() -> None:
-    """With 110 tokens a message it is due when half of 2,000 may leave; with 700 two turns are a leaf at once."""
+    """With 110 tokens a message, a leaf is due when half of 2,000 may leave; with 700, after two turns."""
     assert due(chat(19, tokens=110), size=99) is None
     assert due(chat(20, tokens=110), size=99) == Plan(0, 1, 10)
     assert due(chat(5, tokens=700)) == Plan(0, 1, 4)
@@ -95,7 +95,7 @@ def test_a_leaf_of_long_messages_ends_earlier() -> None:
 
 
 def test_a_leaf_is_due_where_there_is_no_room_for_more() -> None:
-    """With room for 1,200 tokens when thirty messages of 40 are there; with less for sixteen that may leave."""
+    """With 1,200 tokens it is due at thirty messages of 40; with less, once sixteen may leave."""
     assert due(chat(29), size=99, room=1_200) is None
     assert due(chat(30), size=99, room=1_200) == Plan(0, 1, 20)
     for room in (0, 100, 1_000):
@@ -104,7 +104,7 @@ def test_a_leaf_is_due_where_there_is_no_room_for_more() -> None:
 
 
 def test_a_leaf_is_due_where_there_is_no_room_for_the_recent_messages() -> None:
-    """Ten messages of 300 tokens are not shown where there are 2,000: what half of these can't show is a leaf."""
+    """Ten messages of 300 tokens exceed 2,000: the part that half of these can't show is a leaf."""
     assert due(chat(6, tokens=300), room=1_800, shown=2_000) is None
     assert due(chat(7, tokens=300), room=1_800, shown=2_000) == Plan(0, 1, 4)
     assert due(chat(9, tokens=300), room=1_800, shown=2_000) == Plan(0, 1, 4)
@@ -143,7 +143,7 @@ def test_more_messages_change_no_earlier_leaf(talk: list[Outline], further: list
 
 @given(talks)
 def test_leaves_are_whole_turns(talk: list[Outline]) -> None:
-    """They follow each other without a gap, and each begins with a user message but one at the very beginning."""
+    """They follow each other without a gap, and each but the first begins with a user message."""
     by_place = {line.seq: line for line in talk}
     end = 0
     for plan in leaves_of(talk):
@@ -172,7 +172,7 @@ def test_leaves_are_whole_turns(talk: list[Outline]) -> None:
     ],
 )
 def test_blocks(levels: tuple[int, ...], boundary: int, expected: Plan | None) -> None:
-    """A block is four leaves in a row that are adopted; fewer only where something follows that is no leaf."""
+    """A block has four consecutive adopted leaves, or fewer if something other than a leaf follows."""
     assert next_block(row(*levels), boundary=boundary) == expected
 
 
@@ -193,7 +193,7 @@ def test_blocks(levels: tuple[int, ...], boundary: int, expected: Plan | None) -
     ],
 )
 def test_eras(cover: list[Segment], expected: tuple[int, list[int]] | None) -> None:
-    """Four closed eras in a row become one; else, when narratives are too long, the oldest blocks go into an era."""
+    """Four consecutive closed eras become one; else, if narratives are too long, the oldest blocks go into an era."""
     plan = next_era(cover, max_tokens=100)
     if expected is None:
         assert plan is None
@@ -205,7 +205,7 @@ def test_eras(cover: list[Segment], expected: tuple[int, list[int]] | None) -> N
 
 @given(st.lists(st.tuples(st.sampled_from([0, 0, 1, 1, 1, 2, 2, 3]), st.integers(1, 64)), max_size=40))
 def test_what_is_folded_stands_next_to_each_other(drawn: list[tuple[int, int]]) -> None:
-    """From whatever an edit left, plans take consecutive segments of the cover, in order."""
+    """After any edits, a plan takes consecutive segments of the cover, in order."""
     cover = [leaf(1 + 10 * n, 10 + 10 * n, level=level, parts=parts) for n, (level, parts) in enumerate(drawn)]
     block, era = next_block(cover, boundary=10 * len(cover)), next_era(cover, max_tokens=0)
     for plan in (block, era):
@@ -217,7 +217,7 @@ def test_what_is_folded_stands_next_to_each_other(drawn: list[tuple[int, int]]) 
 
 
 def test_at_a_hundred_thousand_messages() -> None:
-    """The segments that stand for it stay few, their text is at most four times made from text, and is soon written."""
+    """Few segments cover them, their text passes through at most four steps, and it is written quickly."""
     adopted: list[Segment] = []
     depth: dict[tuple[int, int], int] = {}
     blocks_of: dict[int, list[Segment]] = {}
@@ -254,11 +254,11 @@ def test_at_a_hundred_thousand_messages() -> None:
     assert read_by_eras <= 100_000 * 40
 
 
-# How far summaries stand for messages
+# The boundary
 
 
 def test_the_boundary_moves_by_whole_segments() -> None:
-    """It goes as far as leaves at least the recent messages, and stops before a segment that is not ready."""
+    """It keeps at least the recent messages verbatim and stops before a segment that is not ready."""
     cover = [leaf(1, 10), leaf(11, 26), leaf(27, 42)]
     for messages, expected in ((19, 0), (20, 10), (35, 10), (36, 26), (60, 42)):
         assert boundary_after(cover, boundary=0, verbatim=chat(messages), recent=10) == expected
@@ -271,7 +271,7 @@ def test_the_boundary_moves_by_whole_segments() -> None:
 
 
 def test_the_boundary_passes_over_what_is_no_longer_there() -> None:
-    """A leaf whose messages all left by a cap does not stop it; messages in no leaf do."""
+    """A leaf whose messages all left by a cap does not stop it; messages without a leaf do."""
     verbatim = chat(60)[20:]
     assert boundary_after([leaf(1, 10), leaf(11, 26)], boundary=0, verbatim=verbatim, recent=10) == 26
     assert boundary_after([leaf(1, 10), leaf(23, 26)], boundary=0, verbatim=verbatim, recent=10) == 10
@@ -279,7 +279,7 @@ def test_the_boundary_passes_over_what_is_no_longer_there() -> None:
 
 @given(talks, st.integers(0, 30), st.randoms(use_true_random=False), st.booleans())
 def test_every_message_is_there_exactly_once(talk: list[Outline], recent: int, chance: Random, capped: bool) -> None:
-    """Whatever was finished in whatever order: each message is either verbatim or in one segment that stands for it."""
+    """In any order of completion, each message is either verbatim or covered by one segment."""
     plans = leaves_of(talk)
     order = list(plans)
     chance.shuffle(order)
@@ -299,11 +299,11 @@ def test_every_message_is_there_exactly_once(talk: list[Outline], recent: int, c
         assert len(behind) >= min(recent, len(there))
 
 
-# What is shown
+# Shown narratives
 
 
 def test_the_newest_narratives_are_shown() -> None:
-    """Those up to the boundary, in order; when there is not room for all, the oldest are left out."""
+    """Narratives up to the boundary are shown in order; if not all fit, the oldest are left out."""
     cover = [leaf(1, 10, level=1), leaf(11, 20), leaf(21, 30), leaf(31, 40)]
     assert shown_narratives(cover, boundary=30, max_tokens=30) == (cover[:3], [])
     assert shown_narratives(cover, boundary=30, max_tokens=29) == (cover[1:3], cover[:1])
@@ -312,7 +312,7 @@ def test_the_newest_narratives_are_shown() -> None:
 
 
 def test_eras_are_shown_before_the_newest() -> None:
-    """They stand for the most: an adoption of many leaves at once left them out for good."""
+    """They cover the most messages; an adoption of many leaves at once used to omit them for good."""
     cover = [leaf(1, 640, level=2, tokens=12), leaf(641, 700, level=1), *(leaf(n, n + 9) for n in range(701, 791, 10))]
     shown, left_out = shown_narratives(cover, boundary=790, max_tokens=50)
     assert shown == [cover[0], *cover[-3:]]
@@ -333,12 +333,12 @@ LINES = [f"{ERA_MARK}Part 0 was agreed.", f"{ERA_MARK}Part 1 was agreed.", "Part
 
 
 def test_what_was_made_from_narratives_is_marked() -> None:
-    """Eras of every level; blocks and leaves, which were made from messages, are not."""
+    """Eras of every level are; blocks and leaves, which come from messages, are not."""
     assert narrated(COVER, max_tokens=1_000, count=COUNT) == ("\n".join(LINES), [])
 
 
 def test_marks_count_too() -> None:
-    """The text keeps within its ceiling with all that stands in it; the oldest parts leave, and eras last."""
+    """The text with all its marks stays within its limit; the oldest parts leave first, and eras last."""
     for dropped in range(5):
         gone = (2, 3, 0, 1)[:dropped]
         text = "\n".join(line for place, line in enumerate(LINES) if place not in gone)
@@ -348,7 +348,7 @@ def test_marks_count_too() -> None:
 
 
 def test_excerpts_of_eras_stand_among_the_others_by_day() -> None:
-    """They are as they were said, so a long conversation shows them like any other, oldest first, without a mark."""
+    """They are verbatim, so they are shown by day like any others, without a mark."""
     settings = ArcSettings(summary={"high_water_tokens": 0, "max_tokens": 300})
     start = datetime(2026, 3, 2, 9, tzinfo=UTC)
     with ContextEngine.open(settings=settings, token_counter=HeuristicTokenCounter()) as engine:

@@ -1,4 +1,4 @@
-"""SummaryWriter: which segment is written next, by whom, and what is stored of it."""
+"""SummaryWriter: the next segment to write, its author, and its stored content."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ KEY = SessionKey("session")
 
 
 class Scripted:
-    """A summariser that fails while it is `down`, and keeps what it was asked."""
+    """A summariser that fails while it is `down`, and records its requests."""
 
     def __init__(self) -> None:
         self.down = False
@@ -67,7 +67,7 @@ class Bench:
         self.writer = SummaryWriter(
             services(
                 self.store,
-                settings=ArcSettings(summary={"leaf_messages": 16, **summary}),  # short messages fill a leaf too
+                settings=ArcSettings(summary={"leaf_messages": 16, **summary}),  # short messages fill a leaf, too
                 clock=lambda: NOW,
                 new_id=lambda: f"f{prefix}-{next(numbers)}",
             ),
@@ -76,7 +76,7 @@ class Bench:
         )
 
     def say(self, messages: int, *, first: int = 1) -> None:
-        """The user's and the assistant's messages in turn."""
+        """Append alternating user and assistant messages."""
         self.store.append(KEY, [self.message(n) for n in range(first, first + messages)])
 
     @staticmethod
@@ -91,7 +91,7 @@ class Bench:
         return lease
 
     def work(self) -> int:
-        """Write all that is due; in how many steps."""
+        """Write all that is due; return the number of steps."""
         steps = 1
         while self.writer.step(KEY, self.lease()):
             steps += 1
@@ -109,7 +109,7 @@ class Bench:
 
 
 def test_rules_first_then_the_model() -> None:
-    """All leaves are written by rules before the model is asked; then it writes each once, from its messages."""
+    """Rules write all leaves before the first model call; then the model writes each once, from its messages."""
     model = Scripted()
     bench = Bench(model)
     bench.say(60)
@@ -124,7 +124,7 @@ def test_rules_first_then_the_model() -> None:
 
 
 def test_leaves_are_made_for_the_room_that_requests_have() -> None:
-    """With room for 1,000 tokens one is due at 900, of which the ten recent messages stay; else at `leaf_tokens`."""
+    """With 1,000 tokens for messages, a leaf is due at 900, without the ten recent ones; else at `leaf_tokens`."""
     for room, ends in ((None, [10, 88]), (1_000, [10, 36, 62, 88]), (100_000, [10, 88])):
         bench = Bench(None, leaf_messages=500, leaf_tokens=2_200)
         if room is not None:
@@ -135,7 +135,7 @@ def test_leaves_are_made_for_the_room_that_requests_have() -> None:
 
 
 def test_a_block_comes_with_adoption_and_of_its_leaves_sentences() -> None:
-    """Not before its leaves are adopted; nobody reads their messages again, and what stands in it stands in a leaf."""
+    """It is written once its leaves are adopted, from their sentences alone."""
     model = Scripted()
     bench = Bench(model, block_narrative_tokens=12)
     bench.say(60)
@@ -153,7 +153,7 @@ def test_a_block_comes_with_adoption_and_of_its_leaves_sentences() -> None:
 
 
 def test_a_block_of_rules_leaves_is_finished_too() -> None:
-    """With a model that is down its leaves are by rules, and so is the block; nothing is due then."""
+    """While the model is down, rules write the leaves and the block; nothing is due then."""
     model = Scripted()
     model.down = True
     bench = Bench(model)
@@ -166,7 +166,7 @@ def test_a_block_of_rules_leaves_is_finished_too() -> None:
 
 
 def test_a_model_that_fails_is_asked_once_for_each() -> None:
-    """The rules' version stays; an edit is a reason to ask again, and so is a new engine."""
+    """The rules' version stays; an edit or a new engine causes another request."""
     model = Scripted()
     model.down = True
     bench = Bench(model)
@@ -185,7 +185,7 @@ def test_a_model_that_fails_is_asked_once_for_each() -> None:
 
 
 def test_a_long_outage_does_not_end_the_model() -> None:
-    """Behind more than 64 leaves that it failed at, it is asked for the next ones."""
+    """After more than 64 failed leaves, it still gets the next ones."""
     model = Scripted()
     model.down = True
     bench = Bench(model, leaf_messages=2)
@@ -198,7 +198,7 @@ def test_a_long_outage_does_not_end_the_model() -> None:
 
 
 def test_eras() -> None:
-    """Blocks are folded into a running era when narratives are too long, and an era by rules is as good as one."""
+    """If narratives are too long, blocks are merged into a running era; rules may write it as well as a model."""
     model = Scripted()
     bench = Bench(model, leaf_messages=2, max_tokens=10)
     bench.say(70)
@@ -219,7 +219,7 @@ def test_eras() -> None:
 
 
 def test_an_era_closes_at_64_blocks() -> None:
-    """It records how many it was made from, also when it grew; the next ones go into another."""
+    """It records the number of its blocks, also after growing; the next ones go into another era."""
     bench = Bench(None, leaf_messages=2, max_tokens=10)
     bench.store.append(KEY, [bench.message(n, f"How is parcel {n} doing?") for n in range(1, 601)])
     bench.work()
@@ -231,7 +231,7 @@ def test_an_era_closes_at_64_blocks() -> None:
 
 
 def test_segments_name_their_sources() -> None:
-    """Each message's id and the hash of its content, which changes with the content and with nothing else."""
+    """Sources are each message's id and the hash of its content, which depends on nothing else."""
     bench = Bench(Scripted())
     bench.say(12)
     bench.work()
@@ -267,7 +267,7 @@ def test_a_content_hash_tells_what_same_content_tells() -> None:
 
 
 def test_inventions_are_marked_and_gaps_are_filled() -> None:
-    """A model's fact that its messages don't say never holds; hard facts that it leaves out are added by rules."""
+    """A model's fact without support in its messages never holds; rules add hard facts that it omits."""
     model = Scripted()
     model.facts = (
         ProposedFact("ship", "Titanic", FactCategory.ENTITY, ("m1",)),
@@ -287,7 +287,7 @@ def test_inventions_are_marked_and_gaps_are_filled() -> None:
 
 
 def test_what_a_model_left_out_matters_less_than_by_rules_alone() -> None:
-    """The model has read what each was said for; its own facts come first where there is no room for all."""
+    """The model has read the context of each; its own facts come first if not all fit."""
     by_rules = Bench(None)
     read = Bench(Scripted())
     for bench in (by_rules, read):
@@ -301,7 +301,7 @@ def test_what_a_model_left_out_matters_less_than_by_rules_alone() -> None:
 
 
 def test_known_facts_are_shown_within_limits() -> None:
-    """At most an eighth of what a leaf takes: they were a third of all that summaries cost."""
+    """They take at most an eighth of a leaf's tokens; they used to be a third of the cost of summaries."""
     model = Scripted()
     bench = Bench(model)
     text = "My order is ORD-7, it goes to Berlin, and the box must not be opened before May."
@@ -314,7 +314,7 @@ def test_known_facts_are_shown_within_limits() -> None:
 
 
 def test_what_a_model_names_as_removed_is_history() -> None:
-    """The fact of an earlier leaf that a message takes back holds no more; others stand."""
+    """A message that withdraws an earlier leaf's fact ends it; other facts stay."""
     model = Scripted()
     model.facts = (
         ProposedFact("delivery address", "12 High Street", FactCategory.ENTITY, ("m1",)),
@@ -339,7 +339,7 @@ def test_what_a_model_names_as_removed_is_history() -> None:
 
 
 def test_what_is_said_in_each_leaf_is_one_fact() -> None:
-    """Also when a leaf is read twice, first by rules and then by the model: the newest evidence stands."""
+    """This holds even if a leaf is read twice, by rules and by the model; the newest evidence is kept."""
     bench = Bench(Scripted())
     bench.store.append(KEY, [bench.message(n, "My order is ORD-7." if n % 2 else "Noted.") for n in range(1, 31)])
     bench.work()

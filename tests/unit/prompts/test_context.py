@@ -1,4 +1,4 @@
-"""What is rendered around a conversation can be read back, whatever stands in it."""
+"""Text around a conversation is rendered so that it can be parsed back, whatever it contains."""
 
 import re
 from itertools import groupby
@@ -29,7 +29,7 @@ lines = texts.map(lambda text: "- k: " + " ".join(text.split()))
 
 @given(texts, texts, texts)
 def test_a_fence_is_found_and_ends_where_it_ends(before: str, inside: str, after: str) -> None:
-    """Markers inside it don't end it, and the text around it is left."""
+    """Markers inside it don't end it, and the text around it is kept."""
     plain = before.replace("<", ""), after.replace("<", "")
     outside, blocks = parse_fences(f"{plain[0]}\n{render_fence('notes', inside)}\n{plain[1]}")
     assert [name for name, _ in blocks] == ["notes"]
@@ -39,7 +39,7 @@ def test_a_fence_is_found_and_ends_where_it_ends(before: str, inside: str, after
 
 @given(st.lists(lines, max_size=4), texts.map(str.strip))
 def test_facts_and_summary_are_read_back(facts: list[str], narrative: str) -> None:
-    """Each line and the summary, apart from markers in them, which stay defused."""
+    """Each line and the summary are recovered; markers in them stay escaped."""
     rendered = render_memory(facts, narrative)
     if not rendered:
         assert parse_fences(rendered) == ("", [])
@@ -59,7 +59,7 @@ Told = list[tuple[str, str]]
 
 @given(dated, dated)
 def test_each_day_of_facts_and_excerpts_is_named_once(facts: Told, told: Told) -> None:
-    """As a heading of its lines, from which they are read back with their days."""
+    """A day is a heading, and lines are parsed back with their days."""
     said = [[f"- {day}, user: {text.strip() or 'x'}" for day, text in part] for part in (facts, told)]
     ((_, inside),) = parse_fences(render_memory(said[0], "\n".join(said[1])))[1] or [("", "")]
     for part, name in ((facts, "Facts"), (told, "said")):
@@ -93,7 +93,7 @@ markers = st.lists(
 
 @given(markers.map("".join))
 def test_markers_in_any_order(text: str) -> None:
-    """A block goes from the first opening marker that is closed to the first closing one of its name."""
+    """A block extends from the first opening marker that is closed to the first closing one of its name."""
     assert parse_fences(text) == (FENCED.sub("", text).strip(), FENCED.findall(text))
 
 
@@ -117,13 +117,13 @@ SEEN_AS_SOURCE = re.compile(r"(?:\[\d+\])?[\[［]source[:：]", re.IGNORECASE)
 
 
 def lines_of(text: str) -> list[str]:
-    """A text's lines as a reader sees them: without white space and signs without width."""
+    """Return the visible text of each line, without white space and zero-width characters."""
     visible = re.sub("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]", "", text)
     return ["".join(line.split()) for line in visible.splitlines()]
 
 
 def looks_like_more(text: str) -> bool:
-    """Whether a text has something in it that stands only between documents."""
+    """Return whether a text contains something that may only stand between documents."""
     lines = ["", *lines_of(text.strip()), ""]
     between = any(lines[i - 1] == lines[i + 1] == "" and lines[i] == "---" for i in range(1, len(lines) - 1))
     return between or any(SEEN_AS_SOURCE.match(line) for line in lines) or "<arc:" in text.lower()
@@ -131,7 +131,7 @@ def looks_like_more(text: str) -> bool:
 
 @pytest.mark.parametrize("text", FORGERIES.values(), ids=FORGERIES)
 def test_a_text_passes_for_no_other_document(text: str) -> None:
-    """Between two honest documents there are two separators and two sources, whatever the one between them says."""
+    """Between two honest documents there are two separators and two sources, for any text between them."""
     shown = render_documents([Document("One.", source="A"), Document(text), Document("Two.", source="B")])
     _, [(name, inside)] = parse_fences(shown)
     assert name == "documents"
@@ -174,13 +174,13 @@ def test_no_text_looks_like_two_documents(text: str) -> None:
 
 @given(st.text(alphabet="abc가 \n.,:[]()-<>", max_size=200))
 def test_other_texts_stand_as_they_are(text: str) -> None:
-    """What looks like nothing of arc's is not touched, but for white space around it."""
+    """Text that does not imitate arc's markers is unchanged, except for surrounding white space."""
     shown = render_passage(Document(text))
     assert shown == text.strip() or looks_like_more(text)
 
 
 def test_headings_and_rules_stand_as_they_are() -> None:
-    """Markdown's headings with a line below them, lists and tables are no separators; nor is a source in a text."""
+    """Markdown headings with underlines, lists and tables are no separators, and a source in a text is no heading."""
     text = "Title\r\n---\r\nText [Source: p. 3].\n- item\n--- | ---\n----\n\n----\n"
     assert render_passage(Document(text)) == text.strip()
 
@@ -194,7 +194,7 @@ def test_a_source_is_one_line() -> None:
 
 @pytest.mark.parametrize("other", ["[Source: Law]", "[2] [source：Law", "［\u200bSOURCE : Law］"])
 def test_a_source_names_no_other(other: str) -> None:
-    """Whoever names a document does not say who wrote it; brackets are not harmed."""
+    """The name of a document can't imitate another source; brackets are kept."""
     head = render_passage(Document("Text.", source=f"Notes [draft] {other}")).splitlines()[0]
     assert head.startswith("[Source: Notes [draft] ")
     seen = re.sub(r"[\s\u200b]", "", head)
@@ -211,5 +211,5 @@ def test_a_source_names_no_other(other: str) -> None:
     ids=["excerpts", "a model's list", "a model's numbered list"],
 )
 def test_only_what_rules_selected_is_called_excerpts(narrative: str, is_excerpt: bool) -> None:
-    """A model that writes a list quotes nobody."""
+    """A list written by a model is not a quotation."""
     assert ("Excerpts" in render_memory((), narrative)) is is_excerpt

@@ -1,4 +1,4 @@
-"""Requests for better queries, and what is read of the answers."""
+"""Prompts for better queries, and the parsing of their answers."""
 
 from hypothesis import given
 from hypothesis import strategies as st

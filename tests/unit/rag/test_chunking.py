@@ -1,4 +1,4 @@
-"""Chunks: never too large, nothing lost, cut where a reader would."""
+"""Chunks are never too large, lose nothing, and are cut at natural boundaries."""
 
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ WORDS = HeuristicTokenCounter()
 @pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
 @given(text=texts, size=st.integers(12, 80), overlap=st.integers(0, 11))
 def test_no_chunk_is_too_large_and_nothing_is_lost(counter, text, size, overlap):
-    """Each is a verbatim part, within its tokens; the next begins no later than the text goes on, and goes further."""
+    """Each is a verbatim part within its tokens; the next one begins without a gap and extends further."""
     chunks = Chunker(counter, size=size, overlap=overlap).split(text)
     covered = 0
     for before, chunk in zip([None, *chunks], chunks, strict=False):
@@ -44,7 +44,7 @@ ARTICLE = "\n\n".join(f"{PARAGRAPH} This was paragraph {n}." for n in range(20))
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
 def test_ordinary_text_comes_in_two_to_three_hundred_tokens(counter):
-    """With 30 to 60 of them shared with the chunk before, and sentences whole at both ends."""
+    """Neighbours overlap by 30 to 60 tokens, and both ends are at sentences."""
     chunks = Chunker(counter).split(ARTICLE)
     assert len(chunks) > 10
     for chunk in chunks[:-1]:
@@ -74,7 +74,7 @@ def test_other_scripts_are_cut_at_sentences_too(counter, sentence):
 
 
 def test_a_paragraph_ends_a_chunk():
-    """If that leaves it two thirds full; else the last sentence does."""
+    """It does if the chunk is then two thirds full; otherwise the last sentence does."""
     first = "Short words make one line. " * 34
     text = f"{first}\n\n{first}"
     chunks = Chunker(WORDS, size=300, overlap=0).split(text)
@@ -87,7 +87,7 @@ CODE = "```python\n" + "\n".join(f"value_{i} = compute({i})" for i in range(12))
 
 
 def test_a_paragraph_that_is_larger_than_what_it_is_part_of_does_not_end_a_chunk():
-    """Counters that judge a text as a whole, as the default one does, may find less in more of it."""
+    """Counters that look at whole texts, like the default one, may count less for a longer text."""
 
     class Excitable:
         name = "excitable"
@@ -121,7 +121,7 @@ def test_code_begins_a_chunk_rather_than_being_divided():
 
 
 def test_a_fence_ends_with_its_own_kind():
-    """Shorter fences inside it, and other marks, are part of the block."""
+    """Shorter fences and other marks inside it are part of the block."""
     block = f"````md\n{CODE}\n~~~\n\n{CODE}\n````"
     chunks = Chunker(WORDS, size=WORDS.count(block), overlap=10).split(f"{PARAGRAPH}\n\n{block}\n\n{PARAGRAPH}")
     assert sum(block in chunk.text for chunk in chunks) == 1
@@ -172,7 +172,7 @@ def test_a_long_sentence_behind_a_short_one_is_begun():
 
 
 def test_a_size_that_holds_nothing_is_refused():
-    """Rather than a chunk that is too large, or a text without its emoji."""
+    """The alternatives would be a chunk that is too large, or a text without its emoji."""
     with pytest.raises(InvalidInputError, match="size"):
         Chunker(COUNTERS[2], size=1, overlap=0).split("𓀀𓀁")
     assert [chunk.text for chunk in Chunker(WORDS, size=1, overlap=0).split("각국각")] == ["각", "국", "각"]
@@ -189,7 +189,7 @@ def test_useless_numbers_are_refused():
 
 
 def test_chunks_of_a_document_know_where_they_stand():
-    """Its source and metadata are theirs; places and ids are added; the document is left as it was."""
+    """They have its source and metadata, their place and an id; the document is not modified."""
     document = Document(ARTICLE, id="guide", source="The guide", metadata={"lang": "en"})
     chunks = Chunker(WORDS).split_document(document)
     assert document.metadata == {"lang": "en"}

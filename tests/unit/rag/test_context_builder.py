@@ -1,4 +1,4 @@
-"""Contexts never have a token too many, show the best first, and hold nothing but data."""
+"""Contexts stay within their tokens, show the best documents first, and contain only data."""
 
 import copy
 import random
@@ -45,7 +45,7 @@ def ids(context):
     truncate=st.booleans(),
 )
 def test_a_context_has_no_token_too_many(counter, given_documents, most, order, citations, skip, truncate):
-    """Whatever is counted how: what is told is what it has, and it is made of what is told to be in it."""
+    """With any counter and options, the context has the stated tokens and documents."""
     before = copy.deepcopy(given_documents)
     builder = ContextBuilder(
         counter, max_tokens=most, order=order, citations=citations, skip_oversized=skip, truncate=truncate
@@ -107,7 +107,7 @@ def test_citations_are_numbered_as_shown():
 
 
 def test_a_place_may_be_any_number():
-    """It is others' metadata: one that is larger than any float stands behind the others."""
+    """It comes from foreign metadata: one larger than any float sorts last."""
     chunks = [Document(f"text {n}", source="A", metadata={"chunk_start": n}) for n in (10**400, 7)]
     shown = ContextBuilder(WORDS, order="source").build(chunks).documents
     assert [one.document.metadata["chunk_start"] for one in shown] == [7, 10**400]
@@ -131,7 +131,7 @@ LONG = "The harbour master keeps a book of all the boats. " * 20
 
 
 def test_what_is_too_large_is_passed_over():
-    """The next ones still get in; the omission says what was left out."""
+    """The next documents still fit, and the omission is reported."""
     context = ContextBuilder(WORDS, max_tokens=40).build(documents(LONG, "Opens at nine.", "Closes at ten."))
     assert ids(context) == ["d1", "d2"]
     (omission,) = context.omissions
@@ -140,7 +140,7 @@ def test_what_is_too_large_is_passed_over():
 
 
 def test_what_is_too_large_may_end_the_context():
-    """If it is not to be passed over, nothing weaker takes its place."""
+    """Without skipping, no weaker document follows."""
     builder = ContextBuilder(WORDS, max_tokens=40, skip_oversized=False)
     context = builder.build(documents("Opens at nine.", LONG, "Closes at ten."))
     assert ids(context) == ["d0"]
@@ -166,7 +166,7 @@ def test_what_has_no_sentence_that_fits_is_not_cut():
 
 
 def test_copies_are_shown_once():
-    """The best of them; case, spaces and forms of letters make no other text."""
+    """The best copy is shown; case, spaces and compatibility forms don't make another text."""
     context = ContextBuilder(WORDS).build(documents("Opens at 9.", "OPENS  at\n9.", "opens at ９.", "Opens at 10."))
     assert ids(context) == ["d0", "d3"]
     assert {omission.reason for omission in context.omissions} == {"says what another document says"}
@@ -179,7 +179,7 @@ NOTICE = (
 
 
 def test_near_copies_are_shown_once():
-    """But not if their numbers differ."""
+    """Copies with different numbers are all shown."""
     near = documents(f"{NOTICE}.", f"{NOTICE}, please!", f"{NOTICE}, berth 12.", f"{NOTICE}, berth 13.")
     assert ids(ContextBuilder(WORDS).build(near)) == ["d0", "d2", "d3"]
 
@@ -207,7 +207,7 @@ def test_the_limit_may_be_given_with_the_documents():
 
 
 class Superadditive:
-    """A counter by which texts have more tokens together than apart."""
+    """A counter that counts more for texts together than apart."""
 
     name = "square"
 
@@ -237,7 +237,7 @@ def test_useless_settings_are_refused():
 
 
 def test_what_is_no_documents_is_refused():
-    """Rather than shown as one for each letter, or as none; and so is what can't count, when it is made."""
+    """Invalid documents and counters are rejected instead of being shown letter by letter or ignored."""
     for wrong in [None, "text", {}, [None], ["text"], 5]:
         with pytest.raises(InvalidInputError, match="documents"):
             ContextBuilder(WORDS).build(wrong)
@@ -283,7 +283,7 @@ VOCABULARY = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200)]
 
 @given(texts)
 def test_a_text_says_what_it_says(text):
-    """It is its own copy, with other spaces too."""
+    """It equals itself, also with other white space."""
     assert wording(text) == wording(f"  {text}\n")
 
 

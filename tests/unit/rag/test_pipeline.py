@@ -1,4 +1,4 @@
-"""Each stage of the pipeline does its part, and none of them can end the turn."""
+"""Each stage of the pipeline does its part, and none can end the turn."""
 
 import threading
 
@@ -32,7 +32,7 @@ LIBRARY = {
 
 
 class Shelf:
-    """A source that scores by shared words, and remembers what it was asked."""
+    """A source that scores by shared words and records its queries."""
 
     def __init__(self, texts=LIBRARY, **parts):
         self.texts = texts
@@ -50,7 +50,7 @@ class Shelf:
 
 
 class Part:
-    """Plays any part of a pipeline: whatever it is asked, it answers what the function gives."""
+    """A stage of any kind that returns the function's result."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -73,7 +73,7 @@ def fail(error=None):
 
 
 class Remembering(KeywordWeightedReranker):
-    """A reranker that remembers what it was asked."""
+    """A reranker that records its requests."""
 
     def __init__(self):
         super().__init__()
@@ -179,7 +179,7 @@ def test_nothing_relevant_is_nothing():
     ],
 )
 def test_no_stage_ends_the_turn(stage, parts, shown, caplog):
-    """The others go on; notes, counters and the log say what happened."""
+    """The other stages continue; notes, counters and the log report the failure."""
     observer = CountingObserver()
     parts = {"sources": Shelf(), "builder": BUILDER, **parts}
     context = RagPipeline(parts.pop("sources"), parts.pop("builder"), observer=observer, **parts).retrieve("harbour")
@@ -192,7 +192,7 @@ def test_no_stage_ends_the_turn(stage, parts, shown, caplog):
 
 
 def test_what_other_stages_did_stays():
-    """A transformer that fails takes nothing from the one before it; a query that fails, nothing from the others."""
+    """A failing transformer or query does not affect the results of others."""
 
     class Moody(Shelf):
         def retrieve(self, query, *, top_k, filters=None):
@@ -207,14 +207,14 @@ def test_what_other_stages_did_stays():
 
 
 def breaking_off():
-    """A source's answer that fails behind its second document."""
+    """Yield two documents, then fail."""
     yield ScoredDocument(Document("one", id="one"), 0.9)
     yield ScoredDocument(Document("two", id="two"), 0.8)
     raise ConnectionError("the line went dead")
 
 
 def test_what_a_source_found_stays_where_a_part_of_its_answer_is_bad():
-    """An answer with a `None` in it, or that breaks off, is noted and counted; the rest of it is shown."""
+    """An answer with a `None`, or that breaks off, is noted and counted, and the rest is shown."""
     one, two = ScoredDocument(Document("a", id="one"), 0.9), ScoredDocument(Document("b", id="two"), 0.5)
     for answer, problem in [
         (lambda: [one, None, two], "1 of 3 answers were left out"),
@@ -228,7 +228,7 @@ def test_what_a_source_found_stays_where_a_part_of_its_answer_is_bad():
 
 
 def test_a_score_that_is_no_number_leaves_the_others_theirs():
-    """NaN, which is what a model gives for a text without known words, is no score."""
+    """NaN, which a model returns for a text without known words, counts as no score."""
     found = [ScoredDocument(Document(f"text {n}", id=f"d{n}"), float("nan") if n == 2 else n / 10) for n in range(6)]
     context = RagPipeline(Part(lambda: found), BUILDER).retrieve("harbour")
     assert ids(context) == ["d5", "d4", "d3", "d1", "d0", "d2"]
@@ -236,7 +236,7 @@ def test_a_score_that_is_no_number_leaves_the_others_theirs():
 
 @pytest.mark.parametrize("real", [0, 1])
 def test_documents_that_a_reranker_invents_are_not_shown(real):
-    """Only what it was given; its order counts if that is among them, and the retrieved one if it is not."""
+    """Only given documents are shown, in its order if it returns any, otherwise in the retrieved order."""
     invented = [ScoredDocument(Document(f"invented {n}", id=f"x{n}"), 1.0) for n in range(100)]
     given = [ScoredDocument(Document(LIBRARY["fees"], id="fees"), 0.1)] * real
     observer = CountingObserver()
@@ -248,7 +248,7 @@ def test_documents_that_a_reranker_invents_are_not_shown(real):
 
 
 def test_a_source_that_hangs_is_not_waited_for():
-    """The others' documents are shown, and a note says which wait was given up."""
+    """The others' documents are shown, and a note names the abandoned source."""
     ends, began = threading.Event(), threading.Event()
 
     def hang():
@@ -271,9 +271,9 @@ WRONG_ANSWERS = [None, 3, ["x"], [None], "text", {"x": 1}, [Document("x")]]
 
 @pytest.mark.parametrize("stage", ["transform", "retrieve", "fuse", "rerank", "build"])
 def test_any_answer_of_a_part_is_survived(stage):
-    """An answer that is not what its protocol says counts as a failure of its stage, and of nothing else."""
+    """An answer that violates its protocol fails only its own stage."""
     for wrong in WRONG_ANSWERS:
-        answer = [b"x"] if (stage, wrong) == ("transform", ["x"]) else wrong  # texts, which it may give
+        answer = [b"x"] if (stage, wrong) == ("transform", ["x"]) else wrong  # a transformer may return texts
         part = Part(lambda answer=answer: answer)
         parts = {
             "transform": {"transformers": [part]},
@@ -310,7 +310,7 @@ def test_a_part_that_fails_takes_nothing_along(stage):
 
 
 def test_an_answer_may_be_made_while_it_is_read():
-    """Any part may give an iterator; one that fails on the way fails in its stage."""
+    """Any stage may return an iterator; an error while iterating fails that stage."""
 
     class Lazy(Shelf):
         def retrieve(self, query, *, top_k, filters=None):

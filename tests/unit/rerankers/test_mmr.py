@@ -28,7 +28,7 @@ def jaccard(a, b):
 
 
 def assert_as_good(taken, relevance, similarity, top_k, trade_off):
-    """At every step, what was taken is as good as the best there was (rounding may choose between equal ones)."""
+    """Check that each pick is as good as the best at that step; rounding may choose between equal ones."""
     assert len(taken) == min(top_k, len(relevance))
     assert len({place for place, _ in taken}) == len(taken)
     for step, (place, value) in enumerate(taken):
@@ -66,7 +66,7 @@ def test_the_picks_are_langchains():
 
 
 def plainly(relevance, similarities, top_k, trade_off):
-    """The definition, step by step: all candidates against all taken."""
+    """Return the picks by definition: all candidates against all picks, step by step."""
     taken = []
     while len(taken) < min(top_k, len(relevance)):
         nearest = similarities[:, [place for place, _ in taken]].max(axis=1) if taken else 0
@@ -104,7 +104,7 @@ def test_of_many_the_choice_is_that_of_comparing_all(dtype, count, kinds, top_k,
 @pytest.mark.parametrize("trade_off", [0.0, 0.3, 0.5, 1.0])
 @pytest.mark.parametrize("width", [1, 7, 384])
 def test_what_is_chosen_depends_on_no_company(dtype, trade_off, width):
-    """The same picks and values, to the last bit, however many irrelevant ones stand around; of copies the earlier."""
+    """Irrelevant candidates change no pick and no bit of a value; of copies the earlier is picked."""
     generator = np.random.default_rng(width)
     rows = generator.normal(size=(40, width)).astype(dtype)[generator.integers(0, 40, size=120)]
     relevance = np.round(generator.random(40), 1)[generator.integers(0, 40, size=120)]
@@ -184,7 +184,7 @@ DOCUMENTS = scored(
 
 
 def test_what_says_the_same_gives_way():
-    """The near copy of the best comes after what is new; what is irrelevant stays last."""
+    """A near copy of the best comes after new content; irrelevant documents stay last."""
     assert ids(DiversityReranker().rerank("q", DOCUMENTS)) == ["d0", "d2", "d1", "d3"]
     assert ids(DiversityReranker(trade_off=1).rerank("q", DOCUMENTS)) == ["d0", "d1", "d2", "d3"]
 
@@ -222,7 +222,7 @@ def test_the_threshold_is_for_the_score_before():
 
 
 def test_the_score_never_rises():
-    """Opposite vectors gain by their difference; the order still is the order of the scores."""
+    """Opposite vectors score higher by their difference, but the order still follows the scores."""
 
     class Opposite(Embedder):
         def embed(self, texts):

@@ -1,4 +1,4 @@
-"""What every reranker guarantees, and what each of the simple ones ranks by."""
+"""Guarantees of every reranker, and the rankings of the simple ones."""
 
 import copy
 
@@ -25,7 +25,7 @@ from tests.support.scored_documents import candidates, ids, scored, scores
 
 
 class LetterEmbedder:
-    """Embeds a text as how often it has each of some letters."""
+    """Embeds a text as its counts of some letters."""
 
     name = "letters"
 
@@ -69,7 +69,7 @@ def test_fewer_are_the_first_of_more(make, documents, query, top_k):
 
 @pytest.mark.parametrize("make", EACH)
 def test_each_is_a_reranker_that_keeps_the_retrieval_score(make):
-    """The score stands under its own name, also behind a second reranker; of nothing relevant, nothing is left."""
+    """The score stays under its own name through a chain; if nothing is relevant, the result is empty."""
     assert isinstance(make(), Reranker)
     documents = scored(("harbour", 0.2), ("lantern", 0.1))
     chain = RerankerChain([KeywordWeightedReranker(), make()])
@@ -80,7 +80,7 @@ def test_each_is_a_reranker_that_keeps_the_retrieval_score(make):
 
 @pytest.mark.parametrize("make", EACH)
 def test_wrong_arguments_are_refused_by_name(make):
-    """An empty answer would say that nothing is relevant."""
+    """An empty result would mean that nothing is relevant."""
     for top_k in (0, -1, True, 2.5):
         with pytest.raises(InvalidInputError, match="top_k"):
             make(top_k=top_k)
@@ -100,7 +100,7 @@ def test_wrong_arguments_are_refused_by_name(make):
 
 @pytest.mark.parametrize("make", EACH)
 def test_documents_may_come_one_by_one(make):
-    """Whatever can be iterated over is taken, however large the number asked for; ids may be missing or the same."""
+    """Any iterable and any large `top_k` are accepted; ids may be missing or equal."""
     documents = [
         ScoredDocument(Document(text, document_id), 0.5)
         for text, document_id in (("harbour", None), ("harbour", None), ("quartz", "a"), ("quartz", "a"))
@@ -130,7 +130,7 @@ def test_a_threshold_leaves_out_what_is_below_it_or_unknown():
 
 @given(st.lists(scores, max_size=8))
 def test_normalised_scores_keep_their_order(values):
-    """Between 0 and 1, the best 1, and no better one gets less; also for the largest floats there are."""
+    """They are between 0 and 1, the best is 1, and none is inverted, even for the largest floats."""
     normalised = min_max(values)
     assert all(0 <= value <= 1 for value in normalised)
     known = [(score, value) for score, value in zip(values, normalised, strict=True) if score is not None]
@@ -156,7 +156,7 @@ def test_score_and_keywords_are_mixed():
 
 @given(st.floats(0.01, 1000), st.floats(-100, 100))
 def test_the_scale_of_the_scores_does_not_matter(factor, offset):
-    """Reciprocal ranks of a hundredth and BM25 sums of thirty are mixed alike."""
+    """Reciprocal ranks around a hundredth and BM25 scores around thirty are mixed alike."""
     values = [0.9, 0.5, 0.1, 0.7]
     texts = ["harbour", "harbour lantern", "quartz", "nothing"]
     plain = KeywordWeightedReranker().rerank("harbour lantern", scored(*zip(texts, values, strict=True)))

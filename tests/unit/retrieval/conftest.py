@@ -1,4 +1,4 @@
-"""An index of a few documents, its embedder, and what it counts."""
+"""An index of a few documents, its embedder, and its observer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""BM25 by the formula, in a search and in a reranker."""
+"""BM25's formula, in a search and in a reranker."""
 
 import math
 import sys
@@ -23,12 +23,12 @@ from tests.support.scored_documents import ids, scored, texts
 
 
 def candidates(frequency: float, *, length: float = 4, holders: int = 1, count: int = 10) -> Candidates:
-    """One candidate of one term, in texts of 4 terms each."""
+    """Return one candidate for one term, in texts of 4 terms each."""
     return Candidates(("a",), np.array([[frequency]]), np.array([length]), np.array([holders]), count, 4.0 * count)
 
 
 def score(*args: float, k1: float = 1.5, b: float = 0.75, weight: float = 1, **fields: float) -> float:
-    """Its score."""
+    """Return its score."""
     return float(BM25(k1, b).scores(candidates(*args, **fields), [weight])[0])  # type: ignore[arg-type]
 
 
@@ -39,7 +39,7 @@ def test_the_score_is_the_formula_s() -> None:
 
 
 def test_smoothing_is_added_to_the_texts_with_a_term() -> None:
-    """Without any, a term that no text has is as rare as one that one has."""
+    """Without smoothing, a term that no text has is as rare as one in a single text."""
     held = np.array([0, 1, 10])
     assert BM25(smoothing=0.5).idf(held, 10) == pytest.approx(np.log(11 / np.array([0.5, 1.5, 10.5])))
     assert BM25(smoothing=0).idf(held, 10) == pytest.approx(np.log(11 / np.array([1, 1, 10])))
@@ -53,7 +53,7 @@ def test_the_full_score_is_that_of_a_text_with_every_term() -> None:
 
 
 def test_the_parameters_do_what_they_say() -> None:
-    """k1 = 0 counts a term once; b = 0 does not look at the length; rarer terms weigh more, common ones still count."""
+    """k1 = 0 ignores repetition, b = 0 ignores length; rare terms weigh more, and common ones still count."""
     assert score(1, k1=0) == score(9, k1=0) > 0
     assert score(0, k1=0) == 0
     assert score(1, length=1, b=0) == score(1, length=99, b=0)
@@ -90,7 +90,7 @@ def test_scores_are_those_of_rank_bm25(corpus, query):
 
 @pytest.mark.parametrize("kind", [BM25Reranker, KeywordWeightedReranker, DiversityReranker])
 def test_a_reranker_keeps_no_text(kind):
-    """No text of a candidate stays anywhere, because it may be deleted."""
+    """No reference to a candidate's text remains, since it may be deleted."""
     found = [ScoredDocument(Document(f"the harbour lantern of quay {number}")) for number in range(3)]
     text = found[0].document.text
     before = sys.getrefcount(text)
@@ -100,7 +100,7 @@ def test_a_reranker_keeps_no_text(kind):
 
 
 def test_words_decide_and_scores_settle_ties():
-    """Rare words first; what shares none stays in the order of its scores."""
+    """Rare words come first; documents without matches keep the order of their scores."""
     documents = scored(("nothing", 0.1), ("harbour", 0.2), ("harbour lantern", 0.1), ("harbour", 0.3), ("nil", 0.9))
     ranked = BM25Reranker().rerank("harbour lantern", documents)
     assert ids(ranked) == ["d2", "d3", "d1", "d4", "d0"]
@@ -116,7 +116,7 @@ def test_a_threshold_above_zero_leaves_out_what_matches_nothing():
 
 
 class Library:
-    """A scope of 1,000 documents in which every document but ten has "harbour", and nobody knows "quartz"."""
+    """A scope of 1,000 documents: all but ten contain "harbour", none "quartz"."""
 
     size = 1_000
 
@@ -125,7 +125,7 @@ class Library:
 
 
 def test_the_scope_says_what_is_rare():
-    """Among the candidates "lantern" is the commoner word, in the scope it is the rarer."""
+    """The word "lantern" is more common among the candidates but rarer in the scope."""
     documents = scored(("lantern", 0.0), ("lantern", 0.0), ("harbour", 0.0))
     assert ids(BM25Reranker().rerank("harbour lantern", documents))[0] == "d2"
     ranked = BM25Reranker(statistics=Library()).rerank("harbour lantern", documents)
@@ -135,7 +135,7 @@ def test_the_scope_says_what_is_rare():
 
 
 def test_statistics_may_be_out_of_date():
-    """A term that they don't know, or know too often, still counts above zero."""
+    """A term with a missing or excessive count still scores above zero."""
 
     class Stale(Library):
         size = 3
@@ -147,7 +147,7 @@ def test_statistics_may_be_out_of_date():
 
 
 def test_statistics_that_are_no_counts_are_an_error():
-    """Counts behind a skipped term would be those of other terms; no score came of others, and with it no document."""
+    """A wrong number of counts would shift them to other terms, and invalid ones would lose documents."""
 
     def told(count=3, length=1.0, frequencies=(1, 1)):
         return SimpleNamespace(term_statistics=lambda terms: (count, length, frequencies))
@@ -170,12 +170,12 @@ def test_statistics_that_are_no_counts_are_an_error():
 
 
 def test_statistics_are_not_asked_before_they_are_needed():
-    """Making a reranker does no I/O."""
+    """Creating a reranker does no I/O."""
 
     class Unreachable(Library):
         def term_statistics(self, terms):
             raise OSError
 
     reranker = BM25Reranker(statistics=Unreachable())
-    with pytest.raises(OSError):  # noqa: PT011 - any of the kind
+    with pytest.raises(OSError):  # noqa: PT011 - any OSError
         reranker.rerank("harbour", scored(("harbour", 0.0)))

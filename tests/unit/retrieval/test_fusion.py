@@ -1,4 +1,4 @@
-"""Fused rankings: independent of input order, safe without scores, and each method by its formula."""
+"""Fused rankings are independent of input order, safe without scores, and follow each method's formula."""
 
 import random
 from dataclasses import replace
@@ -37,12 +37,12 @@ perhaps = st.dictionaries(
 
 
 def found(*pairs: tuple[str, float | None]) -> list[ScoredDocument]:
-    """Documents with ids and scores."""
+    """Return documents with these ids and scores."""
     return [ScoredDocument(Document(f"text of {name}", name), score) for name, score in pairs]
 
 
 def result(documents: list[ScoredDocument]) -> list[tuple[str | None, float | None]]:
-    """Ids and scores."""
+    """Return ids and scores."""
     return [(one.document.id, one.score) for one in documents]
 
 
@@ -51,7 +51,7 @@ def result(documents: list[ScoredDocument]) -> list[tuple[str | None, float | No
 def test_the_order_of_the_input_does_not_matter(
     fuse: object, given_rankings: dict[str, list[ScoredDocument]], seed: int
 ) -> None:
-    """Neither that of the rankings nor that of scored documents within one: the same values to the last bit."""
+    """Shuffled rankings and shuffled scored documents give bit-identical values."""
     shuffled = list(given_rankings.items())
     random.Random(seed).shuffle(shuffled)
     again = {name: random.Random(seed).sample(one, len(one)) for name, one in shuffled}
@@ -63,7 +63,7 @@ def test_the_order_of_the_input_does_not_matter(
 def test_each_document_comes_once_and_nothing_is_changed(
     fuse: object, given_rankings: dict[str, list[ScoredDocument]]
 ) -> None:
-    """Whatever has a score and whatever has none: best first, finite, every one of them, the inputs as they were."""
+    """Results are complete, finite and best first, with or without scores; inputs are not modified."""
     before = repr(given_rankings)
     fused = fuse(given_rankings)  # type: ignore[operator]
     keys = [(one.document.id, one.document.text, one.document.source) for one in fused]
@@ -76,7 +76,7 @@ def test_each_document_comes_once_and_nothing_is_changed(
 
 
 def test_reciprocal_ranks_are_cormack_s() -> None:
-    """The sum of weight / (60 + place); equal scores share the better place."""
+    """The score is the sum of weight / (60 + rank); equal scores share the better rank."""
     one, two = found(("a", 9.0), ("b", 5.0), ("c", 5.0), ("d", 1.0)), found(("b", 0.9), ("a", 0.1))
     fused = dict(result(reciprocal_rank_fusion({"one": one, "two": two}, weights={"two": 2})))
     assert fused == pytest.approx({"a": 1 / 61 + 2 / 62, "b": 1 / 62 + 2 / 61, "c": 1 / 62, "d": 1 / 64})
@@ -84,7 +84,7 @@ def test_reciprocal_ranks_are_cormack_s() -> None:
 
 
 def test_scores_are_fused_between_each_ranking_s_worst_and_best() -> None:
-    """Whatever the scales; what a ranking has not found is worth nothing there."""
+    """Scales don't matter; a document missing from a ranking gets 0 there."""
     one, two = found(("a", 20.0), ("b", 15.0), ("c", 10.0)), found(("c", 0.9), ("d", 0.7))
     fused = dict(result(score_fusion({"one": one, "two": two}, weights={"one": 3})))
     assert fused == pytest.approx({"a": 0.75, "b": 0.375, "c": 0.25, "d": 0.0})
@@ -100,7 +100,7 @@ def test_without_any_scores_places_count() -> None:
 
 
 def test_score_parts_say_where_a_score_comes_from() -> None:
-    """What each ranking gave, and the parts that the documents brought; of one found twice in a ranking, the best."""
+    """They contain each ranking's score and the documents' own parts, the best of duplicates."""
     words = [replace(found(("a", 3.0))[0], score_parts={"bm25": 3.0}), *found(("a", 1.0), ("b", 0.5))]
     first, second = score_fusion({"words": words, "vectors": found(("a", 0.8))})
     assert first.score_parts == {"bm25": 3.0, "words": 3.0, "vectors": 0.8}
@@ -118,7 +118,7 @@ def test_deduplicated_keeps_the_best_score() -> None:
 
 @pytest.mark.parametrize("fuse", FUSIONS)
 def test_ids_of_two_sources_are_their_own(fuse: object) -> None:
-    """Two stores that both count from 1 hold different documents; the same text under the same id is the same one."""
+    """Stores that both number from 1 hold different documents; only equal texts with equal ids are the same."""
     one = [ScoredDocument(Document("the harbour", "1"), 0.9), ScoredDocument(Document("the fees", "2"), 0.5)]
     two = [ScoredDocument(Document("the camera", "1"), 0.8), ScoredDocument(Document("the fees", "2"), 0.4)]
     fused = fuse({"one": one, "two": two})  # type: ignore[operator]
@@ -126,7 +126,7 @@ def test_ids_of_two_sources_are_their_own(fuse: object) -> None:
 
 
 def test_an_embedder_that_finds_everything_equally_near_counts_for_little() -> None:
-    """A cosine is measured against a perfect match: what words find first stays first."""
+    """A cosine is measured against a perfect match, so the best lexical match stays first."""
     words = Ranking({"right": 9.0, "other": 6.0}, floor=0.0)
     blind = Ranking({"wrong": 0.862, "other": 0.861, "right": 0.85}, ideal=1.0)
     assert _best(fused_scores([words, blind])) == "right"
@@ -142,7 +142,7 @@ def _best(scores: dict[str, float]) -> str:
 def test_relative_scores_lie_between_0_and_1(
     given_scores: dict[str, float], floor: float | None, ideal: float | None
 ) -> None:
-    """For any scores, floor and ideal, the largest floats too; the order stays."""
+    """This holds for any scores, floor and ideal, even the largest floats; the order is kept."""
     relative = Ranking(given_scores, floor=floor, ideal=ideal).relative()
     assert all(0 <= value <= 1 for value in relative.values())
     ordered = sorted(given_scores, key=given_scores.__getitem__)
@@ -207,7 +207,7 @@ witnesses = st.dictionaries(st.sampled_from("abcdefg"), st.none() | finite)
 
 
 def test_agreement_is_the_correlation() -> None:
-    """Whatever the scales: 1 in agreement, −1 in contradiction, 0 where one of them says nothing."""
+    """It ignores scales: 1 is agreement, −1 contradiction, and 0 if one of them is constant."""
     words = {"a": 9.0, "b": 6.0, "c": 3.0}
     assert agreement({"a": 0.9, "b": 0.8, "c": 0.7}, words) == pytest.approx(1)
     assert agreement({"a": 0.7, "b": 0.8, "c": 0.9}, words) == pytest.approx(-1)
@@ -246,7 +246,7 @@ def test_less_is_asked_where_less_can_be_expected() -> None:
 def test_any_scores_in_any_order(
     scores: dict[str, float], witness: dict[str, float | None], answered: float, chance: random.Random
 ) -> None:
-    """Bounded for the largest floats too, to the last bit the same in another order, and nothing is changed."""
+    """The result is bounded, bit-identical in another order, and inputs are not modified."""
     before = repr((scores, witness))
     shuffled = dict(chance.sample(list(scores.items()), len(scores)))
     assert -1 <= agreement(scores, witness) <= 1
@@ -270,7 +270,7 @@ def unit(*numbers: float) -> NDArray[np.float32]:
 
 @given(texts_with_scores, st.floats(0, 1))
 def test_no_score_falls_and_none_passes_the_best(texts: Texts, trust: float) -> None:
-    """One for each text, whatever order they come in; without trust or a vector, as they are."""
+    """There is one score per text in any order; without trust or a vector it is unchanged."""
     scores = {key: score for key, (score, _) in texts.items()}
     vectors = {key: unit(*vector) for key, (_, vector) in texts.items() if vector is not None}
     before = dict(scores)
@@ -285,7 +285,7 @@ def test_no_score_falls_and_none_passes_the_best(texts: Texts, trust: float) -> 
 
 
 def test_a_text_is_lifted_towards_what_is_near_and_answers_better() -> None:
-    """Each neighbour counts a quarter of its cosine; those that answer less don't count."""
+    """Each neighbour counts a quarter of its cosine; neighbours with lower scores don't count."""
     scores = {"best": 0.8, "beside": 0.4, "behind": 0.2, "far": 0.2, "opposite": 0.2}
     vectors = {"best": unit(1, 0, 0), "beside": unit(1, 0, 0), "behind": unit(0.6, 0.8, 0), "far": unit(0, 0, 1)}
     result = lifted(scores, vectors | {"opposite": unit(-1, 0, 0)}, trust=1)

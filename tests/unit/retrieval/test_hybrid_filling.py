@@ -1,4 +1,4 @@
-"""What a HybridIndex stores, and what becomes of it when the embedder fails."""
+"""Storing into a HybridIndex, and failures of its embedder."""
 
 import logging
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def test_adding_again_replaces(index: HybridIndex) -> None:
 
 
 def test_an_entry_may_bring_its_own_terms_and_vector(index: HybridIndex, embedder: WordEmbedder) -> None:
-    """Neighbours' terms, with the weight they are given; the embedder is not asked for what is there."""
+    """Neighbours' terms keep their given weight, and the embedder is not called for a given vector."""
     embedder.asked.clear()
     index.add([IndexEntry("m", "Yes.", {"neighbour": 0.35}, vector=[1, 0, 0], embedder="words")])  # type: ignore[arg-type]
     assert embedder.asked == []
@@ -58,7 +58,7 @@ def test_a_text_that_gets_no_usable_vector_is_found_by_its_words(
 def test_what_is_added_while_the_embedder_fails_is_embedded_later(
     index: HybridIndex, embedder: WordEmbedder, observer: CountingObserver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing is lost, a failing service is asked once and not for each batch, and later the vectors come."""
+    """Nothing is lost, a failing service is called once instead of for each batch, and vectors follow later."""
     embedder.fails = True
     embedder.asked.clear()
     more = [Document(f"cat number {n}", f"new{n}") for n in range(10)]
@@ -83,7 +83,7 @@ def test_an_embedder_that_answers_too_little_has_failed(embedder: WordEmbedder) 
 
 
 def test_two_embedders_are_never_mixed() -> None:
-    """What another made is searched by its words, what is added has no vector yet; `re_embed` changes over."""
+    """Entries of another embedder are found by words, and new ones get no vector until `re_embed`."""
     store = SqlIndexStore.open()
     HybridIndex(store, embedder=WordEmbedder("old")).add(DOCUMENTS)
     new = WordEmbedder("new")
@@ -111,7 +111,7 @@ def test_nothing_is_written_if_one_can_t_be(index: HybridIndex) -> None:
 
 
 def test_nothing_is_written_if_a_vector_can_t_be() -> None:
-    """However many items come before it: one of another dimension or embedder is refused before anything is stored."""
+    """A wrong dimension or embedder is rejected before anything is stored, however many valid items precede it."""
     short, other = (
         IndexEntry("w", "w", vector=[1, 0], embedder="words"),  # type: ignore[arg-type]
         IndexEntry("w", "w", vector=[1, 0, 0], embedder="other"),  # type: ignore[arg-type]
@@ -129,7 +129,7 @@ def test_nothing_is_written_if_a_vector_can_t_be() -> None:
 
 
 def test_vectors_of_another_dimension_are_left_out() -> None:
-    """An embedder's that changes it: the texts are stored, and found by their words."""
+    """If an embedder's dimension changes, texts are stored without vectors and found by words."""
 
     class Growing:
         name = "growing"
@@ -145,7 +145,7 @@ def test_vectors_of_another_dimension_are_left_out() -> None:
 
 
 class Plain:
-    """Two letters, two directions."""
+    """Embeds two letters as two directions."""
 
     name = "letters"
 
@@ -158,7 +158,7 @@ class Plain:
 
 
 class Asymmetric(Plain):
-    """A question about "b" is near to the texts with an "a"."""
+    """Embeds questions about "b" near texts with an "a"."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""HybridIndex: what it finds, also when the embedder fails."""
+"""Results of HybridIndex, also when the embedder fails."""
 
 import random
 import tracemalloc
@@ -73,7 +73,7 @@ def test_words_meet_no_threshold_for_vectors(index: HybridIndex, embedder: WordE
 
 @pytest.mark.parametrize(("query", "expected"), [("茶", ["tea", "pot"]), ("龙", ["tea"]), ("茶叶", ["tea", "pot"])])
 def test_documents_are_found_by_one_han_character(query: str, expected: list[str]) -> None:
-    """Whatever stands beside it; of two that contain it, the one that says it more often comes first."""
+    """Neighbouring characters don't matter; the document with more occurrences comes first."""
     index = HybridIndex(SqlIndexStore.open())
     index.add(
         [Document("西湖的龙井茶是绿茶。", "tea"), Document("他买了茶壶", "pot"), Document("咖啡很好喝", "coffee")]
@@ -101,7 +101,7 @@ def test_a_search_while_the_embedder_fails_is_one_by_words(
 
 
 def test_a_vector_can_be_asked_with(index: HybridIndex, embedder: WordEmbedder) -> None:
-    """The embedder is left alone; a vector that is none, or of another dimension, is refused."""
+    """The embedder is not called; an invalid vector or another dimension is rejected."""
     embedder.asked.clear()
     assert ids(index.search("", vector=[0, 1, 0], top_k=1, mode="dense")) == ["dog"]
     assert ids(index.search("truck", vector=[0, 1, 0], top_k=2)) == ["truck", "dog"]
@@ -112,7 +112,7 @@ def test_a_vector_can_be_asked_with(index: HybridIndex, embedder: WordEmbedder) 
 
 
 def test_any_query_is_answered(index: HybridIndex) -> None:
-    """A query that asks nothing finds nothing; a pasted page asks for its beginning."""
+    """An empty query finds nothing; of a pasted page, the beginning is searched."""
     for query in ("", "   ", "\n\t", "!?", "…", "NEAR(", '"', "*", "\x00", "\ud800", "🎉", "a" * 100_000):
         assert index.search(query, mode="lexical") == []
         assert HybridIndex(SqlIndexStore.open()).search(query) == []
@@ -131,7 +131,7 @@ def test_bad_options_are_refused(index: HybridIndex) -> None:
 
 
 def test_bad_arguments_are_refused() -> None:
-    """When the index is made, when it is filled, and when it is asked for what it can't do."""
+    """Creation, storing and searching reject invalid arguments."""
     store = SqlIndexStore.open()
     for options in (
         {"kind": "thing"},
@@ -162,7 +162,7 @@ def test_an_index_tells_how_common_terms_are(index: HybridIndex) -> None:
 
 
 class GuessingEmbedder:
-    """A vector that has nothing to do with what the text says: it can't read."""
+    """Returns vectors unrelated to the text, like a model that can't read its script."""
 
     name = "guessing"
 
@@ -173,7 +173,7 @@ class GuessingEmbedder:
 
 @pytest.mark.parametrize("more", ["", " unheard unseen unknown"], ids=["answered", "answered in part"])
 def test_an_embedder_that_can_t_read_changes_little(more: str) -> None:
-    """A text that has most of what a query asks for stays before those that have a part of it, in nine of ten cases."""
+    """In nine of ten cases, a text with most of a query's words stays before those with some of them."""
     index = HybridIndex(SqlIndexStore.open(), embedder=GuessingEmbedder())
     index.add([Document(f"topic{n % 60} subject{7 * n % 45} filler{n}", f"{n:03}") for n in range(600)])
     kept = 0
@@ -185,7 +185,7 @@ def test_an_embedder_that_can_t_read_changes_little(more: str) -> None:
 
 
 class Told:
-    """Vectors as they are given."""
+    """Returns given vectors."""
 
     name = "told"
 
@@ -213,7 +213,7 @@ def _among_neighbours(*, kind: EntryKind = "document") -> HybridIndex:
 
 
 def _gap(index: HybridIndex) -> float:
-    """How much better the text near the best one is than one that answers as well by words and by its vector."""
+    """Return the score by which a text near the best one exceeds one with equal words and vector."""
     found = index.search("apple recipe", vector=ASKED)
     assert found[0].document.id == "apple recipe"
     scores = {one.document.id: one.score or 0.0 for one in found}
@@ -256,7 +256,7 @@ def test_all_there_is_can_be_asked_for() -> None:
 
 
 def test_words_that_answer_less_than_half_count_in_proportion() -> None:
-    """A text with two of five words is no perfect match for having the most: one that means it comes first."""
+    """The best lexical match, with two of five words, is not a perfect match: a semantic match comes first."""
     texts = {
         "whiskered tabby": [0.0, 1.0, 0.0],
         "a kitten purrs": [1.0, 0.0, 0.0],
@@ -270,7 +270,7 @@ def test_words_that_answer_less_than_half_count_in_proportion() -> None:
 
 
 def test_one_word_in_common_does_not_outweigh_a_vector(embedder: WordEmbedder) -> None:
-    """A text that has next to nothing of what is asked is no perfect match for being the only one that has any."""
+    """The only lexical match is not a perfect match if it has next to none of the words."""
     index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     others = [Document(f"A truck in lane {n}.", f"truck{n}") for n in range(20)]
     index.add([Document("A kitten purrs softly.", "kitten"), Document("The dog barks at dawn.", "dawn"), *others])
@@ -293,7 +293,7 @@ def test_the_same_documents_in_another_order_give_the_same(texts: list[str], que
 
 
 class Counting:
-    """An embedder by the first letters, that counts its questions."""
+    """Embeds texts by their first letters and counts queries."""
 
     name = "counting"
 
@@ -313,7 +313,7 @@ class Counting:
 def test_scopes_beside_each_other_are_searched_as_one(
     texts: list[tuple[list[str], int]], query: str, has_embedder: bool
 ) -> None:
-    """With the scores, parts and documents that one scope with all of it gives."""
+    """Scores, parts and documents equal those of one scope with all entries."""
     embedder = Counting() if has_embedder else None
     whole = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     store = SqlIndexStore.open()
@@ -356,7 +356,7 @@ def test_scopes_beside_each_other_ask_the_embedder_once() -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_the_candidates_of_a_scope_are_chosen_by_what_is_rare_in_all(first: int) -> None:
-    """Most of a user's notes are of the fee, which nobody else's are: it is what they have to say."""
+    """Most of a user's notes are about the fee and nobody else's are, so the word is informative."""
     store = SqlIndexStore.open()
     scopes = [Scope(name) for name in ("all", "own")]
     parts = [HybridIndex(store, scope=scope) for scope in scopes]

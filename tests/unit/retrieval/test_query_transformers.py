@@ -1,4 +1,4 @@
-"""What is searched for instead of a question, and that nothing keeps the question from being searched for."""
+"""Queries that replace a question, which is itself always searched for."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ UNUSABLE = [
 
 
 def test_the_question_is_searched_for_as_it_is_if_the_model_fails():
-    """A model that fails, refuses or says nothing is counted; one that writes an essay is not searched for."""
+    """Failures, refusals and empty answers are counted; an essay is not searched for."""
     for model in UNUSABLE:
         observer = CountingObserver()
         assert HyDEQueryTransformer(model, settings=ONCE, observer=observer).transform("How heavy?") == ["How heavy?"]
@@ -45,7 +45,7 @@ def test_the_question_is_searched_for_as_it_is_if_the_model_fails():
 
 
 def test_hyde_searches_for_an_answer_too():
-    """The question first; the answer without what models put around it."""
+    """The question comes first, then the answer without the usual wrapping."""
     model = ReplyingChatModel(['```text\nPassage: "The Nova X2 weighs 300 grams."\n```'])
     queries = HyDEQueryTransformer(model).transform("How heavy is the Nova X2?")
     assert queries == ["How heavy is the Nova X2?", "The Nova X2 weighs 300 grams."]
@@ -194,12 +194,12 @@ def chat(*texts):
 
 
 def test_a_question_leans_on_the_conversation_or_stands_alone():
-    """A pronoun, an opening or a want of words makes it lean."""
+    """A pronoun, an opening or a lack of words makes it depend on the conversation."""
     assert [question for question in LEANING.strip().splitlines() if is_standalone(question)] == []
     assert [question for question in STANDALONE.strip().splitlines() if not is_standalone(question)] == []
 
 
-TOPICS = [  # question, what was said before, what is carried over
+TOPICS = [  # question, earlier messages, words carried over
     (
         "How much does it cost?",
         ["Tell me about the Nova X2 camera", "The Nova X2 has 24 megapixels."],
@@ -229,7 +229,7 @@ TOPICS = [  # question, what was said before, what is carried over
 
 
 def test_topics_are_carried_over():
-    """Words of the topic come as they were written, in their order, and from no further back than the topic."""
+    """Words of the topic are kept as written and in order, from no earlier than the topic."""
     for question, history, expected in TOPICS:
         assert " ".join(topic_words(question, chat(*history))) == expected, question
 
@@ -243,7 +243,7 @@ histories = st.lists(st.builds(Message, st.sampled_from(["user", "assistant", "t
 
 @given(texts, histories, st.integers(1, 5))
 def test_what_is_carried_over_was_said_and_is_new(question, history, most):
-    """No word that the question has, none twice, no more than asked for."""
+    """Words are unique, not in the question, and within the limit."""
     carried = topic_words(question, history, max_words=most)
     assert len(carried) <= most
     assert len(set(carried)) == len(carried)
@@ -254,7 +254,7 @@ def test_what_is_carried_over_was_said_and_is_new(question, history, most):
 
 @given(histories, st.integers(0, 4))
 def test_the_last_turns_begin_with_a_question(history, most):
-    """At most so many questions, what was said around them, nothing of tools and systems."""
+    """The result has at most so many questions and their answers, without tools and system messages."""
     said = last_turns(history, most)
     assert sum(message.role == "user" for message in said) <= most
     assert all(message.role in ("user", "assistant") for message in said)

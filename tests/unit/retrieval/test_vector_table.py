@@ -1,4 +1,4 @@
-"""The table of vectors: what it finds through any history of changes, and what it holds."""
+"""The vector table after any history of changes, and its memory."""
 
 import tracemalloc
 
@@ -18,7 +18,7 @@ changes = st.lists(st.tuples(st.integers(0, 40), st.one_of(st.none(), vectors)),
 def test_the_nearest_are_found_after_any_changes(
     changes: list[tuple[int, list[int] | None]], query: list[int], limit: int, allowed: set[int] | None
 ) -> None:
-    """Among the rows that have a vector and may be found: the `limit` best, and those exactly as near as the last."""
+    """The result is the best `limit` of the allowed rows, and any as near as the last."""
     table, left = VectorTable("e", 2), {}
     for row, vector in changes:
         if vector is None:
@@ -40,7 +40,7 @@ def test_the_nearest_are_found_after_any_changes(
 
 
 def test_a_search_leaves_what_another_found() -> None:
-    """What a search gives is its own, though the table's room for scores is used again."""
+    """Results are copies, although the table reuses its buffer for scores."""
     table = VectorTable("e", 2)
     for row in range(300):
         table.put(row, unit_vector("v", [float(row + 1), 1.0]))
@@ -57,7 +57,7 @@ def test_a_search_leaves_what_another_found() -> None:
 def test_all_that_are_as_near_as_the_last_are_found(
     count: int, limit: int, levels: int, seed: int, is_sorted: bool
 ) -> None:
-    """Wherever they stand in the table, and however many are equally near."""
+    """Their places and their number don't matter."""
     slopes = np.random.default_rng(seed).integers(0, levels, count)
     table = VectorTable("e", 2)
     for row, slope in enumerate(sorted(slopes) if is_sorted else slopes):
@@ -69,7 +69,7 @@ def test_all_that_are_as_near_as_the_last_are_found(
 
 
 def test_it_holds_little_more_than_its_vectors() -> None:
-    """A table that has grown has room for an eighth more, and finds all of its vectors."""
+    """A grown table has an eighth of spare capacity and finds all its vectors."""
     vectors = [unit_vector("v", [1, row, 0, 0]) for row in range(4_500)]
     tracemalloc.start()
     table = VectorTable("e", 4)

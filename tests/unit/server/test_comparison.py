@@ -1,4 +1,4 @@
-"""What two requests share from the beginning, and what only one of them shows."""
+"""The common beginning of two requests, and the items of only one of them."""
 
 from dataclasses import replace
 
@@ -64,7 +64,7 @@ def test_the_place_where_the_beginning_ends(
 
 
 def test_what_is_shared_is_told_in_tokens() -> None:
-    """In proportion to the characters: here 16 of the system message, and 15 of 19 of the question."""
+    """Tokens are split in proportion to characters: here 16 of the system message and 15 of 19 of the question."""
     found = compare(BEFORE, window(SYSTEM, replace(ASKED, content="Where is she?"), tokens=350))
     assert (found.percent, found.shared) == (88, 310)
 
@@ -77,7 +77,7 @@ def test_a_changed_call_breaks_the_beginning() -> None:
 
 
 def test_other_tools_leave_nothing_shared() -> None:
-    """Providers read the tools before the messages."""
+    """Providers read tools before messages."""
     with_tool = window(SYSTEM, ASKED, sections=(Section("tools", 20, 100, (Item("tool", "", "track", 20),)),))
     found = compare(with_tool, BEFORE)
     assert found.place
@@ -112,7 +112,7 @@ def section(name: str, *items: Item) -> Section:
 
 
 def test_an_item_is_the_same_in_another_section_and_with_an_id() -> None:
-    """A question gets its id when it is stored, and is history on the next turn; an edited text is another one."""
+    """A question gets an id when stored and is history in the next turn; an edited text is another item."""
     question = Item("message", "Where is it?\n\n<arc:recalled>\nnoted\n</arc:recalled>", None, 12)
     before = window(
         ASKED, sections=(section("facts", Item("fact", "- Ann: oak", "f1", 5)), section("user_message", question))
@@ -141,7 +141,7 @@ def test_an_item_is_the_same_in_another_section_and_with_an_id() -> None:
 
 
 def test_a_bar_is_as_long_as_its_tokens() -> None:
-    """Sections follow one another; one without a colour of its own has that of the others."""
+    """Sections follow one another; a section without its own colour has that of the others."""
     found = segments(
         window(sections=(section("facts", Item("fact", "", "f", 25)), section("reserved", Item("r", "", "r", 50)))), 100
     )

@@ -1,4 +1,4 @@
-"""No test of settings sees the variables of whoever runs it."""
+"""Removal of the user's own variables from tests of settings."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Each setting, its names and bounds, and how a wrong value is refused without telling a secret."""
+"""Each setting's names and bounds, and errors for wrong values that reveal no secret."""
 
 import copy
 import pickle
@@ -65,7 +65,7 @@ def at(made: object, name: str) -> object:
 
 
 def flat(model: BaseModel, prefix: str = "") -> dict[str, object]:
-    """Every setting's value by its dotted name, found by walking the values, not by what the code under test says."""
+    """Return every setting's value by its dotted name, from the values and not from the code under test."""
     found: dict[str, object] = {}
     for name in type(model).model_fields:
         value = getattr(model, name)
@@ -75,7 +75,7 @@ def flat(model: BaseModel, prefix: str = "") -> dict[str, object]:
 
 
 def other_value(description: SettingDescription) -> tuple[str, object]:
-    """Some text that the setting accepts and that is not its default, with the value that it stands for."""
+    """Return a text that the setting accepts and that is not its default, with its value."""
     allowed, default = description.allowed, description.default
     if allowed.startswith("true"):
         return ("false", False) if default else ("true", True)
@@ -102,13 +102,13 @@ def other_value(description: SettingDescription) -> tuple[str, object]:
 
 
 def test_every_default_is_within_its_own_bounds() -> None:
-    """Passing every default explicitly gives the same settings: none of them breaks the rules of its setting."""
+    """Passing every default explicitly gives the same settings."""
     made = ArcSettings()
     assert ArcSettings(**made.model_dump()) == made
 
 
 def test_every_setting_is_described() -> None:
-    """Each setting is in `describe_settings` with a description, its default, and for a number its unit."""
+    """Each setting has a description, its default, and for a number its unit."""
     for name, value in flat(ArcSettings()).items():
         description = DESCRIBED[name]
         assert description.description.endswith("."), name
@@ -119,7 +119,7 @@ def test_every_setting_is_described() -> None:
 
 
 def test_nothing_else_is_described() -> None:
-    """`describe_settings` names the model's settings, each once, and knows every alias that is tested here."""
+    """`describe_settings` lists the model's settings, each once, and every alias tested here."""
     assert [description.name for description in describe_settings()] == list(flat(ArcSettings()))
     aliases = {name for description in describe_settings() for name in description.environment_names[1:]}
     assert aliases == {name for name, *_ in ALIASES}
@@ -144,7 +144,7 @@ def test_none_in_the_environment_is_none(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_alias_sets_its_setting_and_the_own_name_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name from comparable services is accepted, and beaten by the `ARC_` name."""
+    """A name from comparable services is accepted, and the `ARC_` name overrides it."""
     for alias, text, name, value in ALIASES:
         with monkeypatch.context() as patch:
             patch.setenv(alias, text)
@@ -155,7 +155,7 @@ def test_an_alias_sets_its_setting_and_the_own_name_wins(monkeypatch: pytest.Mon
 
 
 def test_a_wrong_value_names_the_alias_of_its_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the setting, its variables, the value and what is allowed."""
+    """The error names the setting, its variables, the value and the allowed values."""
     for alias, text, name, _ in ALIASES:
         if text.replace(".", "").isdigit():
             with monkeypatch.context() as patch:
@@ -207,7 +207,7 @@ WRONG_ENVIRONMENTS = [
 
 
 def test_a_wrong_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong name is named as it stands there, a wrong value by its setting and variables, with what is allowed."""
+    """A wrong name is quoted; a wrong value comes with its setting, variables and allowed values."""
     for name, text, parts in WRONG_ENVIRONMENTS:
         with monkeypatch.context() as patch:
             patch.setenv(name, text)
@@ -240,7 +240,7 @@ def test_a_wrong_argument_is_refused() -> None:
 
 
 def test_the_argument_counts_when_it_hides_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With both wrong, the one that counted, the constructor's, is reported."""
+    """If both are wrong, the constructor's value, which is in effect, is reported."""
     monkeypatch.setenv("ARC_SUMMARY__ENABLED", "x")
     assert "got 'nope', expected true or false" in refused(summary={"enabled": "nope"})
 
@@ -252,7 +252,7 @@ def test_every_wrong_setting_is_reported_at_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_group_of_its_own_raises_the_same_error() -> None:
-    """A group made directly reports by arc's error too, and pydantic's is not in the traceback."""
+    """A group created directly raises arc's error, too, without pydantic's in the traceback."""
     with pytest.raises(ConfigurationError, match="trigger_message_count: got 0, expected a whole number ≥ 1") as caught:
         SummarySettings(trigger_message_count=0)
     shown = "".join(traceback.format_exception(caught.value))
@@ -265,7 +265,7 @@ def test_a_group_of_its_own_raises_the_same_error() -> None:
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_only_arcs_error_ever_comes_out(path: str, junk: object) -> None:
-    """Whatever is handed in, the constructor works or raises ConfigurationError."""
+    """For any input, the constructor succeeds or raises ConfigurationError."""
     *group, setting = path.split(".")
     values = {group[0]: {setting: junk}} if group else {setting: junk}
     try:
@@ -287,7 +287,7 @@ def test_no_secret_shows_in_any_form() -> None:
 
 
 def test_a_secret_is_in_no_pickle() -> None:
-    """Pickles are kept in files and queues: settings with a secret are refused; their copies go on holding it."""
+    """Pickles end up in files and queues: settings with a secret can't be pickled; copies keep it."""
     made = ArcSettings(database_url=DATABASE)
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         with pytest.raises(ConfigurationError, match="pickled") as caught:
@@ -323,7 +323,7 @@ def test_settings_without_a_secret_can_be_pickled() -> None:
     ids=lambda environment: next(iter(environment.items())),
 )
 def test_no_secret_shows_in_an_error(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the message nor the printed traceback holds a secret's value, also when its name is misspelt."""
+    """Neither message nor traceback contains a secret, even if its name is misspelt."""
     for name, text in environment.items():
         monkeypatch.setenv(name, text)
     with pytest.raises(ConfigurationError) as caught:
@@ -331,7 +331,7 @@ def test_no_secret_shows_in_an_error(environment: dict[str, str], monkeypatch: p
     assert next(iter(environment)) in str(caught.value)
     shown = "".join(traceback.format_exception(caught.value))
     assert "ValidationError" not in shown
-    assert "hunter2" not in shown + str(caught.value.__context__)  # error reporters print the context too
+    assert "hunter2" not in shown + str(caught.value.__context__)  # error reporters print the context, too
 
 
 @given(
@@ -343,7 +343,7 @@ def test_no_secret_shows_in_an_error(environment: dict[str, str], monkeypatch: p
 @example(scheme="redis", user="", password="p@ss:w/o?rd#1", query="")
 @example(scheme="postgresql+psycopg", user="arc@tenant", password="p", query="")
 def test_hide_password_hides_any_password(scheme: str, user: str, password: str, query: str) -> None:
-    """Whatever the password is made of, escaped or not, the shown URL does not depend on it."""
+    """The shown URL does not depend on the password, whatever its characters and escapes."""
     shown = hide_password(f"{scheme}://{user}:{password}@host/db{query}")
     assert shown == hide_password(f"{scheme}://{user}:another@host/db{query}")
     assert shown.startswith(f"{scheme}://{user}:***@")

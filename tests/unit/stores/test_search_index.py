@@ -1,4 +1,4 @@
-"""The labels, words and copies that the SQL search index is made of."""
+"""Labels, words and copies in the SQL search index."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +31,7 @@ terms = st.text(st.characters())
 @example("\ud800", "\ud801", b"salt", b"salt")
 @given(terms, terms, st.binary(min_size=1, max_size=64), st.binary(min_size=1, max_size=64))
 def test_a_token_tells_its_term_and_its_scope(one: str, other: str, salt: bytes, another: bytes) -> None:
-    """Equal for equal terms and salts only, and of 8 bytes whatever the term, half a character too."""
+    """Tokens are equal only for equal terms and salts, and have 8 bytes for any term, even with half a character."""
     tokens = Tokens(salt)
     assert (tokens.of(one) == tokens.of(other)) == (one == other)
     assert (tokens.of(one) == Tokens(another).of(one)) == (salt.ljust(64, b"\0") == another.ljust(64, b"\0"))
@@ -64,7 +64,7 @@ frequencies = st.one_of(
 
 @given(st.lists(st.dictionaries(st.sampled_from(["a", "b", "\U0001f600"]), frequencies), max_size=8))
 def test_frequencies_come_back(texts: list[dict[str, float]]) -> None:
-    """Exactly, of any term, each with the row that has it; and only letters and digits are stored."""
+    """They are exact for any term, with the row that has it; only letters and digits are stored."""
     rows = {n: words_of(IndexEntry("a", "", terms, {"key": ["value", 1]}), TOKENS) for n, terms in enumerate(texts, 1)}
     for term in ("a", "b", "\U0001f600"):
         expected = {n: terms[term] for n, terms in enumerate(texts, 1) if term in terms}
@@ -73,7 +73,7 @@ def test_frequencies_come_back(texts: list[dict[str, float]]) -> None:
 
 
 def _read(rows: dict[int, str], token: str) -> dict[int, float]:
-    """What the table would say of a token, read back."""
+    """Return a token's rows as the table would store them, parsed back."""
     forms: dict[str, list[int]] = {}
     for row, words in rows.items():
         for word in words.split():
@@ -93,7 +93,7 @@ corpora = st.lists(
 
 @given(corpus=corpora, limit=st.integers(1, 12), allowed=st.lists(st.booleans(), min_size=30, max_size=30))
 def test_the_best_are_never_missed(corpus: list[dict[str, float]], limit: int, allowed: list[bool]) -> None:
-    """What BM25 puts first is among the chosen, and besides it only what scores as the last of them does."""
+    """The candidates contain the best by BM25, and beyond them only entries that tie with the last."""
     lengths = np.array([sum(text.values()) for text in corpus])
     weights = {"a": 1.0, "b": 2.0, "c": 0.3}
     postings = {term: _posting(corpus, term) for term in weights}
@@ -144,7 +144,7 @@ changes = st.lists(st.tuples(st.sets(st.integers(1, 12)), st.integers(0, 4)), ma
 
 @given(changes)
 def test_it_holds_what_is_there(steps: list[tuple[set[int], int]]) -> None:
-    """Rows come with growing numbers, change, and go: places, lengths and masks follow."""
+    """Places, lengths and masks follow as rows are added, changed and removed."""
     copy, lengths, last = ScopeCopy(), {}, 0
     for n, (touched, new) in enumerate(steps):
         going = {row for row in touched if row in lengths and row % 2}
@@ -222,7 +222,7 @@ def a_posting(random: np.random.Generator, share: float) -> Posting:
 def exhaustive(
     postings: dict[str, Posting], weights: dict[str, float], norms: NDArray[np.float64], allowed: NDArray[np.bool_]
 ) -> list[int]:
-    """The best places by scores of all entries."""
+    """Return the best places by scoring all entries."""
     scores = np.zeros(SIZE)
     for term, one in postings.items():
         rarity = inverse_document_frequencies(np.array([len(one.places)]), SIZE)[0]
@@ -233,7 +233,7 @@ def exhaustive(
 @pytest.mark.parametrize("rare", [(0.001, 0.003), (0.01, 0.02), (), (0.002,)])
 @pytest.mark.parametrize("only", [1.0, 0.05])
 def test_the_best_are_those_of_scoring_everything(rare: tuple[float, ...], only: float) -> None:
-    """Beside rare terms, beside none, and for entries that a filter allows."""
+    """This holds with rare terms, without them, and for filtered entries."""
     random = np.random.default_rng(7)
     shares = (*rare, 0.12, 0.3, 0.55, 0.9)
     postings = {f"t{share}": a_posting(random, share) for share in shares}

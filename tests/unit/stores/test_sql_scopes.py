@@ -1,4 +1,4 @@
-"""The check of every statement that the suite sends finds a table that nothing ties to a caller."""
+"""The check of all SQL in the suite detects tables that nothing ties to a caller."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""ScriptedChatModel answers from what it was given, and from nothing else."""
+"""ScriptedChatModel answers only from its input."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ model = ScriptedChatModel()
 
 
 def conversation(*texts: str) -> list[Message]:
-    """The user speaks first; then they take turns."""
+    """Return alternating messages that begin with the user's."""
     return [Message(Role.ASSISTANT if i % 2 else Role.USER, text) for i, text in enumerate(texts)]
 
 
@@ -32,7 +32,7 @@ def test_it_quotes_the_sentence_that_states_what_is_asked(said: str, asked: str,
 
 
 def test_it_quotes_itself_as_itself() -> None:
-    """What the assistant stated is told apart from what the user stated."""
+    """The assistant's statements are distinguished from the user's."""
     assert model.complete(conversation("Hi", "The ticket number is 88.", "What is the ticket number?")) == (
         "I said: “The ticket number is 88.”"
     )
@@ -62,7 +62,7 @@ def test_it_reads_facts_and_summary(asked: str, answer: str) -> None:
 
 
 def test_it_reads_what_stands_behind_a_question() -> None:
-    """Recalled facts and documents in the user's message are given, not asked."""
+    """Recalled facts and documents in the user's message are input, not part of the question."""
     recalled = render_recalled(["- gate: The gate code is 2291"])
     assert model.complete([Message(Role.USER, f"What is the gate code?\n\n{recalled}")]) == (
         "Noted: “The gate code is 2291”"
@@ -76,7 +76,7 @@ def test_a_later_message_counts_more_than_a_fact() -> None:
 
 
 def test_it_takes_the_next_best_sentence_as_surely_as_the_right_one() -> None:
-    """A window without the right statement makes it wrong, not silent."""
+    """Without the right statement, it answers wrongly instead of not at all."""
     right = conversation("The order number of my desk is HN-1.", "Noted.")
     wrong = conversation("Her order number is HN-2.", "Noted.", "What is the order number of my desk?")
     assert "HN-1" in model.complete(right + wrong)
@@ -101,7 +101,7 @@ texts = st.text(st.sampled_from("ab1-한글.?! \n"), max_size=40) | st.text(max_
 
 @given(st.lists(st.builds(Message, st.sampled_from(list(Role)), texts), max_size=6), texts)
 def test_every_answer_is_a_quotation(messages: list[Message], asked: str) -> None:
-    """Whatever it says stands word for word in a user's or its own earlier message."""
+    """Every answer occurs verbatim in a message of the user or an earlier one of its own."""
     answer = model.complete([*messages, Message(Role.USER, asked)])
     if answer != UNKNOWN:
         quoted = answer.partition("“")[2].removesuffix("”")

@@ -1,4 +1,4 @@
-"""The analyzer: what matches what, in which scripts, and at what cost."""
+"""The analyzer: matches in all scripts, and their cost."""
 
 import itertools
 import json
@@ -32,7 +32,7 @@ def test_any_text_gives_the_same_terms_again(text):
 
 @given(st.lists(words.filter(lambda word: len(word) > 1), max_size=8))
 def test_words_are_analysed_each_for_itself(given_words):
-    """The terms of a text are those of its words, in order: adding text never changes what was there."""
+    """A text's terms are those of its words in order, so that added text never changes them."""
     assert analyze(" ".join(given_words)) == [term for word in given_words for term in analyze(word)]
 
 
@@ -62,12 +62,12 @@ def test_han_characters_are_those_of_the_text():
 
 
 def remembered():
-    """The words that the analyzer's module holds."""
+    """Return the words that the analyzer's caches hold."""
     return {key for held in vars(analyzer).values() if isinstance(held, dict) for key in held if isinstance(key, str)}
 
 
 def test_ordinary_words_alone_are_remembered():
-    """No code, address or long number stays in the process, and what is remembered changes no terms."""
+    """No code, address or long number is cached, and caching does not change terms."""
     secrets = ["ord-77314", "lena@postbox.example", "010-5550-7788", "1,284,000.00", "a" * 40]
     secrets += ["hunter2hunter", "k7xq2", "12-34"]
     text = " ".join(["an ordinary well-known house, isn't it? 1,240 - $37.6 in the 1970s", *secrets])
@@ -99,7 +99,7 @@ def test_case_does_not_matter(text):
 
 @given(anything)
 def test_a_query_asks_for_nothing_that_its_text_would_not_have(text):
-    """A query's terms are among the text's, except where a dropped word stood between two characters."""
+    """A query's terms are among the text's, unless a dropped word stood between two characters."""
     if not any(0x3040 <= ord(c) <= 0x9FFF for c in unicodedata.normalize("NFKC", text)):
         assert set(analyze_query(text)) <= set(analyze(text))
     assert analyze_query(text, drop_stop_words=False) == analyze(text)
@@ -140,7 +140,7 @@ def test_what_means_the_same_matches():
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_vietnamese_tones_tell_words_apart_and_may_be_left_out(form):
-    """A query with tones has a term that only the same word has; one without them finds all."""
+    """A query with tones has a term that only the same word has; one without tones finds all."""
     soup, town = (unicodedata.normalize(form, text) for text in ("Tôi ăn phở bò", "Một góc phố cổ ở Hà Nội"))
     with_tones, without = set(analyze_query("phở")), set(analyze_query("pho bo"))
     assert with_tones <= set(analyze(soup))
@@ -167,7 +167,7 @@ def test_what_differs_stays_apart():
 
 
 def test_a_korean_word_of_one_syllable_finds_longer_ones_but_itself_better():
-    """It is shared with all that begin with it, since verbs change there; that it stands alone is a term, too."""
+    """It shares a term with all words that begin with it, since verbs are inflected, and has one of its own."""
     assert set(analyze("좋")) & set(analyze("재즈가 좋더라"))
     assert set(analyze("강")) & set(analyze("강물을"))
     assert set(analyze("강")) <= set(analyze("저 강 너머"))
@@ -191,7 +191,7 @@ def test_question_words_leave_queries(query, kept):
 
 
 def test_threads_agree():
-    """A stemmer holds the word it works on, so each thread has its own."""
+    """Each thread has its own stemmer, which stores the current word."""
     texts = [" ".join(f"configur{chr(97 + i % 26)}{chr(97 + j % 26)}ings" for j in range(50)) for i in range(16)]
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(analyze, texts))

@@ -1,4 +1,4 @@
-"""German, the language that shows what a new one takes: one file, and this test of it."""
+"""German, the example of a new language: one file, and this test."""
 
 from arc_common.text import analyze, analyze_query
 from arc_common.text.languages.registry import LANGUAGES, detect
@@ -6,7 +6,7 @@ from arc_common.text.sentences import seeks
 
 
 def test_the_detector_looks_at_words():
-    """What shares letters with German is not taken for it; languages without a file are taken for English."""
+    """Texts that share letters with German are not detected as German; unknown languages count as English."""
     cases = [
         ("Ich wohne seit März in Köln.", "German"),
         ("Wann ist mein Termin", "German"),

@@ -1,4 +1,4 @@
-"""Which texts seek information."""
+"""Detection of texts that seek information."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sentences and clauses."""
+"""Splitting into sentences and clauses."""
 
 import time
 
@@ -9,7 +9,7 @@ from arc_common.text.sentences import MAX_SENTENCE, clauses_of, rough_tokens, se
 
 
 def test_sentences_end_where_they_end() -> None:
-    """Sentences are divided at their ends, and not at abbreviations, initials and decimals."""
+    """Sentences are not split at abbreviations, initials and decimals."""
     cases = [
         ("One. Two! Three?", ["One.", "Two!", "Three?"]),
         ("See Dr. Okafor at 9:45 a.m. today. Then go.", ["See Dr. Okafor at 9:45 a.m. today.", "Then go."]),
@@ -27,7 +27,7 @@ def test_sentences_end_where_they_end() -> None:
 
 @given(st.text(max_size=400))
 def test_sentences_are_parts_of_the_text(text: str) -> None:
-    """Each sentence stands in the text as it is, in order, and nothing but space and list marks is lost."""
+    """Each sentence occurs in the text, in order; only white space and list marks are lost."""
     place = 0
     for sentence in sentences_of(text):
         assert sentence.strip() == sentence != ""
@@ -48,7 +48,7 @@ def test_spans_are_where_the_sentences_are(text: str) -> None:
 
 @given(st.text(alphabet="ab,;:—() ，、 한", max_size=200))
 def test_clauses_are_spans_in_order(sentence: str) -> None:
-    """Clauses don't overlap, don't begin or end with space, and are not empty."""
+    """Clauses don't overlap, are not empty, and don't begin or end with white space."""
     last = 0
     for start, end in clauses_of(sentence):
         assert last <= start < end <= len(sentence)

@@ -1,4 +1,4 @@
-"""The thesaurus: which words may stand in the place of a question's."""
+"""The thesaurus: words that may replace a question's."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +31,7 @@ def test_what_means_the_same_weighs_more_than_what_belongs():
 
 
 def test_other_words_stand_for_themselves_only():
-    """What the thesaurus does not have, stop words, numbers and codes."""
+    """Unknown words, stop words, numbers and codes have no alternatives."""
     assert alternatives("quaternion") == alternatives("where is it") == alternatives("A-7731, 42") == []
     assert len(alternatives("the dog, dogs and the dog")) <= 2
 
@@ -46,7 +46,7 @@ def test_any_text_is_accepted(query):
 
 
 def test_every_word_of_the_thesaurus_can_be_found():
-    """Each is one word to the analyzer, and no concept is without a name."""
+    """Each is one word to the analyzer, and each concept has a name."""
     for line in _lines():
         names, _, members = line.partition(":")
         assert names.split(), line

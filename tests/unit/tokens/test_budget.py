@@ -1,4 +1,4 @@
-"""What the allocator guarantees, whatever sections want."""
+"""Guarantees of the allocator for any sections."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ amounts = st.integers(0, 10_000)
 
 @st.composite
 def section_budgets(draw):
-    """A section with any min_tokens, max_tokens, share and priority."""
+    """Draw a section with any min_tokens, max_tokens, share and priority."""
     max_tokens = draw(st.none() | amounts)
     return SectionBudget(
         min_tokens=draw(st.integers(0, max_tokens if max_tokens is not None else 2_000)),

@@ -1,4 +1,4 @@
-"""A counter that remembers: the same counts, fewer calls."""
+"""A caching counter has the same counts with fewer calls."""
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ from tests.support.databases import sqlite_url
 
 
 class Watched(HeuristicTokenCounter):
-    """Notes what it counts."""
+    """Records the texts that it counts."""
 
     def __init__(self):
         self.counted = []
@@ -62,7 +62,7 @@ def test_threads_may_share_it():
 
 
 def long_session(engine: ContextEngine) -> Session:
-    """Of 1,500 messages, with a fact in every fiftieth."""
+    """Return a session of 1,500 messages with a fact in every fiftieth."""
     session = engine.session("s")
     session.append(
         [
@@ -76,7 +76,7 @@ def long_session(engine: ContextEngine) -> Session:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of such a session, after a turn; not to be written to."""
+    """Return the read-only file of such a session after a turn."""
     folder = tmp_path_factory.mktemp("filled")
     with ContextEngine.open(sqlite_url(folder), token_counter=Watched()) as engine:
         long_session(engine).context("a first question")
@@ -84,7 +84,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_in_a_long_session_only_new_text_is_counted(filled, tmp_path):
-    """The context of a turn costs the counting of that turn's own words, however long the conversation is."""
+    """A turn counts only its own words, however long the conversation is."""
     watched = Watched()
     url = f"sqlite:///{shutil.copy(filled, tmp_path)}"
     with ContextEngine.open(url, token_counter=watched, settings=ArcSettings()) as engine:
@@ -98,12 +98,12 @@ def test_in_a_long_session_only_new_text_is_counted(filled, tmp_path):
         window = session.context("a third question about ORD-00008", system_prompt=prompt, tools=tools)
         assert len(window.messages) > 10
         new = {text for text in watched.counted if "a third question" not in text}
-        assert sum(map(len, new)) <= 2 * 800 * 4  # lines for twice the room of what is recalled
+        assert sum(map(len, new)) <= 2 * 800 * 4  # lines of twice the recalled section
         assert not any(message.text in watched.counted for message in window.messages[:-1])
 
 
 def test_an_engine_that_has_just_started_counts_no_stored_message(filled, tmp_path):
-    """Messages are stored with their counts; only the rendered blocks and recalled lines are counted."""
+    """Messages are stored with their counts; only rendered blocks and recalled lines are counted."""
     watched = Watched()
     with ContextEngine.open(f"sqlite:///{shutil.copy(filled, tmp_path)}", token_counter=watched) as engine:
         window = engine.session("s").context("a second question about ORD-00008")

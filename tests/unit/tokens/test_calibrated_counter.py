@@ -1,4 +1,4 @@
-"""The calibrated counter is near a real tokenizer for every script and content, and learns from real counts."""
+"""The calibrated counter is close to a real tokenizer for every script and content, and learns from real counts."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +67,7 @@ SAMPLES = {
 
 
 def test_a_single_text_is_near_a_real_tokenizer() -> None:
-    """Each script and kind of content is at most 30 % below o200k_base and 50 % above, though the text is short."""
+    """Even short texts of each script and kind are at most 30 % below o200k_base and 50 % above."""
     encoding = local_encoding("o200k_base", None)
     assert encoding is not None
     for name, text in SAMPLES.items():
@@ -83,7 +83,7 @@ def test_all_scripts_together_are_within_a_tenth() -> None:
 
 
 def test_every_coefficient_belongs_to_a_feature() -> None:
-    """No coefficient is left from features that are gone."""
+    """No coefficient remains of a removed feature."""
     seen = {name for text in [*SAMPLES.values(), "\tcoşkun ğ"] for name in features(text)}
     seen |= {name for code in range(0x80, 0x20000, 5) for name in features(f"{chr(code) * 3} {chr(code)}")}
     assert {name for name in COEFFICIENTS if not name.startswith("russian")} <= seen
@@ -93,14 +93,14 @@ def test_every_coefficient_belongs_to_a_feature() -> None:
 @given(ANY_TEXT)
 @example(" ")
 def test_any_text_has_a_positive_count(text: str) -> None:
-    """Surrogates, NUL and unassigned characters count like any others; only nothing is 0."""
+    """Surrogates, NUL and unassigned characters count like any others; only the empty text is 0."""
     assert (COUNTER.count(text) == 0) == (text == "")
     assert COUNTER.count(text) == CalibratedTokenCounter().count(text)
 
 
 @given(ANY_TEXT, ANY_TEXT)
 def test_joined_texts_cost_about_their_sum(first: str, second: str) -> None:
-    """Joining changes little: runs that merge, and what language and kind of text the whole is."""
+    """Joining merges runs and may change the language and kind of the text, but little else."""
     joined, apart = COUNTER.count(first + second), COUNTER.count(first) + COUNTER.count(second)
     assert 0.4 * apart - 4 <= joined <= 2.2 * apart + 4
 
@@ -120,7 +120,7 @@ def test_the_ascii_path_agrees_with_the_other(text: str) -> None:
 
 @given(st.lists(st.one_of(ANY_TEXT, st.sampled_from([*SAMPLES.values(), "x", "ş ğ", "\r"])), min_size=1, max_size=30))
 def test_a_text_is_counted_by_its_lines(lines: list[str]) -> None:
-    """Lines that were counted before add up to exactly what the whole text's features cost."""
+    """Cached lines add up to exactly the cost of the whole text's features."""
     text = "\n".join(lines)
     whole = sum(COEFFICIENTS.get(name, 0.0) * value for name, value in features(text).items())
     expected = max(1, math.ceil(round(whole, 6))) if text else 0
@@ -130,25 +130,25 @@ def test_a_text_is_counted_by_its_lines(lines: list[str]) -> None:
 
 
 def test_a_million_of_one_character_are_many_tokens() -> None:
-    """A degenerate text can't slip under a budget: tokenizers merge at most some 128 characters."""
+    """A degenerate text can't evade a budget: tokenizers merge at most some 128 characters."""
     for character in list(" \n\ta=1A中가é"):
         assert COUNTER.count(character * 1_000_000) >= 7_000
 
 
 def test_it_is_the_default() -> None:
-    """The engine's default needs no vocabulary, and its name says what it is."""
+    """The engine's default needs no vocabulary and names itself."""
     counter = default_token_counter()
     assert isinstance(counter, TokenCounter)
     assert counter.name == "calibrated/2"
 
 
 def test_no_character_counts_as_nothing() -> None:
-    """Characters that the fit did not see have a weight, too: five of any character are a token at least."""
+    """Characters that the fit did not see have a weight, too: twenty of any are at least four tokens."""
     assert [hex(code) for code in range(0x80, 0x20000, 5) if COUNTER.count(chr(code) * 20) < 4] == []
 
 
 def test_full_width_forms_and_digits_of_other_scripts_keep_the_error() -> None:
-    """They have at most the stated error more tokens than counted, and no more than twice is counted."""
+    """The real count exceeds the estimate by at most the stated error; the estimate is at most twice the real count."""
     cases = [
         "ＴＡＮＡＫＡ　ＴＡＲＯ　ＴＥＬ　０３－１２３４－５６７８　",
         "ご注文番号はＡＢＣ１２３４です。ＵＲＬはこちら。",
@@ -164,7 +164,7 @@ def test_full_width_forms_and_digits_of_other_scripts_keep_the_error() -> None:
 
 
 def test_terse_text_keeps_the_error() -> None:
-    """Digits, punctuation, white space and letters that stand alone have at most the stated error more tokens."""
+    """For digits, punctuation, white space and single letters, too, the real count is within the stated error."""
     cases = [
         "1,0,3,7,2,9,14,4,1,0,25,8\n",
         "[0.4821, -0.1093, 0.7714, -0.9],\n",
@@ -182,7 +182,7 @@ def test_terse_text_keeps_the_error() -> None:
 
 
 def test_counts_never_change_and_the_factor_only_when_adopted() -> None:
-    """Observing moves nothing; adopting moves the correction, and never a count."""
+    """Observing changes nothing; adopting changes the correction but no count."""
     counter = CalibratedTokenCounter()
     before = counter.count("a stored message")
     counter.observe(10_000, 13_000)
@@ -218,14 +218,14 @@ def test_the_factor_stays_within_its_bounds(pairs: list[tuple[int, int]]) -> Non
 
 @pytest.mark.parametrize("pair", [(5_000, 0), (0, 5_000)], ids=["nothing reported", "nothing estimated"])
 def test_a_zero_says_nothing(pair: tuple[int, int]) -> None:
-    """A provider that reports 0 (or an empty request) is passed over."""
+    """A report of 0, or an empty request, is ignored."""
     usage = CalibratedTokenCounter()
     usage.observe(*pair)
     assert usage.adopt_correction() == Correction()
 
 
 def test_bad_figures_are_refused() -> None:
-    """What is no count is refused by its name, and nothing is learned."""
+    """An invalid count is rejected by name, and nothing is learned."""
     for value in [-1, 1.5, None, True]:
         usage = CalibratedTokenCounter()
         with pytest.raises(InvalidInputError, match="reported_tokens"):

@@ -1,4 +1,4 @@
-"""Call ids that come again get a number; whoever answers them is renamed with them."""
+"""Repeated call ids get a number; their results are renamed with them."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ def test_a_new_id_is_nobody_elses_and_short_enough():
 
 
 def test_messages_that_need_no_other_id_are_the_same_objects():
-    """The others keep their exact foreign form, in which the adapters rename the call."""
+    """The renamed ones keep their exact foreign form, in which the adapters rename the call."""
     messages = [USER, calling("c", origin=Origin("f", "{}")), result("c"), calling("c", origin=Origin("f", "{}"))]
     renamed = with_distinct_call_ids(messages)
     assert all(one is other for one, other in zip(renamed[:3], messages[:3], strict=True))
@@ -59,7 +59,7 @@ def test_messages_that_need_no_other_id_are_the_same_objects():
 
 
 def test_foreign_blocks_are_renamed_with_their_calls():
-    """An id in a call's arguments, or in a block of another kind, is no call's."""
+    """An id in a call's arguments or in a block of another kind is not a call's."""
     blocks = (
         ContentPart("thinking", "c", extra={"signature": "c"}),
         ContentPart("opaque", name="tool_use", extra={"type": "tool_use", "id": "c", "input": {"id": "c"}}),

@@ -1,4 +1,4 @@
-"""What each compression strategy does that the others do not."""
+"""Behaviour specific to each compression strategy."""
 
 import logging
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def chat(*roles: str) -> list[Message]:
 
 
 def agent(turns: int, *, result: str = "r" * 100) -> list[Message]:
-    """Turns of user, call, result and answer, named u0 c0 r0 a0 u1 and so on."""
+    """Return turns of user, call, result and answer, named u0 c0 r0 a0 u1 and so on."""
     messages = []
     for n in range(turns):
         messages += [
@@ -57,7 +57,7 @@ def failing(_: object) -> str:
 
 
 def test_a_rolling_window_keeps_whole_turns():
-    """What does not fit whole goes, and so does everything before it."""
+    """A turn that does not fit whole is dropped with everything before it."""
     messages = chat("system", "user", "assistant", "user", "assistant", "user")
     result = RollingWindow().compress(messages, max_tokens=3, count=one_each)
     assert ids(result) == ["0", "5"]
@@ -93,7 +93,7 @@ def test_there_are_no_gaps(kept):
 
 
 def test_scores():
-    """The long (0.5) go first, then what is neither user nor assistant (0.7), then answers (0.9), then questions."""
+    """Long messages (0.5) go first, then those of neither user nor assistant (0.7), answers (0.9), questions."""
     messages = [
         Message("user", "long " * 300, id="long"),
         Message("assistant", "to the long one", id="answer"),
@@ -124,7 +124,7 @@ def test_the_score_of_an_exchange(role, score):
 
 
 def test_an_answer_to_a_long_question_counts_as_little_as_the_question():
-    """So the newest long question keeps its answer, where there is room for both."""
+    """So the newest long question keeps its answer if both fit."""
     long = "long " * 300
     messages = [
         Message(role, text, id=str(i)) for i, (role, text) in enumerate([("user", long), ("assistant", "a")] * 2)
@@ -134,19 +134,19 @@ def test_an_answer_to_a_long_question_counts_as_little_as_the_question():
 
 
 def test_the_newest_exchange_comes_before_any_score():
-    """An agent must see the result that it has just asked for, however long it is."""
+    """An agent must see the result that it just requested, however long it is."""
     messages = [*chat(*["user", "assistant"] * 3), *agent(1, result="x" * 2_000)[:3]]
     assert ids(ScorePruning().compress(messages, max_tokens=3, count=one_each)) == ["u0", "c0", "r0"]
 
 
 def test_scores_can_be_set():
-    """Answers before questions is not possible: an answer never stays without its question."""
+    """An answer never stays without its question, whatever the scores."""
     strategy_ = ScorePruning(user=0.1, assistant=1.0, long=0.0, other=0.0, long_characters=10)
     assert ids(strategy_.compress(chat("user", "assistant", "user"), max_tokens=2, count=one_each)) == ["0", "2"]
 
 
 def test_tool_results_are_cleared_oldest_first():
-    """The pair stays; the newest exchange with tools keeps its result."""
+    """Call and result stay together; the newest exchange with tools keeps its result."""
     messages = agent(3, result="x" * 1_240)
     result = ClearToolResults().compress(messages, max_tokens=0, count=characters)
     assert [message.text for message in result.messages if message.role is Role.TOOL] == [
@@ -165,7 +165,7 @@ def test_tool_results_are_cleared_oldest_first():
 
 
 def test_how_many_results_stay():
-    """The newest `keep_last` exchanges with tools, for clearing and dropping alike."""
+    """Clearing and dropping keep the newest `keep_last` exchanges with tools."""
     for keep_last, left in [(0, 0), (1, 1), (2, 2), (9, 3)]:
         cleared = ClearToolResults(keep_last=keep_last).compress(agent(3), max_tokens=0, count=characters)
         assert sum(message.text == "r" * 100 for message in cleared.messages) == left
@@ -223,7 +223,7 @@ def test_only_long_system_messages_in_the_middle_are_pruned():
 
 
 class Everything:
-    """A strategy of somebody's own, which drops everything whenever it is asked."""
+    """A user's strategy, which drops everything."""
 
     name = "everything"
 
@@ -239,7 +239,7 @@ def test_a_chain_asks_no_strategy_once_it_fits():
 
 
 def test_a_chain_names_originals():
-    """What was cleared and then dropped is dropped; what was truncated and then cleared changed once."""
+    """A message cleared and then dropped is dropped; one truncated and then cleared is changed once."""
     messages = agent(3, result="x " * 500)
     chain = Chain([Truncate(max_characters=500), ClearToolResults(), RollingWindow(max_turns=2)])
     result = chain.compress(messages, max_tokens=570, count=characters)
@@ -282,7 +282,7 @@ def test_a_chain_takes_strategies():
 
 
 class Notes:
-    """A summariser that says what it is told to, and keeps what it was given."""
+    """A summariser with a fixed answer that records its input."""
 
     def __init__(self, answer: str = "They spoke of cats.") -> None:
         self.answer = answer
@@ -294,7 +294,7 @@ class Notes:
 
 
 def characters_and(fixed: int):
-    """Characters over ten, and so much for each message."""
+    """Return a counter of a tenth of the characters plus a fixed amount per message."""
     return lambda message: fixed + len(message.text) // 10
 
 
@@ -358,7 +358,7 @@ def test_without_a_system_prompt_the_summary_is_the_system_message(prompt):
 
 
 def test_a_system_prompt_in_parts_keeps_them():
-    """A part's extras (a cache mark) are the caller's; the summary is a part behind them."""
+    """A part's extras (such as a cache mark) are the caller's; the summary is a new part after them."""
     part = ContentPart("text", "prompt", extra={"cache_control": {"type": "ephemeral"}})
     notes = Notes("first")
     count = characters_and(30)

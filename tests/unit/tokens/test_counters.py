@@ -1,4 +1,4 @@
-"""The heuristic counter keeps its rates; the exact one counts what tiktoken counts and never waits for a network."""
+"""The heuristic counter keeps its rates; the exact one equals tiktoken and never waits for a network."""
 
 import os
 import shutil
@@ -38,14 +38,14 @@ def test_each_class_of_characters_has_its_rate() -> None:
 
 @given(ANY_CHARACTERS, ANY_CHARACTERS)
 def test_joining_costs_no_more_and_at_most_one_less(first: str, second: str) -> None:
-    """Two texts joined cost what they cost apart, less at most the one rounding that is saved."""
+    """Joined texts cost the sum of both, or one less because of a single rounding."""
     apart = HEURISTIC.count(first) + HEURISTIC.count(second)
     assert apart - 1 <= HEURISTIC.count(first + second) <= apart
 
 
 @given(ANY_CHARACTERS)
 def test_each_character_counts_by_itself(text: str) -> None:
-    """The order doesn't matter, and twelve times a text is a whole number of tokens on the ASCII path and the other."""
+    """Order does not matter, and twelve times a text is a whole number of tokens, with and without ASCII."""
     assert HEURISTIC.count(text) == HEURISTIC.count("".join(sorted(text)))
     assert HEURISTIC.count(text * 12 + "é" * 12) == HEURISTIC.count(text * 12) + 3
 
@@ -57,7 +57,7 @@ def test_a_heuristic_batch_is_its_texts(texts: list[str]) -> None:
 
 llama_index_core = pytest.importorskip("llama_index.core")
 SHIPPED = Path(llama_index_core.__file__).parent / "_static" / "tiktoken_cache"
-CL100K = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the file's name in tiktoken's cache
+CL100K = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the file name in tiktoken's cache
 
 EXACT = TiktokenCounter("o200k_base")
 ANY_TEXT = st.text(st.characters(), max_size=80) | st.text(st.sampled_from("aB1 \n\t가中🎉é.\0\ud800<|>"), max_size=80)
@@ -65,7 +65,7 @@ ANY_TEXT = st.text(st.characters(), max_size=80) | st.text(st.sampled_from("aB1 
 
 @pytest.fixture(scope="module")
 def reference() -> tiktoken.Encoding:
-    """Tiktoken's own o200k_base; the counter's is loaded too, so that no example waits for it."""
+    """Return tiktoken's own o200k_base, after loading the counter's, so that no example waits for it."""
     assert EXACT.count("loaded") == 1
     if "TIKTOKEN_CACHE_DIR" in os.environ:
         return tiktoken.get_encoding("o200k_base")
@@ -78,7 +78,7 @@ def reference() -> tiktoken.Encoding:
 
 @given(text=ANY_TEXT)
 def test_it_counts_what_tiktoken_counts(reference: tiktoken.Encoding, text: str) -> None:
-    """Any text, lone surrogates and NUL included, counts as tiktoken's ordinary encoding of it."""
+    """Any text, with lone surrogates and NUL, counts like tiktoken's ordinary encoding."""
     assert EXACT.count(text) == len(reference.encode_ordinary(text))
 
 
@@ -88,7 +88,7 @@ def test_an_exact_batch_is_its_texts(texts: list[str]) -> None:
 
 
 def test_it_says_what_counts() -> None:
-    """The name is the encoding's, also for a model; nothing is 0; special tokens are text."""
+    """The name is the encoding's, also for a model; the empty text is 0; special tokens are text."""
     assert isinstance(EXACT, TokenCounter)
     assert EXACT.name == "tiktoken/o200k_base"
     assert TiktokenCounter("gpt-4o-mini").name == "tiktoken/o200k_base"
@@ -107,7 +107,7 @@ def test_exact_counts_are_not_corrected() -> None:
 )
 @settings(max_examples=30)
 def test_cutting_a_long_text_changes_nothing(reference: tiktoken.Encoding, words: list[str]) -> None:
-    """A text long enough to be cut into pieces counts as it does in one."""
+    """A text long enough to be split counts as it does in one piece."""
     text = " ".join(words) * (80_000 // len(" ".join(words)))
     assert EXACT.count(text) == len(reference.encode_ordinary(text))
 
@@ -131,7 +131,7 @@ def test_a_bad_timeout_is_refused(timeout: float) -> None:
 
 
 def test_a_damaged_file_is_passed_over(tmp_path: Path) -> None:
-    """A file without the hash that tiktoken expects is not used; the shipped one is."""
+    """A file without tiktoken's expected hash is ignored; the shipped one is used."""
     (tmp_path / CL100K).write_bytes(b"IQ== 0\n")
     assert TiktokenCounter("cl100k_base", cache_dir=tmp_path).count("hello world") == 2
 
@@ -148,7 +148,7 @@ def test_nothing_of_openai_is_changed() -> None:
 
 
 def run(code: str, **environment: str) -> str:
-    """Run code in a process of its own, without proxies but those given; what it printed and logged."""
+    """Run code in another process without other proxies; return its output and log."""
     clean = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     clean |= {"PYTHONWARNINGS": "error"} | environment
     done = subprocess.run(
@@ -159,7 +159,7 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_the_shipped_vocabulary_is_found_without_importing_its_package() -> None:
-    """Construction loads nothing; the first use finds llama-index-core's file and imports none of it."""
+    """Construction loads nothing; the first use reads llama-index-core's file without importing it."""
     out = run("""
         import sys
         from arc_common.tokens.counters import TiktokenCounter
@@ -174,7 +174,7 @@ def test_the_shipped_vocabulary_is_found_without_importing_its_package() -> None
 
 @pytest.mark.parametrize("way", ["argument", "environment"])
 def test_a_cache_folder_is_enough(tmp_path: Path, way: str) -> None:
-    """Without llama-index-core, a folder given or named by tiktoken's variable serves, with no network."""
+    """Without llama-index-core, a given folder or that of tiktoken's variable is used, with no network."""
     shutil.copy(SHIPPED / CL100K, tmp_path)
     out = run(
         f"""
@@ -192,7 +192,7 @@ def test_a_cache_folder_is_enough(tmp_path: Path, way: str) -> None:
 
 @pytest.fixture
 def black_hole() -> Iterator[str]:
-    """The address of a proxy that accepts connections and never answers."""
+    """Return the address of a proxy that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -221,7 +221,7 @@ USE_WITHOUT_A_VOCABULARY = """
 
 
 def test_a_network_that_swallows_packets_costs_only_the_timeout(tmp_path: Path, black_hole: str) -> None:
-    """The estimate counts after the time limit, named as what it is; said once; the next counter does not wait."""
+    """After the time limit an estimate is used under its own name, with one warning; the next counter does not wait."""
     out = run(USE_WITHOUT_A_VOCABULARY, HTTPS_PROXY=black_hole, TIKTOKEN_CACHE_DIR=str(tmp_path))
     assert "calibrated/2 True\n" in out
     assert out.count("arc.tokens WARNING") == 1

@@ -1,4 +1,4 @@
-"""Where texts and messages may be cut."""
+"""Permitted places to cut texts and messages."""
 
 import unicodedata
 
@@ -16,7 +16,7 @@ from arc_common.tokens.compression.truncation import MARKER, CuttableText, longe
 from arc_common.tokens.counters import message_tokens
 from tests.support.broken_conversations import SENTENCES
 
-CLUSTERS = regex.compile(r"\X")  # Unicode's extended grapheme clusters; comes with tiktoken
+CLUSTERS = regex.compile(r"\X")  # extended grapheme clusters; regex is a dependency of tiktoken
 
 PIECES = [
     *("a", " ", "\n", "\r\n", "\r", "0", "가", "각", "\u1100", "\u1161", "\u11a8", "中", "が", "か\u3099", "ｶﾞ"),
@@ -62,7 +62,7 @@ fenced = st.lists(
 
 
 def whole_characters(text: str) -> set[int]:
-    """Where the Unicode algorithm allows a cut."""
+    """Return the places where the Unicode algorithm permits a cut."""
     return {0, len(text)} | {match.end() for match in CLUSTERS.finditer(text)}
 
 
@@ -89,14 +89,14 @@ def test_no_border_is_within_a_pair_of_any_two_characters():
 
 
 def test_ordinary_text_may_be_cut_between_any_two_characters():
-    """The border is no stricter than it need be where nothing is joined."""
+    """Text without joined characters can be cut anywhere."""
     for text in ("plain words, 123", "안녕하세요", "订单星期一到", "注文は月曜日", "Заказ придёт", "שלום", "👍👎🎉"):
         assert all(is_border(text, position) for position in range(len(text)))
 
 
 @given(texts, st.integers(0, 200))
 def test_a_head_is_a_beginning_and_short_enough(text, most):
-    """The text up to a border, then the marker; never more than asked for."""
+    """It is the text up to a boundary plus the marker, within the limit."""
     head = CuttableText(text).head(most)
     if head is None:
         return
@@ -118,7 +118,7 @@ def test_a_head_leaves_no_fence_open(text, most):
 
 
 def open_fence(text: str) -> str | None:
-    """The marks of the fence that is open at the end of a text; read line by line."""
+    """Return the marks of the code fence open at the end of a text, found line by line."""
     marks: str | None = None
     for line in text.split("\n"):
         stripped = line.strip()
@@ -149,18 +149,18 @@ HEADS = [
 
 
 def test_a_head_ends_behind_a_word_and_closes_its_fence():
-    """Scripts without spaces are cut between characters; a head without room or code is none."""
+    """Scripts without spaces are cut between characters; there is no head without space or with only code."""
     for text, most, head in HEADS:
         assert CuttableText(text).head(most) == head, text
 
 
 def test_a_head_of_a_huge_text_of_marks_takes_no_time():
-    """A million combining marks are one character: there is nothing to keep, and nothing is cut."""
+    """A million combining marks are one character, which can't be cut."""
     assert CuttableText("e" + "\u0301" * 1_000_000).head(5_000) is None
 
 
 def test_the_head_of_a_message_keeps_everything_else():
-    """Calls, id, name and metadata stay; the foreign form goes, for it says the whole text."""
+    """Calls, id, name and metadata stay; the foreign form, which has the whole text, is removed."""
     call = ToolCall("write", {"text": "x" * 9_000}, id="c")
     message = Message(
         "assistant", "word " * 2_000, tool_calls=(call,), id="m", metadata={"a": 1}, origin=Origin("langchain", "{}")
@@ -216,7 +216,7 @@ def test_a_head_fills_the_tokens_it_is_given(text, budget, as_parts):
 
 
 def test_no_head_worth_keeping():
-    """Less than some sixteen characters says nothing; a call too large leaves no room at all."""
+    """A head of fewer than some sixteen characters is useless, and a call that is too large leaves no space."""
     assert truncated(Message("user", "word " * 100), max_tokens=10, count=tokens) is None
     assert truncated(Message("user", None), max_tokens=3, count=tokens) is None
     assert truncated(Message("user", "word " * 100), max_tokens=50, count=lambda _: 51) is None
@@ -254,12 +254,12 @@ LETTER = ContentPart("file", name="letter.pdf", data="aGVsbG8=" * 800)
 
 
 def cost(message: Message) -> int:
-    """A message's tokens."""
+    """Return a message's tokens."""
     return message_tokens(COUNTER, message)
 
 
 def shown(message: Message, room: int) -> list[tuple[str, str | None]]:
-    """Types and texts of its parts, as far as they fit."""
+    """Return types and texts of the parts that fit."""
     short = shortened(message, max_tokens=room, count=cost)
     assert short is not None
     assert cost(short) <= room

@@ -1,4 +1,4 @@
-"""Everything in a request is counted: texts as texts, pictures and sounds by figures, framing, tools and schemas."""
+"""Everything in a request is counted: texts, fixed costs of images and audio, framing, tools and schemas."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ EXACT = TiktokenCounter("o200k_base")
 
 
 class CharacterCounter:
-    """A counter whose tokens are characters, and that notes how it was asked."""
+    """Counts characters as tokens and records its calls."""
 
     name = "characters"
 
@@ -34,11 +34,11 @@ class CharacterCounter:
         self.batches: list[list[str]] = []
 
     def count(self, text: str) -> int:
-        """Its length."""
+        """Return the length."""
         return len(text)
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
-        """Their lengths."""
+        """Return the lengths."""
         self.batches.append(list(texts))
         return [len(text) for text in texts]
 
@@ -52,7 +52,7 @@ def part(kind: str, **fields: Any) -> Message:
 
 
 def test_each_part_costs_what_it_should() -> None:
-    """With characters as tokens, each kind of part adds exactly its text or its figure to the framing of four."""
+    """Each kind of part adds exactly its text or fixed cost to the framing of four."""
     calls = Message("assistant", None, tool_calls=(ToolCall("find", {"q": "é"}, id="c1"),))
     bare_calls = Message("assistant", "", tool_calls=(ToolCall("f", "{broken"), ToolCall("g")))
     texts = Message("user", (ContentPart("text", text="ab"), ContentPart("thinking", text="cde")))
@@ -81,7 +81,7 @@ def test_each_part_costs_what_it_should() -> None:
 
 
 def test_base64_is_never_counted_as_text() -> None:
-    """No counter is ever shown the bytes of pictures, sounds and files."""
+    """No counter ever gets the bytes of images, audio and files."""
     counter = CharacterCounter()
     parts = (
         *(ContentPart(kind, data=PICTURE, mime_type="application/octet-stream") for kind in ("image", "audio", "file")),
@@ -107,7 +107,7 @@ def test_base64_is_never_counted_as_text() -> None:
     )
 )
 def test_a_batch_is_its_messages_and_one_call(messages: list[Message]) -> None:
-    """Many messages cost what they cost one by one, and the counter is asked once."""
+    """The sum equals that of single messages, with one call of the counter."""
     counter = CharacterCounter()
     batch = message_tokens_batch(counter, messages)
     assert len(counter.batches) == 1
@@ -123,7 +123,7 @@ def test_any_unicode_counts(text: str, key: str) -> None:
 
 
 def test_arguments_that_are_not_json_still_count() -> None:
-    """Counting a tool call doesn't fail on what a framework put into its arguments."""
+    """A framework's non-JSON arguments don't make counting fail."""
     wrong: list[dict[Any, Any]] = [{"when": object()}, {"x": float("nan")}, {(1, 2): 3}]
     for arguments in wrong:
         message = Message("assistant", None, tool_calls=(ToolCall("f", arguments),))
@@ -156,7 +156,7 @@ QUESTION = [
 
 
 def test_a_request_with_tools_against_the_published_count() -> None:
-    """OpenAI's cookbook has 101 prompt tokens for this request; ours is never below, and at most a fifth above."""
+    """OpenAI's cookbook states 101 prompt tokens; the count is not below and at most a fifth above."""
     total = sum(message_tokens_batch(EXACT, QUESTION)) + REQUEST_OVERHEAD + tools_tokens(EXACT, [WEATHER])
     assert 101 <= total <= 121
 
@@ -210,7 +210,7 @@ TOOL_CONVERSATION = [
 
 @pytest.mark.parametrize("counter", [EXACT, CalibratedTokenCounter()], ids=["exact", "calibrated"])
 def test_a_tool_conversation_is_counted_whole(counter: TiktokenCounter | CalibratedTokenCounter) -> None:
-    """The count is near that of the request's own JSON; without its tool calls it would be far below."""
+    """The count is close to that of the request's JSON; without tool calls it would be far below."""
     wire: list[dict[str, Any]] = []
     for message in TOOL_CONVERSATION:
         sent: dict[str, Any] = {"role": message.role.value, "content": message.content}
@@ -230,7 +230,7 @@ def test_a_tool_conversation_is_counted_whole(counter: TiktokenCounter | Calibra
 
 
 def test_tools_and_schemas() -> None:
-    """Tool definitions and response schemas count as their compact JSON; none is 0; what is no mapping is refused."""
+    """Tool definitions and response schemas count as compact JSON; none is 0; a non-mapping is rejected."""
     counter = CharacterCounter()
     compact = len(json.dumps(WEATHER, separators=(",", ":")))
     assert tools_tokens(counter, [WEATHER, WEATHER]) == 2 * compact

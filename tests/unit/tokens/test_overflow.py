@@ -1,4 +1,4 @@
-"""Refusals of requests as too long are told from other errors, with the figures that they state."""
+"""Errors that reject a request as too long are recognised, with the figures that they state."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ from arc_common.tokens.overflow import LearnedLimits, Overflow, overflow_of
 
 
 def refused(text: str, **attributes: Any) -> Exception:
-    """An error as a provider's client raises it."""
+    """Return an error like that of a provider's client."""
     error = Exception(text)
     vars(error).update(attributes)
     return error
@@ -66,7 +66,7 @@ OPENAI_WITH_ANSWER = (
     ],
 )
 def test_a_refusal_is_told(error: Exception, overflow: Overflow | None) -> None:
-    """By itself, and as the cause of an error of a wrapper."""
+    """It is recognised by itself and as the cause of a wrapper's error."""
     assert overflow_of(error) == overflow
     wrapped = RuntimeError("the model failed")
     wrapped.__cause__ = error
@@ -83,7 +83,7 @@ def test_a_refusal_is_told(error: Exception, overflow: Overflow | None) -> None:
     ],
 )
 def test_a_limit_is_learned_in_arc_s_own_tokens(text: str, whole: bool, most: int) -> None:
-    """For this model, and never more than the budget has."""
+    """The limit applies to this model and never exceeds the budget."""
     observer = CountingObserver()
     limits = LearnedLimits(observer)
     budget = TokenBudget(4_000, 0)

@@ -1,4 +1,4 @@
-"""What a window of messages guarantees, and what it shows of a turn that does not fit."""
+"""Guarantees of message selection, and the part of a turn that is shown if it does not fit."""
 
 from collections import Counter
 from dataclasses import replace
@@ -33,7 +33,7 @@ def kept_of(messages: list[Message], **limits: Any) -> list[Message]:
 
 @given(conversations(), limits, limits, st.none() | st.integers(0, 200), st.booleans(), st.booleans())
 def test_every_window_is_one_that_a_provider_accepts(messages, max_turns, max_messages, max_tokens, live, keep_opening):
-    """Pairs are whole, the user comes first, limits hold, order is kept, and every message is accounted for once."""
+    """Calls have results, the user comes first, limits and order hold, and every message is accounted for once."""
     before = list(messages)
     selection = select_window(
         messages,
@@ -69,7 +69,7 @@ def test_every_window_is_one_that_a_provider_accepts(messages, max_turns, max_me
 
 @given(conversations(), st.integers(1, 12))
 def test_nothing_that_fits_is_left_out(messages, max_turns):
-    """A window of turns holds exactly the newest turns, without gaps."""
+    """A limit of turns keeps exactly the newest turns, without gaps."""
     everything = select_window(messages).kept
     users = [i for i, message in enumerate(everything) if message.role is Role.USER]
     kept = select_window(messages, max_turns=max_turns).kept
@@ -91,7 +91,7 @@ def test_a_turn_too_large_for_the_window_keeps_its_user_message_and_newest_excha
 
 
 def test_open_calls_stay_only_while_the_turn_runs():
-    """A call without a result is refused by providers, unless its result comes next."""
+    """Providers reject a call without a result, unless its result comes next."""
     messages = [
         Message("user", "a", id="u"),
         Message("assistant", tool_calls=(ToolCall("t", {}, id="c"),), id="call"),
@@ -114,12 +114,12 @@ def test_tokens_need_a_counter():
 
 
 def shorten(message: Message, room: int) -> Message | None:
-    """As many characters as fit, of ten and more."""
+    """Shorten to the characters that fit, if these are more than ten."""
     return replace(message, content=message.text[: room - 1]) if room > 10 else None
 
 
 def test_a_tenth_is_not_left_unused():
-    """The oldest turn that is shown is shown in part; nothing is left out behind it."""
+    """The oldest shown turn is shown in part, without a gap after it."""
     messages = chat("user", "assistant", "user", "assistant", "user", "assistant")
     messages[2] = Message("user", "a long question " * 20, id="2")
     messages[3] = Message("assistant", "a long answer " * 20, id="3")
@@ -150,17 +150,17 @@ COUNTER = HeuristicTokenCounter()
 
 
 def tokens_of(message):
-    """A message's tokens."""
+    """Return a message's tokens."""
     return message_tokens(COUNTER, message)
 
 
 def beginning(message, room):
-    """A message's beginning."""
+    """Return the beginning of a message."""
     return truncated(message, max_tokens=room, count=tokens_of)
 
 
 def step(n, words, calls=1):
-    """An assistant's calls with results of so many words."""
+    """Return an assistant's calls with results of so many words."""
     made = tuple(ToolCall("look_up", {"n": n}, id=f"{n}-{i}") for i in range(calls))
     results = [Message("tool", f"found {n} " * words, tool_call_id=call.id, id=f"r{call.id}") for call in made]
     return [Message("assistant", None, tool_calls=made, id=f"a{n}"), *results]
@@ -174,7 +174,7 @@ steps = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 3)), min_size=1, m
 @pytest.mark.parametrize("shortener", [None, beginning], ids=["whole or cleared", "shortened"])
 @given(messages=steps, room=st.integers(0, 900))
 def test_what_is_shown_fits_and_is_accounted_for(shortener, messages, room):
-    """Pairs stay together, there are no gaps, each message is shown or dropped, and what changed is named."""
+    """Calls keep their results, there are no gaps, each message is shown or dropped, and changes are listed."""
     exchanges, _ = exchanges_of(messages)
     fitted = fit_exchanges(exchanges, room, count=tokens_of, shorten=shortener)
     assert fitted.tokens == sum(map(tokens_of, fitted.shown)) <= room or not fitted.shown
@@ -195,7 +195,7 @@ def test_what_is_shown_fits_and_is_accounted_for(shortener, messages, room):
 
 
 def test_older_results_are_cleared_before_anything_is_dropped():
-    """All steps are still there; the newest results whole, the oldest as a word on their size."""
+    """All steps remain: the newest results whole, the oldest as a note of their size."""
     exchanges, _ = exchanges_of([message for n in range(6) for message in step(n, 40)])
     fitted = fit_exchanges(exchanges, 420, count=tokens_of, shorten=beginning)
     results = [message.text for message in fitted.shown if message.role is Role.TOOL]

@@ -1,4 +1,4 @@
-"""Documents and scores: what they refuse, and their order."""
+"""Documents and scores: invalid values, and order."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def test_a_score_is_a_finite_number(wrong: Any) -> None:
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf")])
 def test_a_number_that_is_not_finite_is_no_score(score: float) -> None:
-    """It says nothing of the document, which is good for something nevertheless."""
+    """The document is kept without a score."""
     assert ScoredDocument(Document("text"), score).score is None
 
 

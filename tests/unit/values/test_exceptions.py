@@ -1,4 +1,4 @@
-"""Tests for errors as values: they reach another process as they are."""
+"""Errors as values: they can be copied and pickled."""
 
 import pickle
 from copy import copy
@@ -31,7 +31,7 @@ ERRORS = (
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_pickled_error_keeps_its_class_message_and_fields(error: ArcError) -> None:
-    """A worker process hands its errors back by pickling them."""
+    """A worker process returns its errors by pickling."""
     for again in (pickle.loads(pickle.dumps(error)), copy(error)):  # noqa: S301 - its own bytes
         assert type(again) is type(error)
         assert (str(again), vars(again)) == (str(error), vars(error))

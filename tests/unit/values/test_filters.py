@@ -1,4 +1,4 @@
-"""Filters: what dictionaries mean, and which are refused. What backends make of them is in the index contract."""
+"""Filters: the meaning of dictionaries, and rejected ones. The index contract tests their use by backends."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_dictionaries_are_read() -> None:
 
 
 def test_what_is_no_filter_is_refused() -> None:
-    """With the name of what is wrong, what came and what would have been accepted."""
+    """The error states the part, the value and the accepted ones."""
     cases: list[tuple[object, str]] = [
         ({"a": {"$regex": "x"}}, r"filters\['a'\]: got '\$regex', expected one of the operators \$eq"),
         ({"a": {"gte": 1}}, "'gte'"),
@@ -80,7 +80,7 @@ def test_what_is_no_filter_is_refused() -> None:
 
 
 def test_filters_built_by_hand_are_checked_too() -> None:
-    """Parts that are no filters, lists for tuples, operators that don't exist."""
+    """Parts that are no filters, lists instead of tuples and unknown operators are rejected."""
     for wrong in (
         lambda: AllOf(({"a": 1},)),  # type: ignore[arg-type]
         lambda: AnyOf([YEAR]),  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ def test_filters_built_by_hand_are_checked_too() -> None:
 
 @given(held=metadata, asked=filters)
 def test_not_is_the_complement(held: dict[str, object], asked: Filter) -> None:
-    """What a filter doesn't match, its negation does: there is no third answer."""
+    """A negation matches exactly what its filter does not."""
     assert matches(Not(asked), held) is not matches(asked, held)
 
 

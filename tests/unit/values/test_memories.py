@@ -16,7 +16,7 @@ def a_memory(**values):
 
 
 def test_what_is_read_tolerantly():
-    """Names in any case; an importance outside 0 and 1 is brought inside; sources come once."""
+    """Names may have any case, importance is clamped to 0 to 1, and duplicate sources are merged."""
     memory = a_memory(type="Preference", status="pending", importance=7, sources=[["s", "m"], ("s", "m"), ("s", "n")])
     assert (memory.type, memory.status, memory.importance) == (MemoryType.PREFERENCE, MemoryStatus.PENDING, 1.0)
     assert memory.sources == (("s", "m"), ("s", "n"))
@@ -42,7 +42,7 @@ def test_bad_input():
         ({"sources": "s"}, "memory.sources"),
         ({"sources": ["sm"]}, "memory.sources"),
         ({"sources": [("s", "")]}, "memory.sources"),
-        ({"created_at": datetime(2026, 1, 1)}, "memory.created_at"),  # noqa: DTZ001 - that is what is wrong
+        ({"created_at": datetime(2026, 1, 1)}, "memory.created_at"),  # noqa: DTZ001 - the invalid value
         ({"valid_from": None}, "memory.valid_from"),
         ({"last_accessed_at": "now"}, "memory.last_accessed_at"),
         ({"superseded_by": ""}, "memory.superseded_by"),

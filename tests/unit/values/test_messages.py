@@ -80,7 +80,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("name", {"name": 1}, "message.name"),
     ("id type", {"id": 1}, "message.id"),
     ("empty id", {"id": ""}, "message.id"),
-    ("naive time", {"created_at": datetime(2026, 1, 1)}, "message.created_at"),  # noqa: DTZ001 - the naive one is the point
+    ("naive time", {"created_at": datetime(2026, 1, 1)}, "message.created_at"),  # noqa: DTZ001 - the invalid value
     ("text as time", {"created_at": "2026-01-01"}, "message.created_at"),
     ("metadata", {"metadata": [1]}, "message.metadata"),
 ]
@@ -157,7 +157,7 @@ DIFFERENT: list[dict[str, Any]] = [
 
 
 def test_the_same_content_in_another_shape() -> None:
-    """Text as a string or as parts, None or "", another id or origin: it still says the same."""
+    """Text as a string or as parts, None or an empty string, and another id or origin don't change the content."""
     for change in (
         {"content": (ContentPart("text", text="x"),)},
         {"content": (ContentPart("text", text="x"), ContentPart("opaque", name="cache"))},
@@ -174,7 +174,7 @@ def test_other_content() -> None:
 
 
 def test_results_stand_behind_their_call_also_when_they_came_late() -> None:
-    """Another writer's message between a call and its result does not part them."""
+    """Another writer's message between a call and its result does not separate them."""
     call, late = calls("1", "2"), result("2")
     groups, orphans = exchanges_of([user("a"), call, result("1"), user("b"), late])
     assert [group.messages for group in groups] == [(user("a"),), (call, result("1"), late), (user("b"),)]
@@ -209,7 +209,7 @@ def test_calls_without_ids_are_answered_in_order() -> None:
 
 
 def test_turns_begin_with_the_user() -> None:
-    """What comes before the first user message is a turn of its own that can't open a request."""
+    """Messages before the first user message form a turn of their own, which can't open a request."""
     system = Message(Role.SYSTEM, "rules")
     history = [system, user("a"), calls("1"), result("1"), Message(Role.ASSISTANT, "done"), user("b")]
     turns = turns_of(exchanges_of(history)[0])
@@ -230,7 +230,7 @@ histories = st.lists(
 
 @given(histories)
 def test_grouping_loses_nothing_and_pairs_rightly(history: list[Message]) -> None:
-    """For any history: every message once, exchanges in order, each result after a call of its id, none twice."""
+    """Each message occurs once, exchanges are in order, and each result follows a call with its id."""
     history = [replace(message, id=str(i)) for i, message in enumerate(history)]
     groups, orphans = exchanges_of(history)
     assert Counter(m.id for group in groups for m in group.messages) + Counter(m.id for m in orphans) == Counter(

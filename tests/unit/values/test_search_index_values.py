@@ -1,4 +1,4 @@
-"""Scopes and entries: what they accept, and what they make of it. What stores do with them is in their contract."""
+"""Scopes and entries: validation and normalisation. The contract tests their storage."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_metadata_become_plain_values() -> None:
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8).filter(any))
 def test_any_finite_vector_has_a_direction(values: list[float]) -> None:
-    """From the smallest to the largest numbers: length 1, the same signs, and normalising again changes nothing."""
+    """For the smallest to the largest numbers, length is 1, signs are kept, and normalising again changes nothing."""
     unit = unit_vector("v", values)
     assert unit.dtype == np.float32
     assert np.linalg.norm(unit.astype(np.float64)) == pytest.approx(1, abs=1e-6)

@@ -1,4 +1,4 @@
-"""JSON that comes back exactly as it went in."""
+"""JSON that restores values exactly."""
 
 import json
 import math
@@ -59,7 +59,7 @@ json_values = st.recursive(
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal, of the same types all the way down, and NaN is NaN."""
+    """Return whether two values and all their types are equal; NaN equals NaN."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -111,7 +111,7 @@ PLAIN: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("value", "plain"), PLAIN, ids=[type(value).__name__ for value, _ in PLAIN])
 def test_a_subclass_comes_back_as_the_plain_value_that_it_equals(value: Any, plain: Any) -> None:
-    """Enumerations, numpy's float64 and other mappings lose their class and nothing else."""
+    """Enumerations, numpy's float64 and other mappings lose only their class."""
     assert same(loads(dumps(value, field="value")), plain)
 
 
@@ -163,7 +163,7 @@ NESTS: list[tuple[str, Callable[[Any], Any]]] = [
 
 @pytest.mark.parametrize("nest", [nest for _, nest in NESTS], ids=[name for name, _ in NESTS])
 def test_the_deepest_value_is_read_back_also_from_deep_in_a_program(nest: Callable[[Any], Any]) -> None:
-    """A hundred levels fit Python's recursion limit with room for 400 frames above."""
+    """A hundred levels stay within Python's recursion limit below 400 other frames."""
     value: Any = None
     for _ in range(100):
         value = nest(value)
@@ -183,7 +183,7 @@ PATHS: tuple[Extension, ...] = (("path", _path_text, PurePosixPath),)
 
 
 def test_an_extension_adds_a_kind_of_value() -> None:
-    """It is asked for what the codec doesn't know, at any depth, and is needed again to read it."""
+    """It is called for values unknown to the codec, at any depth, and is needed to read them, too."""
     value = {"a": [PurePosixPath("x/y")], "b": (PurePosixPath("z"), b"1")}
     assert same(loads(dumps(value, field="value", extensions=PATHS), extensions=PATHS), value)
     with pytest.raises(InvalidInputError):
@@ -196,7 +196,7 @@ def test_a_users_text_is_never_taken_for_a_wrapper() -> None:
 
 
 def test_the_value_is_left_alone() -> None:
-    """Neither the value nor anything in it is changed or shared with what comes back."""
+    """The value is not modified and shares nothing with the result."""
     value = {"a": [1, {"b": (2,)}], 3: {4}, "when": date(2026, 1, 1), "id": UUID(int=1), "sum": Decimal("1.0")}
     before = repr(value)
     back = loads(dumps(value, field="value"))
