@@ -243,12 +243,12 @@ class IndexStoreContract:
 
     def test_many_come_back(self, store: IndexStore, scope: Scope) -> None:
         """More entries than fit one statement are put, fetched and removed at once; a whole book fits one entry."""
-        entries = [an_entry(f"{n:05}", f"word{n} common", metadata={"n": n}) for n in range(3_000)]
+        entries = [an_entry(f"{n:05}", f"word{n} common", metadata={"n": n}) for n in range(1_100)]
         store.put(scope, "document", entries)
-        assert count(store, scope, "document") == 3_000
-        assert len(store.fetch(scope, "document", names(entries))) == 3_000
-        assert matching(store, scope, "word2999") == ["02999"]
-        assert store.remove(scope, "document", names(entries)[1:]) == 2_999
+        assert count(store, scope, "document") == 1_100
+        assert len(store.fetch(scope, "document", names(entries))) == 1_100
+        assert matching(store, scope, "word1099") == ["01099"]
+        assert store.remove(scope, "document", names(entries)[1:]) == 1_099
         assert matching(store, scope, "common") == ["00000"]
         book = IndexEntry("book", "page " * 200_000, {f"word{n}": n + 1 for n in range(20_000)})
         store.put(scope, "document", [book])

@@ -1,6 +1,8 @@
 """Every store contract on SQLite in memory and files, PostgreSQL 18 and 16, partitions, PgBouncer and Redis.
 
-The long form adds encrypted PostgreSQL, whose short form is in `test_encryption.py`.
+The old version, the partitions and the pooler differ from `postgres` in dialect, tables and connections: one backend
+has all three, and only the long form runs each alone. The long form also adds encrypted PostgreSQL, whose short form is
+in `test_encryption.py`.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +23,7 @@ from tests.contracts.search_index_contract import IndexStoreContract
 from tests.contracts.summary_store_contract import Clock, SummaryStoreContract
 from tests.support.databases import new_database, partitioned_database
 from tests.support.redis_servers import RedisServer
-from tests.support.servers import PostgresServer
+from tests.support.servers import PostgresServer, bouncer, bouncer_program
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +38,27 @@ def shared_clock() -> Clock:
         "file",
         "encrypted_file",
         "postgres",
-        "postgres_16",
-        "partitioned",
-        "pooled_postgres",
+        "pooled_partitions_of_postgres_16",
         "cached_postgres",
+        pytest.param("postgres_16", marks=pytest.mark.torture),
+        pytest.param("partitioned", marks=pytest.mark.torture),
+        pytest.param("pooled_postgres", marks=pytest.mark.torture),
         pytest.param("encrypted_postgres", marks=pytest.mark.torture),
     ],
 )
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def pooled_partitions_of_postgres_16(postgres_16: PostgresServer) -> Iterator[str]:
+    """Without PgBouncer, what its connections forbid is left out all the same."""
+    url = partitioned_database(postgres_16)
+    if bouncer_program() is None:
+        yield url
+        return
+    with bouncer(postgres_16) as pooler:
+        yield pooler.url(url.rpartition("/")[2])
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +69,8 @@ def url(backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.T
         return f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'arc.db'}"
     if backend == "partitioned":
         return partitioned_database(request.getfixturevalue("postgres"))
+    if backend == "pooled_partitions_of_postgres_16":
+        return str(request.getfixturevalue(backend))
     if backend == "encrypted_postgres":
         return new_database(request.getfixturevalue("postgres"), tables=False)
     server: PostgresServer = request.getfixturevalue(backend.removeprefix("cached_"))
@@ -65,7 +81,7 @@ def url(backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.T
 
 @pytest.fixture(scope="module")
 def settings(backend: str) -> StorageSettings:
-    return StorageSettings(transaction_pooling=backend == "pooled_postgres")
+    return StorageSettings(transaction_pooling=backend.startswith("pooled"))
 
 
 @pytest.fixture(scope="module")

@@ -110,12 +110,17 @@ def postgres_server(*, durable: bool = False, package: str = POSTGRES_18) -> Ite
             server.kill(signal.SIGQUIT)  # immediate shutdown: its data is thrown away
 
 
+def bouncer_program() -> str | None:
+    """Return the path of PgBouncer, or `None` if it is not installed."""
+    return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+
 @contextmanager
 def bouncer(server: PostgresServer) -> Iterator[PostgresServer]:
     """Start PgBouncer in transaction mode in front of a server, or skip the test if it is not installed."""
     import pytest
 
-    program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    program = bouncer_program()
     if program is None:
         pytest.skip("PgBouncer (Debian's package pgbouncer) is not installed")
     with tempfile.TemporaryDirectory(prefix="arc-bouncer-") as folder:
