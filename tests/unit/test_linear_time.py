@@ -82,7 +82,7 @@ READERS: dict[str, tuple[Callable[[str], Any], int, list[str]]] = {
     "contradictions": (lambda text: contradicts(text, text[1:]), 4_000, ["가", "is in ", "moved to ", "User ", "a "]),
     "terms": (
         lambda text: (analyze(f"a{text}"), analyze_query(f"{text}s")),
-        100_000,
+        50_000,
         ["\u0301\u0323", "a", "1,234", "-'.", "가", "好", "a-", "\ufdfa", "'"],
     ),
     "thesaurus": (alternatives, 140_000, ["가나다라마바사", "x"]),
