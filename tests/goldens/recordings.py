@@ -41,7 +41,7 @@ def differences(language: str, way: str, budget: int, turns: Sequence[Turn]) -> 
     was, now = _read(language, way, budget), list(map(_as_recorded, turns))
     changed = []
     for number, (before, after) in enumerate(zip(was, now, strict=True), start=1):
-        for part in ("messages", "receipt"):
+        for part in [part for part in ("messages", "receipt") if before[part] != after[part]]:
             texts = [_for_people(before[part]), _for_people(after[part])]
             name = f"{language}/{way}, {budget:,} tokens, turn {number}, {part}"
             changed.extend(unified_diff(*texts, f"{name}: recorded", f"{name}: now", n=2, lineterm=""))
