@@ -70,6 +70,7 @@ def local_model() -> OpenAiModel:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
     parameters.n_ctx, parameters.n_parallel, parameters.verbosity = 8_192, 1, 0
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(parameters)
     return OpenAiModel(server.handle_chat_completions, {"max_tokens": 300, "temperature": 0.0, "repeat_penalty": 1.2})
 
