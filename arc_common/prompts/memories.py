@@ -153,7 +153,7 @@ def _memory(item: object, known: Sequence[str], types: Collection[str]) -> Propo
         return None
     text = next((item[name] for name in ("content", "text", "memory") if isinstance(item.get(name), str)), "")
     text = storable_line(text, _SHOWN)
-    if not text:
+    if not text or text[0] in "[{<":  # brackets hold numbers, labels and code, which small models put into a statement
         return None
     replaces = _replaces(item.get("replaces"), known)
     return ProposedMemory(text, _type(item.get("type"), types), _importance(item.get("importance")), replaces=replaces)

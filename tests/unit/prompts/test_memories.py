@@ -1,5 +1,6 @@
 """The rendering of memories, and the prompts that extract them."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -125,6 +126,13 @@ def test_nothing_worth_remembering():
     cases = ["[]", "```json\n[]\n```", "None", "Nothing to remember: []", '{"memories": []}']
     for answer in cases:
         assert parse_extraction(answer) == []
+
+
+@pytest.mark.parametrize("text", ["{1.5} The user loves dancing.", "[The user lives in Busan.", "<memory>Likes tea"])
+def test_a_text_that_begins_with_a_bracket_is_no_memory(text):
+    """Small models copy numbers, labels and code from the form into the statement."""
+    (memory,) = parse_extraction(json.dumps([{"content": text}, {"content": "Likes tea"}]))
+    assert memory.text == "Likes tea"
 
 
 @pytest.mark.parametrize("answer", ["", "I'm sorry, I can't.", "42"])

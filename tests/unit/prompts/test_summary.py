@@ -292,3 +292,14 @@ def test_any_answer_is_a_summary_or_a_format_error(answer):
 def test_a_narrative_does_not_begin_like_an_item_of_arc(mark):
     """Arc's own items begin with a hyphen or a bracketed mark."""
     assert parse_narrative(f'{{"narrative": "{mark}2026-11-20, user: said so."}}') == "2026-11-20, user: said so."
+
+
+@pytest.mark.parametrize(
+    "copy", ["[user] Wow, it looks amazing!", "[Mina]: Hey!", "They met. [assistant]: Hello!", "[user]"]
+)
+def test_a_copy_of_the_conversation_is_no_narrative(copy):
+    """Small models repeat the lines they were shown; facts beside such a narrative are kept."""
+    with pytest.raises(SummaryFormatError, match="a copy of the conversation"):
+        parse_narrative(json.dumps({"narrative": copy}))
+    parsed = parse_summary(json.dumps({**GOOD, "narrative": copy}))
+    assert ([fact.value for fact in parsed.facts], parsed.narrative) == (["ORD-7731"], "")
