@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Column, Table, bindparam, select, tuple_, update
 
-from arc_common.exceptions import ConfigurationError, InvalidInputError
+from arc_common.exceptions import ArchiveError, ConfigurationError, InvalidInputError
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import ConversationStatus
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
@@ -62,9 +62,9 @@ class SqlTransfer:
         yield {"arc": HEAD, **whose}
         for owner, tables in ((conversations, self._of_conversation), (scopes, self._of_scope)):
             for key, *_ in self._pages(owner, whose):
-                record = self._record_of(owner, tables, key)
+                record = self._record_of(owner, tables, key) if owner is scopes else self._whole(key)
                 if owner.name in record:  # otherwise it was deleted meanwhile
-                    yield self._with_archived_messages(record) if owner is conversations else record
+                    yield record
         own = index_tables(self._database.dialect).scopes
         for _, _, session_id, found_user, kind in self._pages(own, whose, "caller_id", "session_id", "user_id", "kind"):
             yield from self._entries(Scope(caller_id, found_user or None, session_id or None), kind)
@@ -77,6 +77,18 @@ class SqlTransfer:
     def _record_of(self, owner: Table, tables: Sequence[Table], key: bytes) -> dict[str, Any]:
         rows = self._database.snapshot(*((self._rows_of(table, owner), {"owner": key}) for table in tables))
         return {table.name: _plain(table, found) for table, found in zip(tables, rows, strict=True) if found}
+
+    def _whole(self, key: bytes) -> dict[str, Any]:
+        """Return a conversation with its messages, wherever they are."""
+        record = self._record_of(conversations, self._of_conversation, key)
+        while conversations.name in record:
+            try:
+                return self._with_archived_messages(record)
+            except ArchiveError:
+                before, record = record, self._record_of(conversations, self._of_conversation, key)
+                if record == before:
+                    raise  # else it was restored meanwhile
+        return record
 
     def _with_archived_messages(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a conversation with the messages that are in the archive, as if it had never been there."""
@@ -102,11 +114,13 @@ class SqlTransfer:
             new = [one for one in entries if one.id not in there]
             return bool(self._index.put(scope, kind, new)) if new else False
         rows = {name: [to_values(row) for row in rows] for name, rows in record.items()}
-        known = {table.name: table for table in metadata.sorted_tables}
+        known = {table.name: table for table in (*self._of_conversation, *self._of_scope)}
         for name, own in rows.items():
             columns = [column.name for column in known[name].columns] if name in known else []
             if not all(sorted(row) == sorted(columns) for row in own):
                 raise InvalidInputError(name, sorted(own[0]), f"rows with the columns {', '.join(columns)}")
+        for row in rows.get(conversations.name, ()):
+            row.update(_UNARCHIVED)  # names of the objects of another database
         self._rehash(rows.get(facts.name, ()))
         return self._database.transact(lambda transaction: self._store(transaction, rows, known))
 

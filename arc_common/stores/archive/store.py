@@ -180,7 +180,12 @@ class SqlArchive:
             raise SessionNotFoundError(key.session_id)
         if row.status == ConversationStatus.ACTIVE:
             return False
-        found = self.messages_of(key, row.objects, row.checksum) if row.is_only_archived else []
+        try:
+            found = self.messages_of(key, row.objects, row.checksum) if row.is_only_archived else []
+        except ArchiveError:
+            if self._look(key) == row:
+                raise
+            return self.restore(key)  # somebody has restored or deleted it meanwhile, with its object
         changed = {"incarnation": row.incarnation, "was": row.status, "before": row.objects}
         # a leading space: none of them holds its messages now
         objects = None if row.objects is None else f" {row.objects.strip()}"

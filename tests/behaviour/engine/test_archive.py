@@ -20,6 +20,7 @@ from arc_common import (
     ConfigurationError,
     ContextEngine,
     ConversationDeletedError,
+    InvalidInputError,
     SessionNotFoundError,
     StoreError,
 )
@@ -470,6 +471,56 @@ def test_exports_include_archived_conversations(
         assert len(messages) == 28
         if not number:
             assert shown(other, "shop", "ann", "S3CRET") == before
+
+
+@pytest.mark.parametrize("use", ["read", "export"])
+def test_two_use_it_at_the_same_time(
+    database: str, archiving: Callable[..., ContextEngine], tmp_path: Path, folder: Path, use: str
+) -> None:
+    """One restores it, and removes its object, before the other one has read that."""
+    engine = archiving(database, url=f"calling://{folder}")
+    engine.session("s").save_turn("One.", "Two.")
+    assert engine.session("s").archive()
+    restored: list[int] = []
+
+    def interrupt(step: str) -> None:
+        if step == "read" and not restored:
+            with archiving(database) as other:
+                restored.append(len(other.session("s").messages()))
+
+    with calling(interrupt):
+        if use == "read":
+            assert [one.text for one in engine.session("s").messages()] == ["One.", "Two."]
+        else:
+            engine.admin.export(tmp_path / "all.jsonl", caller_id="default", user_id=None)
+            assert '"Two.' in (tmp_path / "all.jsonl").read_text().replace("\\", "")
+    assert (restored, objects(folder)) == ([2], [])
+
+
+def test_an_import_names_no_objects(
+    database: str, archiving: Callable[..., ContextEngine], tmp_path: Path, folder: Path
+) -> None:
+    """A file that somebody else has written removes nothing from the archive, whatever it says."""
+    engine = archiving(database)
+    for number in range(2):
+        engine.session(f"s{number}", user_id="ann").save_turn("One.", "Two.")
+    engine.session("s0", user_id="ann").archive()
+    (name,) = objects(folder)
+    file = tmp_path / "s1.jsonl"
+    engine.admin.export(file, caller_id="default", user_id="ann")
+    engine.session("s1", user_id="ann").delete()
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    (mine,) = [one for one in lines if one.get("arc_conversations", [{}])[0].get("session_id") == "s1"]
+    mine["arc_conversations"][0] |= {"archive_path": name, "archive_checksum": "0" * 64}
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in (lines[0], mine)))
+    engine.admin.import_(file)
+    engine.session("s1", user_id="ann").delete()
+    assert objects(folder) == [name]
+    stray = {**mine["arc_conversations"][0], "path": name, "since": 0}
+    stray = {one: stray[one] for one in ("conversation", "path", "caller_id", "user_id", "since")}
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in (lines[0], {"arc_stray_objects": [stray]})))
+    with pytest.raises(InvalidInputError, match="arc_stray_objects"):
+        engine.admin.import_(file)
 
 
 def test_a_full_disk_loses_nothing(archiving: Callable[..., ContextEngine]) -> None:
