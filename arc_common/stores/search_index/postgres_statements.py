@@ -94,7 +94,8 @@ WHERE norm.scope = :scope AND norm.caller_id = :caller_id
 """Reads a scope's statistics."""
 
 # `tokens` is sorted, and `width_bucket` searches it by halves: finding 20 terms takes a third of what `array_position`
-# takes. Divisions of integers by a literal would be of NUMERIC, whose logarithm is slow.
+# takes. Divisions of integers by a literal would be of NUMERIC, whose logarithm is slow. Without CASE, frequencies are
+# looked up first, for each of an entry's missing terms too: a tenth of the search.
 LEXICAL = f"""
 WITH norm AS MATERIALIZED (
     SELECT *, CASE WHEN total_length > 0 THEN :k1 * (1 - :b) ELSE :k1 END AS base,
@@ -125,7 +126,7 @@ WITH norm AS MATERIALIZED (
         SELECT sum(impact * frequencies[at] / (frequencies[at] + norm.base + norm.slope * entry.length)) AS score,
                array_agg(place) AS places, array_agg(frequencies[at]) AS found
         FROM (SELECT *, width_bucket(token, tokens) AS at FROM asked OFFSET 0) AS asked
-        WHERE tokens[at] = token AND frequencies[at] > 0
+        WHERE CASE WHEN tokens[at] = token THEN frequencies[at] > 0 ELSE FALSE END
     ) AS held
     WHERE score > 0
     ORDER BY score DESC, entry_id LIMIT :row_limit
