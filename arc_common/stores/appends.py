@@ -153,6 +153,18 @@ def _placed_row(stored: StoredMessage, place: Mapping[str, Any], row: dict[str, 
 _log = logging.getLogger("arc.stores")
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """An append: the messages, their rows by the `id()` of each, the time, and the options."""
+
+    messages: Sequence[CountedMessage]
+    rows: Mapping[int, dict[str, Any]]
+    now: int
+    max_messages: int | None
+    keep_unsummarized: bool
+    after: After | None
+
+
 class SqlAppends:
     """Appends to the conversations of a `SqlStore`, each in one transaction."""
 
@@ -182,82 +194,99 @@ class SqlAppends:
         if not messages:
             self._database.path_of(key)
             return []
-        now = to_microseconds(self._clock())
-        ids = dict.fromkeys(counted.message.id for counted in messages)
-        names = {"message_ids": self._database.many(list(ids))}
-        wanted = {**self._database.place(key, MAIN), **names}
+        request = _Request(messages, rows, to_microseconds(self._clock()), max_messages, keep_unsummarized, after)
         if self._database.dialect == "postgresql" and max_messages is None and key.branch is None and after is None:
-            results = self._without_lock(key, messages, rows, wanted, now)
+            results = self._without_lock(key, messages, rows, self._wanted(key, request), request.now)
             if results is not None:
                 return results
+        return self._database.transact(lambda transaction: self._append(transaction, key, request))
 
-        def work(transaction: Transaction, key: SessionKey = key, after: After | None = after) -> list[StoredMessage]:
-            wanted = {**self._database.place(key, MAIN), **names}
-            session = self._lock(transaction, key, wanted, now)
-            locked = session.locked
-            place: Mapping[str, Any] = wanted
-            existing = session.existing
-            fork_at = self._parts.branches.fork_place(transaction, key, locked, after)
-            if after is not None and fork_at is not None and not after.without:
-                made = self._parts.branches.earlier_fork(
-                    transaction, key, locked, messages, fork_at=fork_at, thread=after.thread
-                )
-                if made is not None:
-                    return work(transaction, replace(key, branch=made), replace(after, seq=None))
-            if locked.path is not MAIN or key.branch is not None:
-                place = self._database.place(key, locked.path)
-            if locked.path is not MAIN:
-                (found,) = transaction.run((self._along.of_ids, {**wanted, **place}))
-                existing = {stored.message.id or "": stored for stored in map(stored_from_row, found)}
-            if fork_at is not None:
-                existing = {name: stored for name, stored in existing.items() if stored.seq <= fork_at}
-            plan = plan_append(
-                messages,
-                existing=existing,
-                next_seq=locked.next_seq if fork_at is None else fork_at + 1,
-                branch=locked.path.branch,
-                thread=after.thread if after else None,
+    def _append(self, transaction: Transaction, key: SessionKey, request: _Request) -> list[StoredMessage]:
+        """Store the messages on the key's branch, or on a fork of it; return them as stored."""
+        wanted, after = self._wanted(key, request), request.after
+        session = self._lock(transaction, key, wanted, request.now)
+        locked = session.locked
+        place: Mapping[str, Any] = wanted
+        existing = session.existing
+        fork_at = self._parts.branches.fork_place(transaction, key, locked, after)
+        if after is not None and fork_at is not None and not after.without:
+            made = self._parts.branches.earlier_fork(
+                transaction, key, locked, request.messages, fork_at=fork_at, thread=after.thread
             )
-            must_fork = fork_at is not None or (after is not None and after.without)
-            if must_fork or (plan.revised and locked.is_forked):
-                fork = self._parts.branches.editing(
-                    transaction,
-                    key,
-                    locked,
-                    revised=plan.revised,
-                    inserted=plan.inserted,
-                    now=now,
-                    after=after,
-                    fork_at=fork_at,
-                )
-                if fork is not None:
-                    new = self._write_fork(transaction, place, *fork)
-                    results = [new.get(one.seq, one) for one in plan.results]
-                    return results if after is None else [replace(one, branch=locked.next_branch) for one in results]
-            moving = [] if after is None else self._parts.branches.resuming(key, locked, now)
-            if plan.inserted or plan.revised or moving:
-                undo = self._undo(transaction, key, locked, plan)
-                if not locked.head and not locked.is_forked:
-                    undo += self._make_room(transaction, key)
-                is_capped = max_messages is not None and not (
-                    locked.is_forked and len(self._parts.branches.all(transaction, place)) > 1
-                )
-                writes = self._writes(
-                    plan,
-                    place,
-                    now,
-                    locked,
-                    max_messages if is_capped else None,
-                    keep_unsummarized=keep_unsummarized,
-                    written=rows,
-                )
-                if moving:
-                    transaction.run(*moving)
-                    moving = self._parts.branches.refreshing(transaction, place)
-                transaction.commit(*writes, *moving, *undo)
-            return plan.results if after is None else [replace(one, branch=locked.path.branch) for one in plan.results]
+            if made is not None:
+                retried = replace(request, after=replace(after, seq=None))
+                return self._append(transaction, replace(key, branch=made), retried)
+        if locked.path is not MAIN or key.branch is not None:
+            place = self._database.place(key, locked.path)
+        if locked.path is not MAIN:
+            (found,) = transaction.run((self._along.of_ids, {**wanted, **place}))
+            existing = {stored.message.id or "": stored for stored in map(stored_from_row, found)}
+        if fork_at is not None:
+            existing = {name: stored for name, stored in existing.items() if stored.seq <= fork_at}
+        plan = plan_append(
+            request.messages,
+            existing=existing,
+            next_seq=locked.next_seq if fork_at is None else fork_at + 1,
+            branch=locked.path.branch,
+            thread=after.thread if after else None,
+        )
+        must_fork = fork_at is not None or (after is not None and after.without)
+        if must_fork or (plan.revised and locked.is_forked):
+            fork = self._parts.branches.editing(
+                transaction,
+                key,
+                locked,
+                revised=plan.revised,
+                inserted=plan.inserted,
+                now=request.now,
+                after=after,
+                fork_at=fork_at,
+            )
+            if fork is not None:
+                new = self._write_fork(transaction, place, *fork)
+                results = [new.get(one.seq, one) for one in plan.results]
+                return results if after is None else [replace(one, branch=locked.next_branch) for one in results]
+        self._write(transaction, key, place, locked, plan, request=request)
+        return plan.results if after is None else [replace(one, branch=locked.path.branch) for one in plan.results]
 
-        return self._database.transact(work)
+    def _wanted(self, key: SessionKey, request: _Request) -> dict[str, Any]:
+        """Return the parameters that look a session and the given messages up."""
+        ids = dict.fromkeys(counted.message.id for counted in request.messages)
+        return {**self._database.place(key, MAIN), "message_ids": self._database.many(list(ids))}
+
+    def _write(
+        self,
+        transaction: Transaction,
+        key: SessionKey,
+        place: Mapping[str, Any],
+        locked: Locked,
+        plan: AppendPlan,
+        *,
+        request: _Request,
+    ) -> None:
+        """Carry out a plan on the branch, undo everything derived from revised messages, and commit."""
+        moving = [] if request.after is None else self._parts.branches.resuming(key, locked, request.now)
+        if not (plan.inserted or plan.revised or moving):
+            return
+        undo = self._undo(transaction, key, locked, plan)
+        if not locked.head and not locked.is_forked:
+            undo += self._make_room(transaction, key)
+        is_capped = request.max_messages is not None and not (
+            locked.is_forked and len(self._parts.branches.all(transaction, place)) > 1
+        )
+        writes = self._writes(
+            plan,
+            place,
+            request.now,
+            locked,
+            request.max_messages if is_capped else None,
+            keep_unsummarized=request.keep_unsummarized,
+            written=request.rows,
+        )
+        if moving:
+            transaction.run(*moving)
+            moving = self._parts.branches.refreshing(transaction, place)
+        transaction.commit(*writes, *moving, *undo)
 
     def _make_room(self, transaction: Transaction, key: SessionKey) -> list[Call]:
         """Return the calls that delete the sessions written longest ago, to make room for a new one."""
