@@ -1,4 +1,4 @@
-"""A conversation may change frameworks at any message: what both can say survives the way there and back."""
+"""A conversation may change frameworks at any message: common content survives the way there and back."""
 
 import base64
 
@@ -20,7 +20,7 @@ def through_langchain(message: Message) -> Message:
 
 
 def images(message: Message) -> list[tuple[str | None, str | None, str | None]]:
-    """The images that a model could be shown: by address, or with data that is base64."""
+    """Return the images that a model could be shown: those with a URL or with base64 data."""
     parts = message.content if isinstance(message.content, tuple) else ()
     return [
         (part.url, part.data, part.mime_type)
@@ -37,7 +37,7 @@ def is_base64(data: str) -> bool:
 
 
 def calls(message: Message) -> list[ToolCall]:
-    """Its calls, those with readable arguments first: LangChain keeps the others in a list of their own."""
+    """Return the calls, those with parsed arguments first, since LangChain keeps the others in a separate list."""
     return sorted(message.tool_calls, key=lambda call: isinstance(call.arguments, str))
 
 
@@ -53,19 +53,19 @@ def test_langchain_to_llamaindex_and_on(message):
 
 @given(langchain_strategies.messages)
 def test_any_langchain_message_reads_in_llamaindex(message):
-    """Whatever LangChain's message carries, LlamaIndex gets who speaks, the text, the calls and the images."""
+    """LlamaIndex gets role, text, calls and images of any LangChain message."""
     start = langchain.to_arc(message)
     there = through_llamaindex(start)
     assert (there.role, there.tool_call_id, there.name) == (start.role, start.tool_call_id, start.name)
     assert [(call.name, call.id) for call in there.tool_calls] == [(call.name, call.id) for call in start.tool_calls]
-    assert set(images(there)) >= set(images(start))  # beside them, data that was no base64 is base64 now
+    assert set(images(there)) >= set(images(start))  # plus data that was not base64 before
     said = [part.text for part in start.content if part.type == "text"] if isinstance(start.content, tuple) else []
     assert all(text in there.text for text in said or [start.text])
 
 
 @given(llamaindex_strategies.messages)
 def test_any_llamaindex_message_reads_in_langchain(message):
-    """Whatever LlamaIndex's message carries, LangChain gets who speaks, the text, the calls and the images."""
+    """LangChain gets role, text, calls and images of any LlamaIndex message."""
     start = llamaindex.to_arc(message)
     there = through_langchain(start)
     assert (there.role, there.text, there.tool_call_id) == (start.role, start.text, start.tool_call_id)
@@ -76,7 +76,7 @@ def test_any_llamaindex_message_reads_in_langchain(message):
 
 @given(llamaindex_strategies.plain_messages)
 def test_plain_llamaindex_messages_come_back(message):
-    """LlamaIndex → arc → LangChain → arc → LlamaIndex gives the message, but for LangChain having no None content."""
+    """LlamaIndex → arc → LangChain → arc → LlamaIndex gives the message, except that LangChain has no None content."""
     start = llamaindex.to_arc(message)
     back = through_langchain(start)
     assert same_content(back, start)

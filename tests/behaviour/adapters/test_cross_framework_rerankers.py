@@ -1,4 +1,4 @@
-"""A reranker of one framework ranks in the other, and in arc; a cross-encoder is loaded from disk."""
+"""A reranker of one framework works in the other and in arc; a cross-encoder is loaded from disk."""
 
 import re
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ RANKED = ["busan", "seoul", "fees", "jeju"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cross-encoder on disk."""
+    """Write a cross-encoder to disk."""
     words = re.findall(r"\w+|[^\w\s]", " ".join([QUESTION, *TEXTS.values()]).lower())
     model = tmp_path_factory.mktemp("models") / "tiny"
     save_cross_encoder(model, words)
@@ -45,13 +45,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def flashrank(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FlashRankRerank:
-    """The same one, loaded by LlamaIndex's postprocessor for FlashRank, which looks up a model's file by its name."""
+    """Load it with LlamaIndex's postprocessor for FlashRank, which finds a model's file by name."""
     monkeypatch.setitem(Config.model_file_map, str(folder), "model.onnx")
     return FlashRankRerank(model=str(folder), top_n=4)
 
 
 def candidates() -> list[ScoredDocument]:
-    """The texts as retrieved, in an order that nothing should keep."""
+    """Return the texts as retrieved, in an order that no reranker should keep."""
     return [
         ScoredDocument(Document(text, name), 1 - place / 10)
         for place, (name, text) in enumerate(TEXTS.items(), start=1)
@@ -72,7 +72,7 @@ def ids_of(ranked: Sequence[ScoredDocument]) -> list[str | None]:
 
 
 def test_both_frameworks_load_the_same_model(folder: Path, flashrank: FlashRankRerank) -> None:
-    """One file, two loaders, the same order and the same scores."""
+    """Both loaders give the same order and scores."""
     by_langchain = LangChainReranker(OnnxCrossEncoder(folder)).rerank(QUESTION, candidates())
     by_llamaindex = LlamaIndexReranker(flashrank).rerank(QUESTION, candidates())
     assert ids_of(by_llamaindex) == ids_of(by_langchain) == RANKED
@@ -83,7 +83,7 @@ def test_both_frameworks_load_the_same_model(folder: Path, flashrank: FlashRankR
 
 
 def langchains(folder: Path) -> dict[str, tuple[Any, list[str]]]:
-    """Rerankers of LangChain, and what each leaves of the four."""
+    """Return LangChain's rerankers, and the documents that each keeps."""
     model = OnnxCrossEncoder(folder)
     first = CrossEncoderReranker(model=model, top_n=3)
     return {
@@ -99,7 +99,7 @@ def langchains(folder: Path) -> dict[str, tuple[Any, list[str]]]:
 @pytest.mark.parametrize("name", ["cross-encoder", "compressor", "pipeline"])
 @pytest.mark.parametrize("way", ["sync", "async"])
 async def test_langchains_reranker_in_a_llamaindex_query_engine(folder: Path, name: str, way: str) -> None:
-    """It stands among the engine's postprocessors, and the model reads what it leaves, in its order."""
+    """The model reads the documents that it keeps, in its order."""
     model, expected = langchains(folder)[name]
     engine = RetrieverQueryEngine.from_args(
         llamaindex_arc.ArcRetriever(an_index()),
@@ -109,7 +109,7 @@ async def test_langchains_reranker_in_a_llamaindex_query_engine(folder: Path, na
     response = await engine.aquery(QUESTION) if way == "async" else engine.query(QUESTION)
     ids = [item.node.node_id for item in response.source_nodes]
     assert ids == expected
-    places = [str(response).index(TEXTS[one]) for one in ids]  # MockLLM answers with its prompt
+    places = [str(response).index(TEXTS[one]) for one in ids]  # MockLLM repeats its prompt
     assert places == sorted(places)
 
 
@@ -119,7 +119,7 @@ async def test_langchains_reranker_in_a_llamaindex_query_engine(folder: Path, na
 @pytest.mark.parametrize("way", ["sync", "async"])
 @pytest.mark.parametrize("name", ["cross-encoder", "all", "none"])
 async def test_llamaindexs_reranker_in_a_langchain_retriever(flashrank: FlashRankRerank, name: str, way: str) -> None:
-    """It compresses what a retriever finds; documents keep their ids and tell their scores."""
+    """It compresses a retriever's results; documents keep their ids and get scores."""
     postprocessor, expected = {
         "cross-encoder": (flashrank, ["busan", "seoul", "fees"]),
         "all": (SimilarityPostprocessor(similarity_cutoff=0.0), ["busan", "seoul", "fees"]),

@@ -1,7 +1,7 @@
-"""Conversations and memories that other libraries stored are imported, once, and as they were.
+"""Conversations and memories stored by other libraries are imported once and unchanged.
 
-`tests/support/data/histories` holds what langchain-community 0.4.2, llama-index-core 0.14.25 (with pydantic 2.13, as
-`SimpleChatStore.persist` fails with 2.14) and mem0ai 2.2.1 wrote; `Memory`'s table is written here.
+`tests/support/data/histories` holds files of langchain-community 0.4.2, llama-index-core 0.14.25 (with pydantic 2.13,
+as `SimpleChatStore.persist` fails with 2.14) and mem0ai 2.2.1; `Memory`'s table is written here.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ def engine(database: str, opened: Callable[..., ContextEngine]) -> ContextEngine
 
 
 def test_langchains_table_is_imported_once(engine: ContextEngine) -> None:
-    """Each message is LangChain's again, with calls, usage and blocks; equal messages stay two."""
+    """Each message comes back as LangChain's, with calls, usage and blocks; equal messages stay two."""
     steps: list[int] = []
     assert engine.admin.import_(message_store(HISTORY), progress=steps.append) == steps[-1] == 9
     session = engine.session("ann-1")
@@ -54,7 +54,7 @@ def test_langchains_table_is_imported_once(engine: ContextEngine) -> None:
 
 
 def test_an_interrupted_import_goes_on(engine: ContextEngine, tmp_path: Path) -> None:
-    """A row that is no message is named; what was before it is stored, and the repetition stores the rest."""
+    """An invalid row is named; the rows before it are stored, and a repetition stores the rest."""
     copied = shutil.copy(DATA / "langchain.db", tmp_path / "history.db")
     with closing(sqlite3.connect(copied, isolation_level=None)) as connection:
         stored = connection.execute("SELECT message FROM message_store WHERE id = 9").fetchone()
@@ -70,7 +70,7 @@ def test_llamaindexs_memory_is_imported_with_what_has_left_its_window(engine: Co
     url = f"sqlite+aiosqlite:///{tmp_path / 'memory.db'}"
 
     async def write() -> None:
-        database = create_async_engine(url)  # which `Memory` never closes itself
+        database = create_async_engine(url)  # `Memory` never closes it
         memory = Memory.from_defaults(
             session_id="ann-1",
             token_limit=200,
@@ -110,7 +110,7 @@ def test_a_simple_chat_store_is_imported_once(engine: ContextEngine, tmp_path: P
 
 
 def test_mem0s_memories_are_imported_once(engine: ContextEngine) -> None:
-    """Each for its user, with its time, and what mem0 knows of it beside."""
+    """Each belongs to its user, with its time and mem0's metadata."""
     path = DATA / "mem0.json"
     assert engine.admin.import_(mem0_memories(path)) == 4
     assert engine.admin.import_(mem0_memories(path)) == 0

@@ -1,4 +1,4 @@
-"""Each way to a prompt can be told which memories it may show, and makes them as the interaction was."""
+"""Each way to a prompt can select memories by tag, and extracts memories in the mode of the interaction."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +46,7 @@ ways = pytest.mark.parametrize("ask", [by_context, by_agent, by_block])
 @ways
 @pytest.mark.parametrize(("tags", "expected"), [(None, ["nut", "red"]), (["health"], ["nut"]), (["other"], [])])
 def test_only_memories_with_a_tag(ask: Callable[..., str], tags: Sequence[str] | None, expected: list[str]) -> None:
-    """`None` shows all."""
+    """`None` selects all."""
     with ContextEngine.open("sqlite://", settings=ArcSettings(memory={"enabled": True})) as engine:
         engine.memories(user_id="ann").add("Ann has a nut allergy.", tags=["health"])
         engine.memories(user_id="ann").add("Ann has a red bicycle.")
@@ -56,7 +56,7 @@ def test_only_memories_with_a_tag(ask: Callable[..., str], tags: Sequence[str] |
 
 @ways
 def test_what_is_no_list_of_tags_is_refused_at_once(ask: Callable[..., str]) -> None:
-    """By the argument's name."""
+    """The error names the argument."""
     with ContextEngine.open("sqlite://") as engine, pytest.raises(InvalidInputError, match="memory_tags"):
         ask(engine, "health")
 
@@ -83,7 +83,7 @@ def said_to_a_chat_engine(engine: ContextEngine, text: str) -> None:
 
 @pytest.mark.parametrize("say", [said_to_an_agent, saved_by_an_agent, said_to_a_chat_engine])
 def test_what_waits_for_a_review_is_shown_in_no_prompt(say: Callable[[ContextEngine, str], None]) -> None:
-    """Of either framework, until it is approved; then in both."""
+    """Neither framework shows it until it is approved; then both do."""
     settings = ArcSettings(memory={"enabled": True, "require_review": True})
     with ContextEngine.open("sqlite://", settings=settings) as engine:
         say(engine, "I am allergic to peanuts.")
@@ -112,7 +112,7 @@ def engine(model: ReplyingChatModel) -> Iterator[ContextEngine]:
 
 
 def asked_as(engine: ContextEngine, model: ReplyingChatModel) -> list[str]:
-    """The modes in which the model was asked."""
+    """Return the extraction modes in which the model was called."""
     assert engine.flush(30)
     instructions = {render_extraction_request((), mode=mode)[0].text: mode for mode in MODES}
     return [instructions[request[0].text] for request in model.requests]
@@ -120,7 +120,7 @@ def asked_as(engine: ContextEngine, model: ReplyingChatModel) -> list[str]:
 
 @tool
 def weather(city: str) -> str:
-    """The weather in a city."""
+    """Return the weather in a city."""
     return f"Rain in {city}."
 
 
@@ -131,7 +131,7 @@ def weather(city: str) -> str:
 def test_langchain_agent(
     engine: ContextEngine, model: ReplyingChatModel, *, uses_tool: bool, has_documents: bool, expected: str
 ) -> None:
-    """By the middleware: whether a tool was called, whether documents were shown."""
+    """The middleware notes tool calls and shown documents."""
     if has_documents:
         engine.documents.add(["Travellers to Busan should take an umbrella."])
     answers = [AIMessage("", tool_calls=[call("weather", "c1", city="Busan")])] if uses_tool else []
@@ -147,7 +147,7 @@ def test_langchain_agent(
 
 @pytest.mark.parametrize("uses_tool", [True, False])
 def test_llamaindex_buffer(engine: ContextEngine, model: ReplyingChatModel, *, uses_tool: bool) -> None:
-    """By what is put."""
+    """The messages that are put decide."""
     memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", user_id="mina", token_limit=3_000)
     memory.put(ChatMessage(role="user", content="I travel to Busan: do I need an umbrella?"))
     if uses_tool:
@@ -159,7 +159,7 @@ def test_llamaindex_buffer(engine: ContextEngine, model: ReplyingChatModel, *, u
 
 
 def test_a_turn_of_a_session(engine: ContextEngine, model: ReplyingChatModel) -> None:
-    """Each by the documents of its own turn."""
+    """Each turn's own documents decide."""
     session = engine.session("s", user_id="mina")
     for documents in ([], ["Travellers to Busan should take an umbrella."], []):
         session.context("Do I need an umbrella?", documents=documents)

@@ -1,4 +1,4 @@
-"""Where an optional package is missing or too old, the error says what to install."""
+"""If an optional package is missing or too old, the error says what to install."""
 
 import subprocess
 import sys
@@ -105,7 +105,7 @@ except ImportError as error:
     ],
 )
 def test_the_error_names_what_to_install(program: str, said: dict[str, int]) -> None:
-    """Whatever doesn't need the package works; a release that lacks a name is not called "not installed"."""
+    """Everything else works; a release without a required name is not called "not installed"."""
     printed = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True
     ).stdout

@@ -1,4 +1,4 @@
-"""What newcomers do wrong is refused with what to do instead, or just works."""
+"""Newcomers' mistakes raise an error that says what to do, or just work."""
 
 from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
@@ -53,7 +53,7 @@ def test_arcs_word_for_a_model_is_answered_with_the_frameworks(open_engine: Any,
     ids=["langchain", "llamaindex", "engine-llama", "engine-lang", "summaries", "embeddings", "embed_model"],
 )
 def test_another_framework_s_model_is_refused_by_name(call: Callable[[], object], field: str, converter: str) -> None:
-    """LlamaIndex's models have a `complete` of their own, which would fail at each call."""
+    """LlamaIndex's models have a `complete` of their own, which would fail in each call."""
     with pytest.raises(InvalidInputError) as caught:
         call()
     assert caught.value.field == field
@@ -101,7 +101,7 @@ def test_frameworks_objects_are_refused_with_their_converter(
 
 @pytest.mark.parametrize("wrong", ["Hello.", {"role": "user", "content": "Hello."}, ("user", "Hello."), None], ids=str)
 def test_what_other_libraries_take_for_a_message_is_named_whole(wrong: Any) -> None:
-    """Not by its first letter or key; the error shows what a message is."""
+    """The error shows the whole value and the form of a message."""
     with ContextEngine.open("sqlite://") as engine:
         for given in (wrong, [wrong]):
             with pytest.raises(InvalidInputError, match=r'expected a Message\("user", "…"\) or an iterable') as caught:
@@ -111,7 +111,7 @@ def test_what_other_libraries_take_for_a_message_is_named_whole(wrong: Any) -> N
 
 
 def test_the_converters_that_errors_name_convert() -> None:
-    """Each is exported under the name that the error says."""
+    """Each is exported under the name in the error."""
     with ContextEngine.open("sqlite://", chat_model=langchain_arc.LangChainChatModel(CHAIN_MODEL)) as engine:
         engine.documents.add(langchain_arc.document_to_arc(LangChainDocument("Returns are free.")))
         engine.documents.add(llamaindex_arc.to_document(TextNode(text="Shipping is free.")))
@@ -136,7 +136,7 @@ def test_a_retriever_of_an_engine_by_position_is_told_the_name(adapter: Any) -> 
 
 
 def test_what_an_engine_gives_says_whose_it_is() -> None:
-    """In a notebook or a debugger; a password is not shown, and nothing is read."""
+    """The repr is readable in a notebook or a debugger, hides passwords, and reads nothing."""
     with ContextEngine.open("postgresql://arc:SECRET@127.0.0.1:1/db") as engine:
         assert "127.0.0.1:1/db" in repr(engine)
         assert "SECRET" not in repr(engine)

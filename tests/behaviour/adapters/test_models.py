@@ -1,4 +1,4 @@
-"""A framework's models serve arc's engine, and arc's serve the framework."""
+"""A framework's models serve arc's engine, and arc's models serve the framework."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from llamaindex_arc import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder
 
 
 class Says:
-    """An arc chat model that says one text, and counts how often it is asked."""
+    """An arc chat model with a fixed answer that counts its calls."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -40,7 +40,7 @@ class Says:
 
 
 class AskedInLangChain(DeterministicFakeEmbedding):
-    """A model that embeds questions in its own way."""
+    """A model that embeds questions differently from texts."""
 
     size: int = 3
 
@@ -49,7 +49,7 @@ class AskedInLangChain(DeterministicFakeEmbedding):
 
 
 class AskedInLlamaIndex(MockEmbedding):
-    """A model that embeds questions in its own way, and each text in another place."""
+    """A model that embeds questions differently from texts, and each text differently."""
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return [float(ord(text[:1] or "a")), 1.0, 0.0]
@@ -70,7 +70,7 @@ def _llamaindex_llm(answer: Callable[[], str]) -> Any:
 
 
 class CallsTools(GenericFakeChatModel):
-    """A model that calls the tool it is given, which `with_structured_output` reads; none with its text."""
+    """A model that calls its tool, for `with_structured_output`; without a tool it answers with its text."""
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
         return self.bind(**kwargs)
@@ -93,7 +93,7 @@ def _llamaindex_structured(fields: dict[str, Any] | None, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """A framework's models, and arc's classes around them."""
+    """A framework's models, and arc's wrappers of them."""
 
     open_engine: Callable[..., ContextEngine]
     llm: Callable[[Callable[[], str]], Any]
@@ -135,7 +135,7 @@ frameworks = pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=FRAME
 
 @frameworks
 def test_a_model_answers_or_raises(framework: Framework) -> None:
-    """A failure is never an answer."""
+    """A failure never becomes an answer."""
 
     def fail() -> str:
         raise TimeoutError("no answer in time")
@@ -150,7 +150,7 @@ def test_a_model_answers_or_raises(framework: Framework) -> None:
 
 @frameworks
 def test_texts_are_embedded_in_order_and_questions_in_their_own_way(framework: Framework) -> None:
-    """Each text has one vector of plain numbers; the embedder may be named."""
+    """Each text has one vector of plain numbers; the embedder can be named."""
     embedder = framework.embedder(framework.embeddings(), name="mine")
     assert isinstance(embedder, Embedder)
     assert isinstance(embedder, QueryEmbedder)
@@ -168,7 +168,7 @@ def test_texts_are_embedded_in_order_and_questions_in_their_own_way(framework: F
 @settings(max_examples=10)
 @given(text=st.text(max_size=40))
 def test_a_stream_adds_up_to_the_answer(framework: Framework, text: str) -> None:
-    """Arc's model streams word by word, whatever white space is in the answer."""
+    """Arc's model streams word by word and keeps all white space."""
     assert "".join(framework.streamed(Says(text))) == text
     words = [word for word in framework.streamed(Says("a few  words")) if word]
     assert [word.strip() for word in words] == ["a", "few", "words"]
@@ -177,7 +177,7 @@ def test_a_stream_adds_up_to_the_answer(framework: Framework, text: str) -> None
 @frameworks
 @pytest.mark.parametrize("kind", ["the framework's", "arc's", "none"])
 def test_open_engine_takes_models_of_both_kinds(framework: Framework, kind: str) -> None:
-    """The framework's models are wrapped, arc's are taken as they are, and none is needed."""
+    """The framework's models are wrapped, arc's are used directly, and all are optional."""
     model = Says('[{"content": "User lives in Busan.", "importance": 0.9}]')
     embeddings = framework.embeddings_argument
     models: dict[str, Any] = {
@@ -201,7 +201,7 @@ def test_open_engine_takes_models_of_both_kinds(framework: Framework, kind: str)
 @frameworks
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_structured_answers_pass_the_checks_of_text(framework: Framework, *, is_async: bool) -> None:
-    """What nobody said is refused, and a model that gives no structured answer is asked for text."""
+    """Unsupported statements are rejected; a model without structured answers is asked for text."""
     said = {"type": "fact", "content": "The user lives in Busan {now}.", "importance": 0.9}
     invented = {"type": "fact", "content": "The user owns 7 cats in Paris.", "importance": 0.9}
     for fields, text in (
@@ -223,7 +223,7 @@ def test_structured_answers_pass_the_checks_of_text(framework: Framework, *, is_
 
 @frameworks
 def test_what_is_no_model_is_refused(framework: Framework) -> None:
-    """The error names the argument; an address that no store has is refused, too."""
+    """The error names the argument; a URL of an unknown store is rejected, too."""
     with pytest.raises(InvalidInputError, match="llm"):
         framework.open_engine(llm="gpt-5")
     with pytest.raises(InvalidInputError, match=framework.embeddings_argument):

@@ -1,4 +1,4 @@
-"""What comes back for a question reaches the model through each adapter, and through none without a question."""
+"""Recalled text reaches the model through each adapter, and only for a question."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -26,17 +26,15 @@ BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 @pytest.fixture
 def engine() -> Iterator[ContextEngine]:
-    """An engine with a session in which a boat was named long ago, a memory and a snippet of a tool.
+    """Return an engine with a session that named a boat long ago, a memory and a tool's snippet.
 
-    The boat's name is no longer among the facts that have room: only recall brings it back, with messages about it.
+    The boat's name no longer fits the pinned facts: only recall brings it back, with messages about it.
     """
     settings = ArcSettings(
         summary={"high_water_tokens": 0, "max_tokens": 40},
         budget={"facts": 60},
         conversation={"resume_note_days": None},
-        memory={
-            "min_importance": 1.0
-        },  # only what is added by hand: the background must not add more between two views
+        memory={"min_importance": 1.0},  # the background must not add memories between two views
     )
     with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=settings) as opened:
         session = opened.session("s", user_id="mina")
@@ -56,12 +54,12 @@ def engine() -> Iterator[ContextEngine]:
 
 
 def blocks(text: str) -> list[str]:
-    """The names of the fenced blocks in a text."""
+    """Return the names of the fenced blocks in a text."""
     return [name for name in ("memories", "artifacts", "recalled") if f"<arc:{name}>\n" in text]
 
 
 def test_llamaindex_buffer(engine: ContextEngine) -> None:
-    """`get(input)` brings it behind facts and summary, within the limit; `get()` behind an answer brings none."""
+    """`get(input)` adds it after facts and summary, within the limit; `get()` after an answer adds none."""
     memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", user_id="mina", token_limit=3_000)
     text = memory.get(input=f"{QUESTION} now")[0].content or ""
     assert blocks(text) == ["memories", "artifacts", "recalled"]
@@ -73,7 +71,7 @@ def test_llamaindex_buffer(engine: ContextEngine) -> None:
 
 
 def test_llamaindex_buffer_with_facts_beside_the_user(engine: ContextEngine) -> None:
-    """What is handed back is known again as arc's own, with all that came back."""
+    """A returned message is recognised as arc's, with all recalled text."""
     memory = ArcChatMemoryBuffer.from_defaults(
         engine=engine, session_id="s", user_id="mina", token_limit=3_000, facts_role="user"
     )
@@ -114,7 +112,7 @@ ASKED = {
 def test_llamaindex_engines_and_agents(
     engine: ContextEngine, ask: Callable[[ArcChatMemoryBuffer], list[list[ChatMessage]]]
 ) -> None:
-    """They store the question and call `get()` without it: each request has what comes back for it, nothing twice."""
+    """They store the question and call `get()` without it: each request has its recalled text, without repetition."""
     memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", user_id="mina", token_limit=3_000)
     for request in ask(memory):
         texts = [message.content or "" for message in request]
@@ -138,14 +136,14 @@ def test_llamaindex_engines_and_agents(
     ids=["question", "answered"],
 )
 def test_langchain_history(engine: ContextEngine, newest: Sequence[Message], expected: bool) -> None:
-    """It brings something back for a question that waits for its answer."""
+    """It recalls for a question that is not yet answered."""
     engine.session("s", user_id="mina").append(newest)
     view = ArcChatMessageHistory("s", engine=engine, user_id="mina").messages
     assert ("recalled" in blocks(str(view[0].content))) is expected
 
 
 def test_langchain_chain(engine: ContextEngine) -> None:
-    """`with_arc_memory` knows the input."""
+    """`with_arc_memory` uses the chain's input as the question."""
     seen: list[Any] = []
 
     def model(messages: list[BaseMessage]) -> AIMessage:
@@ -160,7 +158,7 @@ def test_langchain_chain(engine: ContextEngine) -> None:
 
 
 def test_langchain_prompt_variable(engine: ContextEngine) -> None:
-    """`ArcContext` gives as a variable what the window itself shows, block by block."""
+    """`ArcContext` returns as a variable the same blocks as the window."""
     question = f"{QUESTION} now"
     runnable = ArcContext(engine=engine, user_id="mina")
     value = runnable.invoke({"input": question}, config={"configurable": {"session_id": "s", "user_id": "mina"}})
@@ -171,7 +169,7 @@ def test_langchain_prompt_variable(engine: ContextEngine) -> None:
 
 
 class Listening(BaseChatModel):
-    """Answers, and keeps what it was shown."""
+    """A model that records its requests."""
 
     seen: list[list[BaseMessage]] = Field(default_factory=list)
 
@@ -185,7 +183,7 @@ class Listening(BaseChatModel):
 
 
 def test_langchain_agent(engine: ContextEngine) -> None:
-    """The middleware shows it behind the user's text, and keeps it out of the state."""
+    """The middleware adds it after the user's text, and keeps it out of the state."""
     model = Listening()
     agent = create_agent(model, middleware=[ArcMemoryMiddleware(engine, user_id="mina")])
     config = {"configurable": {"thread_id": "s", "session_id": "s", "user_id": "mina"}}

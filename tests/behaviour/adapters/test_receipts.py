@@ -1,4 +1,4 @@
-"""Whichever adapter built a session's last request, its receipt is the session's."""
+"""A session has the receipt of its last request, whichever adapter built it."""
 
 from pathlib import Path
 

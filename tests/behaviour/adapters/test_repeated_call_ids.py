@@ -1,4 +1,4 @@
-"""Calls that repeat an id are renamed wherever a framework's message names them, and nothing else of it changes."""
+"""Repeated call ids are renamed wherever a framework's message contains them, and nothing else changes."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -152,7 +152,7 @@ LANGCHAIN = {
 
 
 def openai_request(messages: Sequence[BaseMessage]) -> dict[str, Any]:
-    """What LangChain makes of them, without the blocks that `langchain_openai` takes out."""
+    """Return LangChain's conversion of the messages, without the blocks that `langchain_openai` removes."""
     converted: Any = convert_to_openai_messages(messages)
     for message in converted:
         if isinstance(message.get("content"), list):
@@ -165,7 +165,7 @@ def openai_request(messages: Sequence[BaseMessage]) -> dict[str, Any]:
 @settings(max_examples=25)
 @given(listed=turns)
 def test_langchain_s_messages_name_each_call_once(way: str, listed: list[Turn]) -> None:
-    """In blocks, in `tool_calls` and in what a provider's package keeps beside them."""
+    """This covers blocks, `tool_calls` and fields of a provider's package."""
     given_messages = langchain_conversation(listed)
     shown = LANGCHAIN[way](given_messages)
     assert anthropic.violations(anthropic_request(shown)) == []
@@ -258,7 +258,7 @@ def through_session(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 
 def named_calls(message: ChatMessage) -> list[tuple[str, Mapping[str, Any]]]:
-    """The calls of a message as LlamaIndex's packages for OpenAI and Anthropic read them: blocks, then the others."""
+    """Return a message's calls as LlamaIndex's packages for OpenAI and Anthropic read them: blocks, then the others."""
     found: list[tuple[str, Mapping[str, Any]]] = [
         (str(block.tool_call_id), dict(block.tool_kwargs))
         for block in message.blocks
@@ -280,7 +280,7 @@ def named_calls(message: ChatMessage) -> list[tuple[str, Mapping[str, Any]]]:
 def test_llamaindex_s_messages_name_each_call_once(
     way: Callable[[list[ChatMessage]], list[ChatMessage]], listed: list[Turn]
 ) -> None:
-    """In blocks as in `additional_kwargs`."""
+    """This covers blocks and `additional_kwargs`."""
     given_messages = llamaindex_conversation(listed)
     shown = way(given_messages)
     assert len(shown) >= len(given_messages)

@@ -1,4 +1,4 @@
-"""Arc's rerankers among a framework's components, and a framework's components among arc's rerankers."""
+"""Arc's rerankers as a framework's components, and a framework's components as arc's rerankers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from llamaindex_arc import ArcNodePostprocessor, LlamaIndexReranker
 
 
 class Compressor(BaseDocumentCompressor):
-    """Gives what a function makes of the documents."""
+    """A compressor that applies a function to the documents."""
 
     answer: Callable[[Sequence[LangChainDocument]], Any]
 
@@ -33,7 +33,7 @@ class Compressor(BaseDocumentCompressor):
 
 
 class Postprocessor(BaseNodePostprocessor):
-    """Gives what a function makes of the nodes."""
+    """A postprocessor that applies a function to the nodes."""
 
     answer: Callable[[list[NodeWithScore]], Any]
 
@@ -43,7 +43,7 @@ class Postprocessor(BaseNodePostprocessor):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A framework's documents, arc's rerankers as its components, and its components as arc's rerankers."""
+    """A framework's documents, and the wrappers of rerankers in both directions."""
 
     document: Callable[[str, float | None], Any]
     text: Callable[[Any], str]
@@ -99,7 +99,7 @@ sides = pytest.mark.parametrize("side", SIDES.values(), ids=SIDES)
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """An arc reranker that gives what a function makes of the documents."""
+    """An arc reranker that applies a function to the documents."""
 
     answer: Callable[[Sequence[ScoredDocument]], Any]
 
@@ -120,7 +120,7 @@ def texts(ranked: Sequence[ScoredDocument]) -> list[str]:
 
 @sides
 def test_documents_are_ranked_as_the_reranker_ranks_them(side: Side) -> None:
-    """The words of the query decide here; nothing in is nothing out."""
+    """The query's words decide here; no input gives no output."""
     given = side.documents(("the cat sat", 0.2), ("the dog ran to the cat", 0.9), ("a dog", None), ("birds", None))
     expected = ["the cat sat", "the dog ran to the cat", "a dog", "birds"]
     assert list(map(side.text, side.ranked(BM25Reranker(), given))) == expected
@@ -129,7 +129,7 @@ def test_documents_are_ranked_as_the_reranker_ranks_them(side: Side) -> None:
 
 @sides
 def test_a_text_that_a_reranker_rewrites_is_a_copy(side: Side) -> None:
-    """What was given keeps its text; what a reranker invents is left out."""
+    """The input keeps its text, and invented documents are omitted."""
 
     def crop(found: Sequence[ScoredDocument]) -> list[ScoredDocument]:
         cropped = [ScoredDocument(replace(one.document, text=one.document.text.split()[0]), 1.0) for one in found]
@@ -147,7 +147,7 @@ def test_a_text_that_a_reranker_rewrites_is_a_copy(side: Side) -> None:
 def test_a_reranker_that_fails_leaves_the_order(
     side: Side, wrong: Any, top_n: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It may raise or give no documents; what is not ranked is cut all the same, and the log says why."""
+    """It may raise or return no documents; the result is still cut to the limit, and the log gives the reason."""
 
     def answer(_: Any) -> Any:
         if isinstance(wrong, Exception):
@@ -174,7 +174,7 @@ def test_what_are_no_documents_is_refused(side: Side, wrong: Any) -> None:
 
 @sides
 def test_a_component_is_a_reranker(side: Side) -> None:
-    """What it leaves comes as new values, the score before among the parts; it is not asked about nothing."""
+    """Results are new values with the previous score among the parts; empty input does not call it."""
     asked: list[int] = []
 
     def last_first(given: Any) -> Any:
@@ -195,7 +195,7 @@ def test_a_component_is_a_reranker(side: Side) -> None:
 
 @sides
 def test_five_are_left_by_default(side: Side) -> None:
-    """Each of arc's rerankers leaves five; a call's number comes before the reranker's."""
+    """Each of arc's rerankers keeps five; a call's limit overrides the reranker's."""
     given = candidates(*((letter, 1.0) for letter in "abcdefgh"))
     assert len(side.reranker_that(list).rerank("q", given)) == 5
     assert len(side.reranker_that(list, top_k=7).rerank("q", given)) == 7
@@ -204,7 +204,7 @@ def test_five_are_left_by_default(side: Side) -> None:
 
 @sides
 def test_what_comes_twice_is_left_once(side: Side) -> None:
-    """Documents may come one by one, as copies; several rewritings of one document are several documents."""
+    """Results may be lazy and copied; several rewritings of one document are several documents."""
 
     def parts(given: Any) -> Any:
         yield from given
@@ -218,7 +218,7 @@ def test_what_comes_twice_is_left_once(side: Side) -> None:
 @sides
 @pytest.mark.parametrize("wrong", [None, "a", "", {}, [1.0]], ids=repr)
 def test_a_component_that_gives_something_else_is_an_error(side: Side, wrong: Any) -> None:
-    """A pipeline goes on with what was retrieved, and says so."""
+    """A pipeline continues with the retrieved documents and reports it."""
     broken = side.reranker_that(lambda _: wrong)
     with pytest.raises(InvalidInputError, match=f"(?s){side.left}"):
         broken.rerank("q", candidates(("a", 0.5)))
@@ -238,7 +238,7 @@ def test_a_component_that_gives_something_else_is_an_error(side: Side, wrong: An
 
 @sides
 def test_there_and_back_again(side: Side) -> None:
-    """An arc reranker in a framework's component in an arc reranker is the arc reranker."""
+    """An arc reranker wrapped for a framework and wrapped back is itself."""
     inner = BM25Reranker()
     given = candidates(("wind", 0.5), ("wind and current", 0.4), ("bread", 0.3))
     left = side.reranker(side.component_of(inner)).rerank("wind current", given)
@@ -250,7 +250,7 @@ def test_there_and_back_again(side: Side) -> None:
 
 @sides
 def test_wrong_arguments_are_named(side: Side) -> None:
-    """They are refused when the reranker is made; the number of documents also when it is asked."""
+    """The constructor checks them; a call checks its limit, too."""
     for given in (len, object(), SimpleScoreReranker()):
         with pytest.raises(InvalidInputError, match=r"model|postprocessor"):
             side.reranker(given)

@@ -1,4 +1,4 @@
-"""Facts and summary lead what a framework's memory shows; they are never stored, and they change frameworks."""
+"""Facts and summary lead a framework's memory, are never stored, and work in both frameworks."""
 
 import copy
 import subprocess
@@ -22,13 +22,13 @@ BY_COUNT = ArcSettings(summary={"high_water_tokens": 0})
 
 @pytest.fixture
 def engine() -> Iterator[ContextEngine]:
-    """An engine that adopts summaries by the number of messages."""
+    """Open an engine that adopts summaries by the number of messages."""
     with LANGCHAIN.open_engine(settings=BY_COUNT) as opened:
         yield opened
 
 
 def fill(engine: ContextEngine, face: Face, messages: list[Message] | None = None) -> list[Message]:
-    """Store a conversation, and wait until what is due is summarised."""
+    """Store a conversation and wait for its due summaries."""
     given = orders(25) if messages is None else messages
     face.put(engine, given)
     assert engine.flush(30)
@@ -38,7 +38,7 @@ def fill(engine: ContextEngine, face: Face, messages: list[Message] | None = Non
 @faces
 @pytest.mark.parametrize("way", ["read", "aread"])
 def test_one_system_message_leads(engine: ContextEngine, face: Face, way: str) -> None:
-    """Facts and summary, labelled and fenced, stand in front of the newest messages and in place of the older ones."""
+    """Labelled and fenced facts and summary replace the older messages, in front of the newest."""
     told = fill(engine, face)
     leading, *verbatim = map(face.to_arc, getattr(face, way)(face.memory(engine)))
     assert leading.role is Role.SYSTEM
@@ -53,7 +53,7 @@ def test_one_system_message_leads(engine: ContextEngine, face: Face, way: str) -
 
 @faces
 def test_instructions_that_were_stored_stand_in_it_too(engine: ContextEngine, face: Face) -> None:
-    """A system message at the conversation's start is not lost with the messages that are summarised."""
+    """A system message at the start survives when messages are summarised."""
     fill(engine, face, [Message(Role.SYSTEM, "Be kind."), *orders(25)])
     leading, *verbatim = face.shown(engine)
     assert leading.text.startswith("Be kind.\n\n<arc:memory>\n")
@@ -62,7 +62,7 @@ def test_instructions_that_were_stored_stand_in_it_too(engine: ContextEngine, fa
 
 @faces
 def test_without_summaries_the_newest_turns_are_shown(engine: ContextEngine, face: Face) -> None:
-    """Whole turns as they are, within the limit."""
+    """Whole turns are shown within the limit."""
     told = fill(engine, face)
     shown = texts(face.shown(engine, include_summary=False, **{face.limit: 400}))
     assert 0 < len(shown) < 50
@@ -72,14 +72,14 @@ def test_without_summaries_the_newest_turns_are_shown(engine: ContextEngine, fac
 @faces
 @pytest.mark.parametrize("value", ["facts", None, 1])
 def test_only_true_and_false_are_taken(engine: ContextEngine, face: Face, value: Any) -> None:
-    """The argument is refused before anything is read."""
+    """The argument is checked before anything is read."""
     with pytest.raises(InvalidInputError, match=r"include_summary: .*True or False"):
         face.memory(engine, include_summary=value)
 
 
 @faces
 def test_the_limit_holds_for_all_of_it(engine: ContextEngine, face: Face) -> None:
-    """Facts and summary are shortened, and the messages fewer, as the limit says."""
+    """Facts, summary and messages together stay within it."""
     fill(engine, face)
     for limit in (2_000, 600, 200, 100):
         shown = face.shown(engine, **{face.limit: limit})
@@ -91,7 +91,7 @@ def test_the_limit_holds_for_all_of_it(engine: ContextEngine, face: Face) -> Non
 def test_it_is_not_stored_when_it_is_handed_back(
     engine: ContextEngine, face: Face, through: Callable[[list[Any]], list[Any]]
 ) -> None:
-    """Arc knows its own message again."""
+    """Arc recognises its own message."""
     fill(engine, face)
     before = texts(engine.session("s").messages())
     shown = through(face.read(face.memory(engine)))[:1]
@@ -101,7 +101,7 @@ def test_it_is_not_stored_when_it_is_handed_back(
 
 @pytest.mark.parametrize("begin", FACES)
 def test_the_same_facts_and_summary_lead_it_in_the_other_framework(tmp_path: Path, begin: str) -> None:
-    """Across a restart, with no model, both frameworks see one conversation from then on."""
+    """Both frameworks see one conversation, across a restart and without a model."""
     (first,) = [face for name, face in FACES.items() if name == begin]
     (other,) = [face for name, face in FACES.items() if name != begin]
     url = sqlite_url(tmp_path)
@@ -111,7 +111,7 @@ def test_the_same_facts_and_summary_lead_it_in_the_other_framework(tmp_path: Pat
         for n in turns:
             assert face.shown(engine, **{face.limit: 1_500}) is not None
             face.put(engine, told[2 * n : 2 * n + 2])
-            assert engine.flush(30)  # each summary is written before the next turn, as people are slower than this loop
+            assert engine.flush(30)  # as in practice, each summary is written before the next turn
 
     with first.open_engine(url) as engine:
         talk(engine, first, range(24))
@@ -129,7 +129,7 @@ def test_the_same_facts_and_summary_lead_it_in_the_other_framework(tmp_path: Pat
 
 
 class Model:
-    """Answers with a summary, and notes that it was asked."""
+    """A model that answers with a summary and records its calls."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -148,7 +148,7 @@ FOREIGN: dict[str, Callable[[Model], Any]] = {
 @pytest.mark.parametrize("foreign", [False, True], ids=["arc's", "the framework's"])
 @pytest.mark.parametrize("name", FACES)
 def test_a_model_of_its_own_summarises(name: str, foreign: bool) -> None:
-    """`summary_llm` summarises in place of `llm`, and in place of a model that the settings name."""
+    """`summary_llm` replaces `llm`, and a model named by the settings."""
     talks, cheap = Model(), Model()
     settings = ArcSettings(summary={"llm_model": "openai:no-such-model"})
     model = FOREIGN[name](cheap) if foreign else cheap
@@ -209,7 +209,7 @@ with adapter.open_engine(settings=ArcSettings(summary={"llm_model": sys.argv[2]}
 def test_a_model_is_made_by_its_name_when_it_is_needed(
     tmp_path: Path, package: str, model: str, files: dict[str, str]
 ) -> None:
-    """The framework's own factory makes it, and not when the engine is opened."""
+    """The framework's own factory creates it at first use, not when the engine is opened."""
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Both frameworks' memories keep each message's source: nothing untrusted is learned, and it comes back quoted."""
+"""Both frameworks' memories keep each message's source: untrusted text is never learned and comes back quoted."""
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -38,7 +38,7 @@ def test_what_tools_and_imports_say(face: Face, named: bool) -> None:
         result,
         Message(Role.ASSISTANT, ANSWER),
     ]
-    for message in said:  # one by one, as agents store them
+    for message in said:  # one by one, like agents
         face.write(memory, [face.from_arc(message)])
     face.write(memory, [marked, face.from_arc(Message(Role.ASSISTANT, "Noted, belmoran since March."))])
     face.write(memory, list(map(face.from_arc, talk(14))))

@@ -1,4 +1,4 @@
-"""On every way to a model, blank messages change nothing and new results are shown as far as they fit."""
+"""On every way to a model, blank messages have no effect and new tool results are shown as far as they fit."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -138,7 +138,7 @@ blanks = st.builds(
 def test_blank_messages_change_nothing(
     way: Way, places: list[tuple[int, Message]], limit: int, instructed: bool
 ) -> None:
-    """They may stand at the start, in the middle, between a call and its result, and before the question."""
+    """They may come at the start, between any messages, between a call and its result, and before the question."""
     conversation = CONVERSATION[0 if instructed else 1 :]
     mixed = list(conversation)
     for place, blank in places:
@@ -151,7 +151,7 @@ def test_blank_messages_change_nothing(
 
 
 def test_blank_instructions_are_not_sent() -> None:
-    """Neither are an agent's own, nor stored ones that a summary stands for."""
+    """This covers an agent's own instructions, and stored ones that a summary replaces."""
     messages = [SystemMessage(""), HumanMessage("I'm Ann"), AIMessage("hi"), HumanMessage("who?")]
     assert fit_messages(messages, max_tokens=1_000) == messages[1:]
     model = ScriptedToolModel(script=["ok"])
@@ -172,7 +172,7 @@ def test_blank_instructions_are_not_sent() -> None:
 LIMIT = 500
 WORDS = " ".join(f"row {n} is {n * n}" for n in range(400))
 NEVER_CUT: list[Way] = [fitted, agent_without_a_session]
-"""What a model says beside its calls is sent whole here."""
+"""Ways that never shorten the text next to a model's calls."""
 CUT: list[Way] = [context, history, agent, memory]
 
 
@@ -186,7 +186,7 @@ def step(number: int, results: int, said: str = "") -> list[Message]:
 
 @pytest.mark.parametrize("way", [*NEVER_CUT, *CUT], ids=named)
 def test_results_that_have_just_arrived_are_cut_and_never_cleared(way: Way) -> None:
-    """Each of them is shown, and the room is used; older ones may be cleared."""
+    """Each is shown and the budget is used; older ones may be cleared."""
     counter = default_token_counter()
     for said in ("", f"I look at {WORDS}") if way in CUT else ("",):
         for results, earlier in ((1, 0), (2, 3), (5, 0), (5, 3)):

@@ -1,4 +1,4 @@
-"""Conversations in an archive: nothing is lost, whatever fails in between, and they come back when they are used."""
+"""Archived conversations: no failure loses anything, and they are restored on use."""
 
 import gzip
 import json
@@ -53,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def archiving(opened: Callable[..., ContextEngine], folder: Path, clock: Clock) -> Callable[..., ContextEngine]:
-    """Opens engines with an archive in a folder; keyword arguments change its settings."""
+    """Return a function that opens an engine with an archive in a folder; keyword arguments change its settings."""
 
     def open_engine(database: str, conversation: dict[str, Any] | None = None, **archive: Any) -> ContextEngine:
         settings = ArcSettings(
@@ -69,7 +69,7 @@ def objects(folder: Path) -> list[str]:
 
 
 def status(database: str) -> tuple[str, int]:
-    """The status of the only session, and the number of its messages in the database."""
+    """Return the status of the only session, and the number of its messages in the database."""
     ((found,),) = rows(database, "SELECT status FROM arc_conversations")
     return found, rows(database, "SELECT count(*) FROM arc_messages")[0][0]
 
@@ -82,7 +82,7 @@ def status_of(database: str, session: str) -> str:
 def test_an_archived_conversation_comes_back_as_it_was(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, *, keeps: bool
 ) -> None:
-    """Only its messages leave the database; every public view is as before on each branch, and the object is gone."""
+    """Only its messages leave the database; every public view is the same on each branch, and the object is removed."""
     engine = archiving(database, cleanup_after_archive=not keeps)
     talk(engine, "shop", "ann", "S3CRET-ANN-한국")
     before = [shown(engine, "shop", "ann", "S3CRET-ANN-한국") for _ in range(2)][1]  # a memory's first access shows
@@ -120,7 +120,7 @@ USES: dict[str, Callable[[ContextEngine], Any]] = {
 def test_each_use_restores(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock, use: str
 ) -> None:
-    """Reading and writing bring the messages back, in a process that did not archive them, and none is lost."""
+    """Reads and writes restore all messages, also in a process that did not archive them."""
     with archiving(database) as engine:
         for number in range(4):
             engine.session("s").append(Message("user", f"Message {number}.", id=f"m{number}"))
@@ -134,13 +134,13 @@ def test_each_use_restores(
     expected = [f"m{number}" for number in range(4) if use != "clear" and (use, number) != ("remove", 0)]
     assert [one.id for one in engine.session("s").messages()][: len(expected)] == expected
     assert objects(folder) == []
-    assert engine.admin.archive(older_than=DAY).archived == 0  # it has been used just now
+    assert engine.admin.archive(older_than=DAY).archived == 0  # it was just used
 
 
 def test_maintenance_archives_what_is_idle_and_nothing_else(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock
 ) -> None:
-    """After the days or hours that the settings say; other callers' too; archiving again removes the older object."""
+    """The settings give the time; other callers are included; archiving again removes the older object."""
     engine = archiving(database, after_days=30)
     for number in range(3):
         clock.now = START + number * 10 * DAY
@@ -165,7 +165,7 @@ def test_maintenance_archives_what_is_idle_and_nothing_else(
 def test_without_an_archive_the_time_to_live_deletes(
     database: str, opened: Callable[..., ContextEngine], clock: Clock
 ) -> None:
-    """What nobody has used for so long, with what was derived; without the setting nothing is deleted."""
+    """Unused sessions and their derived data are deleted; without the setting nothing is."""
     engine = opened(database, clock=clock, settings=ArcSettings(conversation={"ttl_hours": 24}))
     engine.session("old").save_turn("My code is 4711.", "Noted.")
     engine.session("read").save_turn("One.", "Two.")
@@ -180,7 +180,7 @@ def test_without_an_archive_the_time_to_live_deletes(
 def test_a_message_that_arrives_meanwhile_is_not_lost(
     archiving: Callable[..., ContextEngine], folder: Path, tmp_path: Path, helper: Any
 ) -> None:
-    """Another process appends to any branch while the object is written: the session stays as it is."""
+    """If another process appends to any branch while the object is written, the session stays unchanged."""
     database = sqlite_url(tmp_path)
     engine = archiving(database)
     engine.session("shared").save_turn("One.", "Two.")
@@ -226,7 +226,7 @@ def test_a_message_that_arrives_meanwhile_is_not_lost(
 def test_machines_that_archive_at_the_same_time(
     archiving: Callable[..., ContextEngine], database: str, folder: Path, clock: Clock, hours: int
 ) -> None:
-    """While one writes an object, others pass over the conversation; one that is held up too long harms nothing."""
+    """While one writes an object, others skip the session; one delayed too long does no harm."""
     first, second = archiving(database, url=f"calling://{folder}"), archiving(database)
     for number in range(3):
         first.session(f"s{number}").save_turn(f"One {number}.", "Two.")
@@ -248,7 +248,7 @@ def test_machines_that_archive_at_the_same_time(
 
 
 def test_a_machine_that_is_held_up_before_it_reads(tmp_path: Path, folder: Path, clock: Clock) -> None:
-    """Another one takes over meanwhile, and archives the same content: its object is never removed."""
+    """Another one takes over and archives the same content; its object is never removed."""
     url, key = sqlite_url(tmp_path), SessionKey("s")
     taken_over, written = Event(), Event()
 
@@ -256,7 +256,7 @@ def test_a_machine_that_is_held_up_before_it_reads(tmp_path: Path, folder: Path,
         steps: list[Callable[[], object]] = []
         database = observed(url, lambda sql: steps.pop()() if sql == "BEGIN" and steps else None)
         made = SqlStore(database, clock=clock, archive=ArchiveSettings(url=f"calling://{folder}"))
-        made.get(key)  # makes the tables
+        made.get(key)  # creates the tables
         steps.append(before_reading)
         return made
 
@@ -292,7 +292,7 @@ def test_a_machine_that_is_held_up_before_it_reads(tmp_path: Path, folder: Path,
 def test_an_archive_that_fails_loses_nothing(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock, step: str
 ) -> None:
-    """The messages stay, the error names the object, the run goes on with others, and the next one succeeds."""
+    """Messages stay, the error names the object, the run continues with others, and the next run succeeds."""
     engine = archiving(database, url=f"calling://{folder}")
     for number in range(8):
         engine.session(f"s{number}").save_turn("One.", "Two.")
@@ -309,7 +309,7 @@ def test_an_archive_that_fails_loses_nothing(
         with pytest.raises(ArchiveError, match=r"2026/03/\w+\.json\.gz in .*Access Denied"):
             engine.session("s0").archive()
         result = engine.admin.maintain()
-    assert (result.archived, result.failed) == (1, 5)  # it ends after five in a row
+    assert (result.archived, result.failed) == (1, 5)  # five failures in a row end the run
     assert len(calls) == 7
     assert engine.admin.maintain().archived == 7
     assert len(objects(folder)) == 8
@@ -318,7 +318,7 @@ def test_an_archive_that_fails_loses_nothing(
 def test_a_truncated_object_is_noticed_before_anything_is_removed(
     database: str, archiving: Callable[..., ContextEngine], folder: Path
 ) -> None:
-    """What is read back is compared with what was written; the part that is there goes with the next attempt."""
+    """The object is read back and compared; a partial one is removed by the next attempt."""
     engine = archiving(database, url=f"calling://{folder}")
     engine.session("s").save_turn("One.", "Two.")
     with calling(lambda step: 100 if step == "write" else None), pytest.raises(ArchiveError, match="not stored whole"):
@@ -336,7 +336,7 @@ def test_an_object_that_can_not_be_used_is_a_clear_error(
     folder: Path,
     fault: str,
 ) -> None:
-    """It names session, object and fault, and nothing changes; other sessions of the user are recalled all the same."""
+    """The error names session, object and fault; nothing changes, and the user's other sessions are still recalled."""
     with archiving(database) as engine:
         engine.session("s", user_id="ann").save_turn("My boat is called Seagull.", "Nice.")
         engine.session("t", user_id="ann").save_turn("My boat is in the harbour.", "Nice.")
@@ -365,7 +365,7 @@ def test_an_object_that_can_not_be_used_is_a_clear_error(
 
 
 def test_an_archived_session_is_still_recalled(database: str, archiving: Callable[..., ContextEngine]) -> None:
-    """Other sessions of the user find what it says, also what had not been indexed yet, and bring it back."""
+    """The user's other sessions find its messages, even those not yet indexed, and restore it."""
     engine = archiving(database)
     engine.session("s", user_id="ann").save_turn("My boat is called Seagull.", "A fine name.")
     engine.session("t", user_id="ann").save_turn("Hello.", "Hello.")
@@ -379,7 +379,7 @@ def test_an_archived_session_is_still_recalled(database: str, archiving: Callabl
 def test_objects_of_an_encrypted_database_are_encrypted(
     empty_database: str, opened: Callable[..., ContextEngine], folder: Path
 ) -> None:
-    """No text can be read in them; the keys, and nothing else, bring the messages back."""
+    """They contain no readable text, and only the keys restore the messages."""
     storage = {"encryption_keys": Fernet.generate_key().decode()}
     settings = ArcSettings(archive={"url": str(folder)}, storage=storage)
     engine = opened(empty_database, settings=settings)
@@ -393,7 +393,7 @@ def test_objects_of_an_encrypted_database_are_encrypted(
 def test_erasing_removes_the_objects(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock
 ) -> None:
-    """The receipt counts them, also those of softly deleted sessions; others' stay; deleting a session does so too."""
+    """The receipt counts them, softly deleted sessions included; others stay; deleting a session removes its object, too."""
     engine = archiving(database)
     for caller_id, user_id in (("shop", "ann"), ("shop", "ben"), ("blog", "ann")):
         for number in range(2):
@@ -416,7 +416,7 @@ def test_erasing_removes_the_objects(
 def test_an_object_that_stays_is_on_the_receipt(
     database: str, archiving: Callable[..., ContextEngine], folder: Path
 ) -> None:
-    """An erasure whose archive fails raises before the row goes, which alone names the object."""
+    """If the archive fails, the erasure raises before it removes the row, the only reference to the object."""
     engine = archiving(database, url=f"calling://{folder}")
     engine.session("s", user_id="ann").save_turn("My code is 4711.", "Noted.")
     assert engine.session("s", user_id="ann").archive()
@@ -435,7 +435,7 @@ def test_an_object_that_stays_is_on_the_receipt(
 def test_what_is_removed_from_a_conversation_is_in_no_object(
     database: str, archiving: Callable[..., ContextEngine], folder: Path
 ) -> None:
-    """An object that a failed run left is removed with the message, although the session was never archived."""
+    """An object of a failed run is removed with the message, although the session was never archived."""
     engine = archiving(database, url=f"calling://{folder}")
     (first, _) = engine.session("s").append([Message("user", "My code is 4711."), Message("assistant", "Noted.")])
 
@@ -457,7 +457,7 @@ def test_exports_include_archived_conversations(
     tmp_path: Path,
     folder: Path,
 ) -> None:
-    """They come back as active ones without an archive, from the export or from the object itself; none is changed."""
+    """They are imported as active sessions without an archive; exporting changes neither session nor object."""
     engine = archiving(database)
     talk(engine, "shop", "ann", "S3CRET")
     before = [shown(engine, "shop", "ann", "S3CRET") for _ in range(2)][1]  # a memory's first access shows
@@ -524,7 +524,7 @@ def test_an_import_names_no_objects(
 
 
 def test_a_full_disk_loses_nothing(archiving: Callable[..., ContextEngine]) -> None:
-    """Neither one that is full for the object, nor one that is full for the messages that come back."""
+    """It may be full for the object or for the restored messages."""
     with small_disk(512) as archive, small_disk(16_384) as home:
         database = sqlite_url(home)
         with archiving(database, url=str(archive)) as engine:
@@ -550,7 +550,7 @@ def test_a_full_disk_loses_nothing(archiving: Callable[..., ContextEngine]) -> N
 def test_kills_at_each_step(
     archiving: Callable[..., ContextEngine], folder: Path, tmp_path: Path, helper: Any, clock: Clock, apart: int
 ) -> None:
-    """A process that archives and restores is killed before each statement and each step of the archive, in turn."""
+    """A process that archives and restores is killed before each statement and each archive step in turn."""
     clock.now = datetime.now(UTC) + DAY  # a dead process's lease has ended
     code, at, steps = -9, 0, 20
     while code:
@@ -585,7 +585,7 @@ def test_a_kill_after_the_conversation_was_changed(
     clock: Clock,
     change: str,
 ) -> None:
-    """What a machine wrote before it was killed, though no conversation names it any more, is swept a day later."""
+    """The object of a killed process that no session references is swept a day later."""
     clock.now = datetime.now(UTC)
     engine = archiving(database)
     engine.session("s", user_id="ann").append([Message("user", f"Message {n}.", id=f"m{n}") for n in range(3)])
@@ -596,7 +596,7 @@ def test_a_kill_after_the_conversation_was_changed(
     assert len(objects(folder)) == len(kept) + 1
     clock.now += timedelta(hours=2)
     assert str(engine.admin.maintain()) == "archived 0, deleted 0, failed 0"
-    assert len(objects(folder)) == len(kept) + 1  # it may still be written
+    assert len(objects(folder)) == len(kept) + 1  # the last one may still be being written
     clock.now += DAY
     with calling(lambda _: 1 / 0), archiving(database, url=f"calling://{folder}") as broken:
         assert str(broken.admin.maintain()) == "archived 0, deleted 0, failed 0"
@@ -610,7 +610,7 @@ def test_a_kill_after_the_conversation_was_changed(
 
 
 def test_an_archive_must_be_usable(opened: Callable[..., ContextEngine], tmp_path: Path) -> None:
-    """No address, an unknown one, and an archive that is off are errors that name the setting."""
+    """A missing or unknown URL and a disabled archive raise errors that name the setting."""
     with pytest.raises(ConfigurationError, match=r"archive\.enabled .*ARCHIVE_S3_BUCKET"):
         ContextEngine.open(settings=ArcSettings(archive={"enabled": True}))
     with pytest.raises(ConfigurationError, match=r"archive\.url: got 'nowhere://ann:\*\*\*@b'"):
@@ -631,7 +631,7 @@ def test_an_archive_must_be_usable(opened: Callable[..., ContextEngine], tmp_pat
 def test_a_timer_maintains_by_itself(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock
 ) -> None:
-    """A run every `maintenance.interval_minutes`, in each process that has an engine."""
+    """Each process with an engine runs maintenance every `maintenance.interval_minutes`."""
     archived = Event()
 
     class Counts(SilentObserver):
@@ -652,7 +652,7 @@ def test_a_timer_maintains_by_itself(
 def test_s3(
     database: str, opened: Callable[..., ContextEngine], s3: str, monkeypatch: pytest.MonkeyPatch, by: str, clock: Clock
 ) -> None:
-    """The same on a server of the S3 protocol, by `url` or `s3_bucket`; a bucket that is gone is an error."""
+    """The same works on an S3 server by `url` or `s3_bucket`; a missing bucket raises an error."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "arc")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "arc")

@@ -1,4 +1,4 @@
-"""The `arc` command: what it prints, how it fails, and how soon it is there."""
+"""The `arc` command: output, errors, and start-up time."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ Arc: TypeAlias = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def arc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Arc:
-    """Runs the command in an empty folder without arc's environment: exit code, output, errors."""
+    """Return a function that runs the command in an empty folder without arc's variables: exit code, output, errors."""
     for name in os.environ:
         if name.startswith("ARC_") or name == "DATABASE_URL":
             monkeypatch.delenv(name)
@@ -82,7 +82,7 @@ def test_db_upgrade_makes_the_tables_once(arc: Arc, tmp_path: Path) -> None:
 
 
 def test_db_current_and_check_tell_a_deployment_what_is_there(arc: Arc, tmp_path: Path) -> None:
-    """Neither changes anything; `check` fails until the tables are those that this version needs."""
+    """Neither changes anything; `check` fails until the tables are those of this version."""
     assert arc("db", "current", "sqlite:///new.db") == (0, "sqlite:///new.db: no tables\n", "")
     code, out, err = arc("db", "check", "sqlite:///new.db")
     assert (code, out) == (1, "")
@@ -99,7 +99,7 @@ def test_db_row_security_prints_sql(arc: Arc) -> None:
 
 
 def test_export_and_import_move_a_caller(arc: Arc) -> None:
-    """What one command writes the other stores in another database, once; a missing database is an error."""
+    """One command writes what the other stores once in another database; a missing database is an error."""
     with ContextEngine.open("sqlite:///one.db") as engine:
         engine.session("s", caller_id="shop", user_id="ann").save_turn("My code is 4711.", "Noted.")
     exported = arc("export", "out.jsonl.gz", "--caller", "shop", "--url", "sqlite:///one.db")
@@ -200,7 +200,7 @@ def test_other_libraries_data_are_imported(arc: Arc, tmp_path: Path) -> None:
 
 
 def test_maintain_says_what_was_archived(arc: Arc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It does what the settings ask for, and refuses a time that it can't read."""
+    """It follows the settings and rejects an invalid time."""
     old = datetime(2026, 1, 1, tzinfo=UTC)
     with ContextEngine.open("sqlite:///arc.db", clock=lambda: old) as engine:
         engine.session("s").save_turn("One.", "Two.")
@@ -217,7 +217,7 @@ def test_maintain_says_what_was_archived(arc: Arc, monkeypatch: pytest.MonkeyPat
 
 
 def test_sessions_are_archived_and_restored(arc: Arc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """All that are old enough; one comes back by its id, and an unknown one is an error."""
+    """All idle ones are archived; one is restored by its id, and an unknown id is an error."""
     url, archive = ("--url", "sqlite:///arc.db"), tmp_path / "archive"
     with ContextEngine.open("sqlite:///arc.db", clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)) as engine:
         engine.session("s", user_id="ann").save_turn("One.", "Two.")
@@ -234,7 +234,7 @@ def test_sessions_are_archived_and_restored(arc: Arc, monkeypatch: pytest.Monkey
 
 
 def test_maintain_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
-    """It runs again and again, also after an error, until Ctrl-C."""
+    """It repeats, even after an error, until Ctrl-C."""
     script = "from arc_common.cli.commands import main; main()"
     command = [sys.executable, "-c", script, "maintain", "--every", "1s", "--url", "sqlite:///arc.db"]
     with ContextEngine.open(f"sqlite:///{tmp_path / 'arc.db'}") as engine:

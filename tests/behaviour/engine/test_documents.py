@@ -1,4 +1,4 @@
-"""Documents of an engine: kept, found, and shown in the turns that they are about."""
+"""An engine's documents: stored, found, and shown in turns about them."""
 
 import asyncio
 import random
@@ -53,14 +53,14 @@ LONG = " ".join(f"Sentence number {n} tells of item {n} and its warranty." for n
 
 
 def entries(engine):
-    """The ids of all that is stored of documents."""
+    """Return the ids of all stored documents."""
     index = engine.documents.index
     return {found.document.id for found in index.search("sentence warranty whole other", top_k=1_000)}
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request):
-    """Return an address of each kind of database."""
+    """Return the URL of each kind of database."""
     return "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
 
 
@@ -79,7 +79,7 @@ def test_a_chunked_document_is_replaced_by_its_id(url, chunk):
 
 
 def test_a_chunked_document_is_deleted_by_its_id(engine):
-    """Each chunk counts; also where the first one is gone, or there are more of them than a page."""
+    """Each chunk counts, even if the first is gone or there are more than a page of them."""
     ids = engine.documents.add([Document(LONG * 8, id="terms"), Document("whole", id="other")], chunk=True)
     assert len(ids) > 80
     assert engine.documents.delete(["terms#0"]) == 1
@@ -95,7 +95,7 @@ def test_of_two_documents_with_one_id_the_later_is_stored(engine):
 
 
 def test_a_turn_shows_the_documents_that_it_is_about(engine):
-    """Behind the user's text; nothing while there are none, and nothing that is about something else."""
+    """They follow the user's text; unrelated documents are not shown."""
     session = engine.session("s")
     assert not shown(session.context("How long is the warranty?"))
     engine.documents.add(TEXTS)
@@ -107,7 +107,7 @@ def test_a_turn_shows_the_documents_that_it_is_about(engine):
 
 
 def test_a_turn_sees_what_others_have_added(tmp_path):
-    """At once: another engine on the same database, or the index itself, though a turn found no documents before."""
+    """Documents added by another engine or the index are seen at once, even after a turn without any."""
     url = sqlite_url(tmp_path, "d.db")
     with ContextEngine.open(url, settings=ArcSettings()) as engine, ContextEngine.open(url) as other:
         session, users = engine.session("s"), engine.session("u", user_id="ann")
@@ -146,7 +146,7 @@ def test_the_documents_of_two_scopes_are_told_apart(engine):
 
 
 def test_the_best_of_a_scope_without_an_answer_comes_last(engine):
-    """The scores of both scopes are on one scale: a scope's best is not as good as another's because it is its best."""
+    """Scores of both scopes share one scale, so a scope's best is not automatically good."""
     caller, user = engine.documents_of("one"), engine.documents_of("one", user_id="ann")
     caller.add([Document("The laptop warranty repairs damage of the screen.", id="best")])
     caller.add([Document("The warranty repairs damage of the screen of a laptop at home, free of charge.", id="good")])
@@ -160,7 +160,7 @@ def test_the_best_of_a_scope_without_an_answer_comes_last(engine):
 
 
 def test_what_answers_leads_also_in_the_larger_scope(url):
-    """A user's note that has two words of the question is the best of that user's few, not of what there is."""
+    """A user's note with two words of the question is the best of few and must not win for that."""
     with ContextEngine.open(url, settings=ArcSettings()) as engine:
         text = "The laptop warranty covers battery replacement for three years."
         engine.documents.add([Document(text, id="z-right")])
@@ -199,7 +199,7 @@ class Fixed:
 
 
 def test_a_retriever_of_ones_own_takes_the_place_of_the_documents():
-    """A failing one leaves the turn without documents, and the receipt says so."""
+    """If it fails, the turn continues without documents and the receipt says so."""
     with ContextEngine.open(settings=ArcSettings(), retriever=Fixed()) as engine:
         assert shown(engine.session("s").context("warranty")) == ["fixed"]
     with ContextEngine.open(settings=ArcSettings(), retriever=Broken()) as engine:
@@ -211,7 +211,7 @@ def test_a_retriever_of_ones_own_takes_the_place_of_the_documents():
 
 
 class CountingLetters:
-    """Embeds texts by how often two letters occur in them; may be down."""
+    """Embeds texts by two letters' counts; can be down."""
 
     name = "letters"
 
@@ -267,7 +267,7 @@ def test_the_settings_name_the_reranker():
 
 
 def test_the_bm25_reranker_judges_by_all_documents(url):
-    """Not by the few that it gets: a word that all of these have may be rare, and one that few have common."""
+    """A word common among the candidates may be rare in the index, and the reverse."""
     with ContextEngine.open(url, settings=ArcSettings(rag={"reranker": "bm25", "top_k": 3})) as engine:
         engine.documents.add([Document(f"Harbour, harbour {n}", id=f"h{n}") for n in range(40)])
         engine.documents.add(Document("A zephyr in the harbour", id="z1"))
@@ -307,19 +307,19 @@ def test_a_caller_must_be_named_where_settings_say_so():
 
 
 def test_a_large_document_takes_few_times_its_size(tmp_path):
-    """Of memory, to cut and store it: what each chunk needs is made when it is its turn, or kept packed."""
+    """Cutting and storing process chunks lazily or packed, to save memory."""
     chance = random.Random(1)
     words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(2_000)]
     text = "".join(f"{' '.join(chance.choices(words, k=12))}.\n" for _ in range(2_000))
     with ContextEngine.open(sqlite_url(tmp_path, "c.db"), settings=ArcSettings()) as engine:
         known = " ".join(
             [*words, *(f"{word}." for word in words)]
-        )  # which the analyzer remembers, in a table that grows
+        )  # the analyzer caches these words in a growing table
         engine.documents.add(Document(text[:9_000] + known, id="warm"), chunk=True)
         tracemalloc.start()
         try:
             engine.documents.add(Document(text, id="large"), chunk=True)
-            kept, peak = tracemalloc.get_traced_memory()  # the counter keeps what it knows of up to 8,192 lines
+            kept, peak = tracemalloc.get_traced_memory()  # the counter caches up to 8,192 lines
         finally:
             tracemalloc.stop()
     assert peak - kept < 8 * len(text), (peak - kept) / len(text)

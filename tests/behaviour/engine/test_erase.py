@@ -1,4 +1,4 @@
-"""Erasing a user or a caller: nothing of theirs is left in any table or file, and nothing of others' is touched."""
+"""Erasing a user or caller leaves nothing of theirs in any table or file and does not touch others."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def talk(engine: ContextEngine, caller_id: str, user_id: str, secret: str) -> None:
-    """A user's conversation with facts, a summary, a fork, recall entries, memories, pins, artifacts and documents."""
+    """Store a conversation with facts, a summary, a fork, recall entries, memories, pins, artifacts and documents."""
     session = engine.session(f"{user_id}-1", caller_id=caller_id, user_id=user_id)
     session.save_turn(f"My door code is {secret}, and I live in Busan at number 7.", "Noted.")
     for number in range(12):
@@ -30,7 +30,7 @@ def talk(engine: ContextEngine, caller_id: str, user_id: str, secret: str) -> No
 
 @pytest.mark.parametrize("recall", ["session", "user"])
 def test_nothing_of_an_erased_user_is_left(database: str, recall: str) -> None:
-    """Every table is empty of the user, another user and another caller keep theirs, and a second run finds nothing."""
+    """No table has the user's rows, other users and callers keep theirs, and a second run finds nothing."""
     engine = ContextEngine.open(database, settings=ArcSettings(recall={"scope": recall}))
     talk(engine, "shop", "ann", "S3CRET-ANN-한국")
     talk(engine, "shop", "ben", "S3CRET-BEN")
@@ -61,7 +61,7 @@ def test_nothing_of_an_erased_user_is_left(database: str, recall: str) -> None:
 
 
 def test_the_file_of_a_database_holds_no_erased_text(tmp_path: Path) -> None:
-    """Neither the file nor its log has a byte of the texts; without secure_delete, the receipt says what is pending."""
+    """Neither file nor log contains the texts; without secure_delete, the receipt lists what is pending."""
     for secure in (True, False):
         url = sqlite_url(tmp_path, f"{secure}.db")
         with ContextEngine.open(url, settings=ArcSettings(storage={"secure_delete": secure})) as engine:
@@ -74,7 +74,7 @@ def test_the_file_of_a_database_holds_no_erased_text(tmp_path: Path) -> None:
 
 
 def test_a_whole_caller(opened: Callable[..., ContextEngine]) -> None:
-    """Without a user, sessions without one go too, and the caller's documents; the other caller's stay."""
+    """Sessions without a user and the caller's documents are erased, too; the other caller's stay."""
     engine = opened()
     for caller_id in ("shop", "blog"):
         engine.session("guest", caller_id=caller_id).save_turn("My code is 4711.", "Noted.")
@@ -89,7 +89,7 @@ def test_a_whole_caller(opened: Callable[..., ContextEngine]) -> None:
 
 
 def test_what_is_written_meanwhile_is_reported(opened: Callable[..., ContextEngine]) -> None:
-    """A receipt is not complete if the user has written again, and a wrong id is refused before anything is erased."""
+    """The receipt is incomplete if the user has written again; an invalid id is rejected before any erasure."""
     engine = opened(clock=lambda: DAY)
     talk(engine, "shop", "ann", "S3CRET")
     with pytest.raises(InvalidInputError, match="user_id"):

@@ -1,4 +1,4 @@
-"""A model or a store that does not work is said once, aloud, on receipts and by `engine.health()`."""
+"""A failing model or store is reported once in the log, on receipts and by `engine.health()`."""
 
 import logging
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ ANSWER = '{"memories": [{"type": "fact", "content": "The user lives in Busan.", 
 
 
 def talk(engine: ContextEngine, session_id: str) -> None:
-    """Say enough for a summary and for memories, and wait for both."""
+    """Append enough for a summary and memories, and wait for both."""
     session = engine.session(session_id, user_id="ann")
     session.append([Message("user", f"My order {session_id} is ORD-{place}.") for place in range(60)])
     assert engine.flush(60)
 
 
 def test_a_key_that_a_provider_repeats_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """OpenAI's refusal of a wrong key quotes it, and whoever reads the log would have most of it."""
+    """OpenAI's error for a wrong key quotes most of it."""
     refusals = (
         "Incorrect API key provided: sk-proj-Ab12cd****************Wxyz. You can find yours at https://example.org.",
         "API key not valid: AIzaSyA-1234567890abcdef",
@@ -41,7 +41,7 @@ def test_a_key_that_a_provider_repeats_is_not_logged(caplog: pytest.LogCaptureFi
 
 
 def test_a_model_that_fails_on_every_call_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    """One error in the log names the cause; receipts, counters and `health` say so as long as it lasts."""
+    """One log error gives the cause; receipts, counters and `health` report it while it lasts."""
     observer = CountingObserver()
     model = FailingChatModel(PermissionError("invalid key"))
     with ContextEngine.open("sqlite://", chat_model=model, settings=ONE_ATTEMPT, observer=observer) as engine:
@@ -77,7 +77,7 @@ def test_a_model_that_answers_again_is_well_again(caplog: pytest.LogCaptureFixtu
 
 
 class FailingEmbedder:
-    """Refuses its first calls."""
+    """Fails in its first calls."""
 
     name = "refused"
 
@@ -92,7 +92,7 @@ class FailingEmbedder:
 
 
 def test_an_embedder_that_fails_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Words are searched meanwhile; a receipt says so, and that it works again is noticed."""
+    """Words are searched meanwhile; a receipt says so, and recovery is reported."""
     embedder = FailingEmbedder(3)
     with ContextEngine.open("sqlite://", embedder=embedder) as engine:
         for text in ("Tea is free.", "Coffee is not."):
@@ -118,7 +118,7 @@ async def test_a_store_that_can_t_be_opened_is_a_problem(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("asked", ["background", "caller"])
 def test_closing_ends_a_model_call_that_hangs(asked: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """At once; the next engine catches up."""
+    """Closing returns at once; the next engine catches up."""
     slow = SlowChatModel(ReplyingChatModel(["too late"]))
     url = f"sqlite:///{tmp_path / 'chat.db'}"
     engine = ContextEngine.open(url, chat_model=slow)
@@ -132,7 +132,7 @@ def test_closing_ends_a_model_call_that_hangs(asked: str, tmp_path: Path, caplog
         assert slow.asked.wait(60)
         begin = perf_counter()
         engine.close()
-        assert perf_counter() - begin < 3  # background work was waited for for five seconds
+        assert perf_counter() - begin < 3  # it used to wait five seconds for background work
         if asked == "caller":
             with pytest.raises(EngineClosedError, match="during a model call"):
                 call.result(60)

@@ -1,4 +1,4 @@
-"""What people approve enters the knowledge base, once, and nothing else does."""
+"""Only answers that people approve enter the knowledge base, once."""
 
 import copy
 import time
@@ -40,7 +40,7 @@ def engine(database: str, opened: Callable[..., ContextEngine]) -> ContextEngine
 
 
 def test_an_approved_answer_is_found_and_shown(engine: ContextEngine) -> None:
-    """It becomes a document with its candidate's id, the decision says who and why, and a turn shows it."""
+    """It becomes a document with its candidate's id, the decision has reviewer and reason, and a turn shows it."""
     queue = engine.ingestion
     captured = queue.capture(QUESTION, ANSWER, run_id="r1", session_id="s", user_id="ann", channel="web")
     assert captured is not None
@@ -74,7 +74,7 @@ class OtherVectors:
 def test_an_answer_is_approved_after_a_change_of_the_embedder(
     engine: ContextEngine, database: str, opened: Callable[..., ContextEngine]
 ) -> None:
-    """Its words find it until the vectors are made anew."""
+    """It is found by words until new vectors are made."""
     first = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1")
     assert first is not None
     engine.ingestion.approve(first.id, reviewer="lee")
@@ -86,7 +86,7 @@ def test_an_answer_is_approved_after_a_change_of_the_embedder(
 
 
 def test_a_rejected_answer_is_no_document(engine: ContextEngine) -> None:
-    """Nor can it be approved afterwards."""
+    """It can't be approved afterwards."""
     captured = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1")
     assert captured is not None
     rejected = engine.ingestion.reject(captured.id, reviewer="lee", comment="wrong")
@@ -97,7 +97,7 @@ def test_a_rejected_answer_is_no_document(engine: ContextEngine) -> None:
 
 
 def test_a_run_is_captured_once(engine: ContextEngine) -> None:
-    """Capturing it again returns the first candidate, also after its review."""
+    """A second capture returns the first candidate, even after its review."""
     first = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1", session_id="s")
     again = engine.ingestion.capture(QUESTION, "Another answer, of the same run.", run_id="r1", session_id="s")
     assert first == again
@@ -110,7 +110,7 @@ def test_a_run_is_captured_once(engine: ContextEngine) -> None:
 
 
 def decided(engine: ContextEngine, other: ContextEngine, name: str) -> list[bool]:
-    """Let one approve a candidate and the other reject it at the same moment; which of them decided."""
+    """Let one reviewer approve and another reject a candidate simultaneously; return the one who decided."""
     barrier = Barrier(2)
 
     def decide(decision: Callable[..., object]) -> bool:
@@ -130,7 +130,7 @@ def decided(engine: ContextEngine, other: ContextEngine, name: str) -> list[bool
 def test_two_reviewers_at_the_same_moment(
     engine: ContextEngine, database: str, opened: Callable[..., ContextEngine]
 ) -> None:
-    """One decides, the other learns of it, and the document is there exactly if it was approved."""
+    """One decides, the other gets the decision, and the document exists exactly if it was approved."""
     other = opened(database, settings=with_policy(), embedder=Vectors())
     for number in range(6):
         captured = engine.ingestion.capture(f"{QUESTION} ({number})", f"{ANSWER} ({number})", run_id=f"r{number}")
@@ -145,7 +145,7 @@ def test_two_reviewers_at_the_same_moment(
 
 
 def test_two_reviewers_of_a_memory_at_the_same_moment(database: str, opened: Callable[..., ContextEngine]) -> None:
-    """The same: one decides, the other learns of it, and the memory holds exactly if it was approved."""
+    """One decides, the other gets the decision, and the memory holds exactly if it was approved."""
     engine, other = (opened(database, settings=with_policy(memory={"enabled": True})) for _ in range(2))
     memories = engine.memories(user_id="ann")
     for number in range(6):
@@ -176,7 +176,7 @@ def test_the_policy_decides(
 
 
 def test_without_a_review_an_answer_is_a_document_at_once(opened: Callable[..., ContextEngine]) -> None:
-    """And the same run again is the same document."""
+    """A second capture of the run is the same document."""
     engine = opened(settings=with_policy(require_review=False))
     captured = engine.ingestion.capture(QUESTION, ANSWER, run_id="r")
     assert captured is not None
@@ -186,19 +186,19 @@ def test_without_a_review_an_answer_is_a_document_at_once(opened: Callable[..., 
 
 
 def test_a_pattern_that_hangs_other_engines_takes_linear_time(opened: Callable[..., ContextEngine]) -> None:
-    """(a+)+$ takes backtracking engines longer than the universe has; a wrong pattern is refused at once."""
+    """(a+)+$ takes backtracking engines practically forever; an invalid pattern is rejected at once."""
     engine = opened(settings=with_policy(blocked_patterns=["(a+)+$", "(x|x)*y"]))
     start = time.process_time()
     assert engine.ingestion.capture("a" * 99_999 + "!", "x" * 100_000, run_id="r")
     assert time.process_time() - start < 5
-    with pytest.raises(ConfigurationError, match="fewer repetitions"):  # linear, too, but 0.2 s for 1,000 characters
+    with pytest.raises(ConfigurationError, match="fewer repetitions"):  # linear, but 0.2 s for 1,000 characters
         opened(settings=with_policy(blocked_patterns=["(?:a?b?){500}(?:a?b?){500}c", "(?:a?b?){500}c"]))
     with pytest.raises(ConfigurationError, match=r"rag\.ingestion\.blocked_patterns: got '\(\?=a\)'"):
         opened(settings=with_policy(blocked_patterns=["(?=a)"]))
 
 
 def test_a_policy_changes_at_run_time(database: str, opened: Callable[..., ContextEngine]) -> None:
-    """For all processes, for its caller alone, until it is reset; and only if the settings allow it."""
+    """It applies to all processes of its caller until it is reset, if the settings allow it."""
     engine, other = (opened(database, settings=with_policy(dynamic_enabled=True)) for _ in range(2))
     assert engine.ingestion.set_policy(min_query_chars=7).min_query_chars == 7
     changed = engine.ingestion.set_policy(allowed_channels=["web"], min_query_chars=3)
@@ -221,7 +221,7 @@ def test_a_policy_changes_at_run_time(database: str, opened: Callable[..., Conte
 
 
 def test_two_change_the_policy_at_the_same_moment(database: str, opened: Callable[..., ContextEngine]) -> None:
-    """Neither fails, and neither's change is lost."""
+    """Both succeed and both changes are kept."""
     engines = [opened(database, settings=with_policy(dynamic_enabled=True)) for _ in range(2)]
     for number in range(5):
         barrier = Barrier(2)
@@ -239,7 +239,7 @@ def test_two_change_the_policy_at_the_same_moment(database: str, opened: Callabl
 
 
 def test_pages_by_status_channel_and_user(database: str, opened: Callable[..., ContextEngine]) -> None:
-    """The oldest first, each once, although new ones arrive between the pages."""
+    """Pages are oldest first, without repetition, even if candidates arrive in between."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     engine = opened(database, settings=with_policy(), clock=lambda: now)
     for number in range(7):
@@ -265,7 +265,7 @@ def test_pages_by_status_channel_and_user(database: str, opened: Callable[..., C
 
 
 def test_extracted_memories_wait_in_the_same_queue(database: str, opened: Callable[..., ContextEngine]) -> None:
-    """They hold once they are approved, and a rejected one is not extracted again."""
+    """They hold once approved; a rejected one is not extracted again."""
     engine = opened(database, settings=with_policy(memory={"enabled": True, "require_review": True}))
     session = engine.session("s", user_id="ann")
     session.save_turn("I am allergic to peanuts. My sister lives in Porto.", "Noted.")
@@ -300,14 +300,16 @@ def test_extracted_memories_wait_in_the_same_queue(database: str, opened: Callab
 def test_what_is_removed_takes_its_answers_along(
     database: str, opened: Callable[..., ContextEngine], removal: str
 ) -> None:
-    """Neither queue nor documents have a row of it, also if its session was never stored; others keep theirs."""
+    """Queue and documents lose its rows, even if its session was never stored; others stay."""
     engine = opened(database, settings=with_policy(dynamic_enabled=True))
     session = engine.session("s", caller_id="shop", user_id="ann")
     session.save_turn("Hello there.", "Hello.")
     queue = engine.ingestion_of("shop")
     queue.set_policy(min_query_chars=1)
     for name, user, where in (("S3CRET one", "ann", "s"), ("S3CRET two", "ann", "s"), ("KEPT", "ben", "t")):
-        answer = f"Yes, {name} is quite right. " * (300 if name == "S3CRET one" else 1)  # several chunks, and a whole
+        answer = f"Yes, {name} is quite right. " * (
+            300 if name == "S3CRET one" else 1
+        )  # one in several chunks, one whole
         captured = queue.capture(f"Is {name} right?", answer, run_id=name, user_id=user, session_id=where)
         assert captured is not None
         if name != "S3CRET two":
@@ -333,7 +335,7 @@ def test_what_is_removed_takes_its_answers_along(
 
 
 def test_candidates_of_others_are_unknown(engine: ContextEngine) -> None:
-    """And so is what is no id; errors survive being copied."""
+    """So are invalid ids; the errors can be copied."""
     captured = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1")
     assert captured is not None
     for queue, name in (
@@ -359,7 +361,7 @@ def test_candidates_of_others_are_unknown(engine: ContextEngine) -> None:
         ({"session_id": ""}, "session_id"),
         ({"user_id": 3}, "user_id"),
         ({"channel": ""}, "channel"),
-        ({"captured_at": datetime(2026, 1, 1)}, "captured_at"),  # noqa: DTZ001 - without a zone
+        ({"captured_at": datetime(2026, 1, 1)}, "captured_at"),  # noqa: DTZ001 - the invalid value
     ],
 )
 def test_wrong_values_are_refused(opened: Callable[..., ContextEngine], values: dict[str, object], field: str) -> None:

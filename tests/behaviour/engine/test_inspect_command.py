@@ -1,4 +1,4 @@
-"""`arc inspect`: a stored turn as the model is shown it, on a terminal and as JSON, without changing anything."""
+"""`arc inspect` shows a stored turn's request in a terminal and as JSON, without changing anything."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from tests.support.databases import new_database, sqlite_url
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch, tmp_path):
-    """No setting from outside, an empty folder, a wide terminal."""
+    """Remove outside settings; use an empty folder and a wide terminal."""
     for name in ("ARC_DATABASE_URL", "DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "120")
@@ -27,7 +27,7 @@ def _environment(monkeypatch, tmp_path):
 
 
 def fill(url):
-    """Two sessions: one of many turns, with summaries adopted; one of a named user, with a tool and hostile texts."""
+    """Store two sessions: a long one with adopted summaries, and one of a user with a tool and hostile texts."""
     with ContextEngine.open(url) as engine:
         session = engine.session("support-1")
         for n in range(1, 25):
@@ -44,7 +44,7 @@ def fill(url):
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    """A file of these sessions; not to be written to."""
+    """Return a read-only file of these sessions."""
     folder = tmp_path_factory.mktemp("filled")
     fill(sqlite_url(folder))
     return folder / "arc.db"
@@ -52,7 +52,7 @@ def filled(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def filled_on_postgres(postgres_database):
-    """A database of these sessions; not to be written to."""
+    """Return a read-only database of these sessions."""
     return fill(postgres_database())
 
 
@@ -73,7 +73,7 @@ def run(*words):
 
 
 def test_it_shows_the_newest_turn_with_the_sessions_state(url):
-    """On either database: budget, sections, what is in them, what was left out."""
+    """The output has the budget, the sections with their items, and the omissions, on either database."""
     out = run("support-1", "--url", url)
     assert "session support-1\n48 messages, " in out
     assert re.search(r"summary of \d+ messages, \d+ facts, \d+ messages not summarised", out)
@@ -117,7 +117,7 @@ def test_a_session_of_a_callers_user_is_found_by_both(file):
 
 
 def test_json_is_for_programs(file):
-    """The receipt and the session's state; what anybody said only with --full."""
+    """It has the receipt and the session's state; message texts only with --full."""
     brief = json.loads(run("support-1", "--url", file, "--json"))
     assert brief.keys() == {"session", "turn", "turns", "receipt"}
     assert (brief["turn"], brief["turns"], brief["session"]["message_count"]) == (24, 24, 48)

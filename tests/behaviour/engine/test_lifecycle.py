@@ -1,4 +1,4 @@
-"""Sessions are deleted softly or for good, purged, cleared and listed; nothing deletes more than it was asked to."""
+"""Sessions are deleted softly or permanently, purged, cleared and listed, and nothing else is deleted."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -63,7 +63,7 @@ USES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("forked", [False, True], ids=["one branch", "forked"])
 def test_a_softly_deleted_session_can_not_be_used(engine: ContextEngine, *, forked: bool) -> None:
-    """Each use raises, a listing leaves it out, a reply is not broken; restoring it brings back all of it."""
+    """Each use raises, listings omit it, replies don't break, and restoring brings everything back."""
     session = engine.session("s", user_id="ann")
     session.save_turn("My boat is called Seagull 77.", "A fine name.")
     if forked:
@@ -92,7 +92,7 @@ def test_a_softly_deleted_session_can_not_be_used(engine: ContextEngine, *, fork
 
 
 def test_another_user_learns_nothing_of_a_deleted_session(engine: ContextEngine) -> None:
-    """To others it does not exist, and they can't restore it."""
+    """For others it does not exist, and they can't restore it."""
     engine.session("s", user_id="ann").save_turn("My code is 4711.", "Noted.")
     engine.session("s", user_id="ann").delete(soft=True)
     for attempt in (lambda: engine.session("s", user_id="ben").messages(), lambda: engine.admin.restore("s")):
@@ -102,7 +102,7 @@ def test_another_user_learns_nothing_of_a_deleted_session(engine: ContextEngine)
 
 
 def test_a_deleted_session_is_not_recalled_elsewhere(engine: ContextEngine) -> None:
-    """Other sessions of the user neither recall nor show what it says, until it is restored."""
+    """The user's other sessions don't recall or show it until it is restored."""
     engine.session("s", user_id="ann").save_turn("My boat is called Seagull.", "A fine name for a boat.")
     other = engine.session("other", user_id="ann")
     other.save_turn("Hello.", "Hello.")
@@ -121,7 +121,7 @@ def test_a_deleted_session_is_not_recalled_elsewhere(engine: ContextEngine) -> N
 
 
 def test_purge_removes_what_was_deleted_long_ago(database: str, engine: ContextEngine, clock: Clock) -> None:
-    """Only sessions that were deleted before the time, of all callers; used and restored ones stay."""
+    """Sessions of all callers deleted before the time are purged; used and restored ones stay."""
     for number, name in enumerate(("old", "new", "used", "back")):
         session = engine.session(name, caller_id=f"caller {number % 2}")
         session.save_turn("One.", "Two.")
@@ -142,7 +142,7 @@ def test_purge_removes_what_was_deleted_long_ago(database: str, engine: ContextE
 
 
 def test_clear_deletes_the_sessions_of_a_caller(engine: ContextEngine) -> None:
-    """All of them, whatever their status, or those of one user; memories and other callers' sessions stay."""
+    """It deletes all, or those of one user, whatever their status; memories and other callers' sessions stay."""
     for caller_id in ("shop", "blog"):
         for user_id in ("ann", "ben"):
             for name in ("a", "b"):
@@ -160,7 +160,7 @@ def test_clear_deletes_the_sessions_of_a_caller(engine: ContextEngine) -> None:
 
 
 def test_sessions_are_listed_by_status_activity_age_and_size(engine: ContextEngine, clock: Clock) -> None:
-    """Each condition excludes what does not meet it, all hold together, and pages go on with the same conditions."""
+    """Conditions are combined, and later pages keep them."""
     for number in range(6):
         clock.now = START + number * HOUR
         session = engine.session(f"s{number}")
@@ -191,7 +191,7 @@ def test_sessions_are_listed_by_status_activity_age_and_size(engine: ContextEngi
 
 
 def test_a_session_that_is_used_is_never_idle(database: str, engine: ContextEngine, clock: Clock) -> None:
-    """Neither a clock that is set back, nor messages with old dates, nor a use between look and deletion."""
+    """Neither a clock set back, nor old message dates, nor a use just before the deletion makes it idle."""
     store = SqlStore(database, clock=clock)
     clock.now = START
     engine.session("s").append(Message("user", "Hello."))
@@ -210,7 +210,7 @@ def test_a_session_that_is_used_is_never_idle(database: str, engine: ContextEngi
 
 @pytest.mark.parametrize("forked", [False, True], ids=["one branch", "a fork deleted"])
 def test_a_cap_waits_for_the_summary(database: str, opened: Callable[..., ContextEngine], *, forked: bool) -> None:
-    """What a bulk append brings beyond the cap stays until its facts are read; then the oldest whole turns leave."""
+    """Messages beyond the cap stay until their facts are extracted; then the oldest whole turns leave."""
     summary = {"leaf_messages": 4, "recent_message_count": 2, "trigger_message_count": 4, "high_water_tokens": 0}
     settings = ArcSettings(storage={"max_messages_per_session": 14}, summary=summary)
     with ContextEngine.open(database, settings=settings) as engine:

@@ -1,4 +1,4 @@
-"""The settings of retrieval, each of them in the turns that it is for; and what fails on the way there."""
+"""Each retrieval setting acts in its turns; failures on the way don't end them."""
 
 import pytest
 
@@ -20,12 +20,12 @@ def shown(engine, question, session_id="s"):
 
 
 def text_of(engine, question):
-    """What the model reads of a turn's question and documents."""
+    """Return the user message of a turn, with its documents."""
     return engine.session("s").context(question).messages[-1].text
 
 
 class Recorder:
-    """A source that remembers how many documents it was asked for, and has as many as it can."""
+    """A source that records the requested number and returns as many as it can."""
 
     def __init__(self):
         self.asked = []
@@ -66,7 +66,7 @@ def test_history_is_read_as_far_as_it_says(turns, is_found):
 
 @pytest.mark.parametrize("turns", [0, 1, 2])
 def test_a_pipeline_of_ones_own_is_asked_by_the_settings(turns):
-    """With the history that they allow, and without its reranker where they say so."""
+    """It gets the configured history, and no reranker if the settings say so."""
 
     class Recalling(SimpleScoreReranker):
         def __init__(self):
@@ -133,7 +133,7 @@ def test_what_does_not_fit_is_passed_over_where_it_says_so(skips, expected):
 
 @pytest.mark.parametrize("drops", [True, False])
 def test_stop_words_are_dropped_where_it_says_so(drops):
-    """What has nothing but the question's small words in common is found only then."""
+    """A document that shares only stop words is found only if they are kept."""
     with opened(drop_stop_words=drops) as engine:
         engine.documents.add([Document("What is the matter with you?", id="small"), *BERTHS])
         assert ("small" in shown(engine, "What is the fee of a berth?")) is not drops

@@ -1,4 +1,4 @@
-"""Every setting changes what a user sees or does, shown here or in the test that is named."""
+"""Every setting changes something that a user sees, shown here or in the test named."""
 
 import re
 import shutil
@@ -37,7 +37,7 @@ def opened(settings: ArcSettings, url: str | None = None) -> ContextEngine:
 
 
 def fill(engine: ContextEngine) -> None:
-    """One and the same conversation, with its documents and artifacts."""
+    """Store the same conversation, documents and artifacts."""
     session = engine.session("s")
     for number in range(40):
         topic = TOPICS[number % len(TOPICS)]
@@ -57,7 +57,7 @@ def fill(engine: ContextEngine) -> None:
 
 
 def seen(engine: ContextEngine) -> str:
-    """All that a user sees of it."""
+    """Return everything that a user sees of it."""
     session = engine.session("s")
     lines = []
     for question in ("What did box 3 cost, and what of cats?", "latest price of cats today"):
@@ -70,7 +70,7 @@ def seen(engine: ContextEngine) -> str:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of the conversation under default settings; not to be written to."""
+    """Return a read-only file of the conversation under default settings."""
     path = tmp_path_factory.mktemp("stored") / "arc.db"
     with opened(ArcSettings(), f"sqlite:///{path}") as engine:
         fill(engine)
@@ -79,7 +79,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def shown(stored: Path, tmp_path: Path) -> Callable[..., str]:
-    """Show the conversation under settings: of a copy, or written anew where they say what is written."""
+    """Return a function that shows a copy of the conversation under settings, or stores it anew with them."""
 
     def show(*, anew: bool = False, **groups: Any) -> str:
         url = None if anew else f"sqlite:///{shutil.copy(stored, tmp_path)}"
@@ -129,10 +129,10 @@ ACTS: dict[str, Any] = {
 """Another value for each setting that acts on the conversation above."""
 
 BESIDE: dict[str, dict[str, Any]] = {
-    "budget.facts_share": {"budget": {"recalled": 0}},  # which lends its room to facts
+    "budget.facts_share": {"budget": {"recalled": 0}},  # lends its tokens to facts
     "context.receipt_misses": {"budget": {"context_window": 3_000}},
 }
-"""What must be set besides for a setting to act."""
+"""Other settings that a setting needs in order to act."""
 
 ELSEWHERE: dict[str, str] = {
     "archive.after_days": "test_maintenance_archives_what_is_idle_and_nothing_else",
@@ -213,7 +213,7 @@ ELSEWHERE: dict[str, str] = {
     "observability.otel": "test_the_setting_uses_the_applications_own_sdk",
     "model_calls.breaker_reset_seconds": "test_after_a_while_the_model_is_tried_again",
 }
-"""The test in which a setting acts that needs more than a conversation."""
+"""The test in which a setting acts that needs more than this conversation."""
 
 NOT_SHOWN: frozenset[str] = frozenset(
     {
@@ -237,7 +237,7 @@ NOT_SHOWN: frozenset[str] = frozenset(
         "tokens.vocabulary_directory",
     }
 )
-"""Settings whose effect no test shows by their name."""
+"""Settings whose effect no test shows by name."""
 
 
 def test_every_setting_has_its_place() -> None:
@@ -247,7 +247,7 @@ def test_every_setting_has_its_place() -> None:
 
 @pytest.fixture(scope="module")
 def usual() -> str:
-    """What is seen of a conversation that is written anew under default settings."""
+    """Return the view of a conversation stored under default settings."""
     with opened(ArcSettings()) as engine:
         fill(engine)
         return seen(engine)
@@ -263,7 +263,7 @@ def test_a_setting_changes_what_is_seen(shown: Callable[..., str], usual: str, n
 
 
 def test_what_is_seen_depends_on_the_settings_alone(shown: Callable[..., str], usual: str) -> None:
-    """Otherwise any setting would seem to act."""
+    """Otherwise every setting would seem to act."""
     assert shown() == shown()
     assert shown(anew=True) == usual
 
@@ -318,7 +318,7 @@ def test_the_pool_is_as_large_as_the_settings_say(postgres_database):
 
 
 def test_the_index_keeps_in_memory_what_the_settings_allow(tmp_path):
-    """Over SQLite, where a second search reads less then; what is found is the same."""
+    """On SQLite, a second search then reads less and finds the same."""
     counts = {}
     for index_cache_bytes in (0, 2**30):
         read = []
@@ -348,7 +348,7 @@ def test_postgres_walks_a_graph_from_the_number_that_the_settings_say(postgres_d
 
 
 def test_postgres_walks_as_wide_as_the_settings_say(postgres_database):
-    """The server is told the setting, unless comparing all takes less time than a walk that finds enough."""
+    """The server gets the setting, unless an exact search is faster than a wide enough graph search."""
     widths = {}
     for index_ef_search in (1, 300, 1_000):
         given = widths[index_ef_search] = []

@@ -1,4 +1,4 @@
-"""Spans and metrics as an OpenTelemetry SDK receives them, and the cap on background calls to models."""
+"""Spans and metrics in an OpenTelemetry SDK, and the limit on background model calls."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ SECRET = "ORD-1001"
 
 
 class Telemetry:
-    """What an SDK was told."""
+    """The data that an SDK received."""
 
     def __init__(self) -> None:
         self._spans, self._metrics = InMemorySpanExporter(), InMemoryMetricReader()
@@ -36,7 +36,7 @@ class Telemetry:
         return [span for span in self._spans.get_finished_spans() if span.name == name]
 
     def points(self) -> dict[str, list[Any]]:
-        """The data points of each metric."""
+        """Return the data points of each metric."""
         data = self._metrics.get_metrics_data()
         scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data else []
         return {metric.name: list(metric.data.data_points) for scope in scopes for metric in scope.metrics}
@@ -147,7 +147,7 @@ def test_an_observer_of_ones_own_is_told_the_same(telemetry: Telemetry) -> None:
 
 
 def test_the_setting_uses_the_applications_own_sdk(monkeypatch: pytest.MonkeyPatch, telemetry: Telemetry) -> None:
-    """`observability.otel` makes spans by OpenTelemetry's global provider; without it there are none."""
+    """`observability.otel` creates spans with OpenTelemetry's global provider; without it there are none."""
     monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", telemetry.tracer_provider)
     for otel in (False, True):
         with ContextEngine.open("sqlite://", settings=settings(observability={"otel": otel})) as engine:
@@ -156,7 +156,7 @@ def test_the_setting_uses_the_applications_own_sdk(monkeypatch: pytest.MonkeyPat
 
 
 def test_background_calls_wait_once_the_hours_tokens_are_spent() -> None:
-    """Rules summarise meanwhile, memories wait, health and receipts say so, and an hour later the model goes on."""
+    """Rules summarise, memories wait, health and receipts say so, and an hour later the model continues."""
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     model, observer = Model(), CountingObserver()
     spending = ArcSettings(
@@ -197,7 +197,7 @@ def test_background_calls_wait_once_the_hours_tokens_are_spent() -> None:
 
 
 def test_memories_wait_if_the_summary_spends_the_rest_just_before() -> None:
-    """The messages are read an hour later, by the model and not by rules."""
+    """The messages are read an hour later, by the model instead of rules."""
     model, extracting = Model(), Event()
 
     class Waiting(CountingObserver):

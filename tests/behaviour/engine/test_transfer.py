@@ -1,4 +1,4 @@
-"""Exports are lossless, go from either kind of database to the other, and can be repeated."""
+"""Exports are lossless, work between both kinds of database, and can be repeated."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ from tests.support.leak_world import Letters
 
 
 def shown(engine: ContextEngine, caller_id: str, user_id: str, secret: str) -> list[Any]:
-    """All that a user sees of a conversation on each branch, of memories, documents, pins and artifacts."""
+    """Return everything that a user sees: each branch's conversation, memories, documents, pins and artifacts."""
     session = engine.session(f"{user_id}-1", caller_id=caller_id, user_id=user_id)
     memories = engine.memories(user_id=user_id, caller_id=caller_id)
     documents = engine.documents_of(caller_id, user_id=user_id)
@@ -32,7 +32,7 @@ def shown(engine: ContextEngine, caller_id: str, user_id: str, secret: str) -> l
 
 @pytest.fixture
 def other(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> str:
-    """A database of the other kind."""
+    """Return a database of the other kind."""
     if database.startswith("sqlite"):
         make: Callable[[], str] = request.getfixturevalue("postgres_database")
         return make()
@@ -41,7 +41,7 @@ def other(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("name", ["ann.jsonl", "ann.jsonl.gz"])
 def test_what_is_imported_shows_what_was_exported(database: str, other: str, tmp_path: Path, name: str) -> None:
-    """Every public view is equal, on each branch; importing again stores nothing; only the user's own is exported."""
+    """Every public view is equal on each branch; a second import stores nothing; only the user's own data is exported."""
     with (
         ContextEngine.open(database, embedder=Letters(), clock=lambda: DAY) as source,
         ContextEngine.open(other, embedder=Letters(), clock=lambda: DAY) as target,
@@ -64,7 +64,7 @@ def test_what_is_imported_shows_what_was_exported(database: str, other: str, tmp
 
 
 def test_a_conversation_that_is_there_is_not_overwritten(opened: Callable[..., ContextEngine], tmp_path: Path) -> None:
-    """Another conversation with the same id is refused by name, and keeps its messages."""
+    """A different conversation with the same id is rejected by name and keeps its messages."""
     source, target = opened(), opened()
     source.session("s").save_turn("One.", "Two.")
     target.session("s").save_turn("Mine.", "Yours.")
@@ -82,7 +82,7 @@ def test_a_conversation_that_is_there_is_not_overwritten(opened: Callable[..., C
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_a_clear_error(opened: Callable[..., ContextEngine], tmp_path: Path, line: str) -> None:
-    """The error names the line or the table; a missing file is named too, and nothing of the line is stored."""
+    """The error names the line or table; a missing file is named, too; nothing of the line is stored."""
     engine = opened()
     engine.session("s").save_turn("One.", "Two.")
     engine.admin.export(tmp_path / "a.jsonl", caller_id="default", user_id=None)
@@ -96,7 +96,7 @@ def test_a_wrong_file_is_a_clear_error(opened: Callable[..., ContextEngine], tmp
     with pytest.raises(InvalidInputError, match=r"nowhere\.jsonl"):
         engine.admin.import_(tmp_path / "nowhere.jsonl")
     packed = bytearray(gzip.compress(head.encode() * 50))
-    packed[10] = 7  # a block type that deflate does not have
+    packed[10] = 7  # an invalid deflate block type
     nested = f"{head}\n{'[' * 100_000}\n".encode()
     for name, content in (
         ("broken.jsonl.gz", b"no archive"),

@@ -1,4 +1,4 @@
-"""`engine.admin.work`: what it does for sessions that other processes wrote, and how it stops."""
+"""`engine.admin.work`: work for sessions of other processes, and stopping."""
 
 import threading
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def talk(engine: ContextEngine, session_id: str = "s", turns: int = 30) -> None:
 
 
 def derived(url: str) -> dict[str, list[Any]]:
-    """What was made from the messages, without ids and times that differ from one run to the next."""
+    """Return the data derived from messages, without ids and times that differ by run."""
     return {
         "segments": rows(url, "SELECT conversation, level, start_seq, end_seq, made_by, narrative FROM arc_segments"),
         "facts": rows(url, "SELECT conversation, leaf_seq, place, folded_key, category FROM arc_facts"),
@@ -63,7 +63,7 @@ def derived(url: str) -> dict[str, list[Any]]:
 
 
 def test_a_worker_makes_what_the_sessions_own_process_makes(opened: Open, tmp_path: Path) -> None:
-    """With `background.in_process` off, the process that appends makes nothing; a worker then makes all of it."""
+    """With `background.in_process` off, the appending process derives nothing and a worker everything."""
     urls = [sqlite_url(tmp_path, name) for name in ("own.db", "worked.db")]
     for url, more in zip(urls, ({"memory": {"enabled": True}}, NOT_HERE), strict=True):
         engine = opened(url, settings=settings_with(**more))
@@ -80,7 +80,7 @@ def test_a_worker_makes_what_the_sessions_own_process_makes(opened: Open, tmp_pa
 
 
 def test_every_session_is_worked_on_once(opened: Open, url: str) -> None:
-    """Of all callers and users; a second worker finds nothing to do until something is said."""
+    """Sessions of all callers are included; a second worker has no work until something is said."""
     engine = opened(url, settings=settings_with(**NOT_HERE))
     for number in range(5):
         talk(engine, f"s{number}")
@@ -93,7 +93,7 @@ def test_every_session_is_worked_on_once(opened: Open, url: str) -> None:
 
 
 def test_every_branch_is_worked_on(opened: Open, url: str) -> None:
-    """The current one and the others that someone may continue, but not one that was rewound."""
+    """The current branch and other live ones are, but not a rewound one."""
     engine = opened(url, settings=settings_with(**NOT_HERE))
     talk(engine)
     session = engine.session("s", user_id="user of s")
@@ -116,7 +116,7 @@ def test_work_is_limited(opened: Open, url: str) -> None:
 
 
 def test_a_worker_waits_for_work_until_it_is_stopped(opened: Open, url: str) -> None:
-    """It finishes the segment at hand, and leaves the rest to the next worker."""
+    """It finishes the current segment and leaves the rest to the next worker."""
     model = Model(held=True)
     engine = opened(url, model, settings=settings_with(**NOT_HERE))
     stop = Event()
@@ -134,7 +134,7 @@ def test_a_worker_waits_for_work_until_it_is_stopped(opened: Open, url: str) -> 
 
 
 def test_failed_work_is_due_again_in_a_minute(opened: Open, url: str) -> None:
-    """Without the embedder, messages are found by words; the vectors follow when it is back."""
+    """Without the embedder, messages are found by words; vectors follow when it is back."""
     now = [datetime(2026, 1, 5, tzinfo=UTC)]
     embedder = Words()
     embedder.fails = True
@@ -150,7 +150,7 @@ def test_failed_work_is_due_again_in_a_minute(opened: Open, url: str) -> None:
 
 
 def test_one_session_that_fails_does_not_stop_the_others(opened: Open, url: str) -> None:
-    """It is counted, logged and due again later."""
+    """The failure is counted, logged and due again later."""
     observer = CountingObserver()
     engine = opened(url, settings=settings_with(**NOT_HERE), observer=observer)
     for number in range(3):
@@ -169,7 +169,7 @@ def test_wrong_numbers_are_refused(opened: Open, url: str, wrong: dict[str, Any]
 
 
 def test_a_reply_after_a_bulk_append_writes_nothing(opened: Open, url: str) -> None:
-    """It shows the newest turns and says so on the receipt; the backlog is the background's."""
+    """It shows the newest turns and says so on the receipt; the background does the backlog."""
     engine = opened(url, settings=settings_with(background={"in_process": False}))
     session = engine.session("s")
     session.append([message for number in range(1_000) for message in turn(number)])

@@ -1,4 +1,4 @@
-"""`arc worker`: what it works with, what it says, and how it stops."""
+"""`arc worker`: engine, output, and stopping."""
 
 import signal
 import subprocess
@@ -32,7 +32,7 @@ count = 3
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """Three sessions in which nobody has done anything yet."""
+    """Store three sessions without derived data."""
     url = sqlite_url(tmp_path)
     with ContextEngine.open(url, settings=settings_with(background={"in_process": False})) as engine:
         for number in range(3):
@@ -45,7 +45,7 @@ def makers(url: str) -> set[str]:
 
 
 def test_until_idle(arc: Arc, url: str) -> None:
-    """It does all there is, by rules without an engine, and says how much that was."""
+    """It does all work, by rules without an engine, and prints how much."""
     assert arc("worker", "--url", url, "--until-idle", "--threads", "2") == (0, "3 sessions worked on\n", "")
     assert makers(url) == {"rules"}
     assert arc("worker", "--url", url, "--until-idle") == (0, "0 sessions worked on\n", "")
@@ -80,7 +80,7 @@ def test_a_wrong_engine_is_named(arc: Arc, tmp_path: Path, engine: str, said: st
 
 
 def test_a_model_in_the_settings_needs_an_engine(arc: Arc, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would otherwise write by rules what the model is to write."""
+    """Otherwise rules would write what the model should."""
     monkeypatch.setenv("ARC_SUMMARY__LLM_MODEL", "openai:some")
     code, _, err = arc("worker", "--url", url, "--until-idle")
     assert code == 1
@@ -113,7 +113,7 @@ def engine():
 
 
 def test_reembed(arc: Arc, tmp_path: Path) -> None:
-    """It says what was made; code 1 and what to do if not all of it was."""
+    """It prints the result; if not all is done, the exit code is 1 and the output says what to do."""
     (tmp_path / "application_three.py").write_text(EMBEDDING)
     url = sqlite_url(tmp_path)
     with ContextEngine.open(url, embedder=Letters()) as engine:
@@ -128,7 +128,7 @@ def test_reembed(arc: Arc, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it(url: str, how: signal.Signals) -> None:
-    """It waits for work until then, and leaves no lease behind."""
+    """It waits for work until then, and leaves no lease."""
     command = [sys.executable, "-c", "from arc_common.cli.commands import main; main()", "worker", "--url", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         deadline = time.monotonic() + 30

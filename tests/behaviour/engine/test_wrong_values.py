@@ -1,4 +1,4 @@
-"""Whatever is given for an argument is taken, or refused by an error of arc's tree, and then nothing is written."""
+"""Any argument is accepted or raises one of arc's errors, and then nothing is written."""
 
 import dataclasses
 import inspect
@@ -45,7 +45,7 @@ SECRET = "SEC@RETPW"
     ids=["unescaped", "parameter", "key's", "misspelt", "unsupported", "no port"],
 )
 def test_no_password_shows(url, caplog):
-    """Neither in a repr, a log or a printed traceback, nor in what the engine's health says."""
+    """No repr, log, traceback or health report contains it."""
     caplog.set_level("DEBUG")
     shown = []
     try:
@@ -90,7 +90,7 @@ def test_an_engine_of_wrong_parts_is_refused():
 
 
 def test_sql_storage_needs_a_database():
-    """Nobody should believe that conversations are kept while they are in this process's memory."""
+    """Otherwise conversations would silently stay in this process's memory."""
     settings = ArcSettings(storage={"mode": "sql"})
     with pytest.raises(ConfigurationError, match="database_url"):
         ContextEngine.open(settings=settings)
@@ -126,7 +126,7 @@ def nested(depth: int) -> list[Any]:
 
 
 def mapping(depth: int) -> dict[str, Any]:
-    """Dictionaries within dictionaries, each also a filter and a schema."""
+    """Return nested dictionaries, each also a filter and a schema."""
     made: dict[str, Any] = {"a": 1}
     for _ in range(depth):
         made = {"$not": made}
@@ -160,7 +160,7 @@ WRONG = {
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 STORED = "stored"
-"""Stands for the id of the memory that the engine holds."""
+"""A placeholder for the id of the engine's memory."""
 
 SESSION: dict[str, dict[str, Any]] = {
     "add_artifact": {"content": "It rains.", "source": "weather", "kind": "tools", "metadata": {}},
@@ -320,11 +320,11 @@ FACES: dict[str, tuple[Callable[[ContextEngine], Any], dict[str, dict[str, Any]]
     "admin": (lambda engine: engine.admin, ADMIN),
 }
 FOR_ADAPTERS = {"report_save_error", "resume"}
-"""Take what adapters have made or could not save, whatever that is."""
+"""Methods whose arguments come from adapters, whatever their values."""
 
 
 def methods(face: object) -> set[str]:
-    """The public methods; an async form has its twin's implementation."""
+    """Return the public methods; an async form shares its twin's implementation."""
     named = {name for name in dir(type(face)) if not name.startswith("_") and callable(getattr(type(face), name))}
     return {name for name in named if not (name[0] == "a" and name[1:] in named)} - FOR_ADAPTERS
 
@@ -341,7 +341,7 @@ def held(engine: ContextEngine) -> tuple[Any, ...]:
 
 @pytest.fixture
 def engine(tmp_path, monkeypatch) -> Iterator[ContextEngine]:
-    """An engine with a message, a document and a memory; exports are written beside its file."""
+    """Open an engine with a message, a document and a memory; exports are written next to its file."""
     monkeypatch.chdir(tmp_path)
     settings = ArcSettings(summary={"enabled": False}, memory={"enabled": False}, recall={"enabled": False})
     with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as opened:
@@ -374,7 +374,7 @@ def test_a_wrong_argument_is_taken_or_refused_by_an_error_of_arc(engine: Context
                     made.close()
             except ArcError:
                 is_refused = True
-            except Exception as error:  # noqa: BLE001 - the bare errors are what this looks for
+            except Exception as error:  # noqa: BLE001 - the test looks for foreign errors
                 bare.append(f"{argument}={label}: {type(error).__name__}: {str(error)[:100]}")
             after = held(engine)
             if is_refused and after != before:
@@ -426,7 +426,7 @@ def test_a_value_of_wrong_parts_is_taken_or_refused_by_an_error_of_arc(engine: C
                 use(engine, kind(**{**VALUES[kind], field.name: value}))
             except ArcError:
                 continue
-            except Exception as error:  # noqa: BLE001 - the bare errors are what this looks for
+            except Exception as error:  # noqa: BLE001 - the test looks for foreign errors
                 bare.append(f"{field.name}={label}: {type(error).__name__}: {str(error)[:100]}")
     assert "\n".join(bare) == ""
 
