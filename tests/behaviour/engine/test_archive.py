@@ -393,7 +393,7 @@ def test_objects_of_an_encrypted_database_are_encrypted(
 def test_erasing_removes_the_objects(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock
 ) -> None:
-    """The receipt counts them, softly deleted sessions included; others stay; deleting a session removes its object, too."""
+    """The receipt counts them, with softly deleted sessions; others stay; deleting a session does the same."""
     engine = archiving(database)
     for caller_id, user_id in (("shop", "ann"), ("shop", "ben"), ("blog", "ann")):
         for number in range(2):
@@ -585,7 +585,7 @@ def test_a_kill_after_the_conversation_was_changed(
     clock: Clock,
     change: str,
 ) -> None:
-    """The object of a killed process that no session references is swept a day later."""
+    """An object of a killed process that no session references is swept a day later."""
     clock.now = datetime.now(UTC)
     engine = archiving(database)
     engine.session("s", user_id="ann").append([Message("user", f"Message {n}.", id=f"m{n}") for n in range(3)])

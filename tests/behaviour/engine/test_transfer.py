@@ -41,7 +41,7 @@ def other(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("name", ["ann.jsonl", "ann.jsonl.gz"])
 def test_what_is_imported_shows_what_was_exported(database: str, other: str, tmp_path: Path, name: str) -> None:
-    """Every public view is equal on each branch; a second import stores nothing; only the user's own data is exported."""
+    """Every public view is equal on each branch; a second import stores nothing; others' data is not exported."""
     with (
         ContextEngine.open(database, embedder=Letters(), clock=lambda: DAY) as source,
         ContextEngine.open(other, embedder=Letters(), clock=lambda: DAY) as target,

@@ -1,4 +1,4 @@
-"""A chain with memory asks for no more than the engine's budget allows."""
+"""A chain with memory stays within the engine's budget."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ CONFIG: Any = {"configurable": {"session_id": "s"}}
 
 
 def chain(engine: ContextEngine, seen: list[list[BaseMessage]], **limits: Any) -> Runnable[Any, Any]:
-    """A model that notes what it is shown."""
+    """Return a chain whose model records its requests."""
     model = GenericFakeChatModel(messages=iter([AIMessage("Noted, as you say. " * 8)] * 100))
 
     def noting(messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -29,7 +29,7 @@ def chain(engine: ContextEngine, seen: list[list[BaseMessage]], **limits: Any) -
 
 @pytest.fixture
 def engine() -> Any:
-    """With a small window, all of it for what is sent."""
+    """Open an engine with a small window and no output reserve."""
     settings = ArcSettings(budget={"context_window": WINDOW, "output_reserve": 0})
     with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=settings) as opened:
         yield opened
@@ -40,7 +40,7 @@ def engine() -> Any:
 def test_an_input_too_large_for_the_window_is_refused_before_the_model(
     engine: ContextEngine, limits: dict[str, int], extra: list[BaseMessage]
 ) -> None:
-    """With both figures; nothing is stored."""
+    """The error has both figures; nothing is stored."""
     seen: list[list[BaseMessage]] = []
     memory = chain(engine, seen, **limits)
     question = HumanMessage("Why?" if extra else "word " * 5_000)
@@ -58,7 +58,7 @@ def test_an_input_too_large_for_the_window_is_refused_before_the_model(
 
 @pytest.mark.parametrize("limits", [{}, {"max_tokens": 900}, {"max_turns": 50}, {"max_messages": 99}], ids=str)
 def test_history_and_input_share_the_window(engine: ContextEngine, limits: dict[str, int]) -> None:
-    """However long the conversation and the question; of the history as much is shown as there is room for."""
+    """As much history as fits is shown, for any length of conversation and question."""
     seen: list[list[BaseMessage]] = []
     memory = chain(engine, seen, **limits)
     for number in range(30):
@@ -70,7 +70,7 @@ def test_history_and_input_share_the_window(engine: ContextEngine, limits: dict[
 
 
 def test_a_limit_of_no_tokens_shows_no_history(engine: ContextEngine) -> None:
-    """Nothing is not the same as no limit."""
+    """A limit of 0 differs from no limit."""
     seen: list[list[BaseMessage]] = []
     memory = chain(engine, seen, max_tokens=0)
     for question in ("Why?", "And now?"):

@@ -1,4 +1,4 @@
-"""An agent with arc shows its model what LangGraph's own agent would, from whichever checkpoint a run starts."""
+"""An agent with arc shows its model the same as without arc, from any checkpoint."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -33,7 +33,7 @@ def multiply(a: int, b: int) -> int:
 
 
 class Thread:
-    """A thread of an agent, used through its sync or its async methods."""
+    """An agent's thread, used by sync or async methods."""
 
     def __init__(self, agent: Any, model: ScriptedToolModel, *, is_async: bool) -> None:
         self.agent, self.model, self._is_async = agent, model, is_async
@@ -44,7 +44,7 @@ class Thread:
         return await asyncio.to_thread(getattr(self.agent, name), *arguments)
 
     async def ask(self, value: Any, at: Any = CONFIG) -> Any:
-        """Run the agent with a text, messages, a command or nothing new, and return the place that it reached."""
+        """Run the agent with a text, messages, a command or nothing new; return the resulting checkpoint."""
         if isinstance(value, str):
             value = [HumanMessage(value)]
         await self._call("invoke", {"messages": value} if isinstance(value, list) else value, at)
@@ -60,7 +60,7 @@ class Thread:
         return await self._call("update_state", at, {"messages": messages})
 
     async def before(self, node: str, text: str | None = None) -> Any:
-        """The newest checkpoint before a node, with this newest message."""
+        """Return the newest checkpoint before a node that has this newest message."""
         if self._is_async:
             states = [it async for it in self.agent.aget_state_history(CONFIG)]
         else:
@@ -72,7 +72,7 @@ class Thread:
 
 
 async def travel(thread: Thread) -> None:
-    """Back to the end of the first turn, on from there, and on again on the turn that was left."""
+    """Return to the end of the first turn, continue there, and then continue the turn that was left."""
     first = await thread.ask("one")
     second = await thread.ask("My cat is called Mia and weighs 4 kg.")
     await thread.ask("two instead", first)
@@ -82,7 +82,7 @@ async def travel(thread: Thread) -> None:
 
 
 async def regenerate(thread: Thread) -> None:
-    """The answers to the first and the second question again, each from before its model call."""
+    """Answer the first and the second question again, each from before its model call."""
     await thread.ask("one")
     await thread.ask("two")
     await thread.ask(None, await thread.before("model", "two"))
@@ -92,7 +92,7 @@ async def regenerate(thread: Thread) -> None:
 
 
 async def first_question_again(thread: Thread) -> None:
-    """From the empty state that the thread began with."""
+    """Start again from the thread's first, empty state."""
     await thread.ask("one")
     start = await thread.before("__start__")
     await thread.ask("two")
@@ -101,7 +101,7 @@ async def first_question_again(thread: Thread) -> None:
 
 
 async def edit(thread: Thread) -> None:
-    """A question is edited under its id, from before its answer; ids repeat on both branches."""
+    """Edit a question under its id, from before its answer; ids repeat on both branches."""
     await thread.ask([HumanMessage("one", id="q1")])
     await thread.ask([HumanMessage("two", id="q2")])
     place = await thread.update([HumanMessage("two, edited", id="q2")], await thread.before("model", "two"))
@@ -113,7 +113,7 @@ async def edit(thread: Thread) -> None:
 
 
 async def take_back(thread: Thread) -> None:
-    """The user removes the last turn, and later an answer."""
+    """Remove the last turn, and later an answer."""
     await thread.ask("one")
     await thread.ask("My cat is called Mia and weighs 4 kg.")
     await thread.update([RemoveMessage(id=it.id) for it in (await thread.messages())[-2:]])
@@ -126,7 +126,7 @@ async def take_back(thread: Thread) -> None:
 
 
 async def tools_and_travel(thread: Thread) -> None:
-    """Into the middle of a turn: its tool runs again, and its question gets another answer."""
+    """Return into the middle of a turn: its tool runs again, and its question gets another answer."""
     thread.model.script = [
         "one!", asking("c1"), "it is 6", "two!", asking("c2"), "it is still 6", "it was 6", asking("c3"), "6",
     ]  # fmt: skip
@@ -144,7 +144,7 @@ def asking(call_id: str) -> AIMessage:
 
 
 async def review(thread: Thread) -> None:
-    """A person approves a call, goes back and edits it, and goes back and rejects it."""
+    """Approve a call, return and edit it, then return and reject it."""
     thread.model.script = ["one!", asking("c1"), "it is 6", "it is 25", "two!", "all right", "three!"]
     await thread.ask("one")
     waiting = await thread.ask("2 x 3?")
@@ -158,7 +158,7 @@ async def review(thread: Thread) -> None:
 
 
 async def remove_earlier(thread: Thread) -> None:
-    """What the user removes from the middle of the state is gone; what follows stays."""
+    """Remove messages from the middle of the state; the later ones stay."""
     await thread.ask([HumanMessage("one", id="q1")])
     await thread.ask("two")
     await thread.ask("three")
@@ -177,7 +177,7 @@ WAYS = [(scenario, prune) for scenario in EVERYWHERE for prune in (False, True)]
 
 
 def is_short(saver: str, scenario: Callable[[Thread], Awaitable[None]], *, prune: bool) -> bool:
-    """Return whether the suite runs it: a scenario sync and whole, async and pruned; one of them in all four ways."""
+    """Return whether the suite runs the case: sync unpruned and async pruned; some scenarios in all four ways."""
     return scenario in (travel, remove_earlier) or prune == saver.endswith("ainvoke")
 
 
@@ -191,7 +191,7 @@ CASES = [
 
 @pytest.fixture
 async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Callable[[], Any], bool]]:
-    """A function that makes savers, and whether they are for async agents."""
+    """Return a function that creates savers, and whether agents are async."""
     kind, way = request.param.split()
     if kind == "memory":
         yield InMemorySaver, way == "ainvoke"
@@ -215,7 +215,7 @@ async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 async def test_the_model_sees_what_langgraph_would_show(
     tmp_path: Path, saver: tuple[Callable[[], Any], bool], scenario: Callable[[Thread], Awaitable[None]], prune: bool
 ) -> None:
-    """Each request has the texts of the same agent's without arc, and the session follows the newest run."""
+    """Each request has the same texts as without arc, and the session follows the newest run."""
     new_saver, is_async = saver
     requests = []
     with open_engine(sqlite_url(tmp_path), settings=ArcSettings()) as engine:
@@ -252,7 +252,7 @@ def texts(request: list[Any]) -> list[str]:
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
 async def test_parallel_runs_of_one_thread(engine: ContextEngine, way: str, prune: bool) -> None:
-    """Each run sees the line of its own state only; what follows continues the state that LangGraph kept."""
+    """Each run sees only its own state's messages; the next run continues the state that LangGraph kept."""
     states: dict[str, list[str]] = {}
 
     class Noting(AgentMiddleware[Any, Any, Any]):
@@ -268,7 +268,7 @@ async def test_parallel_runs_of_one_thread(engine: ContextEngine, way: str, prun
     for request in model.requests:
         assert texts(request) == states[request[-1].text]
     assert len(states) == 7
-    if way == "ainvoke":  # threads may run one after the other
+    if way == "ainvoke":  # threads may run sequentially
         assert len(engine.session("s").branches()) > 1
     kept = texts(await thread.messages())
     await thread.ask("two")
@@ -277,7 +277,7 @@ async def test_parallel_runs_of_one_thread(engine: ContextEngine, way: str, prun
 
 
 async def test_a_run_that_is_tried_again_makes_one_fork(engine: ContextEngine) -> None:
-    """And none if nothing follows the place that it starts from."""
+    """There is none if nothing follows the checkpoint that it starts from."""
     agent, model = agent_over(engine, InMemorySaver())
     thread = Thread(agent, model, is_async=True)
     model.script = ["answer 0", OSError("overloaded"), "answer 1", OSError("overloaded"), OSError("overloaded")]
@@ -298,7 +298,7 @@ async def test_a_run_that_is_tried_again_makes_one_fork(engine: ContextEngine) -
 
 
 async def test_what_others_write_between_two_runs(engine: ContextEngine) -> None:
-    """It is shown on the line on which it was written, and not on an earlier one."""
+    """It is shown on the branch on which it was written, and not on an earlier one."""
     agent, model = agent_over(engine, InMemorySaver())
     thread = Thread(agent, model, is_async=True)
     first = await thread.ask("one")
@@ -317,7 +317,7 @@ async def test_what_others_write_between_two_runs(engine: ContextEngine) -> None
 
 
 async def test_the_checkpoint_counts_not_the_sessions_branch(engine: ContextEngine) -> None:
-    """After `session.rewind` a run continues its own state, and the session follows it again."""
+    """After `session.rewind`, a run continues its own state, and the session follows it again."""
     agent, model = agent_over(engine, InMemorySaver())
     thread = Thread(agent, model, is_async=True)
     await thread.ask("one")
@@ -331,7 +331,7 @@ async def test_the_checkpoint_counts_not_the_sessions_branch(engine: ContextEngi
 
 
 async def test_two_sessions_of_one_agent(engine: ContextEngine) -> None:
-    """Each has a point of its own."""
+    """Each has its own position."""
     model = ScriptedToolModel()
     both: list[Any] = [ArcMemoryMiddleware(engine, name=name, session_id=name) for name in ("s", "t")]
     thread = Thread(create_agent(model, middleware=both, checkpointer=InMemorySaver()), model, is_async=True)
@@ -345,7 +345,7 @@ async def test_two_sessions_of_one_agent(engine: ContextEngine) -> None:
 
 
 async def test_checkpoints_that_are_lost(engine: ContextEngine) -> None:
-    """A new process with a saver in memory continues the conversation that is stored."""
+    """A new process with a saver in memory continues the stored conversation."""
     for text in ("one", "two"):
         agent, model = agent_over(engine, InMemorySaver())
         await Thread(agent, model, is_async=True).ask(text)
@@ -355,7 +355,7 @@ async def test_checkpoints_that_are_lost(engine: ContextEngine) -> None:
 
 @pytest.mark.parametrize("fault", ["branch deleted", "session deleted", "message removed", "nonsense", "no point"])
 async def test_a_point_that_is_no_longer_there(engine: ContextEngine, fault: str) -> None:
-    """The state's newest stored message takes its place; without any, the state is stored anew."""
+    """The newest stored message of the state replaces it; without one, the state is stored again."""
     agent, model = agent_over(engine, InMemorySaver())
     thread = Thread(agent, model, is_async=True)
     first = await thread.ask("one")
@@ -375,7 +375,7 @@ async def test_a_point_that_is_no_longer_there(engine: ContextEngine, fault: str
     await thread.ask("three")
     before = ["one", "answer 0", "two instead", "answer 2"]
     if fault == "branch deleted":
-        before = ["one", "answer 0"]  # and the state's answer and question, which nobody stores twice
+        before = ["one", "answer 0"]  # the state's messages are not stored twice
     elif fault == "message removed":
         before.pop()
     assert texts(model.requests[-1])[: len(before)] == before
@@ -386,7 +386,7 @@ async def test_a_point_that_is_no_longer_there(engine: ContextEngine, fault: str
 
 @pytest.mark.parametrize("place", ["newest", "earlier"])
 async def test_a_checkpoint_without_a_point(engine: ContextEngine, place: str) -> None:
-    """The run goes on after the newest message of its state that is stored, and sees what was edited there."""
+    """The run continues after its state's newest stored message, and sees edits made there."""
     agent, model = agent_over(engine, InMemorySaver())
     thread = Thread(agent, model, is_async=True)
     first = await thread.ask([HumanMessage("one", id="q1")])
@@ -402,7 +402,7 @@ async def test_a_checkpoint_without_a_point(engine: ContextEngine, place: str) -
 
 
 async def test_a_session_that_was_deleted_and_begun_again(engine: ContextEngine) -> None:
-    """Places in the deleted one say nothing about the new one."""
+    """Positions in the deleted session don't apply to the new one."""
     agent, model = agent_over(engine, InMemorySaver())
     thread = Thread(agent, model, is_async=True)
     engine.session("s").save_turn("from the web", "noted")
@@ -414,7 +414,7 @@ async def test_a_session_that_was_deleted_and_begun_again(engine: ContextEngine)
 
 
 async def test_the_point_is_private(engine: ContextEngine) -> None:
-    """Neither what goes in nor what comes out has it; checkpoints do."""
+    """Only checkpoints contain it, not input or output."""
     agent, _ = agent_over(engine, InMemorySaver())
     result = await agent.ainvoke({"messages": ["one"], "arc_point": {"s": {"branch": 9}}}, CONFIG)
     assert set(result) == {"messages"}
@@ -424,7 +424,7 @@ async def test_the_point_is_private(engine: ContextEngine) -> None:
 
 
 async def test_what_was_left_is_neither_recalled_nor_remembered(tmp_path: Path) -> None:
-    """With turns that no longer fit, memories and summaries, nothing of the turns that were left comes back."""
+    """Nothing of abandoned turns comes back as a message, memory or summary."""
     settings = ArcSettings(conversation={"max_context_tokens": 700}, summary={"high_water_tokens": 0})
     with open_engine(sqlite_url(tmp_path), settings=settings) as engine:
         model = ScriptedToolModel()
@@ -443,7 +443,7 @@ async def test_what_was_left_is_neither_recalled_nor_remembered(tmp_path: Path) 
 
 
 async def test_an_answer_that_is_given_again_knows_nothing_of_later_turns(tmp_path: Path) -> None:
-    """Its request has nothing new to store, and is made on the fork all the same."""
+    """Its request stores nothing new and is still built on the fork."""
     with open_engine(sqlite_url(tmp_path), settings=ArcSettings(memory={"enabled": True})) as engine:
         model = ScriptedToolModel()
         memory = ArcMemoryMiddleware(engine, user_id="ann")
@@ -458,7 +458,7 @@ async def test_an_answer_that_is_given_again_knows_nothing_of_later_turns(tmp_pa
 
 @pytest.mark.parametrize("way", ["travel", "removal"])
 async def test_a_memory_of_a_turn_that_was_left_is_shown_nowhere(tmp_path: Path, way: str) -> None:
-    """Neither in the thread nor in another one of the user's; what the thread still has is."""
+    """Neither the thread nor the user's other threads show it; memories of kept turns stay."""
     with open_engine(sqlite_url(tmp_path), settings=ArcSettings(memory={"enabled": True})) as engine:
         model = ScriptedToolModel()
         memory = ArcMemoryMiddleware(engine, user_id="ann")
@@ -491,14 +491,14 @@ def reduced(state: list[Any], writes: list[Any]) -> list[Any]:
 
 
 class DeltaState(AgentState[Any]):
-    """A state whose checkpoints hold only the changes of its messages."""
+    """A state whose checkpoints store only changes of its messages."""
 
     messages: Annotated[list[Any], DeltaChannel(reduced, snapshot_frequency=3)]
 
 
 @pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
 async def test_a_delta_channel_stays_intact(engine: ContextEngine, tmp_path: Path, prune: bool) -> None:
-    """The state is read again from its changes after each run, also from the past."""
+    """The state is rebuilt from its changes after each run, also from the past."""
     with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
         agent, model = agent_over(engine, saver, prune=prune, state_schema=DeltaState)
         thread = Thread(agent, model, is_async=False)
@@ -511,7 +511,7 @@ async def test_a_delta_channel_stays_intact(engine: ContextEngine, tmp_path: Pat
 
 
 async def test_summaries_of_langchain_are_no_removals(engine: ContextEngine) -> None:
-    """SummarizationMiddleware rewrites the state; the model is still shown the originals, on one branch."""
+    """SummarizationMiddleware rewrites the state; the model still gets the originals, on one branch."""
     summarizing = SummarizationMiddleware(
         ScriptedToolModel(script=["a summary"] * 9), trigger=("messages", 4), keep=("messages", 1)
     )
@@ -527,7 +527,7 @@ async def test_summaries_of_langchain_are_no_removals(engine: ContextEngine) -> 
 
 
 async def test_a_store_that_fails_while_a_run_goes_back(tmp_path: Path) -> None:
-    """The agent goes on with its own state; nothing is pruned, and the next run stores what is missing."""
+    """The agent continues with its own state, nothing is pruned, and the next run stores the missing messages."""
     with open_engine(sqlite_url(tmp_path)) as engine:
         agent, model = agent_over(engine, InMemorySaver(), prune=True)
         thread = Thread(agent, model, is_async=True)
@@ -547,7 +547,7 @@ async def test_a_store_that_fails_while_a_run_goes_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 async def test_deleting_a_thread_deletes_its_session(tmp_path: Path, way: str) -> None:
-    """Of its user only; a second call finds nothing."""
+    """Only its user's session is deleted; a second call finds nothing."""
     with open_engine(sqlite_url(tmp_path)) as engine:
         saver, model = InMemorySaver(), ScriptedToolModel()
         memory = ArcMemoryMiddleware(engine, user_id="ann")

@@ -1,4 +1,4 @@
-"""`ArcMemoryMiddleware(compact_tool=True)`: an agent compacts its own conversation in the middle of a turn."""
+"""`ArcMemoryMiddleware(compact_tool=True)` lets an agent compact its conversation in the middle of a turn."""
 
 import asyncio
 from pathlib import Path
@@ -36,7 +36,7 @@ def compacting(engine: ContextEngine, *script: Any, **given: Any) -> tuple[Any, 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_the_next_request_of_the_run_is_small(engine: ContextEngine, way: str) -> None:
-    """It ends with the running turn, and begins with the facts; the answer says what was done."""
+    """It begins with the facts and ends with the running turn; the tool's result states what was done."""
     engine.session("s").append(TALK)
     agent, model = compacting(engine, ASK, "Done.")
     value = {"messages": [HumanMessage("Make room, please.")]}
@@ -59,7 +59,7 @@ async def test_the_next_request_of_the_run_is_small(engine: ContextEngine, way: 
 
 
 def test_a_person_may_refuse(engine: ContextEngine) -> None:
-    """Like any tool of an agent: nothing is compacted then."""
+    """A rejected call compacts nothing, as with any tool."""
     engine.session("s").append(TALK)
     asking = HumanInTheLoopMiddleware(interrupt_on={"compact_conversation": True})
     agent, model = compacting(engine, ASK, "As you wish.", behind=[asking])
@@ -71,7 +71,7 @@ def test_a_person_may_refuse(engine: ContextEngine) -> None:
 
 
 def test_what_can_t_be_compacted_is_said(tmp_path: Path) -> None:
-    """A short conversation, and one whose store fails; the run goes on."""
+    """The run continues after a short conversation or a failing store."""
     url = sqlite_url(tmp_path)
     with open_engine(url) as engine:
         agent, _ = compacting(engine, ASK, "All right.", ASK, "All right.")

@@ -1,4 +1,4 @@
-"""Each turn of a chain or an agent is stored once, under LangChain's wrapper of histories and under arc's."""
+"""Each turn of a chain or agent is stored once, with LangChain's history wrapper and with arc's."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -75,7 +75,7 @@ def turns(*texts: str) -> list[tuple[str, str]]:
 @wrappers
 @pytest.mark.parametrize("way", WAYS)
 async def test_each_turn_is_stored_once(engine: ContextEngine, wrap: Wrap, way: str) -> None:
-    """Whatever goes in and however the chain runs, the user's message and the answer are stored as whole messages."""
+    """User message and answer are stored whole, for any input and any way of running."""
     for shape, (chain, keys, value) in SHAPES.items():
         wrapped = wrap(chain(), engine, **keys)
         for text in ("one", "two", "one"):
@@ -89,7 +89,7 @@ async def test_each_turn_is_stored_once(engine: ContextEngine, wrap: Wrap, way: 
 @wrappers
 @pytest.mark.parametrize("shape", ["history key, text", "messages"])
 def test_concurrent_threads_on_one_session(engine: ContextEngine, wrap: Wrap, shape: str) -> None:
-    """Of forty runs on eight threads every question and every answer is there once."""
+    """Forty runs on eight threads store every question and answer once."""
     chain, keys, value = SHAPES[shape]
     wrapped = wrap(chain(), engine, **keys)
     texts = [f"question {n}" for n in range(40)]
@@ -97,7 +97,7 @@ def test_concurrent_threads_on_one_session(engine: ContextEngine, wrap: Wrap, sh
         list(pool.map(lambda text: wrapped.invoke(value(text), {"configurable": {"session_id": "s"}}), texts))
     stored = said(engine)
     assert sorted(stored) == sorted(turns(*texts))
-    if wrap is langchains:  # it stores a turn in one piece
+    if wrap is langchains:  # it stores a whole turn at once
         assert stored == turns(*(text for role, text in stored if role == "user"))
 
 
@@ -113,7 +113,7 @@ SCRIPTS = {
 async def test_a_model_that_hands_out_one_message_again_and_again(
     engine: ContextEngine, wrap: Wrap, script: str
 ) -> None:
-    """Cached and scripted answers carry the id of their first use; each is stored as the new answer that it is."""
+    """Cached and scripted answers have the id of their first use; each is stored as a new answer."""
     chain = ChatPromptTemplate.from_messages([("human", "{question}")]) | SCRIPTS[script]()
     wrapped = wrap(chain, engine, max_turns=2, **KEYS)
     ways = ("invoke", "ainvoke", "batch", "invoke")
@@ -123,7 +123,7 @@ async def test_a_model_that_hands_out_one_message_again_and_again(
 
 
 def test_one_message_handed_to_concurrent_runs(engine: ContextEngine) -> None:
-    """Runs that save the same answer object at the same moment store one answer each."""
+    """Runs that save the same answer object concurrently store one answer each."""
     wrapped = langchains(SCRIPTS["list"](), engine)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: wrapped.invoke(f"{n}", {"configurable": {"session_id": "s"}}), range(40)))
@@ -133,12 +133,12 @@ def test_one_message_handed_to_concurrent_runs(engine: ContextEngine) -> None:
 
 @wrappers
 async def test_async_runs_never_block_the_event_loop(engine: ContextEngine, wrap: Wrap) -> None:
-    """Making the history, reading and writing it do no I/O on the loop's thread, for a chain and for an agent."""
+    """Creating, reading and writing a history does no I/O on the loop's thread, for chains and agents."""
     chain, keys, value = SHAPES["history key, text"]
     wrapped = wrap(chain(), engine, **keys)
     acting = wrap(agent(), engine, **AGENT_KEYS)
     await run("ainvoke", wrapped, value("zero"))
-    await run("ainvoke", acting, {"messages": "one"}, "agent")  # LangGraph reads files of its own at its first run
+    await run("ainvoke", acting, {"messages": "one"}, "agent")  # LangGraph reads its own files in its first run
     with blockbuster_ctx():
         for way in ("ainvoke", "astream", "abatch"):
             await run(way, wrapped, value(way))
@@ -174,7 +174,7 @@ def steps(*texts: str) -> list[tuple[str, str]]:
 
 
 def _through_a_function() -> Runnable[Any, Any]:
-    """An agent that makes its input message itself: the one that the wrapper saves never gets an id."""
+    """Return an agent that creates its input message itself, so that the saved one never gets an id."""
     inner = agent()
 
     def call(value: Any) -> Any:
@@ -199,7 +199,7 @@ AGENTS: dict[str, tuple[Any, dict[str, str], Any]] = {
     [*((langchains, way) for way in WAYS), *((arcs, way) for way in ("invoke", "ainvoke", "batch", "abatch"))],
 )
 async def test_each_turn_of_an_agent_is_stored_once(engine: ContextEngine, wrap: Wrap, way: str) -> None:
-    """Two of four turns ask the same; the agent is shown everything, or a window of it."""
+    """Two of four turns ask the same; the agent sees the whole history or a window."""
     for shape, (chain, keys, value) in AGENTS.items():
         for limits in ({}, {"max_turns": 1}):
             wrapped, session_id = wrap(chain(), engine, **limits, **keys), f"{shape} {limits}"
@@ -211,7 +211,7 @@ async def test_each_turn_of_an_agent_is_stored_once(engine: ContextEngine, wrap:
 
 @wrappers
 async def test_an_agent_that_remembers_by_itself(engine: ContextEngine, wrap: Wrap) -> None:
-    """With a checkpointer the agent hands back more than it was shown; that is stored already."""
+    """With a checkpointer, the agent returns messages beyond its window, which are already stored."""
     _, keys, value = AGENTS["messages"]
     wrapped = wrap(agent(checkpointer=InMemorySaver()), engine, max_turns=1, **keys)
     for text in ("one", "two", "three"):
@@ -226,7 +226,7 @@ ELSEWHERE = [("user", "from elsewhere"), ("assistant", "answered elsewhere")]
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "astream"])
 async def test_another_writer_in_the_middle_of_a_run(engine: ContextEngine, way: str) -> None:
-    """What others write between a run's read and its write moves nothing and hides nothing."""
+    """Messages written between a run's read and write neither move nor hide any."""
 
     def interrupted(shown: Any) -> Any:
         engine.session(session_id).append([Message(role, text) for role, text in ELSEWHERE])
@@ -249,7 +249,7 @@ async def test_another_writer_in_the_middle_of_a_run(engine: ContextEngine, way:
 
 
 async def test_a_history_cleared_in_the_middle_of_a_run(engine: ContextEngine) -> None:
-    """A run that began before the conversation was cleared saves its own turn, and brings nothing back."""
+    """A run that began before the clearing saves only its own turn."""
 
     def clearing(answer: Any) -> Any:
         engine.session("s").clear()
@@ -264,7 +264,7 @@ async def test_a_history_cleared_in_the_middle_of_a_run(engine: ContextEngine) -
 
 
 async def test_several_messages_as_input(engine: ContextEngine) -> None:
-    """Messages that a caller sends together are stored together, once, also on the first turn."""
+    """Messages sent together are stored together, once, also in the first turn."""
     chain, keys, _ = AGENTS["messages"]
     wrapped = langchains(chain(), engine, **keys)
     await run("invoke", wrapped, {"messages": [HumanMessage("hello"), AIMessage("hi"), HumanMessage("one")]})
@@ -275,7 +275,7 @@ async def test_several_messages_as_input(engine: ContextEngine) -> None:
 
 
 async def test_a_tool_loop_in_one_answer(engine: ContextEngine) -> None:
-    """A chain that answers with a call, its result and the last word has all of them stored, and shown together."""
+    """A call, its result and the final answer returned together are all stored and shown."""
     loop = [
         AIMessage("", tool_calls=[{"name": "look_up", "args": {"q": "x"}, "id": "c1"}]),
         ToolMessage("42", tool_call_id="c1"),
@@ -290,7 +290,7 @@ async def test_a_tool_loop_in_one_answer(engine: ContextEngine) -> None:
 
 
 async def test_a_run_for_each_user(engine: ContextEngine) -> None:
-    """With two configured keys the factory is called by name; a factory made for one user and caller writes as them."""
+    """With two configured keys the factory gets named arguments; a factory of one user and caller writes as them."""
     chain, keys, value = SHAPES["history key, text"]
     specs = [ConfigurableFieldSpec(id=name, annotation=str) for name in ("user_id", "session_id")]
     wrapped = langchains(chain(), engine, history_factory_config=specs, **keys)
@@ -306,7 +306,7 @@ async def test_a_run_for_each_user(engine: ContextEngine) -> None:
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_a_failed_write_is_reported_and_the_reply_stands(tmp_path: Any, way: str) -> None:
-    """LangChain swallows the error of a failed write: the engine's counter and handler hear of it all the same."""
+    """LangChain swallows the error; the engine's counter and handler get it."""
     observer, failures = CountingObserver(), []
     engine = open_engine(
         sqlite_url(tmp_path), observer=observer, on_save_error=lambda error, turn: failures.append(turn)

@@ -1,4 +1,4 @@
-"""In deepagents' `create_deep_agent`, the middleware takes the place of the summaries by its name."""
+"""In deepagents' `create_deep_agent`, the middleware replaces the summaries by its name."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def asking(name: str, call_id: str = "c", **args: Any) -> AIMessage:
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_arc_s_summaries_take_the_place_of_deepagents(engine: ContextEngine, way: str) -> None:
-    """Where deepagents would ask the model for one: each request answers the user, and knows the first message."""
+    """Each request answers the user and knows the first message, where deepagents would summarise."""
     agent, model = deep_agent(engine)
     for n in range(20):
         text = f"My order is ORD-{n}. " + "I am still waiting for it. " * 60
@@ -50,7 +50,7 @@ async def test_arc_s_summaries_take_the_place_of_deepagents(engine: ContextEngin
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_a_sub_agent_s_messages_are_its_own(engine: ContextEngine, way: str) -> None:
-    """It has the same middleware from deepagents, and is shown its task; only its result is stored."""
+    """It inherits the middleware and is shown its task; only its result is stored."""
     task = asking("task", description="Find it.", subagent_type="general-purpose")
     agent, model = deep_agent(engine, task, "It is here.", "Found.")
     await run(agent, {"messages": [HumanMessage("Where is it?")]}, way)
@@ -77,7 +77,7 @@ async def test_a_person_decides_on_a_call(engine: ContextEngine, decision: str) 
 
 
 class Answer(BaseModel):
-    """What was asked for."""
+    """A structured answer."""
 
     value: int
 
@@ -90,7 +90,7 @@ async def test_a_structured_answer(engine: ContextEngine) -> None:
 
 
 def test_names(engine: ContextEngine) -> None:
-    """The class's by default; two with names of their own go together."""
+    """The default is the class's name; two instances with their own names work together."""
     assert ArcMemoryMiddleware(engine).name == "ArcMemoryMiddleware"
     assert ArcMemoryMiddleware(engine, name="mine").name == "mine"
     for wrong in ("", 7):

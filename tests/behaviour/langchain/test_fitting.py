@@ -1,4 +1,4 @@
-"""`fit_messages`: within the limit, valid for every provider, and otherwise untouched."""
+"""`fit_messages` returns messages within the limit that every provider accepts, and otherwise unchanged."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from tests.support.strategies import conversations
 
 
 def letters(messages: Sequence[BaseMessage]) -> int:
-    """Counts a list: a letter is a token, and a request has seven more."""
+    """Count a list: one token per letter, one per message and seven per request."""
     return 7 + sum(len(message.text) + 1 for message in messages)
 
 
@@ -30,7 +30,7 @@ def one_letter(message: BaseMessage) -> int:
 
 
 class Counting(FakeListChatModel):
-    """A model that counts tokens by letters."""
+    """A model that counts letters as tokens."""
 
     def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Any = None) -> int:
         return letters(messages)
@@ -61,7 +61,7 @@ CONVERSATION: list[BaseMessage] = [SystemMessage("Be brief."), *(it for n in ran
 
 
 def test_the_newest_turns_that_fit() -> None:
-    """Whole turns behind the system message, the very objects that were given."""
+    """Whole turns follow the system message, as the same objects."""
     for count in COUNTERS.values():
         limit = 18 if count is len else 400
         fitted = fit_messages(CONVERSATION, max_tokens=limit, token_counter=count)
@@ -73,7 +73,7 @@ def test_the_newest_turns_that_fit() -> None:
 
 
 def test_a_list_that_counts_as_more_than_its_messages() -> None:
-    """The limit is of the list as the counter sees it."""
+    """The limit applies to the counter's result for the whole list."""
 
     def steep(messages: Sequence[BaseMessage]) -> int:
         return len(messages) ** 2
@@ -83,14 +83,14 @@ def test_a_list_that_counts_as_more_than_its_messages() -> None:
 
 
 def test_what_a_counter_adds_once_is_not_taken_for_each_message() -> None:
-    """Otherwise a conversation of short messages would use a part of the limit only."""
+    """Otherwise short messages would use only a part of the limit."""
     short = [it for n in range(200) for it in (HumanMessage("a" * 9), AIMessage("b" * 9))]
     assert letters(fit_messages(short, max_tokens=1_000, token_counter=letters)) > 970
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "chain"])
 async def test_the_runnable_form(way: str) -> None:
-    """As `trim_messages` has one: between a prompt and a model."""
+    """Like `trim_messages`, it can stand between prompt and model."""
     fit = fit_messages(max_tokens=200, token_counter=letters)
     expected = fit_messages(CONVERSATION, max_tokens=200, token_counter=letters)
     if way == "chain":
@@ -103,7 +103,7 @@ async def test_the_runnable_form(way: str) -> None:
 
 
 def test_messages_in_any_form_that_langchain_takes() -> None:
-    """Text, pairs and dictionaries too."""
+    """Text, pairs and dictionaries are accepted."""
     fitted = fit_messages([("system", "Be brief."), {"role": "user", "content": "hi"}, "well?"], max_tokens=100)
     assert [(message.type, message.text) for message in fitted] == [
         ("system", "Be brief."),
@@ -114,7 +114,7 @@ def test_messages_in_any_form_that_langchain_takes() -> None:
 
 @pytest.mark.parametrize("too_large", ["question", "instructions"])
 def test_what_must_be_there_and_does_not_fit_raises(too_large: str) -> None:
-    """Both figures are named."""
+    """The error has both figures."""
     messages = [
         SystemMessage("s" * (100 if too_large == "instructions" else 5)),
         HumanMessage("earlier"),
@@ -127,26 +127,26 @@ def test_what_must_be_there_and_does_not_fit_raises(too_large: str) -> None:
 
 
 def test_calls_at_the_end_are_still_to_be_answered() -> None:
-    """An agent that stops before its tools."""
+    """The agent may stop before its tools."""
     messages = [HumanMessage("go"), AIMessage("", tool_calls=[call("look", "c1", q=1)])]
     assert fit_messages(messages, max_tokens=100) == messages
 
 
 def test_what_no_store_could_hold_is_sent_all_the_same() -> None:
-    """Objects in artifacts and blocks of unknown kinds come through as they are."""
+    """Objects in artifacts and blocks of unknown kinds are unchanged."""
     strange = ToolMessage([{"type": "hologram", "volume": 3}], tool_call_id="c1", artifact=object())
     messages = [HumanMessage("go"), AIMessage("", tool_calls=[call("look", "c1", q=object())]), strange]
     assert all(one is other for one, other in zip(fit_messages(messages, max_tokens=300), messages, strict=True))
 
 
 def test_system_messages_in_the_middle_are_moved_up() -> None:
-    """Where they stand, Anthropic refuses them and Gemini drops them."""
+    """In the middle, Anthropic rejects them and Gemini drops them."""
     messages = [SystemMessage("one"), HumanMessage("hi"), SystemMessage("two"), AIMessage("yes"), HumanMessage("well?")]
     assert [message.text for message in fit_messages(messages, max_tokens=100)] == ["one", "two", "hi", "yes", "well?"]
 
 
 class Words:
-    """A counter that returns words where tokens are expected."""
+    """A counter that returns words instead of a number."""
 
     name = "words"
 
@@ -162,7 +162,7 @@ def words_of_one(message: BaseMessage) -> int:
 
 
 def test_wrong_arguments_are_named() -> None:
-    """When the runnable is made, too."""
+    """The runnable form checks them, too."""
     cases = [
         ([HumanMessage("hi")], {"max_tokens": -1}, "max_tokens"),
         ([HumanMessage("hi")], {"max_tokens": True}, "max_tokens"),
@@ -187,12 +187,12 @@ def test_wrong_arguments_are_named() -> None:
 
 
 def test_nothing_in_nothing_out() -> None:
-    """There is nothing to be valid."""
+    """An empty list has no requirements."""
     assert fit_messages([], max_tokens=0) == []
 
 
 def with_blocks(message: BaseMessage) -> BaseMessage:
-    """The message as Anthropic's package for LangChain gives it: calls are blocks of its content, too."""
+    """Return the message as in Anthropic's LangChain package, with calls as content blocks, too."""
     if not isinstance(message, AIMessage) or not message.tool_calls:
         return message
     text = [{"type": "text", "text": message.text}] if message.text else []
@@ -202,7 +202,7 @@ def with_blocks(message: BaseMessage) -> BaseMessage:
 
 @given(conversations(), st.integers(0, 120), st.sampled_from([letters, HeuristicTokenCounter(), len]), st.booleans())
 def test_never_broken_and_never_too_large(conversation: Any, limit: int, counter: Any, as_blocks: bool) -> None:
-    """Whatever the conversation is: each provider takes what is left, or an error says that nothing can be."""
+    """For any conversation, each provider accepts the result, or an error says that nothing fits."""
     messages = [from_arc(message) for message in conversation]
     if as_blocks:
         messages = list(map(with_blocks, messages))
@@ -220,9 +220,9 @@ def test_never_broken_and_never_too_large(conversation: Any, limit: int, counter
     assert users[-1] in fitted
     calling = max((i for i, message in enumerate(fitted) if isinstance(message, AIMessage)), default=0)
     if len(getattr(fitted[calling], "tool_calls", ())) > len(fitted) - calling - 1:
-        fitted = fitted[:calling]  # its calls are answered next
+        fitted = fitted[:calling]  # open calls are answered next
     if not isinstance(fitted[-1], HumanMessage | ToolMessage):
-        fitted = [*fitted, HumanMessage("and now?")]  # a history that a question is put behind
+        fitted = [*fitted, HumanMessage("and now?")]  # a history before a question
     for provider in (openai, anthropic, gemini):
         found = provider.violations(provider.render([to_arc(message) for message in fitted]))
         assert found == []
@@ -231,7 +231,7 @@ def test_never_broken_and_never_too_large(conversation: Any, limit: int, counter
 
 
 def test_exact_counts_by_tiktoken() -> None:
-    """The request as arc's counter counts it, framing included, is within the limit."""
+    """Arc's count of the request, framing included, is within the limit."""
     counter = TiktokenCounter("gpt-4o")
     fitted = fit_messages(CONVERSATION, max_tokens=500, token_counter=counter)
     again = fit_messages(fitted, max_tokens=500, token_counter=counter)

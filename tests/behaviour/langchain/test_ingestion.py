@@ -1,4 +1,4 @@
-"""Chains and agents fill the review queue with their answered questions, and with nothing else."""
+"""Chains and agents add their answered questions, and nothing else, to the review queue."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ def chain() -> Any:
 
 
 async def test_a_chain_is_captured_once_however_it_is_called(engine: ContextEngine) -> None:
-    """Its steps are not; the session is the handler's or the metadata's."""
+    """Its steps are not captured; the session comes from the handler or the metadata."""
     own = ArcIngestionHandler(engine, session_id="s", user_id="ann", channel="web")
     plain = ArcIngestionHandler(engine)
     chain().invoke({"input": QUESTION}, {"callbacks": [own]})
@@ -54,7 +54,7 @@ async def test_a_chain_is_captured_once_however_it_is_called(engine: ContextEngi
 
 
 def test_what_is_no_answer_is_left_out(engine: ContextEngine, caplog: pytest.LogCaptureFixture) -> None:
-    """Failed runs, inputs without a question, calls of tools; and a failing store takes no answer away."""
+    """Failed runs, inputs without a question and tool calls are skipped; a failing store does not affect the answer."""
     handler = ArcIngestionHandler(engine)
 
     def fail(_: object) -> str:
@@ -75,12 +75,12 @@ def test_what_is_no_answer_is_left_out(engine: ContextEngine, caplog: pytest.Log
 
 
 class Another(ArcIngestionMiddleware):
-    """A second one in the same agent."""
+    """A second handler in the same agent."""
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_an_agent_is_captured_once(engine: ContextEngine, asynchronous: bool) -> None:
-    """Its final answer alone, under its thread, also if two ask for it: a message is captured once."""
+    """Only its final answer is, with its thread, even with two handlers."""
 
     @tool
     def look_up(word: str) -> str:

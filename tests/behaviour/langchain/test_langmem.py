@@ -1,4 +1,4 @@
-"""LangMem's tools and its background manager keep their memories in `ArcStore`."""
+"""LangMem's tools and its background manager store memories in `ArcStore`."""
 
 import json
 import warnings
@@ -17,7 +17,7 @@ from tests.support.databases import sqlite_url
 from tests.support.langchain_agents import ScriptedToolModel, call
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # trustcall imports a name that LangGraph has moved
+    warnings.simplefilter("ignore", DeprecationWarning)  # trustcall imports a deprecated name of LangGraph
     from langmem import (
         ReflectionExecutor,
         create_manage_memory_tool,
@@ -48,7 +48,7 @@ def results(answer: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_an_agent_manages_and_searches_its_memories(engine: ContextEngine, way: str) -> None:
-    """Each user's are apart; what is updated and deleted is so in the store."""
+    """Users are separate; updates and deletions reach the store."""
     store = ArcStore(engine)
     tools = [create_manage_memory_tool(NAMESPACE), create_search_memory_tool(NAMESPACE)]
 
@@ -79,7 +79,7 @@ async def test_an_agent_manages_and_searches_its_memories(engine: ContextEngine,
 
 
 class ExtractingModel(ScriptedToolModel):
-    """Answers by its script; trustcall looks for the model within what `bind_tools` returns."""
+    """A scripted model; trustcall looks for it inside the result of `bind_tools`."""
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
         return self.bind()
@@ -91,7 +91,7 @@ def extracted(**content: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_the_background_manager_inserts_changes_and_removes(engine: ContextEngine, way: str) -> None:
-    """It is shown the stored memories that are like the conversation, and writes what its model makes of them."""
+    """It gets similar stored memories, and writes its model's changes."""
     store = ArcStore(engine)
     spaces = ("memories", "ann")
 
@@ -122,7 +122,7 @@ async def test_the_background_manager_inserts_changes_and_removes(engine: Contex
 
 
 def test_memories_are_extracted_in_the_background_of_an_agent(engine: ContextEngine, tmp_path: Path) -> None:
-    """By an executor that works on a thread of its own; another process sees them."""
+    """An executor works on its own thread, and another process sees the result."""
     store = ArcStore(engine)
     model = ExtractingModel(script=[calling(extracted(content="Ann drinks tea."))], checked=False)
     manager = create_memory_store_manager(model, namespace=NAMESPACE, store=store)

@@ -1,4 +1,4 @@
-"""`ArcChatMessageHistory` used directly: its six methods, its view, what it stores and what it refuses."""
+"""`ArcChatMessageHistory` used directly: its six methods, its view, stored and rejected messages."""
 
 import sqlite3
 import threading
@@ -39,7 +39,7 @@ def history(engine: ContextEngine) -> ArcChatMessageHistory:
 
 
 def again(engine: ContextEngine, **limits: Any) -> list[BaseMessage]:
-    """What a new run reads."""
+    """Return the view of a new run."""
     return ArcChatMessageHistory("s", engine=engine, **limits).messages
 
 
@@ -55,7 +55,7 @@ both_ways = pytest.mark.parametrize("way", ["sync", "async"])
 
 @both_ways
 async def test_what_was_added_is_read_back(engine: ContextEngine, way: str) -> None:
-    """Exactly the messages that were given, with the ids that the store gave."""
+    """Messages come back unchanged, with the store's ids."""
     given = [
         HumanMessage("hello", name="Ann"),
         AIMessage("hi", id="a1", response_metadata={"model_provider": "x"}),
@@ -75,7 +75,7 @@ async def test_what_was_added_is_read_back(engine: ContextEngine, way: str) -> N
 
 
 def test_the_convenience_methods(history: ArcChatMessageHistory) -> None:
-    """What the base class offers works: text as messages, one message, the transcript."""
+    """The base class's methods for texts, single messages and the transcript work."""
     history.add_user_message("hello")
     history.add_ai_message("hi")
     history.add_message(SystemMessage("Be brief."))
@@ -84,7 +84,7 @@ def test_the_convenience_methods(history: ArcChatMessageHistory) -> None:
 
 @both_ways
 async def test_clear(engine: ContextEngine, way: str) -> None:
-    """Nothing is left, and the same messages can be added anew."""
+    """Nothing is left, and the same messages can be added again."""
     history = ArcChatMessageHistory("s", engine=engine)
     messages = [HumanMessage("hello", id="u1"), AIMessage("hi", id="a1")]
     history.add_messages(messages)
@@ -98,7 +98,7 @@ async def test_clear(engine: ContextEngine, way: str) -> None:
 
 @both_ways
 async def test_the_view_is_frozen_until_this_history_writes(engine: ContextEngine, way: str) -> None:
-    """Others' writes show up after the next write of its own, or in another history."""
+    """Others' writes appear after its own next write, or in another history."""
     history = ArcChatMessageHistory("s", engine=engine)
     assert history.messages == []
     engine.session("s").append(Message("user", "from elsewhere"))
@@ -113,14 +113,14 @@ async def test_the_view_is_frozen_until_this_history_writes(engine: ContextEngin
 
 
 def test_a_list_that_was_handed_out_is_the_callers_own(history: ArcChatMessageHistory) -> None:
-    """Who changes the list that was read does not change the view."""
+    """Changing the returned list does not change the view."""
     history.add_user_message("hello")
     history.messages.clear()
     assert len(history.messages) == 1
 
 
 def test_a_greeting_is_there_until_the_conversation_outgrows_the_window(engine: ContextEngine) -> None:
-    """`if not history.messages: history.add_ai_message(...)` greets once, at every rerun of a script."""
+    """`if not history.messages: history.add_ai_message(...)` greets once over all reruns of a script."""
     for n in range(4):
         history = ArcChatMessageHistory("s", engine=engine, max_turns=2)
         if not history.messages:
@@ -144,7 +144,7 @@ def _turns(number: int) -> list[BaseMessage]:
     ("limit", "length"), [({}, 20), ({"max_turns": 3}, 6), ({"max_messages": 5}, 4), ({"max_tokens": 70}, 4)], ids=str
 )
 def test_own_limits(engine: ContextEngine, limit: dict[str, int], length: int) -> None:
-    """Whole turns within whatever limit is given, or within the settings' ten turns."""
+    """Whole turns fit any given limit, or the settings' ten turns."""
     ArcChatMessageHistory("s", engine=engine).add_messages(_turns(30))
     view = again(engine, **limit, include_summary=False)
     assert len(view) == length
@@ -152,7 +152,7 @@ def test_own_limits(engine: ContextEngine, limit: dict[str, int], length: int) -
 
 
 def test_chunks_become_whole_messages(engine: ContextEngine) -> None:
-    """What a stream added up to is stored as the message that it is."""
+    """A stream's sum is stored as a message."""
     chunk = AIMessageChunk(content="hel") + AIMessageChunk(content="lo", chunk_position="last")
     ArcChatMessageHistory("s", engine=engine).add_messages([HumanMessageChunk(content="hi"), chunk])
     assert [(type(message), message.content) for message in again(engine)] == [
@@ -162,7 +162,7 @@ def test_chunks_become_whole_messages(engine: ContextEngine) -> None:
 
 
 def test_what_arc_made_is_not_stored(engine: ContextEngine) -> None:
-    """A context window that comes back to be saved leaves the user's own words only."""
+    """Of a context window that is saved, only the user's own text is stored."""
     window = engine.session(None).context("hello", system_prompt="Be brief.")
     history = ArcChatMessageHistory("s", engine=engine)
     history.add_messages([*map(from_arc, window.messages), AIMessage("hi")])
@@ -173,7 +173,7 @@ def test_what_arc_made_is_not_stored(engine: ContextEngine) -> None:
 
 
 def test_nothing_to_store_creates_nothing(engine: ContextEngine, history: ArcChatMessageHistory) -> None:
-    """Reading, and adding no message, leave no session behind."""
+    """Reading, or adding no message, creates no session."""
     assert history.messages == []
     history.add_messages([])
     history.clear()
@@ -181,7 +181,7 @@ def test_nothing_to_store_creates_nothing(engine: ContextEngine, history: ArcCha
 
 
 def test_an_edited_message_is_a_new_revision(engine: ContextEngine) -> None:
-    """The same id with other content replaces what was said, in its place; the same content is nothing."""
+    """The same id with other content replaces the message in place; equal content changes nothing."""
     history = ArcChatMessageHistory("s", engine=engine)
     history.add_messages([HumanMessage("my PIN is 1234", id="u1"), AIMessage("1234, noted", id="a1")])
     history.add_messages([HumanMessage("my PIN is 1234", id="u1")])
@@ -192,8 +192,8 @@ def test_an_edited_message_is_a_new_revision(engine: ContextEngine) -> None:
 
 
 def test_a_message_from_another_framework_handed_back_is_no_edit(engine: ContextEngine) -> None:
-    """What LangChain's form of a foreign message can't say does not count as changed."""
-    calls = (ToolCall("look_up", "{broken", "c1"), ToolCall("look_up", {"q": "x"}, "c2"))  # LangChain sorts them
+    """Content that LangChain's form can't express does not count as changed."""
+    calls = (ToolCall("look_up", "{broken", "c1"), ToolCall("look_up", {"q": "x"}, "c2"))  # LangChain sorts calls
     foreign = Message("assistant", None, tool_calls=calls, id="a1", metadata={"from": "elsewhere"})
     results = [Message("tool", "42", tool_call_id=name, id=name) for name in ("c1", "c2")]
     engine.session("s").append([Message("user", "x?", id="u1"), foreign, *results])
@@ -206,7 +206,7 @@ def test_a_message_from_another_framework_handed_back_is_no_edit(engine: Context
 
 @both_ways
 async def test_a_failed_write_is_reported_and_raised(tmp_path: Path, way: str) -> None:
-    """Who calls the history gets the error; the engine's handler gets it with the messages; the next write works."""
+    """The caller gets the error, the engine's handler also the messages; the next write works."""
     failures: list[tuple[Exception, Any]] = []
     threads: list[int] = []
 
@@ -226,7 +226,9 @@ async def test_a_failed_write_is_reported_and_raised(tmp_path: Path, way: str) -
             connection.execute("ALTER TABLE away RENAME TO arc_messages")
         await add(history, way, [AIMessage("three")])
         assert said(engine) == [("user", "one"), ("assistant", "three")]
-    assert (threads == [threading.get_ident()]) is (way == "sync")  # a handler may block; the event loop must not
+    assert (threads == [threading.get_ident()]) is (
+        way == "sync"
+    )  # a handler may block, so it must not run on the event loop
     ((error, turn),) = failures
     assert isinstance(error, StoreError)
     assert [message.text for message in turn] == ["two"]
@@ -238,7 +240,7 @@ async def test_a_failed_write_is_reported_and_raised(tmp_path: Path, way: str) -
     ids=["instruction", "text", "value"],
 )
 def test_what_cannot_be_stored_is_refused_whole(engine: ContextEngine, bad: Any) -> None:
-    """One bad message, and nothing of the batch is written."""
+    """With one bad message, nothing of the batch is stored."""
     history = ArcChatMessageHistory("s", engine=engine)
     with pytest.raises(InvalidInputError, match="message"):
         history.add_messages([HumanMessage("hello"), bad])
@@ -247,7 +249,7 @@ def test_what_cannot_be_stored_is_refused_whole(engine: ContextEngine, bad: Any)
 
 @pytest.mark.parametrize("bad", [None, 5, "hello"], ids=repr)
 async def test_what_are_no_messages_is_refused(engine: ContextEngine, bad: Any) -> None:
-    """By name, in both forms."""
+    """The error names the argument, in both forms."""
     history = ArcChatMessageHistory("s", engine=engine)
     with pytest.raises(InvalidInputError, match="messages: got"):
         history.add_messages(bad)
@@ -269,7 +271,7 @@ async def test_what_are_no_messages_is_refused(engine: ContextEngine, bad: Any) 
     ids=str,
 )
 def test_bad_arguments(engine: ContextEngine, arguments: dict[str, Any], field: str) -> None:
-    """Refused when the history is made, by name."""
+    """The constructor rejects them by name."""
     with pytest.raises(InvalidInputError) as caught:
         ArcChatMessageHistory(**{"session_id": "s", "engine": engine, **arguments})
     assert caught.value.field == field
@@ -286,7 +288,7 @@ def test_another_users_session(engine: ContextEngine) -> None:
 
 
 def test_reported_usage_teaches_the_counter() -> None:
-    """What providers say an answer cost, without its hidden reasoning, corrects the estimate at the next adoption."""
+    """A provider's reported tokens, without hidden reasoning, correct the estimate at the next adoption."""
     counter = CalibratedTokenCounter()
     text = "The quick brown fox jumps over the lazy dog. " * 200
     usage = {
@@ -305,16 +307,16 @@ def test_reported_usage_teaches_the_counter() -> None:
         assert estimated[1].metadata["usage"] == {"output_tokens": 9_000, "reasoning_tokens": 3_000}
         history.add_messages([*history.messages])
         assert counter.adopt_correction().factor == learned
-        cached = AIMessage(text).model_copy(update={"usage_metadata": {"total_cost": 0}})  # as LangChain's cache does
+        cached = AIMessage(text).model_copy(update={"usage_metadata": {"total_cost": 0}})  # like LangChain's cache
         history.add_messages([HumanMessage("again"), cached])
         assert counter.adopt_correction().factor == learned
 
 
 @given(st.data())
 def test_two_histories_on_one_session(data: st.DataObject) -> None:
-    """Whatever the order of reads and writes: the originals are the batches, one behind the other as committed.
+    """For any order of reads and writes, the originals are the batches in the order of their commits.
 
-    A write is a batch of new messages, or an agent's state: input, what was read, the input again and the answers.
+    A write is a batch of new messages, or an agent's state: input, history, the input again and the answers.
     """
     numbers = count()
 

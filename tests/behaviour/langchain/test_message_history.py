@@ -1,6 +1,6 @@
-"""The situations of langchain-core's own tests for `RunnableWithMessageHistory`, with `with_arc_memory` in its place.
+"""The cases of langchain-core's own tests of `RunnableWithMessageHistory`, with `with_arc_memory` in its place.
 
-The chains say what they were shown ("you said: …"), so that each answer tells what was remembered.
+The chains repeat their input ("you said: …"), so that each answer shows what was remembered.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ BOTH_KEYS = {"input_messages_key": "input", "history_messages_key": "history"}
 
 
 def you_said(messages: Sequence[BaseMessage], now: str = "") -> str:
-    """What the model was shown of the user's words."""
+    """Repeat the user's texts that the model got."""
     return "you said: " + "\n".join(
         [*(it.text for it in messages if isinstance(it, HumanMessage)), *filter(None, [now])]
     )
 
 
 def shown(value: Any) -> str:
-    """The answer to a list of messages, or to a dictionary with input and history."""
+    """Answer a list of messages, or a dictionary with input and history."""
     if isinstance(value, dict) and "history" in value:
         return you_said(value["history"], value["input"] if isinstance(value["input"], str) else value["input"][0].text)
     return you_said(value["messages"] if isinstance(value, dict) else value)
 
 
 class Saying(BaseChatModel):
-    """A chat model that answers with what it was shown."""
+    """A chat model that repeats its input."""
 
     @property
     def _llm_type(self) -> str:
@@ -87,7 +87,7 @@ OUTPUTS: dict[str, tuple[dict[str, str], Callable[[str], Any]]] = {
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("given", INPUTS)
 async def test_every_form_of_input_and_output(engine: ContextEngine, given: str, way: str) -> None:
-    """The second turn is shown the first; the output comes back as the chain gave it; both turns are stored once."""
+    """The second turn sees the first, the output is the chain's, and both turns are stored once."""
     keys, value = INPUTS[given]
     for output, (more, answer) in OUTPUTS.items() if given == "a text" else [("a text", OUTPUTS["a text"])]:
         echo = RunnableLambda(lambda value, answer=answer: answer(shown(value)))
@@ -113,7 +113,7 @@ def spec(name: str) -> ConfigurableFieldSpec:
 
 
 def test_keys_of_the_configuration_that_somebody_else_chose(engine: ContextEngine) -> None:
-    """A user's id and a conversation's id, under names of one's own."""
+    """User and conversation ids may have other names."""
     chain = with_arc_memory(
         Saying(),
         engine,
@@ -141,7 +141,7 @@ def said_by(engine: ContextEngine, who: str) -> list[tuple[str, str]]:
 
 
 def test_session_and_user_in_the_configuration(engine: ContextEngine) -> None:
-    """Both of arc's own names, without a function; another user finds nothing."""
+    """Both of arc's names work without a function; another user finds nothing."""
     chain = with_arc_memory(Saying(), engine, history_factory_config=[spec("session_id"), spec("user_id")])
     chain.invoke("hello", config(user_id="ann"))
     assert chain.invoke("bye", config(user_id="ann")).text == "you said: hello\nbye"
@@ -155,7 +155,7 @@ def test_session_and_user_in_the_configuration(engine: ContextEngine) -> None:
     ids=["no configuration", "an empty one", "another key"],
 )
 def test_a_configuration_without_the_key(engine: ContextEngine, given: Any, missing: str) -> None:
-    """The error names what is missing, before anything is run or stored."""
+    """The error names the missing key before anything is run or stored."""
     ran: list[Any] = []
     chain = with_arc_memory(RunnableLambda(ran.append), engine)
     with pytest.raises(ValueError, match=missing):
@@ -166,13 +166,13 @@ def test_a_configuration_without_the_key(engine: ContextEngine, given: Any, miss
 
 
 def test_a_key_that_nothing_takes(engine: ContextEngine) -> None:
-    """Found when the chain is made."""
+    """The error is raised when the chain is created."""
     with pytest.raises(InvalidInputError, match="conversation_id"):
         with_arc_memory(Saying(), engine, history_factory_config=[spec("conversation_id")])
 
 
 def test_a_session_that_was_named_before(engine: ContextEngine) -> None:
-    """The configuration of a run comes first."""
+    """A run's configuration overrides it."""
     chain = with_arc_memory(Saying(), engine, session_id="s")
     chain.invoke("hello")
     assert chain.invoke("bye").text == "you said: hello\nbye"
@@ -180,7 +180,7 @@ def test_a_session_that_was_named_before(engine: ContextEngine) -> None:
 
 
 def test_what_the_chain_can_be_asked_about_itself(engine: ContextEngine) -> None:
-    """Its schemas and keys are there, as those of any runnable."""
+    """Its schemas and keys are those of any runnable."""
     chain = with_arc_memory(Saying(), engine)
     assert [found.id for found in chain.config_specs] == ["session_id"]
     assert chain.get_input_schema() is not None
@@ -190,7 +190,7 @@ def test_what_the_chain_can_be_asked_about_itself(engine: ContextEngine) -> None
 
 @pytest.mark.parametrize("way", ["invoke", "astream"])
 async def test_the_history_may_be_left_to_the_input(engine: ContextEngine, way: str) -> None:
-    """A system message that the caller sends along is shown first each time, and is no part of the conversation."""
+    """A system message in the input comes first each time and is not stored."""
     seen: list[list[str]] = []
 
     def note(messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -205,7 +205,7 @@ async def test_the_history_may_be_left_to_the_input(engine: ContextEngine, way: 
 
 
 class Streaming(Saying):
-    """Streams word by word."""
+    """A model that streams word by word."""
 
     async def _astream(
         self,
@@ -229,7 +229,7 @@ class Streaming(Saying):
 
 
 async def test_streams_come_piece_by_piece(engine: ContextEngine) -> None:
-    """They are stored whole, as messages and not as chunks, when they are over."""
+    """At the end they are stored as whole messages."""
     chain = with_arc_memory(Streaming(), engine)
     pieces = []
     for chunk in chain.stream("hello", config()):
@@ -245,7 +245,7 @@ async def test_streams_come_piece_by_piece(engine: ContextEngine) -> None:
 
 
 async def test_callbacks_reach_the_model(engine: ContextEngine) -> None:
-    """The run's configuration goes on to the chain."""
+    """The run's configuration is passed to the chain."""
 
     class Listening(BaseCallbackHandler):
         def __init__(self) -> None:

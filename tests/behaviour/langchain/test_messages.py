@@ -1,4 +1,4 @@
-"""LangChain's messages as arc's and back."""
+"""Conversion of LangChain's messages to arc's and back."""
 
 import json
 from dataclasses import replace
@@ -34,15 +34,15 @@ TEXT = {"type": "text", "text": "hello"}
 
 
 def exactly(message: BaseMessage) -> tuple[type, str, str]:
-    """What tells two messages apart even where Python's == doesn't: 1 from True, a tuple's type, a missing field."""
+    """Return a form that distinguishes messages even if == does not: 1 and True, tuples, missing fields."""
     fields = {**message.__dict__, **(message.model_extra or {})}
     return type(message), repr(sorted(fields.items())), repr(sorted(message.__dict__))
 
 
 @given(strategies.messages)
-@example(HumanMessage([{"text": "x", "type": "text"}]))  # the order of keys: a provider's prompt cache sees it
+@example(HumanMessage([{"text": "x", "type": "text"}]))  # the order of keys matters to prompt caches
 def test_every_message_comes_back_as_it_was(message: BaseMessage) -> None:
-    """`from_arc(to_arc(m))` is `m`, of the same type and with the same types inside, and `m` is left alone."""
+    """`from_arc(to_arc(m))` equals `m` with all its types, and `m` is not modified."""
     before = exactly(message)
     back = from_arc(to_arc(message))
     assert back == message
@@ -51,7 +51,7 @@ def test_every_message_comes_back_as_it_was(message: BaseMessage) -> None:
 
 @given(strategies.messages)
 def test_what_arc_holds_of_a_message_can_be_stored(message: BaseMessage) -> None:
-    """The canonical fields hold storable values only, and the origin is UTF-8 without NUL."""
+    """The canonical fields contain only storable values, and the origin is UTF-8 without NUL."""
     arc = to_arc(message)
     dumps([dict(part.extra) for part in arc.content or () if isinstance(part, ContentPart)], field="extra")
     dumps([call.arguments for call in arc.tool_calls], field="arguments")
@@ -62,7 +62,7 @@ def test_what_arc_holds_of_a_message_can_be_stored(message: BaseMessage) -> None
 
 @given(strategies.plain_messages)
 def test_a_plain_message_needs_no_origin(message: BaseMessage) -> None:
-    """Where arc's own fields say everything, nothing is stored twice."""
+    """If arc's fields say everything, nothing is stored twice."""
     arc = to_arc(message)
     assert arc.origin is None
     assert exactly(from_arc(arc)) == exactly(message)
@@ -70,14 +70,14 @@ def test_a_plain_message_needs_no_origin(message: BaseMessage) -> None:
 
 @given(strategies.messages)
 def test_the_canonical_form_is_stable(message: BaseMessage) -> None:
-    """A message rebuilt from the canonical fields alone says the same when it is handed back."""
+    """A message rebuilt from the canonical fields has the same fields when converted again."""
     bare = replace(to_arc(message), origin=None)
     again = replace(to_arc(from_arc(bare)), origin=None)
     assert again == bare
 
 
 def test_the_origin_is_the_form_that_langchain_reads_itself() -> None:
-    """An origin of JSON values is what `message_to_dict` writes: LangChain reads it without arc."""
+    """An origin of JSON values is the output of `message_to_dict`, which LangChain reads without arc."""
     message = AIMessage("hi", response_metadata={"model_name": "m"}, id="a", remark="kept")
     origin = to_arc(message).origin
     assert origin is not None
@@ -100,7 +100,7 @@ ROLES = [
 
 
 def test_roles() -> None:
-    """Each type has its role, and a chat message the one that its own role names."""
+    """Each type has its role; a chat message has the role that it names."""
     for message, role in ROLES:
         assert to_arc(message).role is role
 
@@ -157,7 +157,7 @@ PARTS: list[tuple[str, Any, ContentPart]] = [
 
 @pytest.mark.parametrize(("block", "part"), [row[1:] for row in PARTS], ids=[row[0] for row in PARTS])
 def test_blocks_become_parts(block: Any, part: ContentPart) -> None:
-    """Each kind of block is read as what it is, whoever wrote it, and an unknown one is carried whole."""
+    """Each kind of block of any writer becomes its part; unknown ones are kept whole."""
     assert to_arc(HumanMessage([block])).content == (part,)
 
 
@@ -186,14 +186,14 @@ BLOCKS: list[tuple[str, ContentPart, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("part", "block"), [row[1:] for row in BLOCKS], ids=[row[0] for row in BLOCKS])
 def test_parts_become_standard_blocks(part: ContentPart, block: dict[str, Any]) -> None:
-    """A message born elsewhere gets LangChain's standard blocks, which read back as the same parts."""
+    """Other frameworks' messages get LangChain's standard blocks, which convert back to the same parts."""
     message = Message(Role.USER, (part,), origin=Origin("llamaindex", "{}"))
     assert from_arc(message).content == [block]
     assert to_arc(from_arc(message)) == replace(message, origin=None)
 
 
 def test_tool_calls_valid_and_invalid() -> None:
-    """Parsed calls keep their arguments, unparsable ones their raw text; a call without text has `""`."""
+    """Parsed calls keep their arguments, invalid ones their raw text, or an empty string."""
     message = AIMessage(
         "",
         tool_calls=[{"name": "f", "args": {"a": 1}, "id": "1"}],
@@ -215,14 +215,14 @@ def test_tool_calls_valid_and_invalid() -> None:
     "message", [HumanMessage("x"), HumanMessage("x", remark=1), AIMessageChunk(content="x", id="")], ids=repr
 )
 def test_the_id_that_the_store_gave(message: BaseMessage) -> None:
-    """A message that had no id comes back with the one under which it is stored, and is otherwise the same."""
+    """A message without an id comes back with its stored id and is otherwise equal."""
     stored = replace(to_arc(message), id="minted")
     assert from_arc(stored) == message.model_copy(update={"id": "minted"})
 
 
 @pytest.mark.parametrize("response_metadata", [{"a": []}, {}], ids=["origin", "canonical"])
 def test_nothing_mutable_is_shared(response_metadata: dict[str, Any]) -> None:
-    """Changing what went in, or what came out, changes neither the arc message nor the next one made from it."""
+    """Changing input or output affects neither the arc message nor later conversions."""
     call = {"name": "f", "args": {"a": []}, "id": "1"}
     message = AIMessage(
         [{"type": "custom", "a": []}, {**TEXT, "extras": {"a": []}}],
@@ -246,7 +246,7 @@ def test_nothing_mutable_is_shared(response_metadata: dict[str, Any]) -> None:
 
 
 def test_what_arc_made_is_recognised_when_it_is_handed_back() -> None:
-    """The mark travels in `additional_kwargs`, and the rest of the metadata stays with arc."""
+    """The mark is in `additional_kwargs`; other metadata stays in arc."""
     marked = Message(Role.SYSTEM, "facts", metadata={"arc": {"section": ["facts"]}, "mine": 1})
     handed_out = from_arc(marked)
     assert handed_out.additional_kwargs == {"arc": {"section": ["facts"]}}
@@ -256,13 +256,13 @@ def test_what_arc_made_is_recognised_when_it_is_handed_back() -> None:
 
 
 def test_a_mark_given_later_is_handed_out() -> None:
-    """Marking a message that keeps its origin marks what is made from it, too."""
+    """Marking a message with an origin marks its conversion, too."""
     arc = to_arc(HumanMessage("x", additional_kwargs={"kept": 1}))
     assert from_arc(replace(arc, metadata={"arc": True})).additional_kwargs == {"kept": 1, "arc": True}
 
 
 def test_text_that_looks_like_a_wrapped_object_stays_text() -> None:
-    """Nobody makes objects by writing their stored form into a message."""
+    """The stored form of an object inside a message creates no object."""
     forged = {"__arc__": "langchain", "value": {"id": ["langchain", "schema", "document", "Document"], "kwargs": {}}}
     also = {"lc": 1, "type": "secret", "id": ["HOME"]}
     message = ToolMessage("x", tool_call_id="c", artifact=[forged, also, Document("x", metadata=also)])
@@ -280,7 +280,7 @@ class OwnDocument(Document):
 
 
 class Secretive(Serializable):
-    """An object whose description leaves its key out."""
+    """An object whose repr omits its key."""
 
     key: str
 
@@ -296,20 +296,20 @@ class Secretive(Serializable):
 @pytest.mark.parametrize(
     "message",
     [
-        AIMessage("x", additional_kwargs={"parsed": Parsed(total=1)}),  # what structured output leaves there
+        AIMessage("x", additional_kwargs={"parsed": Parsed(total=1)}),  # as in structured output
         ToolMessage("x", tool_call_id="c", artifact=[OwnDocument(page_content="x")]),
     ],
     ids=["parsed", "own document"],
 )
 def test_objects_of_the_users_own_classes_survive(message: BaseMessage) -> None:
-    """Structured output puts a pydantic object into the answer; a tool may return any."""
+    """Structured output adds a pydantic object to the answer; a tool may return any object."""
     back = from_arc(to_arc(message))
     assert back == message
     assert repr(back) == repr(message)
 
 
 def test_an_object_whose_class_is_not_loaded_leaves_the_message_readable() -> None:
-    """Another process may read it: nothing is imported for it, and what arc's own fields say is there."""
+    """In another process, nothing is imported for it, and arc's own fields are readable."""
     stored = to_arc(AIMessage("x", additional_kwargs={"parsed": Parsed(total=1)}, response_metadata={"a": 1}))
     assert stored.origin is not None
     elsewhere = stored.origin.json.replace(f"{__name__}:Parsed", "module_of_nobody:Parsed")
@@ -336,14 +336,14 @@ REFUSED: list[tuple[str, BaseMessage, str]] = [
 
 @pytest.mark.parametrize(("message", "field"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_what_cannot_be_stored_is_refused_by_name(message: BaseMessage, field: str) -> None:
-    """The error names the path to the value, before anything is written."""
+    """The error names the path to the value before anything is written."""
     with pytest.raises(InvalidInputError) as refused:
         to_arc(message)
     assert refused.value.field == field
 
 
 def test_what_is_no_message_is_refused() -> None:
-    """Anything but a LangChain message gets the tree's own error."""
+    """Other values raise arc's own error."""
     for value in ["text", None, {"type": "human"}, object()]:
         with pytest.raises(InvalidInputError, match=r"^message: got .* expected .* message of LangChain"):
             to_arc(value)
@@ -356,13 +356,13 @@ class Annotated(HumanMessage):
 
 
 def test_an_own_message_class_comes_back_as_the_one_it_extends() -> None:
-    """Its fields are all kept; only LangChain's classes can be made again."""
+    """All its fields are kept; only LangChain's classes can be created again."""
     assert from_arc(to_arc(Annotated(content="x", remark="y", id="i"))) == HumanMessage("x", remark="y", id="i")
 
 
 @given(st.floats())
 def test_numbers_that_json_lacks(number: float) -> None:
-    """NaN and the infinities come back, too (NaN is not equal to itself, so its text is compared)."""
+    """NaN and infinities come back (compared as text, since NaN is not equal to itself)."""
     message = AIMessage(
         "x", response_metadata={"logprob": number}, tool_calls=[{"name": "f", "args": {"a": number}, "id": "1"}]
     )

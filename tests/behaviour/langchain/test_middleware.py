@@ -1,4 +1,4 @@
-"""`ArcMemoryMiddleware` in `create_agent`: the turn is stored, the window fits, no request is ever broken."""
+"""`ArcMemoryMiddleware` in `create_agent`: turns are stored, requests fit, and none is ever broken."""
 
 import asyncio
 import inspect
@@ -34,7 +34,7 @@ def multiply(a: int, b: int) -> int:
 
 
 def broken() -> str:
-    """Always fails."""
+    """Always fail."""
     raise OSError("the tool is down")
 
 
@@ -43,7 +43,7 @@ def config(thread_id: str = "s") -> Any:
 
 
 async def ask(agent: Any, text: str, way: str = "invoke", thread_id: str = "s", **options: Any) -> None:
-    """One turn of an agent, one way or another; the blocking ways on a thread."""
+    """Run one turn of an agent in the given way; blocking ways run on a thread."""
     value = {"messages": [HumanMessage(text)]}
     mode = "messages" if way.endswith("messages") else "updates"
     if way == "invoke":
@@ -95,17 +95,17 @@ async def test_a_conversation_with_parallel_tools(engine: ContextEngine, checkpo
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_a_model_that_fails(engine: ContextEngine, checkpointer: Any, way: str) -> None:
-    """The user's turn is stored all the same; tried again without anything new, it is not stored twice."""
+    """The user's message is stored; a retry without new input does not store it twice."""
     model = ScriptedToolModel(script=[OSError("overloaded"), OSError("overloaded"), "at last"])
     agent = create_agent(model, [multiply], middleware=[ArcMemoryMiddleware(engine)], checkpointer=checkpointer)
     with pytest.raises(OSError, match="overloaded"):
         await ask(agent, "hello?", way)
     assert said(engine) == [("user", "hello?")]
-    if checkpointer is None:  # a client sends the message again
+    if checkpointer is None:  # the client sends the message again
         with pytest.raises(OSError, match="overloaded"):
             await ask(agent, "hello?", way)
         await ask(agent, "hello?", way)
-    else:  # LangGraph's own way to try again
+    else:  # LangGraph's own retry
         with pytest.raises(OSError, match="overloaded"):
             agent.invoke(None, config())
         agent.invoke(None, config())
@@ -114,7 +114,7 @@ async def test_a_model_that_fails(engine: ContextEngine, checkpointer: Any, way:
 
 @pytest.mark.parametrize("way", ["stream", "astream messages"])
 async def test_a_tool_that_fails(engine: ContextEngine, checkpointer: Any, way: str) -> None:
-    """What was said until then is stored; the next turn is not broken by the call that has no result."""
+    """Everything said until then is stored; the unanswered call does not break the next turn."""
     model = ScriptedToolModel(script=[AIMessage("one moment", tool_calls=[call("broken", "c1")]), "sorry"])
     agent = create_agent(model, [broken], middleware=[ArcMemoryMiddleware(engine)], checkpointer=checkpointer)
     with pytest.raises(OSError, match="the tool is down"):
@@ -125,7 +125,7 @@ async def test_a_tool_that_fails(engine: ContextEngine, checkpointer: Any, way: 
 
 
 async def test_many_turns_over_a_small_budget(engine: ContextEngine, checkpointer: Any) -> None:
-    """Sixteen turns with tools at 600 tokens: no request is refused or over budget, and all is stored."""
+    """Of sixteen turns with tools at 600 tokens, no request is invalid or over budget, and all are stored."""
     script: list[Any] = []
     for n in range(16):
         script += [
@@ -148,7 +148,7 @@ async def test_many_turns_over_a_small_budget(engine: ContextEngine, checkpointe
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_what_cannot_fit_raises_before_the_model_is_called(engine: ContextEngine, way: str) -> None:
-    """Both figures are named, and the user's message is stored for the next try."""
+    """The error has both figures, and the user's message is stored for a retry."""
     model = ScriptedToolModel()
     memory = ArcMemoryMiddleware(engine, budget=TokenBudget(100, 20))
     agent = create_agent(model, [], system_prompt="Be brief. " * 100, middleware=[memory])
@@ -159,14 +159,14 @@ async def test_what_cannot_fit_raises_before_the_model_is_called(engine: Context
 
 
 def test_a_run_without_an_id_is_an_error(engine: ContextEngine) -> None:
-    """It says what to pass; a memory that silently remembers nothing helps nobody."""
+    """The error says what to pass; forgetting silently would help nobody."""
     agent = create_agent(ScriptedToolModel(), [], middleware=[ArcMemoryMiddleware(engine)])
     with pytest.raises(InvalidInputError, match=r"thread_id.*session_id"):
         agent.invoke({"messages": [HumanMessage("hello")]})
 
 
 async def test_an_id_of_ones_own(engine: ContextEngine) -> None:
-    """A fixed session, one computed from the run's context, and none at all."""
+    """The session may be fixed, computed from the run's context, or absent."""
     for given, context, session_id in (
         ("fixed", None, "fixed"),
         (lambda runtime: runtime.context["who"], {"who": "ann"}, "ann"),
@@ -181,7 +181,7 @@ async def test_an_id_of_ones_own(engine: ContextEngine) -> None:
 
 
 async def test_a_conversation_of_another_user(engine: ContextEngine) -> None:
-    """It is not read, not written and not shown; the run ends before the model is called."""
+    """It is neither read, written nor shown; the run ends before the model call."""
     engine.session("s", user_id="bob").save_turn("my pin is 4711", "noted")
     model = ScriptedToolModel()
     memory = ArcMemoryMiddleware(engine, user_id=lambda runtime: runtime.context["who"])
@@ -197,7 +197,7 @@ CACHED = {"type": "text", "text": "Be brief.", "cache_control": {"type": "epheme
 
 
 async def test_a_system_message_of_blocks_survives(engine: ContextEngine) -> None:
-    """Its blocks, with their marks for the prompt cache, stand first; what arc adds is a block behind them."""
+    """Its blocks and their cache marks come first; arc adds a block after them."""
     engine.session("s").append(
         [message for n in range(40) for message in _turn(f"My dog number {n} is called Rex{n}.", "noted")]
     )
@@ -218,7 +218,7 @@ def _turn(user: str, assistant: str) -> list[Message]:
 
 
 async def test_instructions_among_the_messages(engine: ContextEngine, checkpointer: Any) -> None:
-    """A system message that a caller sends along stands behind the agent's own, and is not stored."""
+    """A system message in the input follows the agent's own and is not stored."""
     model = ScriptedToolModel()
     memory = ArcMemoryMiddleware(engine)
     agent = create_agent(model, [], system_prompt="Be brief.", middleware=[memory], checkpointer=checkpointer)
@@ -228,7 +228,7 @@ async def test_instructions_among_the_messages(engine: ContextEngine, checkpoint
 
 
 async def test_a_client_that_sends_the_whole_conversation(engine: ContextEngine) -> None:
-    """Messages without ids get new ones each time; they are recognised by what they say."""
+    """Messages without ids get new ones each time; they are recognised by their content."""
     model = ScriptedToolModel()
     agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine)])
     conversation: list[Any] = [{"role": "system", "content": "Be kind."}]
@@ -245,7 +245,7 @@ async def test_a_client_that_sends_the_whole_conversation(engine: ContextEngine)
 
 
 async def test_a_thread_that_is_older_than_its_memory(engine: ContextEngine) -> None:
-    """What the checkpointer has is stored with the first turn, in order."""
+    """The checkpointer's messages are stored in order with the first turn."""
     saver, model = InMemorySaver(), ScriptedToolModel()
     for n in range(50):
         await ask(create_agent(model, [], checkpointer=saver), f"turn {n}")
@@ -255,7 +255,7 @@ async def test_a_thread_that_is_older_than_its_memory(engine: ContextEngine) -> 
 
 
 async def test_a_conversation_begun_elsewhere(engine: ContextEngine) -> None:
-    """What other writers stored, before or between the agent's turns, is part of it."""
+    """Messages of other writers, before or between the agent's turns, are included."""
     session = engine.session("s")
     session.save_turn("my cat is called Mia", "noted")
     model = ScriptedToolModel()
@@ -275,10 +275,10 @@ async def test_a_conversation_begun_elsewhere(engine: ContextEngine) -> None:
 
 
 async def test_agents_never_block_the_event_loop(engine: ContextEngine) -> None:
-    """Reading and writing are done on other threads."""
+    """Reading and writing run on other threads."""
     model = ScriptedToolModel(script=["one", AIMessage("", tool_calls=[call("multiply", "c1", a=1, b=2)])])
     agent = create_agent(model, [multiply], middleware=[ArcMemoryMiddleware(engine)])
-    await ask(agent, "one", "ainvoke")  # LangGraph reads files of its own at its first run
+    await ask(agent, "one", "ainvoke")  # LangGraph reads its own files in its first run
     with blockbuster_ctx():
         await ask(agent, "two", "ainvoke")
         await ask(agent, "three", "astream messages")
@@ -286,7 +286,7 @@ async def test_agents_never_block_the_event_loop(engine: ContextEngine) -> None:
 
 
 async def test_a_run_that_is_cancelled(engine: ContextEngine) -> None:
-    """The user's turn is there."""
+    """The user's message is stored."""
     asked = asyncio.Event()
 
     class Waiting(ScriptedToolModel):
@@ -316,14 +316,14 @@ async def test_a_run_that_is_cancelled(engine: ContextEngine) -> None:
     ids=str,
 )
 def test_wrong_arguments_are_named(engine: ContextEngine, arguments: dict[str, Any], field: str) -> None:
-    """When the middleware is made, not in the first run."""
+    """The constructor checks them."""
     with pytest.raises(InvalidInputError) as caught:
         ArcMemoryMiddleware(**{"engine": engine, **arguments})
     assert caught.value.field == field
 
 
 def test_each_hook_has_both_forms() -> None:
-    """LangChain runs a hook that has only one of them on the event loop, or not at all."""
+    """LangChain runs a hook with one form on the event loop, or not at all."""
     own = {name for name, member in vars(ArcMemoryMiddleware).items() if isfunction(member) and name[0] != "_"}
     assert own == {"wrap_model_call", "awrap_model_call", "after_agent", "aafter_agent"}
     for name in ("wrap_model_call", "after_agent"):
@@ -338,7 +338,7 @@ def agent_over(engine: ContextEngine, model: ScriptedToolModel, tools: Any = (),
 
 
 async def test_older_messages_give_way_to_a_summary() -> None:
-    """After the trigger facts and summary lead; the newest messages stay as they were; nothing says it is the user."""
+    """After the trigger, facts and summary lead, not in the user's name; the newest messages are unchanged."""
     with open_engine(settings=ArcSettings(conversation={"max_context_tokens": 900})) as engine:
         model = ScriptedToolModel()
         agent = agent_over(engine, model, checkpointer=InMemorySaver())
@@ -356,7 +356,7 @@ async def test_older_messages_give_way_to_a_summary() -> None:
 
 
 async def test_messages_keep_their_ids(engine: ContextEngine) -> None:
-    """Those of the state, so that a later edit finds them; one that had none is known by the one it was given."""
+    """Later edits find the state's ids; a message without one keeps the id that it was given."""
     state: list[AnyMessage] = [HumanMessage("one", id="mine"), AIMessage("two"), HumanMessage("three")]
     agent = agent_over(engine, model := ScriptedToolModel())
     result = agent.invoke({"messages": state}, config())

@@ -1,4 +1,4 @@
-"""`ArcMemoryMiddleware` where runs do not go straight: reviews, sub-agents, forks, other middleware, failures."""
+"""`ArcMemoryMiddleware` in irregular runs: reviews, sub-agents, forks, other middleware, failures."""
 
 import asyncio
 from pathlib import Path
@@ -48,7 +48,7 @@ DECISIONS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("first", ["memory first", "memory last"])
 @pytest.mark.parametrize("decision", DECISIONS)
 async def test_a_call_that_a_person_reviews(engine: ContextEngine, decision: str, first: str) -> None:
-    """The call waits in the session; what was decided becomes part of it."""
+    """The call waits in the session; the decision becomes part of it."""
     answer, result = DECISIONS[decision]
     model = ScriptedToolModel(script=[asking(), "done", "you are welcome"])
     middleware: list[Any] = [ArcMemoryMiddleware(engine), HumanInTheLoopMiddleware(interrupt_on={"multiply": True})]
@@ -101,7 +101,7 @@ async def test_a_tool_that_interrupts(engine: ContextEngine, way: str) -> None:
 
 
 async def test_an_interrupt_that_nobody_answers(engine: ContextEngine) -> None:
-    """The next turn's request leaves out the call that never got its result."""
+    """The next turn's request omits the call without a result."""
     model = ScriptedToolModel(script=[asking(), "never mind"])
     agent = create_agent(
         model,
@@ -127,7 +127,7 @@ NESTED = {
 )
 @pytest.mark.parametrize("kind", NESTED)
 async def test_an_agent_that_is_a_tool(engine: ContextEngine, kind: str, saver: Any, way: str) -> None:
-    """It runs under its parent's thread id, and writes where it is told, or nowhere."""
+    """It has its parent's thread id and writes to the given session or to none."""
     session_id, stored = NESTED[kind]
     inner = ScriptedToolModel(script=[asking(call_id="inner"), "it is 6"])
     sub = create_agent(inner, [multiply], middleware=[ArcMemoryMiddleware(engine, session_id=session_id)])
@@ -160,7 +160,7 @@ async def test_an_agent_that_is_a_tool(engine: ContextEngine, kind: str, saver: 
 
 
 async def test_an_answer_that_is_given_again_from_an_earlier_checkpoint(engine: ContextEngine) -> None:
-    """The model is not shown the answer that it replaces, which stays stored on the branch that the run left."""
+    """The model does not see the replaced answer, which stays on the abandoned branch."""
     model = ScriptedToolModel(script=["one", "two", "better"])
     agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine)], checkpointer=InMemorySaver())
     await ask(agent, "first")
@@ -179,7 +179,9 @@ async def test_two_runs_of_one_conversation_at_once(engine: ContextEngine) -> No
     model = ScriptedToolModel()
     agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine)])
     await asyncio.gather(*(ask(agent, f"question {n}", "ainvoke") for n in range(12)))
-    asked = [request[-1].text.partition("\n\n<arc:")[0] for request in model.requests]  # what others say may come back
+    asked = [
+        request[-1].text.partition("\n\n<arc:")[0] for request in model.requests
+    ]  # others' messages may be recalled
     assert sorted(asked) == sorted(f"question {n}" for n in range(12))
     stored = said(engine)
     assert sorted(text for role, text in stored if role == "user") == sorted(f"question {n}" for n in range(12))
@@ -189,7 +191,7 @@ async def test_two_runs_of_one_conversation_at_once(engine: ContextEngine) -> No
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "astream"])
 @pytest.mark.parametrize("failing", ["reading", "writing"])
 async def test_a_store_that_fails(tmp_path: Path, failing: str, way: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The agent goes on with its own state, cut to the budget; the failure is logged, counted and healed later."""
+    """The agent continues with its own state, cut to the budget; the failure is logged, counted and repaired later."""
     observer, url = CountingObserver(), f"sqlite:///{tmp_path}/arc.db"
     fault = {"reading": unreadable, "writing": unwritable}[failing]
     with open_engine(url, observer=observer) as engine:
@@ -209,7 +211,7 @@ async def test_a_store_that_fails(tmp_path: Path, failing: str, way: str, caplog
 
 
 def test_nothing_that_fails_at_the_end_takes_the_answer_away(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever is wrong in `after_agent` is logged."""
+    """Errors in `after_agent` are logged."""
     with open_engine() as engine:
         asked: list[Any] = []
 
@@ -225,7 +227,7 @@ def test_nothing_that_fails_at_the_end_takes_the_answer_away(caplog: pytest.LogC
 
 
 async def test_a_call_that_could_not_be_read(engine: ContextEngine) -> None:
-    """LangChain makes up its result, first without an id and then with another one; it is stored once."""
+    """LangChain invents its result, first without an id and then with another; it is stored once."""
     unreadable = AIMessage("", invalid_tool_calls=[{"name": "multiply", "args": "{a:", "id": "c1", "error": "?"}])
     model = ScriptedToolModel(script=[unreadable, "what did you mean?", "all right"])
     agent = create_agent(model, [multiply], middleware=[ArcMemoryMiddleware(engine)], checkpointer=InMemorySaver())
@@ -236,7 +238,7 @@ async def test_a_call_that_could_not_be_read(engine: ContextEngine) -> None:
 
 
 async def test_a_call_that_could_not_be_read_at_the_end(engine: ContextEngine) -> None:
-    """The made-up result is the newest message then, and is still stored once."""
+    """The invented result is then the newest message and still stored once."""
     unreadable = AIMessage("", invalid_tool_calls=[{"name": "multiply", "args": "{a:", "id": "c1", "error": "?"}])
     agent = create_agent(ScriptedToolModel(), [multiply], middleware=[ArcMemoryMiddleware(engine)])
     agent.invoke({"messages": [HumanMessage("2 x 3?"), unreadable]}, config())
@@ -244,7 +246,7 @@ async def test_a_call_that_could_not_be_read_at_the_end(engine: ContextEngine) -
 
 
 async def test_a_call_whose_id_is_empty(engine: ContextEngine) -> None:
-    """Some models leave it out; the result belongs to it all the same."""
+    """Some models omit it; the result still belongs to the call."""
     unreadable = AIMessage("", invalid_tool_calls=[{"name": "multiply", "args": "{a:", "id": "", "error": "?"}])
     model = ScriptedToolModel(checked=False)
     agent = create_agent(model, [multiply], middleware=[ArcMemoryMiddleware(engine)])
@@ -253,13 +255,13 @@ async def test_a_call_whose_id_is_empty(engine: ContextEngine) -> None:
 
 
 class Answer(BaseModel):
-    """What was asked for."""
+    """A structured answer."""
 
     value: int
 
 
 class LongAnswer(BaseModel):
-    """What was asked for, at length."""
+    """A structured answer with a long description."""
 
     value: int = Field(description="word " * 500)
 
@@ -271,7 +273,7 @@ class LongAnswer(BaseModel):
 async def test_the_schema_of_a_structured_answer_is_counted(
     engine: ContextEngine, strategy: Any, session_id: Any
 ) -> None:
-    """One that leaves no room for the question is refused before the model is called."""
+    """A schema that leaves no tokens for the question is rejected before the model call."""
     model = ScriptedToolModel(script=[OSError("called")])
     memory = ArcMemoryMiddleware(engine, session_id=session_id, budget=TokenBudget(400, 0))
     agent = create_agent(model, [], middleware=[memory], response_format=strategy)
@@ -284,7 +286,7 @@ async def test_the_schema_of_a_structured_answer_is_counted(
     "strategy", [ToolStrategy(Answer), ProviderStrategy(Answer), Answer], ids=["tool", "provider", "auto"]
 )
 async def test_structured_answers(engine: ContextEngine, strategy: Any) -> None:
-    """What LangChain answers to the call that holds them is stored with it."""
+    """LangChain's reply to the answer's tool call is stored with it."""
     said_as = AIMessage('{"value": 6}') if isinstance(strategy, ProviderStrategy) else asking(name="Answer", value=6)
     model = ScriptedToolModel(script=[said_as, said_as, said_as], checked=True)
     agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine)], response_format=strategy)
@@ -299,7 +301,7 @@ async def test_structured_answers(engine: ContextEngine, strategy: Any) -> None:
 
 
 async def test_a_result_that_ends_the_run(engine: ContextEngine) -> None:
-    """No model is called after it, and it is stored nevertheless."""
+    """It is stored although no model call follows."""
 
     @tool(return_direct=True)
     def look_up(what: str) -> str:
@@ -320,9 +322,9 @@ async def test_a_result_that_ends_the_run(engine: ContextEngine) -> None:
 
 
 async def test_answers_that_a_cache_hands_out_again(engine: ContextEngine) -> None:
-    """They carry the id of their first use; each is a new answer all the same."""
+    """They have the id of their first use but are new answers."""
     model = ScriptedToolModel(script=["hi", "never said"], cache=InMemoryCache())
-    for _ in range(3):  # an identical request each time
+    for _ in range(3):  # identical requests
         agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine, budget=TokenBudget(62, 50))])
         await ask(agent, "hello")
     assert said(engine) == [("user", "hello"), ("assistant", "hi")] * 3
@@ -330,7 +332,7 @@ async def test_answers_that_a_cache_hands_out_again(engine: ContextEngine) -> No
 
 
 async def test_what_is_redacted_in_the_state_is_redacted_in_the_session(engine: ContextEngine) -> None:
-    """A later edit under the same id becomes a revision, of the question and of the answer."""
+    """A later edit under the same id becomes a revision of question or answer."""
     model = ScriptedToolModel(script=["I will write to ann@example.org"])
     redacting = PIIMiddleware("email", strategy="redact", apply_to_output=True)
     agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine), redacting])
@@ -340,7 +342,7 @@ async def test_what_is_redacted_in_the_state_is_redacted_in_the_session(engine: 
 
 
 async def test_beside_langchains_own_summaries(engine: ContextEngine) -> None:
-    """That middleware rewrites the state; the session keeps the originals, and its summary is not taken for one."""
+    """That middleware rewrites the state; the session keeps the originals and does not store its summary."""
     model = ScriptedToolModel()
     summarizing = SummarizationMiddleware(
         ScriptedToolModel(script=["a summary"] * 9), trigger=("messages", 4), keep=("messages", 1)
@@ -355,7 +357,7 @@ async def test_beside_langchains_own_summaries(engine: ContextEngine) -> None:
 
 
 async def test_middleware_behind_it_edits_the_finished_request(engine: ContextEngine) -> None:
-    """LangChain's clearing of tool results works on what arc shows, and nothing of it is stored."""
+    """LangChain clears tool results in arc's request, and nothing of that is stored."""
     model = ScriptedToolModel(script=[asking(), asking(call_id="c2"), "six"])
     clearing = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=1)])
     agent = create_agent(model, [multiply], middleware=[ArcMemoryMiddleware(engine), clearing])
@@ -365,7 +367,7 @@ async def test_middleware_behind_it_edits_the_finished_request(engine: ContextEn
 
 
 async def test_what_other_middleware_adds_to_one_request_is_not_stored(engine: ContextEngine) -> None:
-    """A note for this one call is not part of the conversation."""
+    """A note for one call is not part of the conversation."""
 
     class Noting(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
@@ -380,7 +382,7 @@ async def test_what_other_middleware_adds_to_one_request_is_not_stored(engine: C
 
 
 async def test_a_model_that_is_called_again_by_other_middleware(engine: ContextEngine) -> None:
-    """A retry stores nothing twice, on either side of it."""
+    """A retry stores nothing twice, before or after arc's middleware."""
     for place in (0, 1):
         model = ScriptedToolModel(script=[OSError("overloaded"), "hi"])
         middleware: list[Any] = [ModelRetryMiddleware(max_retries=1, initial_delay=0, jitter=False)]
@@ -390,7 +392,7 @@ async def test_a_model_that_is_called_again_by_other_middleware(engine: ContextE
 
 
 async def test_the_profile_of_a_model_sets_a_smaller_budget(engine: ContextEngine) -> None:
-    """A request that the model could not take is never made."""
+    """No request exceeds the model's limit."""
     model = ScriptedToolModel(profile={"max_input_tokens": 400})
     agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine)])
     for n in range(20):

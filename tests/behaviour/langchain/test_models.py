@@ -1,4 +1,4 @@
-"""LangChain's models for arc's engine, arc's for LangChain, and the engine that is opened with them."""
+"""LangChain's models for arc's engine, arc's models for LangChain, and the engine opened with them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from tests.support.langchain_helpers import Echo
 
 
 class Says:
-    """An arc chat model that says one text."""
+    """An arc chat model with a fixed answer."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -31,7 +31,7 @@ class Says:
 
 
 def test_a_langchain_model_answers_arc_messages() -> None:
-    """It gets LangChain's messages, tool calls included, and its text blocks come back joined."""
+    """It gets LangChain's messages with tool calls, and its text blocks are joined."""
     seen: list[Any] = []
 
     def model(messages: Any) -> AIMessage:
@@ -61,13 +61,13 @@ def test_a_langchain_model_answers_arc_messages() -> None:
     ids=["chat model", "with retry", "text model"],
 )
 def test_models_of_every_kind(llm: Any) -> None:
-    """Chat models, models with something bound to them, and models that answer with plain text."""
+    """Chat models, bound models and text completion models work."""
     answer = LangChainChatModel(llm).complete([Message("user", "hello")])
     assert (answer, type(answer)) == ("hi", str)
 
 
 def test_what_arc_asks_stays_out_of_the_users_stream() -> None:
-    """A model call of arc's own inside a graph does not show up among the graph's streamed messages."""
+    """Arc's own model calls inside a graph don't appear in its streamed messages."""
     inner = LangChainChatModel(GenericFakeChatModel(messages=iter(["a summary for arc"])))
     outer = GenericFakeChatModel(messages=iter(["an answer"]))
 
@@ -82,7 +82,7 @@ def test_what_arc_asks_stays_out_of_the_users_stream() -> None:
 
 @pytest.mark.parametrize("field", ["model", "model_name", "model_id"])
 def test_an_embedders_name_is_the_models(field: str) -> None:
-    """Vectors of two models of one class must not be compared, so the name tells them apart."""
+    """The name separates two models of one class, whose vectors must not be compared."""
 
     class Named(DeterministicFakeEmbedding):
         model: str | None = None
@@ -93,7 +93,7 @@ def test_an_embedders_name_is_the_models(field: str) -> None:
 
 
 def test_a_cache_has_the_name_of_what_it_caches() -> None:
-    """Vectors of two models stay apart, and those of one model stay one's, behind caches within caches too."""
+    """Vectors are identified by the model, also through nested caches."""
     one, other = (SpacyLike(size=4, model=name) for name in ("one", "other"))
     cached = [CacheBackedEmbeddings(model, InMemoryByteStore()) for model in (one, other)]
     assert [LangChainEmbedder(cache).name for cache in cached] == ["SpacyLike/one", "SpacyLike/other"]
@@ -101,13 +101,13 @@ def test_a_cache_has_the_name_of_what_it_caches() -> None:
 
 
 class SpacyLike(DeterministicFakeEmbedding):
-    """Embeddings that tell their model."""
+    """Embeddings that name their model."""
 
     model: str
 
 
 def test_an_arc_model_in_langchain() -> None:
-    """It answers LangChain's messages, and tells its callbacks."""
+    """It answers LangChain's messages and calls its callbacks."""
     echo = Echo()
     model = ArcChatModel(chat_model=echo)
     answer = model.invoke([SystemMessage("Be brief."), HumanMessage("hello")])
@@ -117,7 +117,7 @@ def test_an_arc_model_in_langchain() -> None:
 
 
 async def test_an_arc_model_streams_word_by_word() -> None:
-    """Sync and async, and each word is told to the callbacks."""
+    """Sync and async streams report each word to the callbacks."""
     told: list[str] = []
 
     class Listener(BaseCallbackHandler):

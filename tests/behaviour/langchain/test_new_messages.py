@@ -1,4 +1,4 @@
-"""Which messages of a batch are new."""
+"""Selection of a batch's new messages."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ CASES: dict[str, tuple[list[Message], list[Message]]] = {
         [user("1"), Message("tool", "42", tool_call_id="c", id="a1")],
         [user("1"), Message("tool", "42", tool_call_id="c")],
     ),
-    "one message of the user's twice": ([user("1"), q, q, a], [user("1"), q, q, a]),  # the store keeps one
+    "one message of the user's twice": ([user("1"), q, q, a], [user("1"), q, q, a]),  # the store keeps one of them
     "a summary in front of what was kept": (
         [q, user("so far: …", "sum"), *old[2:], q, a],
         [user("so far: …", "sum"), q, a],
@@ -67,18 +67,18 @@ CASES: dict[str, tuple[list[Message], list[Message]]] = {
 
 
 def test_what_is_new() -> None:
-    """New messages, in their order, once."""
+    """New messages are returned in order, once."""
     for case, (batch, new) in CASES.items():
         assert new_messages(batch, known) == new, case
 
 
 def test_what_was_read_and_cleared_meanwhile_stays_cleared() -> None:
-    """A conversation that is known but not stored any more is not stored again, whatever it says now."""
+    """Known messages that are no longer stored are not stored again, whatever their content."""
     assert new_messages([q, *old, q, a], dict.fromkeys(known)) == [q, a]
 
 
 def test_an_answer_whose_id_another_run_took_meanwhile() -> None:
-    """It is told by its time: older than that of a message that is certainly new. Edits keep their time, too."""
+    """Its time tells: it is older than a certainly new message. Edits keep their time, too."""
     earlier, now = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
     given_now = [user("hi"), a, answer("better", "a1"), q]
     stored = [
@@ -94,7 +94,7 @@ turns = st.lists(st.sampled_from(["yes", "no", ""]), max_size=4)
 
 @given(turns, turns.filter(bool), st.booleans(), st.integers(0, 8))
 def test_an_agents_state_adds_its_new_turn(before: list[str], inputs: list[str], ids: bool, shown: int) -> None:
-    """Any number of inputs, with ids or without, around any window of any conversation: the new messages, once."""
+    """Any inputs, with or without ids, around any window of any conversation are added once."""
     state = [message for n, text in enumerate(before) for message in (user(text, f"u{n}"), answer(text, f"a{n}"))]
     new = [*(user(text, f"new{n}") for n, text in enumerate(inputs)), answer("done", "done")]
     first = [message if ids else replace(message, id=None) for message in new[:-1]]
@@ -104,7 +104,7 @@ def test_an_agents_state_adds_its_new_turn(before: list[str], inputs: list[str],
 
 @given(st.lists(st.tuples(st.sampled_from([Role.USER, Role.ASSISTANT]), st.sampled_from(["yes", "no"])), max_size=8))
 def test_messages_without_ids_are_all_new(said: list[tuple[Role, str]]) -> None:
-    """Nothing tells two equal messages apart, so nothing takes them for the same."""
+    """Nothing distinguishes equal messages, so they are not merged."""
     batch = [Message(role, text) for role, text in said]
     stored = new_messages(batch, known)
     assert len(stored) == len(batch)

@@ -1,4 +1,4 @@
-"""A request that the model refuses as too long is sent once more, smaller, and the next ones fit at once."""
+"""A request that the model rejects as too long is sent once more, smaller, and later ones fit at once."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from langchain_arc import ArcMemoryMiddleware, open_engine, with_arc_memory
 
 
 class Narrow(BaseChatModel):
-    """Takes so many characters, each a token, and refuses more as Anthropic does."""
+    """A model with a limit in characters, each a token, that rejects longer requests like Anthropic."""
 
     limit: int
     says_figures: bool = True
@@ -27,7 +27,7 @@ class Narrow(BaseChatModel):
 
     @property
     def asked(self) -> list[int]:
-        """The tokens of each request, as the model counts."""
+        """Return the tokens of each request by the model's count."""
         return self._asked
 
     @property
@@ -119,7 +119,7 @@ WAYS = [
 async def test_a_refused_request_is_sent_once_more_smaller(
     engine: ContextEngine, ask: Any, way: str, says_figures: bool
 ) -> None:
-    """The receipt says so, the turn is stored once, and the next turns fit at once."""
+    """The receipt says so, the turn is stored once, and later turns fit at once."""
     model = Narrow(limit=4_000, says_figures=says_figures)
     if not says_figures:
         model.limit = 9_000
@@ -147,7 +147,7 @@ async def test_what_was_learned_holds_for_the_next_requests(engine: ContextEngin
 
 @pytest.mark.parametrize(("ask", "way"), WAYS)
 async def test_the_second_refusal_is_raised_with_both_figures(engine: ContextEngine, ask: Any, way: str) -> None:
-    """As the provider's own error, so that other middleware knows it; there is no third request."""
+    """It is the provider's own error, so that other middleware recognises it; there is no third request."""
 
     class Stubborn(Narrow):
         def _check(self, messages: Sequence[BaseMessage]) -> None:
@@ -158,7 +158,7 @@ async def test_the_second_refusal_is_raised_with_both_figures(engine: ContextEng
     with pytest.raises(ContextOverflowError) as caught:
         await ask(engine, model, way)
     _, second = model.asked
-    note = caught.value.__notes__[0]  # LangGraph adds another one
+    note = caught.value.__notes__[0]  # LangGraph adds another note
     assert note.startswith("the second request was also too long: arc counted")
     assert f"the model {second:,} of at most 4,000" in note
 
@@ -180,7 +180,7 @@ async def test_another_error_is_raised_at_once(engine: ContextEngine, ask: Any, 
 async def test_a_limit_below_what_must_be_sent_is_the_models_to_refuse(
     engine: ContextEngine, ask: Any, way: str
 ) -> None:
-    """The question alone is tried, and the model's own refusal is raised with both figures, at each turn."""
+    """The question alone is tried, and the model's error is raised with both figures in each turn."""
     model = Narrow(limit=5)
     for turn in (1, 2):
         with pytest.raises(ContextOverflowError) as refused:

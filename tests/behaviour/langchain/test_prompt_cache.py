@@ -1,7 +1,7 @@
-"""Requests of agents tell a provider which part of them it may cache; receipts say what should be and what was read.
+"""Agents' requests mark the part that a provider may cache; receipts report the expected and the actual cache reads.
 
-The providers' own packages send the requests, to a server on loopback. They are imported where they are used: each
-process of a run collects this file, which takes three seconds with them, and one process runs it.
+The providers' own packages send the requests to a local server. They are imported inside tests, since each process of a
+run collects this file and only one runs it; the imports take three seconds.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def multiply(a: int, b: int) -> int:
 
 
 def ask(engine: ContextEngine, model: Any, *texts: str, session_id: str = "s", **given: Any) -> list[list[str]]:
-    """What the receipt says of the cache, for each text that is asked."""
+    """Ask each text; return the receipts' cache entries."""
     middleware = [ArcMemoryMiddleware(engine, session_id=session_id), *given.pop("behind", [])]
     agent: Any = create_agent(model, middleware=middleware, **given)
     told = []
@@ -63,7 +63,7 @@ def ask(engine: ContextEngine, model: Any, *texts: str, session_id: str = "s", *
 
 
 def marks(body: dict[str, Any]) -> list[str]:
-    """Where Anthropic finds marks: "system 0" for the first block of the system message, and so on."""
+    """Return the places of Anthropic's cache marks, such as "system 0" for the first block of the system message."""
     found = ["request"] if "cache_control" in body else []
     found += [f"tool {place}" for place, one in enumerate(body.get("tools", [])) if "cache_control" in one]
     system = body.get("system", [])
@@ -75,7 +75,7 @@ def marks(body: dict[str, Any]) -> list[str]:
 
 
 def texts(body: dict[str, Any]) -> list[str]:
-    """Each message's texts, marked or not."""
+    """Return each message's texts without marks."""
     said = [{"content": body.get("system", "")}, *body["messages"]]
     blocks = [one["content"] if isinstance(one["content"], list) else [{"text": one["content"]}] for one in said]
     return ["".join(str(block.get("text", block.get("content"))) for block in own) for own in blocks]
@@ -89,13 +89,13 @@ READ = "prompt cache: 1,500 of 2,000 tokens were read from it"
 
 
 def test_an_anthropic_request_is_marked_where_it_stays_the_same(engine: ContextEngine, provider: ModelServer) -> None:
-    """After the system message and before the question, whatever stands there: the next request begins with both."""
+    """Marks follow the system message and precede the question: the next request begins with both parts."""
     provider.answers.extend(["Hello!", ("multiply", {"a": 2, "b": 3}), "It is 6."])
     ask(engine, claude(provider), "Hello.", "2 x 3?", "And?", tools=[multiply], system_prompt="Be kind.")
     assert [marks(body) for body in provider.bodies] == [
         ["system 0"],
         ["system 0", "message 1 0"],
-        ["system 0", "message 1 0"],  # after the tool, still before the question
+        ["system 0", "message 1 0"],  # after the tool call, still before the question
         ["system 0", "message 5 0"],
     ]
     for before, after in zip(provider.bodies, provider.bodies[1:], strict=False):
@@ -105,7 +105,7 @@ def test_an_anthropic_request_is_marked_where_it_stays_the_same(engine: ContextE
 
 
 def test_marks_stay_behind_an_adopted_summary(provider: ModelServer) -> None:
-    """An adoption changes the system message, so that nothing is read once; then all of it is again."""
+    """An adoption changes the system message, so one request misses the cache and the next hits it."""
     settings = ArcSettings(
         context={"cache_markers": True},
         summary={"trigger_message_count": 4, "recent_message_count": 2, "high_water_tokens": 0},
@@ -149,7 +149,7 @@ BLOCK = {"type": "text", "text": "Be kind.", "cache_control": MARK}
 def test_marks_of_the_agent_s_own_count(
     engine: ContextEngine, provider: ModelServer, given: dict[str, Any], own: int
 ) -> None:
-    """Anthropic accepts four in a request: with three there already none is added."""
+    """Anthropic accepts four per request; with three already there, none is added."""
     if "behind" in given:
         from langchain_anthropic.middleware import AnthropicPromptCachingMiddleware
 
@@ -179,7 +179,7 @@ def test_another_provider_s_request_is_unchanged(engine: ContextEngine) -> None:
 def test_an_openai_model_gets_one_key_for_each_conversation(
     engine: ContextEngine, provider: ModelServer, responses: bool
 ) -> None:
-    """A hash: neither the caller nor the session can be read from it."""
+    """It is a hash that reveals neither caller nor session."""
     model = gpt(provider, use_responses_api=responses)
     told = ask(engine, model, "Hello.", "And?", "Well?", session_id="ann's chat")
     ask(engine, model, "Hello.", session_id="another")
@@ -196,7 +196,7 @@ def test_an_openai_model_gets_one_key_for_each_conversation(
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
 @pytest.mark.parametrize("name", ["anthropic", "chat completions", "responses"])
 async def test_what_was_read_from_a_cache_is_on_the_receipt(provider: ModelServer, name: str, way: str) -> None:
-    """As the provider reports it, streamed or not, and whoever asked for the cache."""
+    """The receipt has the provider's report, streamed or not, whoever requested caching."""
     model = claude(provider) if name == "anthropic" else gpt(provider, use_responses_api=name == "responses")
     with open_engine("sqlite://") as engine:
         agent: Any = create_agent(model, middleware=[ArcMemoryMiddleware(engine, session_id="s")])

@@ -1,4 +1,4 @@
-"""`prune_state` keeps an agent's state to its last turn, once arc holds the rest."""
+"""`prune_state` reduces an agent's state to its last turn once arc has stored the rest."""
 
 import pickle
 from pathlib import Path
@@ -24,7 +24,7 @@ def multiply(a: int, b: int) -> int:
 
 
 def script(turns: int) -> list[AIMessage]:
-    """A call and an answer for each turn."""
+    """Return a call and an answer for each turn."""
     said = [
         (AIMessage("", tool_calls=[call("multiply", f"c{n}", a=n, b=2)]), AIMessage(f"{2 * n}.")) for n in range(turns)
     ]
@@ -37,7 +37,7 @@ def types(messages: list[Any]) -> list[str]:
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_the_state_holds_the_last_turn_and_the_model_sees_all(way: str) -> None:
-    """Each turn whole: a call never without its result. The requests are those without pruning."""
+    """The turn is whole, with results for its calls, and requests are the same as without pruning."""
     requests = []
     for prune in (False, True):
         model = ScriptedToolModel(script=script(4))
@@ -71,7 +71,7 @@ def test_checkpoints_stop_growing() -> None:
 
 
 def test_nothing_is_pruned_that_was_not_saved(tmp_path: Path) -> None:
-    """When writes fail the state is all there is; it is pruned once it was stored."""
+    """While writes fail, the state keeps everything; it is pruned once stored."""
     with open_engine(sqlite_url(tmp_path)) as engine:
         middleware = ArcMemoryMiddleware(engine, prune_state=True)
         agent: Any = create_agent(ScriptedToolModel(), middleware=[middleware], checkpointer=InMemorySaver())

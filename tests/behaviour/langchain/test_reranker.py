@@ -1,4 +1,4 @@
-"""ArcDocumentCompressor in LangChain's own pipelines, and LangChain's compressors as arc's rerankers."""
+"""ArcDocumentCompressor in LangChain's pipelines, and LangChain's compressors as arc's rerankers."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -74,13 +74,13 @@ def some(*told: str) -> list[Document]:
 def test_copies_of_what_was_given_come_out(
     name: str, documents: list[Document], top_n: int | None, max_tokens: int | None
 ) -> None:
-    """Text, id and metadata are those of a document that went in, whose own are untouched; limits hold."""
+    """Text, id and metadata are an input document's, inputs are not modified, and limits hold."""
     before = copy.deepcopy(documents)
     compressor = ArcDocumentCompressor(
         RERANKERS[name](), top_n=top_n, max_tokens=max_tokens, token_counter=HeuristicTokenCounter()
     )
     compressed = compressor.compress_documents(documents, "wind current")
-    assert repr(documents) == repr(before)  # by their repr: NaN is not equal to itself
+    assert repr(documents) == repr(before)  # compared by repr, since NaN is not equal to itself
     assert not {id(one) for one in compressed} & {id(one) for one in documents}
     left = [(one.id, one.page_content, one.metadata["tags"]) for one in documents]
     for one in compressed:
@@ -94,7 +94,7 @@ def test_copies_of_what_was_given_come_out(
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 async def test_it_is_a_step_of_a_pipeline(way: str) -> None:
-    """Reranked, diversified and packed, one compressor behind the other and beside LangChain's own."""
+    """Several compressors rerank, diversify and pack, next to LangChain's own."""
     pipeline = DocumentCompressorPipeline(
         transformers=[
             ArcDocumentCompressor(BM25Reranker(), top_n=10),
@@ -116,7 +116,7 @@ async def test_it_is_a_step_of_a_pipeline(way: str) -> None:
 
 
 def test_documents_come_ranked() -> None:
-    """Scores that some step before left behind don't undo the order of a later one."""
+    """Scores of an earlier step don't undo a later order."""
     cases = [(None, None, None), (0.9, 0.5, 0.1), (0.1, 0.9, 0.5), (None, 0.9, None)]
     for told in cases:
         documents = some("a", "b", "c")
@@ -129,7 +129,7 @@ def test_documents_come_ranked() -> None:
 
 
 def test_what_is_wrong_with_a_compressor_is_named() -> None:
-    """When it is made."""
+    """The constructor checks it."""
     cases = [
         ({}, "reranker"),
         ({"reranker": object()}, "reranker"),
@@ -146,14 +146,14 @@ def test_what_is_wrong_with_a_compressor_is_named() -> None:
 
 
 class LongestFirst(BaseCrossEncoder):
-    """A cross-encoder that likes long texts; real ones load weights."""
+    """A cross-encoder that prefers long texts; real ones load weights."""
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
         return [float(len(text)) for _, text in text_pairs]
 
 
 class Scoring(BaseCrossEncoder):
-    """Gives whatever it was made with."""
+    """A cross-encoder with given scores."""
 
     def __init__(self, scores: Any) -> None:
         self.scores = scores
@@ -163,7 +163,7 @@ class Scoring(BaseCrossEncoder):
 
 
 class Giving(BaseDocumentCompressor):
-    """Gives what a function makes of the documents."""
+    """A compressor that applies a function to the documents."""
 
     answer: Callable[[Sequence[Document]], Any]
 
@@ -174,7 +174,7 @@ class Giving(BaseDocumentCompressor):
 
 
 class Told(BaseDocumentCompressor):
-    """Orders documents by their text, the last first, and scores them as it is told."""
+    """A compressor that sorts by text in reverse and gives the given scores."""
 
     scores: Sequence[Any] = ()
 
@@ -195,7 +195,7 @@ def candidates(*told: str) -> list[ScoredDocument]:
 
 
 def test_a_cross_encoder_gives_order_and_scores() -> None:
-    """The score before stays among the parts."""
+    """The previous score stays among the parts."""
     best = LangChainReranker(LongestFirst(), top_k=2).rerank("q", candidates("a", "ccc", "bb"))
     assert [(one.document.id, one.score) for one in best] == [("d1", 3), ("d2", 2)]
     assert best[0].score_parts == {"bm25": 2.0, "retrieval": 0.5, "cross_encoder": 3}
@@ -224,7 +224,7 @@ NO_SCORES = {
 
 @pytest.mark.parametrize("wrong", NO_SCORES.values(), ids=list(NO_SCORES))
 def test_a_cross_encoder_that_gives_something_else_is_an_error(wrong: Any) -> None:
-    """Rather than a wrong order."""
+    """The alternative would be a wrong order."""
     with pytest.raises(InvalidInputError, match=r"(?s)scores: got .*, expected 2 finite numbers"):
         LangChainReranker(Scoring(wrong)).rerank("q", candidates("a", "b"))
 
@@ -233,12 +233,12 @@ def test_a_cross_encoder_that_gives_something_else_is_an_error(wrong: Any) -> No
     "scores", [(1, 2), np.array([1.0, 2.0], np.float32), iter([1.0, 2.0])], ids=["tuple", "array", "iterator"]
 )
 def test_a_cross_encoders_scores_may_come_in_any_sequence(scores: Any) -> None:
-    """As models give them."""
+    """Models return various sequences."""
     assert [one.score for one in LangChainReranker(Scoring(scores)).rerank("q", candidates("a", "b"))] == [2, 1]
 
 
 def test_a_mark_of_several_documents_is_none() -> None:
-    """What a compressor makes of two is new, without arc's mark."""
+    """A document merged from two is new, without arc's mark."""
     merged = Document("a b", metadata={"arc_place": [0, 1], "n": 1})
     (only,) = LangChainReranker(Giving(answer=lambda _: [merged])).rerank("q", candidates("a", "b"))
     assert (only.document.text, only.document.metadata) == ("a b", {"n": 1})
@@ -256,7 +256,7 @@ def test_a_mark_of_several_documents_is_none() -> None:
     ids=["none", "some", "a gap", "all", "not in order"],
 )
 def test_a_compressors_order_survives_sorting_by_score(told: tuple[float, ...], expected: list[float]) -> None:
-    """Its scores where it gives them to all, else scores of the order; a score of old in the metadata is none."""
+    """Its scores are used if all documents have one, otherwise its order; old scores in the metadata are ignored."""
     given_documents = candidates("a", "b", "c")
     best = LangChainReranker(Told(scores=told)).rerank("q", given_documents)
     assert [one.document.id for one in best] == ["d2", "d1", "d0"]
@@ -266,13 +266,13 @@ def test_a_compressors_order_survives_sorting_by_score(told: tuple[float, ...], 
 
 
 def test_a_threshold_is_the_models() -> None:
-    """What the compressor gave no score is below it."""
+    """A document without a score is below it."""
     reranker = LangChainReranker(Told(scores=(0.9, 0.4)), min_score=0.5)
     assert [one.document.id for one in reranker.rerank("q", candidates("a", "b", "c"))] == ["d2"]
 
 
 def test_a_shortened_document_keeps_who_it_is() -> None:
-    """What a model extracts is shown in place of the text."""
+    """The extracted text replaces the document's."""
     extractor = LLMChainExtractor.from_llm(FakeListChatModel(responses=["only this", "NO_OUTPUT"]))
     best = LangChainReranker(extractor).rerank("q", candidates("a long text", "another"))
     assert [(one.document.text, one.document.id, one.document.source) for one in best] == [("only this", "d0", "s.md")]

@@ -1,4 +1,4 @@
-"""Arc's retriever in LangChain: its standard suite, filters, sources, metadata and documents."""
+"""Arc's retriever in LangChain: standard suite, filters, sources, metadata and documents."""
 
 import copy
 import threading
@@ -26,7 +26,7 @@ QUESTION = "What turns light into current?"
 
 
 class Listed:
-    """An arc `Retriever` that finds a fixed list, and notes how it was asked and where."""
+    """An arc `Retriever` with a fixed result that records its queries and threads."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int, Any]] = []
@@ -35,14 +35,14 @@ class Listed:
     def retrieve(
         self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
     ) -> Sequence[ScoredDocument]:
-        """All of them, whatever is asked."""
+        """Return all documents."""
         self.asked.append((query, top_k, filters))
         self.threads.append(threading.current_thread())
         return [ScoredDocument(document) for document in DOCUMENTS]
 
 
 def pipeline() -> RagPipeline:
-    """One with a reranker, over an index."""
+    """Return a pipeline with a reranker over an index."""
 
     class Source:
         def retrieve(
@@ -54,14 +54,14 @@ def pipeline() -> RagPipeline:
 
 
 class OverSources(RetrieversIntegrationTests):
-    """The standard suite, as it is."""
+    """The unmodified standard suite."""
 
     retriever_constructor = ArcRetriever
     retriever_query_example = QUESTION
 
 
 class TestOverIndex(OverSources):
-    """Over a hybrid index."""
+    """The suite over a hybrid index."""
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class TestOverIndex(OverSources):
 
 
 class TestOverPipeline(OverSources):
-    """Over a whole pipeline."""
+    """The suite over a pipeline."""
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class TestOverPipeline(OverSources):
 
 
 class TestOverRetriever(OverSources):
-    """Over anything that finds documents."""
+    """The suite over any retriever."""
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class TestOverRetriever(OverSources):
 
 @pytest.fixture(scope="class", params=ENGINES)
 def filled_engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """An engine over each store, as the class's `engine`."""
+    """Open an engine on each store, as the class's `engine`."""
     with open_engine(engine_url(request), embeddings=WordEmbedder()) as engine:
         engine.documents.add(DOCUMENTS)
         request.cls.engine = engine
@@ -95,7 +95,7 @@ def filled_engine(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("filled_engine")
 class TestOverAnEngine(OverSources):
-    """Over each store that an engine has."""
+    """The suite over each store of an engine."""
 
     engine: ContextEngine
 
@@ -105,7 +105,7 @@ class TestOverAnEngine(OverSources):
 
 
 class TestOverAnEnginesPipeline(TestOverAnEngine):
-    """Over all of what an engine does with a question."""
+    """The suite over an engine's whole pipeline."""
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class TestOverAnEnginesPipeline(TestOverAnEngine):
 
 
 def test_an_engines_documents_are_a_callers_or_a_users() -> None:
-    """Named as in a history, or by the documents themselves, which are an index with its options."""
+    """The scope is named as in a history, or given as documents or an index with its options."""
     with open_engine(embeddings=WordEmbedder()) as engine:
         engine.documents_of("app", user_id="ann").add(DOCUMENTS)
         assert ArcRetriever(engine=engine).invoke(QUESTION) == []
@@ -129,7 +129,7 @@ async def ids(retriever: ArcRetriever, way: str, question: str = QUESTION, **giv
 
 
 async def test_filters_of_the_retriever_and_of_the_call() -> None:
-    """Both names mean the same; a call's filter narrows the retriever's own."""
+    """Both names work; a call's filter narrows the retriever's own."""
     for way in ["sync", "async"]:
         for name in ["filter", "filters"]:
             retriever = ArcRetriever(an_index(), **{name: {"lang": "en"}})
@@ -140,7 +140,7 @@ async def test_filters_of_the_retriever_and_of_the_call() -> None:
 
 
 def test_a_filter_reaches_every_kind_of_source() -> None:
-    """A pipeline's sources and a retriever get it."""
+    """A pipeline's sources and a retriever receive it."""
     assert [found.id for found in ArcRetriever(pipeline(), k=4).invoke(QUESTION, filter={"lang": "ko"})] == ["solar-ko"]
     listed = Listed()
     assert len(ArcRetriever(listed, k=2).invoke("q", filter={"lang": "ko"})) == 2
@@ -148,7 +148,7 @@ def test_a_filter_reaches_every_kind_of_source() -> None:
 
 
 def test_scores_are_in_the_metadata_as_copies() -> None:
-    """What one run does with them is not seen by the next."""
+    """Changes in one run don't affect the next."""
     retriever = ArcRetriever(an_index())
     first = retriever.invoke(QUESTION)
     assert first[0].id == "solar"
@@ -165,7 +165,7 @@ def test_scores_are_in_the_metadata_as_copies() -> None:
 
 
 def test_few_are_chosen_among_more_by_a_pipelines_reranker() -> None:
-    """`k` cuts what a pipeline shows, and not what its reranker looks at."""
+    """`k` limits a pipeline's output, not its reranker's input."""
     listed = Listed()
     ranked = RagPipeline(listed, ContextBuilder(HeuristicTokenCounter()), reranker=KeywordWeightedReranker())
     best = ArcRetriever(ranked).invoke("flour into bread")
@@ -175,7 +175,7 @@ def test_few_are_chosen_among_more_by_a_pipelines_reranker() -> None:
 
 
 def test_as_many_are_found_as_are_wanted() -> None:
-    """Where a pipeline's reranker leaves fewer by default: by the settings, five."""
+    """The default limit of a pipeline's reranker, five, does not apply."""
     with open_engine() as engine:
         engine.documents.add([Document(f"flour and bread, part {n}", id=f"d{n}") for n in range(12)])
         for k in (1, 5, 8, 12):
@@ -184,14 +184,14 @@ def test_as_many_are_found_as_are_wanted() -> None:
 
 
 async def test_the_loop_is_not_blocked() -> None:
-    """What is asked works on another thread."""
+    """The source runs on another thread."""
     listed = Listed()
     await ArcRetriever(listed).ainvoke("q")
     assert listed.threads != [threading.current_thread()]
 
 
 def test_runs_tell_what_is_searched() -> None:
-    """To LangSmith, and to callbacks."""
+    """LangSmith and callbacks get the source's parameters."""
     told: list[dict[str, Any]] = []
 
     class Listening(BaseCallbackHandler):
@@ -205,19 +205,19 @@ def test_runs_tell_what_is_searched() -> None:
 
 
 def test_it_can_be_configured() -> None:
-    """`configurable_fields` makes it anew from its fields."""
+    """`configurable_fields` recreates it from its fields."""
     retriever = ArcRetriever(an_index(), filter={"lang": "en"}).configurable_fields(k=ConfigurableField(id="k"))
     assert len(retriever.with_config(configurable={"k": 1}).invoke(QUESTION)) == 1
 
 
 @pytest.mark.parametrize("question", ["", "  \n"])
 def test_nothing_asked_is_nothing_found(question: str) -> None:
-    """No error, and no documents."""
+    """An empty query gives no documents and no error."""
     assert ArcRetriever(an_index()).invoke(question) == []
 
 
 def test_what_is_wrong_is_named() -> None:
-    """When it is made, before anything is asked."""
+    """The constructor checks it."""
     cases = [
         ({}, "source"),
         ({"source": object()}, "source"),
@@ -246,14 +246,14 @@ metadatas = st.dictionaries(st.text(max_size=8) | st.just("source"), values, max
 
 @given(st.text(), st.none() | st.text(min_size=1), metadatas)
 def test_a_document_comes_back_exactly(text: str, document_id: str | None, metadata: dict[str, Any]) -> None:
-    """Text, id and metadata, whatever "source" is among them; the one given stays as it is."""
+    """Text, id and metadata, including any "source", come back; the input is not modified."""
     document = LangChainDocument(text, id=document_id, metadata=metadata)
     before = copy.deepcopy(document)
     assert document_from_arc(document_to_arc(document)) == before == document
 
 
 def test_the_source_is_what_the_metadata_name() -> None:
-    """Text only; it stays in the metadata."""
+    """Only text counts; it stays in the metadata."""
     cases = [({"source": "guide.md"}, "guide.md"), ({"source": ""}, None), ({"source": 7}, None), ({}, None)]
     for metadata, source in cases:
         found = document_to_arc(LangChainDocument("x", metadata=metadata))
@@ -262,17 +262,17 @@ def test_the_source_is_what_the_metadata_name() -> None:
 
 
 def test_a_source_beside_the_metadata_is_shown_in_them() -> None:
-    """LangChain has no other place for it."""
+    """LangChain has no other field for it."""
     assert document_from_arc(Document("x", source="guide.md")).metadata == {"source": "guide.md"}
 
 
 def test_what_is_no_number_is_no_score() -> None:
-    """Metadata may hold anything under that name."""
+    """Metadata may contain anything under that name."""
     for value in [None, True, "0.5", float("nan"), float("inf"), [1], {}]:
         assert known_score({"relevance_score": value}) is None
 
 
 def test_another_kind_of_document_is_refused() -> None:
-    """Arc's own, for one."""
+    """Arc's own document is rejected, for example."""
     with pytest.raises(InvalidInputError, match="LangChain Document"):
         document_to_arc(Document("x"))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`with_arc_memory` and `ArcContext`: what is stored when, and what happens when something fails."""
+"""`with_arc_memory` and `ArcContext`: storage and failures."""
 
 import asyncio
 from contextlib import ExitStack
@@ -30,7 +30,7 @@ def failing(value: Any) -> Any:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("policy", ["keep_user", "drop_turn"])
 async def test_a_chain_that_fails(engine: ContextEngine, policy: Any, way: str) -> None:
-    """The error is raised; the user's message stays, or leaves again; earlier turns are untouched."""
+    """The error is raised; the user's message stays or is dropped; earlier turns are unchanged."""
     await run("invoke", with_arc_memory(echo_model(), engine), "before")
     broken = with_arc_memory(RunnableLambda(failing), engine, on_error=policy)
     for _ in range(2):
@@ -43,7 +43,7 @@ async def test_a_chain_that_fails(engine: ContextEngine, policy: Any, way: str) 
 
 
 async def test_a_message_that_was_there_before_is_not_dropped(engine: ContextEngine) -> None:
-    """A failed turn takes away only what it brought."""
+    """A failed turn drops only its own messages."""
     chain = with_arc_memory(echo_model(), engine)
     chain.invoke(HumanMessage("hello", id="mine"), CONFIG)
     broken = with_arc_memory(RunnableLambda(failing), engine, on_error="drop_turn")
@@ -53,7 +53,7 @@ async def test_a_message_that_was_there_before_is_not_dropped(engine: ContextEng
 
 
 def words(fail_after: int | None = None) -> Any:
-    """A chain that streams words, and fails after some of them."""
+    """Return a chain that streams words, and fails after some of them."""
 
     def stream(values: Any) -> Any:
         for _ in values:
@@ -103,13 +103,13 @@ async def part_of(chain: Any, way: str, pieces: int) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.sleep(0.2)  # the generator is closed by the loop, behind the task
+        await asyncio.sleep(0.2)  # the loop closes the generator after the task
 
 
 @pytest.mark.parametrize("policy", ["keep_user", "drop_turn"])
 @pytest.mark.parametrize("way", ["stream", "astream", "cancelled"])
 async def test_a_stream_that_is_cut_short(engine: ContextEngine, way: str, policy: Any) -> None:
-    """What came is stored, and says that it is not all."""
+    """The received part is stored and marked as incomplete."""
     await part_of(with_arc_memory(words(), engine, on_error=policy), way, 2)
     assert said(engine) == [("user", "hello"), ("assistant", "word0 word1 ")]
     assert engine.session("s").messages()[1].metadata["cut_short"] is True
@@ -117,7 +117,7 @@ async def test_a_stream_that_is_cut_short(engine: ContextEngine, way: str, polic
 
 @pytest.mark.parametrize("way", ["stream", "astream"])
 async def test_a_stream_that_fails(engine: ContextEngine, way: str) -> None:
-    """Half an answer is none: the user's message stays, or leaves."""
+    """Half an answer is not stored; the user's message stays or is dropped."""
     for policy, left in (("keep_user", [("user", "hello")]), ("drop_turn", [])):
         session_id = policy
         chain = with_arc_memory(words(3), engine, on_error=policy)
@@ -128,7 +128,7 @@ async def test_a_stream_that_fails(engine: ContextEngine, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["stream", "astream"])
 async def test_of_several_iterations_the_last_one_is_stored(engine: ContextEngine, way: str) -> None:
-    """A chain that calls tools streams one message after the other."""
+    """A chain with tools streams several messages in sequence."""
 
     def stream(values: Any) -> Any:
         for _ in values:
@@ -149,7 +149,7 @@ async def test_of_several_iterations_the_last_one_is_stored(engine: ContextEngin
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("failing_part", ["reading", "writing"])
 async def test_a_store_that_fails_before_the_chain_runs(tmp_path: Path, failing_part: str, way: str) -> None:
-    """It stops the turn, or the chain runs without what could not be read or stored; both are counted."""
+    """It ends the turn, or the chain runs without memory; both are counted."""
     observer, url = CountingObserver(), f"sqlite:///{tmp_path}/arc.db"
     fault = {"reading": unreadable, "writing": unwritable}[failing_part]
     with open_engine(url, observer=observer) as engine:
@@ -165,7 +165,7 @@ async def test_a_store_that_fails_before_the_chain_runs(tmp_path: Path, failing_
 async def test_an_answer_that_can_not_be_stored_comes_back(
     tmp_path: Path, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged, counted and handed on, whatever the policy is."""
+    """It is logged, counted and returned under any policy."""
     lost: list[Any] = []
     observer, url = CountingObserver(), f"sqlite:///{tmp_path}/arc.db"
     with (
@@ -184,7 +184,7 @@ async def test_an_answer_that_can_not_be_stored_comes_back(
 
 
 def test_an_output_that_is_no_message_is_an_error(engine: ContextEngine) -> None:
-    """LangChain's wrapper logs a line and forgets the turn."""
+    """LangChain's wrapper would log a line and forget the turn."""
     chain = with_arc_memory(RunnableLambda(lambda _: {"answer": 6, "why": "because"}), engine)
     with pytest.raises(InvalidInputError, match="output"):
         chain.invoke("2 x 3?", CONFIG)
@@ -195,14 +195,14 @@ def test_an_output_that_is_no_message_is_an_error(engine: ContextEngine) -> None
 
 @pytest.mark.parametrize("value", [7, b"hello", {"a": "x", "b": "y"}, [7], None], ids=str)
 def test_an_input_that_is_no_message_is_an_error(engine: ContextEngine, value: Any) -> None:
-    """Before anything is stored."""
+    """Nothing is stored."""
     with pytest.raises(InvalidInputError, match="input"):
         with_arc_memory(echo_model(), engine).invoke(value, CONFIG)
     assert not engine.session("s").exists()
 
 
 async def test_async_runs_never_block_the_event_loop(engine: ContextEngine) -> None:
-    """Reading and writing are done on other threads, in streams too."""
+    """Reading and writing run on other threads, in streams, too."""
     chain = with_arc_memory(
         RunnablePassthrough.assign(memory=ArcContext(engine)) | PROMPT | echo_model() | StrOutputParser(),
         engine,
@@ -217,7 +217,7 @@ async def test_async_runs_never_block_the_event_loop(engine: ContextEngine) -> N
 
 
 def test_limits_of_the_history(engine: ContextEngine) -> None:
-    """As in `ArcChatMessageHistory`."""
+    """They are those of `ArcChatMessageHistory`."""
     seen: list[int] = []
 
     def note(messages: list[Any]) -> str:
@@ -246,7 +246,7 @@ def test_limits_of_the_history(engine: ContextEngine) -> None:
     ids=str,
 )
 def test_wrong_arguments_are_named(engine: ContextEngine, arguments: dict[str, Any], field: str) -> None:
-    """When the chain is made."""
+    """They are checked when the chain is created."""
     with pytest.raises(InvalidInputError) as caught:
         with_arc_memory(echo_model(), **{"engine": engine, **arguments})
     assert caught.value.field == field
@@ -254,7 +254,7 @@ def test_wrong_arguments_are_named(engine: ContextEngine, arguments: dict[str, A
 
 @pytest.fixture
 def remembering(engine: ContextEngine) -> ContextEngine:
-    """An engine with a long conversation, summarised."""
+    """Return an engine with a long, summarised conversation."""
     session = engine.session("s")
     for n in range(40):
         session.save_turn(f"My dog number {n} is called Rex{n} and weighs {n + 3} kg.", "Noted.")
@@ -272,7 +272,7 @@ QUESTIONS: dict[str, Any] = {
 
 
 async def test_memory_for_a_prompt(remembering: ContextEngine) -> None:
-    """One fenced text with facts and summary, whatever the question comes in; nothing is stored."""
+    """Any form of question gives one fenced text with facts and summary; nothing is stored."""
     for way in WAYS:
         for kind, question in QUESTIONS.items():
             seen: list[str] = []
@@ -285,7 +285,7 @@ async def test_memory_for_a_prompt(remembering: ContextEngine) -> None:
 
 
 async def test_memory_as_a_variable(remembering: ContextEngine) -> None:
-    """Assigned to a prompt's variable, beside the history of `with_arc_memory`."""
+    """It fills a prompt's variable, next to the history of `with_arc_memory`."""
     seen: list[Any] = []
     prompt = ChatPromptTemplate.from_messages(
         [("system", "Known: {memory}"), MessagesPlaceholder("history"), ("human", "{question}")]
@@ -306,7 +306,7 @@ async def test_memory_as_a_variable(remembering: ContextEngine) -> None:
 
 
 async def test_memory_and_history_as_variables(remembering: ContextEngine) -> None:
-    """The input's dictionary with two more keys; also behind `with_arc_memory`, which has stored the question."""
+    """The input's dictionary gets two more keys, also inside `with_arc_memory`, which has stored the question."""
     context = ArcContext(remembering, output="variables", budget=TokenBudget(2_000))
     variables = context.invoke({"question": "what does Rex2 weigh?", "ability": "math"}, CONFIG)
     assert set(variables) == {"question", "ability", "memory", "history"}
@@ -318,7 +318,7 @@ async def test_memory_and_history_as_variables(remembering: ContextEngine) -> No
 
 
 def test_memory_of_a_new_session_is_empty(engine: ContextEngine) -> None:
-    """A prompt's variable that is simply not there yet."""
+    """The prompt's variable is then an empty string."""
     assert ArcContext(engine, session_id="new").invoke("hello?") == ""
     assert ArcContext(engine, session_id="new", output="variables").invoke("hello?") == {
         "input": "hello?",
@@ -329,7 +329,7 @@ def test_memory_of_a_new_session_is_empty(engine: ContextEngine) -> None:
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_memory_and_history_fit_the_budget(engine: ContextEngine, way: str) -> None:
-    """What a budget leaves no room for is not shown; a question too large for it is refused."""
+    """Text that does not fit is omitted; a question that does not fit raises an error."""
     for n in range(10):
         engine.session("s").save_turn(f"question {n}", "answer")
     seen: list[Any] = []
@@ -342,7 +342,7 @@ async def test_memory_and_history_fit_the_budget(engine: ContextEngine, way: str
 
 
 def test_stored_instructions_lead_the_history(engine: ContextEngine) -> None:
-    """They are no part of the memory's text."""
+    """They are not part of the memory's text."""
     engine.session("s").append([Message("system", "Be brief."), Message("user", "hi"), Message("assistant", "hello")])
     variables = ArcContext(engine, session_id="s", output="variables").invoke("well?")
     assert [message.text for message in variables["history"]] == ["Be brief.", "hi", "hello"]
@@ -350,7 +350,7 @@ def test_stored_instructions_lead_the_history(engine: ContextEngine) -> None:
 
 @pytest.mark.parametrize("value", ["", "  ", [], [AIMessage("hi")], {"x": "a", "y": "b"}, 7], ids=str)
 def test_no_question_is_an_error(engine: ContextEngine, value: Any) -> None:
-    """It names what was expected."""
+    """The error states the expected value."""
     with pytest.raises(InvalidInputError, match="input"):
         ArcContext(engine, session_id="s").invoke(value)
 
@@ -366,7 +366,7 @@ def test_no_question_is_an_error(engine: ContextEngine, value: Any) -> None:
     ids=str,
 )
 def test_wrong_arguments_of_the_context_are_named(engine: ContextEngine, arguments: Any, field: str) -> None:
-    """When it is made."""
+    """The constructor checks them."""
     with pytest.raises(InvalidInputError) as caught:
         ArcContext(**{"engine": engine, **arguments})
     assert caught.value.field == field

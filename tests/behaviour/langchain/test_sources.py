@@ -1,4 +1,4 @@
-"""LangChain's stores and retrievers as arc's sources, with filters in their words."""
+"""LangChain's stores and retrievers as arc's sources, with filters in their own syntax."""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ class Words(Embeddings):
 
 
 def ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Text with text and numbers with numbers."""
+    """Compare texts with texts and numbers with numbers."""
     return lambda own, value: own is not None and isinstance(own, str) is isinstance(value, str) and compare(own, value)
 
 
@@ -53,7 +53,7 @@ MEANINGS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def holds(asked: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    """What `$`-operators mean to the services that have them; a missing key is unequal to everything."""
+    """Evaluate `$`-operators as services do; a missing key is unequal to everything."""
     ((key, told),) = asked.items()
     if key in {"$and", "$or"}:
         assert len(told) > 1  # some services refuse one
@@ -63,7 +63,7 @@ def holds(asked: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
 
 
 class Chroma(VectorStore):
-    """Named as a known store, with its operators; its scores are distances."""
+    """A store with a known name and its operators; its scores are distances."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -90,14 +90,14 @@ class Chroma(VectorStore):
 
 
 class Careless(Chroma):
-    """A store that takes any filter and uses none."""
+    """A store that accepts any filter and ignores it."""
 
     def lets_through(self, told: Any, document: Document) -> bool:
         return True
 
 
 class Fixed(BaseRetriever):
-    """A retriever that takes nothing but a question."""
+    """A retriever that accepts only a question."""
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return [document_from_arc(document) for document in DOCUMENTS]
@@ -120,7 +120,7 @@ SOURCES: dict[str, Any] = {
 
 
 def test_a_source_finds_what_filters_let_through() -> None:
-    """As many as are asked for, whatever number it has of its own."""
+    """It returns the requested number, whatever its own default."""
     for make in SOURCES.values():
         source = LangChainRetriever(make())
         assert isinstance(source, Retriever)
@@ -137,7 +137,7 @@ def test_a_source_finds_what_filters_let_through() -> None:
 
 
 def test_scores_are_likenesses_or_none() -> None:
-    """Cosines and relevance scores are taken; distances, of which the smallest is the best, are not."""
+    """Cosines and relevance scores are used; distances, of which the smallest is best, are not."""
     cosines = LangChainRetriever(in_memory()).retrieve(QUESTION, top_k=2)
     assert cosines[0].score > cosines[1].score  # type: ignore[operator]
     relevant = LangChainRetriever(Chroma()).retrieve(QUESTION, top_k=2)
@@ -148,7 +148,7 @@ def test_scores_are_likenesses_or_none() -> None:
 
 
 class Odd(BaseRetriever):
-    """Finds whatever it was made with."""
+    """A retriever with the given result."""
 
     found: Any
 
@@ -158,7 +158,7 @@ class Odd(BaseRetriever):
 
 @pytest.mark.parametrize("found", [None, "text", [None], ["text"], {}], ids=repr)
 def test_a_source_that_finds_something_else_is_an_error(found: Any) -> None:
-    """Rather than nothing; also where arc's retriever asks an arc source."""
+    """This covers arc's retriever over an arc source, too."""
     with pytest.raises(InvalidInputError, match="retrieved"):
         LangChainRetriever(Odd(found=found)).retrieve("q", top_k=1)
 
@@ -171,7 +171,7 @@ def test_a_source_that_finds_something_else_is_an_error(found: Any) -> None:
 
 
 def test_a_score_that_is_none_is_no_score() -> None:
-    """NaN from one vector costs neither its document nor the others."""
+    """A NaN from one vector affects neither its document nor the others."""
 
     class Scoring(InMemoryVectorStore):
         def similarity_search_with_score(self, query: str, k: int = 4, **_: Any) -> Any:
@@ -183,19 +183,19 @@ def test_a_score_that_is_none_is_no_score() -> None:
 
 @pytest.mark.parametrize(("query", "top_k", "field"), [(None, 1, "query"), ("q", 0, "top_k"), ("q", True, "top_k")])
 def test_what_is_asked_is_checked(query: Any, top_k: Any, field: str) -> None:
-    """By name."""
+    """The error names the argument."""
     with pytest.raises(InvalidInputError, match=field):
         LangChainRetriever(ArcRetriever(an_index())).retrieve(query, top_k=top_k)
 
 
 def test_what_a_source_passes_over_is_caught() -> None:
-    """A store that takes any argument and uses none finds no document that the filter leaves out."""
+    """Documents that the filter excludes are dropped even if the store ignores it."""
     source = LangChainRetriever(Careless(), filter_style="equality")
     assert [one.document.id for one in source.retrieve(QUESTION, top_k=4, filters={"lang": "ko"})] == ["solar-ko"]
 
 
 def test_a_filter_that_cant_be_said_is_an_error() -> None:
-    """And never dropped; a pipeline then finds nothing in it and says so."""
+    """A filter is never dropped; a pipeline finds nothing in the source and reports it."""
     cases = [
         (Fixed, {}, {"lang": "ko"}),
         (Fixed, {"filter_style": "equality"}, {"lang": "ko"}),
@@ -214,7 +214,7 @@ def test_a_filter_that_cant_be_said_is_an_error() -> None:
 
 
 def test_a_store_that_is_not_known_is_told_how() -> None:
-    """By a style, or by a function that makes what it takes."""
+    """It takes a style, or a function that translates filters."""
 
     class Milvus(VectorStore):
         asked: str = ""
@@ -241,7 +241,7 @@ def test_a_store_that_is_not_known_is_told_how() -> None:
 
 
 def test_nothing_can_match_nothing() -> None:
-    """No question to the source; an empty filter is no filter."""
+    """The source is not called; an empty filter is no filter."""
     store = Chroma()
     source = LangChainRetriever(store)
     assert source.retrieve(QUESTION, top_k=1, filters=AnyOf(())) == []
@@ -276,13 +276,13 @@ metadatas = st.dictionaries(keys, values, max_size=2)
 
 @given(sayable, metadatas)
 def test_operators_mean_what_the_filter_means(filters: Filter, metadata: dict[str, Any]) -> None:
-    """Every filter without a negated order can be said, and lets the same documents through."""
+    """Every filter without a negated order can be translated, and admits the same documents."""
     assert holds(translator_of("operators with $exists")(filters), metadata) is matches(filters, metadata)
 
 
 @given(anything, metadatas)
 def test_negations_are_moved_inwards_or_refused(filters: Filter, metadata: dict[str, Any]) -> None:
-    """Whatever is said means the same."""
+    """Every translation has the same meaning."""
     try:
         told = translator_of("operators with $exists")(filters)
     except InvalidInputError:
@@ -292,7 +292,7 @@ def test_negations_are_moved_inwards_or_refused(filters: Filter, metadata: dict[
 
 @given(anything, metadatas)
 def test_a_function_takes_every_filter(filters: Filter, metadata: dict[str, Any]) -> None:
-    """Over LangChain's documents."""
+    """It gets LangChain's documents."""
     assert translator_of("function")(filters)(Document("", metadata=metadata)) is matches(filters, metadata)
 
 
@@ -301,6 +301,6 @@ def test_a_function_takes_every_filter(filters: Filter, metadata: dict[str, Any]
     [({"source": object()}, "source"), ({"source": Fixed(), "filter_style": "sql"}, "filter_style")],
 )
 def test_what_is_wrong_is_named(options: dict[str, Any], named: str) -> None:
-    """When it is made."""
+    """The constructor checks it."""
     with pytest.raises(InvalidInputError, match=named):
         LangChainRetriever(**options)

@@ -17,7 +17,7 @@ from tests.support.langchain_agents import ScriptedToolModel, call
 
 
 class Clock:
-    """Tells the time that it was set to."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.time = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ def keys(items: list[Any]) -> list[str]:
 
 
 def test_an_item_is_put_read_updated_and_deleted(engine: ContextEngine, clock: Clock) -> None:
-    """Its first time stays when it is updated; any JSON value comes back as it was."""
+    """An update keeps the creation time; any JSON value comes back unchanged."""
     store = ArcStore(engine)
     value = {"text": "이건 한국어야", "nested": {"list": [1, 2.5, None, {"deep": True}]}, "big": 10**30}
     store.put(("users", "ann"), "a", value)
@@ -99,7 +99,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 def test_filters(engine: ContextEngine) -> None:
-    """They mean the same in a listing and in a query."""
+    """They mean the same in listings and queries."""
     store = ArcStore(engine)
     store.put(("n",), "a", {"kind": "x", "price": 1, "tags": ["p", "q"], "text": "item"})
     store.put(("n",), "b", {"kind": "x", "price": 2, "owner": {"name": "ann", "age": 3}, "text": "item"})
@@ -110,7 +110,7 @@ def test_filters(engine: ContextEngine) -> None:
 
 
 def test_a_query_finds_by_words_without_an_embedder(engine: ContextEngine, clock: Clock) -> None:
-    """What was not found follows without a score, the newest first; `index` names what is searched."""
+    """Other items follow without a score, newest first; `index` names the searched fields."""
     store = ArcStore(engine, index={"dims": 0, "fields": ["text"]})  # type: ignore[typeddict-item]
     for key, text in (("a", "Ann drinks green tea."), ("b", "Eve cycles."), ("c", "The sky is blue.")):
         clock.pass_minutes(1)
@@ -124,7 +124,7 @@ def test_a_query_finds_by_words_without_an_embedder(engine: ContextEngine, clock
 
 
 def test_a_query_finds_the_nearest_of_an_item_s_texts(engine: ContextEngine) -> None:
-    """With an embedder: each text of a list has its own vector, an item comes once, and pages don't overlap."""
+    """Each text of a list has its own vector, an item comes once, and pages don't overlap."""
     embeddings = DeterministicFakeEmbedding(size=32)
     store = ArcStore(engine, index={"dims": 32, "embed": embeddings, "fields": ["texts[*]"]})
     for place in range(30):
@@ -142,7 +142,7 @@ def test_a_query_finds_the_nearest_of_an_item_s_texts(engine: ContextEngine) -> 
 
 
 def test_an_item_ends_unless_it_is_read(engine: ContextEngine, clock: Clock) -> None:
-    """Reads prolong it unless told not to; nothing returns what has ended, and a sweep removes it."""
+    """Reads renew it unless told not to; expired items are never returned, and a sweep removes them."""
     store = ArcStore(engine, ttl={"refresh_on_read": True, "default_ttl": 10})
     store.put(("n",), "default", {"text": "tea"})
     store.put(("n",), "short", {"text": "tea"}, ttl=1)
@@ -164,7 +164,7 @@ def test_an_item_ends_unless_it_is_read(engine: ContextEngine, clock: Clock) -> 
 
 
 async def test_a_batch_reads_what_was_there_before_it(engine: ContextEngine) -> None:
-    """And of two puts of one key the last one counts."""
+    """Of two puts of one key, the last counts."""
     store = ArcStore(engine)
     await store.aput(("a", "b", "c"), "k", {"n": 0})
     ops = [

@@ -1,4 +1,4 @@
-"""Facts and summary in LangChain's history: one system message in front, frozen for a run, never stored."""
+"""Facts and summary in LangChain's history: one system message in front, fixed during a run, never stored."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tests.support.langchain_helpers import run, said, settle, with_history
 
 
 def told(number: int, *, start: int = 0) -> list[BaseMessage]:
-    """So many turns, each with an order number of its own."""
+    """Return turns, each with its own order number."""
     return [
         message
         for n in range(start, start + number)
@@ -29,13 +29,13 @@ def told(number: int, *, start: int = 0) -> list[BaseMessage]:
 
 
 def fill(engine: ContextEngine, number: int = 25) -> None:
-    """A conversation that is summarised, as far as it is due."""
+    """Store a conversation and summarise what is due."""
     ArcChatMessageHistory("s", engine=engine).add_messages(told(number))
     settle(engine)
 
 
 def adopt(engine: ContextEngine, *, start: int) -> None:
-    """Another run writes so much that its own view takes a new summary."""
+    """Let another run write so much that its view adopts a new summary."""
     other = ArcChatMessageHistory("s", engine=engine)
     before = other.messages[0].text
     other.add_messages(told(20, start=start))
@@ -64,14 +64,14 @@ SHAPES: dict[str, tuple[Callable[[Any], Any], dict[str, str], Callable[[str], An
 async def test_a_summary_that_lands_within_a_run_changes_nothing_for_it(
     engine: ContextEngine, shape: str, way: str
 ) -> None:
-    """Another run writes and a new summary is adopted while the model thinks: nothing is lost or stored twice."""
+    """Another run writes and a summary is adopted while the model answers: nothing is lost or stored twice."""
     await asyncio.to_thread(fill, engine, 26)
     before = len(view(engine))
 
     def think(shown: Any) -> AIMessage:
         assert len([message for message in _messages(shown) if isinstance(message, SystemMessage)]) == 1
         adopt(engine, start=100)
-        assert len(view(engine)) > before  # else the second read could be another one, and nothing would show
+        assert len(view(engine)) > before  # the second read has a new summary
         return AIMessage("thought about it")
 
     async def athink(shown: Any) -> AIMessage:
@@ -90,7 +90,7 @@ def _messages(shown: Any) -> list[BaseMessage]:
 
 @pytest.mark.parametrize("way", ["invoke", "astream"])
 async def test_an_agent_that_replays_everything_stores_its_turn_once(engine: ContextEngine, way: str) -> None:
-    """Its state begins with arc's system message, which has been given an id."""
+    """Its state begins with arc's system message, which has got an id."""
     await asyncio.to_thread(fill, engine)
     agent = create_agent(GenericFakeChatModel(messages=iter([AIMessage("one"), AIMessage("two")])))
     wrapped = with_history(

@@ -1,4 +1,4 @@
-"""`ArcMemoryMiddleware(remember=False)`: what was stored is shown, and nothing of the turn is stored."""
+"""`ArcMemoryMiddleware(remember=False)` shows stored content and stores nothing of the turn."""
 
 import asyncio
 from pathlib import Path
@@ -30,7 +30,7 @@ def is_kept(runtime: Any) -> bool:
 
 
 def agent_with(engine: ContextEngine, *script: Any, saver: Any = None, **given: Any) -> tuple[Any, ScriptedToolModel]:
-    """An agent whose runs are temporary if their context says so."""
+    """Return an agent whose runs are temporary if their context says so."""
     model = ScriptedToolModel(script=[*script])
     given = {"remember": is_kept, **given}
     tools, behind = given.pop("tools", [look_up]), given.pop("behind", [])
@@ -61,7 +61,7 @@ def everything_in(folder: Path) -> bytes:
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("saver", [InMemorySaver, lambda: None], ids=["checkpointer", "none"])
 async def test_what_was_stored_is_shown_and_nothing_is_kept(tmp_path: Path, saver: Any, way: str) -> None:
-    """Facts, summary, memories, recalled and recent messages; of the turn the database has no byte."""
+    """Facts, summary, memories and messages are shown; no byte of the turn is in the database."""
     with open_engine(sqlite_url(tmp_path)) as engine:
         session = engine.session("s", user_id="ann")
         for n in range(20):
@@ -102,7 +102,7 @@ def test_a_chat_that_was_always_temporary_leaves_no_session(engine: ContextEngin
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_no_later_run_of_the_thread_keeps_it(engine: ContextEngine, tmp_path: Path, way: str) -> None:
-    """The state still has the temporary turns; the conversation goes on without them, and not on a fork."""
+    """The state keeps the temporary turns; the conversation continues without them and without a fork."""
     looking = AIMessage("", tool_calls=[call("look_up", "c", what="it")])
     agent, model = agent_with(engine, "One.", looking, "Two.", "Three.", "Four.", "Five.", saver=InMemorySaver())
     for n, temporary in enumerate((False, True, True, False, False)):
@@ -119,7 +119,7 @@ async def test_no_later_run_of_the_thread_keeps_it(engine: ContextEngine, tmp_pa
 
 
 async def test_a_subclass_keeps_nothing_either(engine: ContextEngine) -> None:
-    """And keeps its own hook before each run, and its name."""
+    """It also keeps its own hook before each run, and its name."""
     begun: list[Any] = []
 
     class Own(ArcMemoryMiddleware):
@@ -141,7 +141,7 @@ async def test_a_subclass_keeps_nothing_either(engine: ContextEngine) -> None:
 
 
 async def test_a_temporary_run_that_fails_is_not_kept_either(engine: ContextEngine) -> None:
-    """In the model, or in a tool."""
+    """The model or a tool may fail."""
 
     def broken() -> str:
         """Always fails."""
@@ -157,7 +157,7 @@ async def test_a_temporary_run_that_fails_is_not_kept_either(engine: ContextEngi
 
 
 async def test_a_person_decides_in_a_temporary_run(engine: ContextEngine) -> None:
-    """The run that goes on is temporary as well."""
+    """The resumed run is temporary, too."""
     asking = HumanInTheLoopMiddleware(interrupt_on={"look_up": True})
     looking = AIMessage("", tool_calls=[call("look_up", "c", what="it")])
     agent, model = agent_with(engine, looking, "Two.", "Yes.", saver=InMemorySaver(), behind=[asking])
@@ -169,7 +169,7 @@ async def test_a_person_decides_in_a_temporary_run(engine: ContextEngine) -> Non
 
 
 async def test_a_temporary_run_from_an_earlier_checkpoint(engine: ContextEngine) -> None:
-    """It is not shown what was said after that, and the conversation is as before."""
+    """It does not see later messages, and the conversation is unchanged."""
     agent, model = agent_with(engine, "One.", "Two.", "Other.", "Three.", saver=InMemorySaver())
     await ask(agent, "First.", temporary=False)
     earlier = agent.get_state(CONFIG).config
@@ -180,7 +180,7 @@ async def test_a_temporary_run_from_an_earlier_checkpoint(engine: ContextEngine)
 
 
 async def test_a_store_that_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The state is shown; what was said then is not kept when the store is back."""
+    """The state is shown; its messages are not stored once the store is back."""
     url = sqlite_url(tmp_path)
     with open_engine(url) as engine:
         agent, model = agent_with(engine, saver=InMemorySaver())
@@ -194,7 +194,7 @@ async def test_a_store_that_fails(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
 
 async def test_a_pruned_state(engine: ContextEngine) -> None:
-    """Temporary turns stay in it: they are nowhere else."""
+    """It keeps temporary turns, which are stored nowhere else."""
     agent, model = agent_with(engine, saver=InMemorySaver(), prune_state=True)
     for n, temporary in enumerate((False, False, True, False, False)):
         await ask(agent, f"Question {n}.", temporary=temporary)
@@ -204,7 +204,7 @@ async def test_a_pruned_state(engine: ContextEngine) -> None:
 
 
 async def test_messages_removed_beside_a_temporary_turn(engine: ContextEngine) -> None:
-    """A person's removal forks the conversation as without temporary turns; these alone never do."""
+    """A removal forks the conversation as usual; temporary turns alone never do."""
     agent, model = agent_with(engine, saver=InMemorySaver())
     for n, temporary in enumerate((False, True, False)):
         await ask(agent, f"Question {n}.", temporary=temporary)
@@ -240,7 +240,7 @@ async def test_another_user_s_conversation_is_not_shown(engine: ContextEngine) -
 
 
 async def test_wrong_values(engine: ContextEngine) -> None:
-    """When the middleware is made, or before a model is called; what can't be told is not kept."""
+    """They are rejected by the constructor or before the model call; an undecidable value is not stored."""
     with pytest.raises(InvalidInputError, match="remember"):
         ArcMemoryMiddleware(engine, remember="no")  # type: ignore[arg-type]
     agent, model = agent_with(engine, remember=lambda runtime: None)

@@ -1,4 +1,4 @@
-"""ArcVectorStore: LangChain's standard suite, and what that doesn't ask."""
+"""ArcVectorStore: LangChain's standard suite, and cases beyond it."""
 
 import copy
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ EMBEDDING = DeterministicFakeEmbedding(size=16)
 
 @pytest.fixture(scope="module", params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Iterator[ContextEngine]:
-    """An engine over each store, for all tests that ask for one: each has a caller of its own."""
+    """Open an engine on each store for all tests; each test has its own caller."""
     embeddings = VectorStoreIntegrationTests.get_embeddings()
     with open_engine(engine_url(request), embeddings=embeddings) as opened:
         yield opened
@@ -34,12 +34,12 @@ def engine(request: pytest.FixtureRequest) -> Iterator[ContextEngine]:
 
 @pytest.fixture
 def caller(request: pytest.FixtureRequest) -> str:
-    """A caller that no other test has."""
+    """Return a caller that no other test uses."""
     return str(request.node.name)
 
 
 class TestStandardsOfItsOwnIndex(VectorStoreIntegrationTests):
-    """LangChain's suite as it is, over an index in memory."""
+    """LangChain's unmodified suite over an index in memory."""
 
     @pytest.fixture
     def vectorstore(self) -> ArcVectorStore:
@@ -47,7 +47,7 @@ class TestStandardsOfItsOwnIndex(VectorStoreIntegrationTests):
 
 
 class TestStandardsOfAnEngine(VectorStoreIntegrationTests):
-    """LangChain's suite as it is, over every store that an engine has."""
+    """LangChain's unmodified suite over every store of an engine."""
 
     @pytest.fixture
     def vectorstore(self, engine: ContextEngine, caller: str) -> ArcVectorStore:
@@ -55,7 +55,7 @@ class TestStandardsOfAnEngine(VectorStoreIntegrationTests):
 
 
 def test_what_it_stores_is_the_engines(engine: ContextEngine, caller: str) -> None:
-    """Seen by the caller and user that it was stored for, and by no others."""
+    """Only the caller and user that it was stored for see it."""
     asked = "What do solar panels cost?"
 
     assert not engine.documents_of(caller, user_id="ann").search(asked)
@@ -68,7 +68,7 @@ def test_what_it_stores_is_the_engines(engine: ContextEngine, caller: str) -> No
 
 
 def test_filters_and_mmr_hold_in_every_store(engine: ContextEngine, caller: str) -> None:
-    """Found by an engine's store as in memory."""
+    """An engine's store finds the same as one in memory."""
     store = ArcVectorStore(engine=engine, caller_id=caller)
     store.add_documents([document_from_arc(document) for document in DOCUMENTS])
     in_memory = ArcVectorStore(VectorStoreIntegrationTests.get_embeddings())
@@ -81,7 +81,7 @@ def test_filters_and_mmr_hold_in_every_store(engine: ContextEngine, caller: str)
 
 
 def filled(**given: Any) -> ArcVectorStore:
-    """A store with the tests' documents."""
+    """Return a store with the tests' documents."""
     return ArcVectorStore(index=an_index(), **given)
 
 
@@ -93,7 +93,7 @@ def ids(documents: list[Document]) -> list[str | None]:
 
 
 def test_ids_are_kept_made_and_replaced() -> None:
-    """A given id is kept; one that text and metadata make is the same the next time, and differs where they do."""
+    """A given id is kept; a generated one depends on text and metadata only."""
     store = ArcVectorStore(EMBEDDING)
     pages = [Document("Header", metadata={"page": 1}), Document("Header", metadata={"page": 2})]
     first = store.add_documents([*pages, Document("x", id="x")])
@@ -106,7 +106,7 @@ def test_ids_are_kept_made_and_replaced() -> None:
 
 
 def test_texts_and_metadata_may_be_any_kind_of_several() -> None:
-    """Iterators, tuples, and mappings that are no dictionaries."""
+    """Iterators, tuples and non-dict mappings are accepted."""
     store = ArcVectorStore(EMBEDDING)
     assert store.add_texts(iter("ab"), [MappingProxyType({"page": 1}), None], ids=("a", "b")) == ["a", "b"]  # type: ignore[arg-type, list-item]
     assert store.add_documents(iter([Document("c", id="c")])) == ["c"]  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ metadatas = st.dictionaries(storable, st.integers(-9, 9) | st.lists(storable, ma
 
 @given(st.lists(st.tuples(storable, metadatas, st.booleans()), max_size=5))
 def test_documents_handed_in_stay_as_they_are(told: list[tuple[str, dict[str, Any], bool]]) -> None:
-    """And come out equal, whatever they say."""
+    """They are not modified and come back equal."""
     documents = [
         Document(text, metadata=metadata, id=f"d{place}" if has_id else None)
         for place, (text, metadata, has_id) in enumerate(told)
@@ -133,7 +133,7 @@ def test_documents_handed_in_stay_as_they_are(told: list[tuple[str, dict[str, An
 
 
 def test_what_cant_be_written_is_refused() -> None:
-    """By name, and nothing is written or removed."""
+    """The error names the argument, and nothing is written or removed."""
     cases = [
         (lambda store: store.add_texts(None), "texts"),
         (lambda store: store.add_texts(["a", 7]), "texts"),
@@ -162,7 +162,7 @@ def test_what_cant_be_written_is_refused() -> None:
 
 
 def test_what_is_no_part_is_refused() -> None:
-    """When the store is made, by name."""
+    """The constructor rejects it by name."""
     for field in ["store", "scope", "embedding", "engine", "index"]:
         for wrong in [5, 0, "x"]:
             with pytest.raises(InvalidInputError, match=f"{field}: got"):
@@ -170,7 +170,7 @@ def test_what_is_no_part_is_refused() -> None:
 
 
 def test_langchains_indexing_works() -> None:
-    """It skips what is there, and removes what is no longer there."""
+    """It skips existing documents and removes missing ones."""
     store = ArcVectorStore(EMBEDDING)
     records = InMemoryRecordManager("test")
     records.create_schema()
@@ -198,7 +198,7 @@ def test_without_an_embedding_words_are_enough() -> None:
 
 
 async def test_filters_hold_in_every_search_type() -> None:
-    """In the retriever's arguments and in the call's."""
+    """They work in the retriever's arguments and in the call's."""
     for way in ["sync", "async"]:
         for search_type in ["similarity", "similarity_score_threshold", "mmr"]:
             options: dict[str, Any] = {"filter": {"lang": "ko"}}
@@ -211,7 +211,7 @@ async def test_filters_hold_in_every_search_type() -> None:
 
 
 async def test_async_forms_find_the_same() -> None:
-    """Every search, and every write."""
+    """This covers every search and every write."""
     store = filled()
     vector = [float(value) for value in store.index.vectors(["wind"])["wind"]]
     query = "wind into current"
@@ -235,7 +235,7 @@ async def test_async_forms_find_the_same() -> None:
 
 
 def test_relevance_is_between_0_and_1() -> None:
-    """A threshold leaves out what is below it; sums of BM25 have no such measure."""
+    """A threshold omits lower scores; BM25 sums have no such scale."""
     store = filled()
     scored = store.similarity_search_with_relevance_scores("wind turbines", k=4, mode="dense")
     assert all(0 <= score <= 1 for _, score in scored)
@@ -250,7 +250,7 @@ def test_relevance_is_between_0_and_1() -> None:
 
 @pytest.mark.parametrize("trade_off", [0.1, 0.5, 0.9])
 def test_mmr_picks_are_langchains(trade_off: float) -> None:
-    """For vectors alone, with LangChain's own names for the numbers."""
+    """For vectors alone, the picks equal LangChain's, with its parameter names."""
     places = {"near": [1.0, 0.1], "nearly the same": [1.0, 0.12], "aside": [0.7, -0.7], "away": [0.0, 1.0]}
 
     class Placed(DeterministicFakeEmbedding):
@@ -266,12 +266,12 @@ def test_mmr_picks_are_langchains(trade_off: float) -> None:
 
 
 def test_fetch_k_smaller_than_k_is_no_limit() -> None:
-    """As many as are wanted come."""
+    """The requested number is returned."""
     assert len(filled().max_marginal_relevance_search("current", k=4, fetch_k=1)) == 4
 
 
 def test_fetch_k_is_a_number_of_documents() -> None:
-    """As k is."""
+    """It is validated like k."""
     for wrong in [None, "3", 0, True, 2.5]:
         store = filled()
         with pytest.raises(InvalidInputError, match="fetch_k: got"):
@@ -281,7 +281,7 @@ def test_fetch_k_is_a_number_of_documents() -> None:
 
 
 def test_what_is_no_vector_is_refused() -> None:
-    """Rather than nothing found."""
+    """The alternative would be an empty result."""
     all_ways = [
         "similarity_search_by_vector",
         "similarity_search_with_score_by_vector",
@@ -294,7 +294,7 @@ def test_what_is_no_vector_is_refused() -> None:
 
 
 def test_an_unknown_option_is_refused() -> None:
-    """A misspelt filter must not find everything."""
+    """A misspelt filter must not match everything."""
     store = filled()
     for search in (store.similarity_search, store.max_marginal_relevance_search):
         with pytest.raises(InvalidInputError, match="fliter"):
@@ -306,7 +306,7 @@ def test_an_unknown_option_is_refused() -> None:
 
 
 def test_an_index_has_its_own_embedder() -> None:
-    """Naming another beside it is refused; arc's own kind will do where an index is made."""
+    """Another one is rejected; an embedder of arc's kind is accepted when an index is created."""
     with pytest.raises(InvalidInputError, match="embedding"):
         ArcVectorStore(EMBEDDING, index=an_index())
     store = ArcVectorStore(LangChainEmbedder(EMBEDDING))
