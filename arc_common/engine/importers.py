@@ -52,7 +52,7 @@ class ImportedMemory:
 
     Args:
         id: Its id there.
-        text: What it says.
+        text: The statement.
         user_id: The user that it is about, unless the import names one; without any, it is the caller's.
         valid_from: Since when it holds.
         metadata: Further data about it.

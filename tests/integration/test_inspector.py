@@ -220,7 +220,7 @@ def test_what_if_stores_nothing(watched: Watched, engine: ContextEngine, databas
     page.get_by_label("Facts").fill("20")
     page.get_by_role("button", name="Try").click()
     expect(page.locator("#what-if tfoot")).to_contain_text("-")
-    expect(page.locator("#what-if").get_by_role("heading", name="Goes out")).to_be_visible()
+    expect(page.locator("#what-if").get_by_role("heading", name="Removed")).to_be_visible()
     page.get_by_label("Model’s window").fill("20")
     page.get_by_role("button", name="Try").click()
     expect(page.get_by_role("alert")).to_contain_text("tokens")

@@ -77,17 +77,17 @@ class Comparison:
     Args:
         sections: For each section its name, title, tokens before and tokens now.
         tokens: All tokens before and now.
-        came: The items that only the later request shows.
-        went: The items that only the earlier request shows.
-        shared: The tokens of the later request that begin it as they began the earlier one, approximately.
+        added: The items that only the later request shows.
+        removed: The items that only the earlier request shows.
+        shared: About how many of the later request's first tokens both requests share.
         percent: Their share of the later request.
-        place: Where the shared beginning ends; `None` if the later request repeats or continues the earlier one.
+        place: The end of the shared beginning; `None` if the later request repeats or continues the earlier one.
     """
 
     sections: tuple[tuple[str, str, int, int], ...]
     tokens: tuple[int, int]
-    came: tuple[Change, ...]
-    went: tuple[Change, ...]
+    added: tuple[Change, ...]
+    removed: tuple[Change, ...]
     shared: int
     percent: int
     place: Break | None
@@ -103,8 +103,8 @@ def compare(before: ContextWindow, now: ContextWindow) -> Comparison:
     return Comparison(
         sections=tuple(rows),
         tokens=(before.total_tokens, now.total_tokens),
-        came=_only_in(now, before),
-        went=_only_in(before, now),
+        added=_only_in(now, before),
+        removed=_only_in(before, now),
         shared=int(share * now.total_tokens),
         percent=int(100 * share),
         place=place,

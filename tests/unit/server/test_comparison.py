@@ -127,11 +127,11 @@ def test_an_item_is_the_same_in_another_section_and_with_an_id() -> None:
         tokens=1_020,
     )
     found = compare(before, now)
-    assert [(one.section, one.text, one.tokens) for one in found.came] == [
+    assert [(one.section, one.text, one.tokens) for one in found.added] == [
         ("facts", "Ann: ash", 5),
         ("conversation", "On its way.", 7),
     ]
-    assert [one.text for one in found.went] == ["Ann: oak"]
+    assert [one.text for one in found.removed] == ["Ann: oak"]
     assert found.sections == (
         ("facts", "facts", 5, 5),
         ("history", "conversation", 0, 15),
