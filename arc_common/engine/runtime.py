@@ -21,7 +21,7 @@ from arc_common.engine.receipts import ReceiptLog
 from arc_common.engine.vectors import VectorRenewal
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.memories import MEMORY_TOOLS
-from arc_common.memory.answer_sources import AnswerSources
+from arc_common.memory.answer_sources import AnswerSources, Shown
 from arc_common.memory.artifacts import SessionArtifacts
 from arc_common.memory.long_term.service import LongTermMemory
 from arc_common.memory.pins import SessionPins
@@ -183,10 +183,9 @@ class Runtime:
             self.on_branch(key), messages, stored=lambda: [one.message for one in self.store.read(key, limit=_TURN)]
         )
 
-    def rests_on_shown(self, key: SessionKey, text: str) -> bool:
-        """Return whether a model's text takes anything from untrusted text that the running turn shows."""
-        own = {f"tool {name}" for name in MEMORY_TOOLS}
-        return not own.issuperset(self.answer_sources.behind(self.on_branch(key), text))
+    def shown(self, key: SessionKey, text: str) -> Shown:
+        """Return the untrusted text that the running turn shows, and whether a model's text takes anything from it."""
+        return self.answer_sources.shown(self.on_branch(key), text, but={f"tool {name}" for name in MEMORY_TOOLS})
 
     def saved(self, key: SessionKey, messages: Sequence[Message], *, edited: Sequence[str] = ()) -> None:
         """Schedule summaries, recall indexing and memory extraction for newly stored messages."""

@@ -1,8 +1,9 @@
 """Names, on each answer that is stored, the sources of the untrusted text from which it takes something."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
+from typing import NamedTuple
 
 from arc_common.caches import LRUCache, drop_session
 from arc_common.memory.facts.fidelity import rests_on
@@ -18,6 +19,13 @@ _MOST_COMPARED = 20_000
 """Characters of one text that are compared with an answer; any answer counts as taken from a longer one."""
 _MOST_KEPT = 64_000_000
 """Characters kept for all sessions together; a turn that is not kept is read again from the store."""
+
+
+class Shown(NamedTuple):
+    """The untrusted texts that a turn shows, and whether a model's text takes anything from them."""
+
+    texts: Sequence[str] = ()
+    is_used: bool = False
 
 
 class AnswerSources:
@@ -71,11 +79,13 @@ class AnswerSources:
             _keep(self._running, key, turn)
         return named
 
-    def behind(self, key: SessionKey, answer: str) -> list[str]:
-        """Return the sources of the untrusted texts in the running turn from which an answer takes something."""
+    def shown(self, key: SessionKey, answer: str, *, but: Collection[str] = ()) -> "Shown":
+        """Return the untrusted texts of the running turn, except from some sources, and whether an answer uses one."""
         with self._lock:
             turn, shown = self._running.get(key, _Turn()), self._shown.get(key, _Turn())
-        return turn.showing(shown.untrusted, shown.trusted).sources_of(answer)
+        turn = turn.showing(shown.untrusted, shown.trusted)
+        turn = replace(turn, untrusted=tuple(one for one in turn.untrusted if one[0] not in but))
+        return Shown([text for _, text in turn.untrusted], bool(turn.sources_of(answer)))
 
     def forget(self, key: SessionKey) -> None:
         """Drop the sources of a session's branches."""

@@ -71,6 +71,16 @@ def _own_and_foreign(text: str, role: Role) -> tuple[str, bool]:
     return own, bool(spans) or own != bare
 
 
+def foreign_texts(messages: Iterable[Message]) -> list[str]:
+    """Return the untrusted texts of a conversation: tools' results, texts with a source, and pasted or quoted parts."""
+    found = []
+    for message in messages:
+        text = without_fences(message.text)
+        whole = [(0, len(text))] if message.role is Role.TOOL or message.trust is Trust.UNTRUSTED else None
+        found += [text[start:end] for start, end in whole or foreign_spans(text, message.role)]
+    return [text for text in found if text.strip()]
+
+
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
     kept, rest = [], 0
     for start, end in spans:
@@ -137,6 +147,14 @@ def _given(text: str) -> Iterator[tuple[int, int]]:
             behind = end if end > 0 else len(text)
             yield task.end(), behind
         yield from (match.span() for match in language.text_in_task.finditer(text))
+
+
+def forget_requests(text: str) -> list[str]:
+    """Return the sentences of a user's text in which they ask to forget something, in their own words."""
+    fenceless = without_fences(text)
+    own = without_insertions(_without(fenceless, foreign_spans(fenceless)))
+    sentences = [own[start:end] for start, end in sentence_spans(own)]
+    return [sentence for sentence in sentences if _stated_instead(sentence) is not None]
 
 
 def without_forgotten(text: str) -> str:

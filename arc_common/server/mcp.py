@@ -225,7 +225,8 @@ async def _save_memory(access: Access, given: SaveMemory) -> MemoryShown:
 
 
 async def _forget_memory(access: Access, given: ForgetMemory) -> Forgotten:
-    await access.memories(given.session_id, given.user_id).adelete(given.memory_id)
+    memories = access.memories(given.session_id, given.user_id)
+    await memories.aforget(given.memory_id, session_id=given.session_id)
     return Forgotten(forgotten=given.memory_id)
 
 

@@ -102,6 +102,8 @@ def memory_tools(
     - A memory that the user stated in this conversation is saved as theirs. One that takes anything from a tool's
       result, a document or a pasted text waits for a review unless the user states it. Any other is saved as the
       assistant's: it ends and replaces nothing that a user said.
+    - A memory of the user's is forgotten only if they ask for it in their own words, or if nothing else in the
+      conversation, such as a tool's result, can have asked.
     - A saved memory names the user's message that states it, or the newest, as its source if the run's conversation is
       in the engine; it is removed along with that message. In a temporary turn (`ArcMemoryMiddleware(remember=…)`)
       nothing is saved.
@@ -159,7 +161,8 @@ def memory_tools(
         return f"{_said_of(saved)}:\n{_line(saved)}"
 
     def forget(run: "_Run", memory_id: str) -> str:
-        memories(run).delete(memory_id)
+        session = scope(run)[1] or run.conversation
+        memories(run).forget(memory_id, session_id=session, messages=run.messages)
         return "Forgotten."
 
     return [

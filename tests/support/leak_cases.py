@@ -256,7 +256,7 @@ def remembered(engine: ContextEngine, party: Party) -> None:
 
 
 no_reads(
-    "Memories.add Memories.propose Memories.extract Memories.delete Memories.pin",
+    "Memories.add Memories.propose Memories.extract Memories.delete Memories.forget Memories.pin",
     because="writes, or gives back what it was given",
 )
 no_reads("ContextEngine.memories", because="hands out what has cases of its own")

@@ -2,18 +2,20 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import pairwise
 
 from arc_common.caches import cached_text
 from arc_common.concurrency import giving_way
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.long_term.contradictions import contradicts, is_changed, is_negated
 from arc_common.text import analyze_query
-from arc_common.text.analyzer import is_common, words_of
+from arc_common.text.analyzer import is_common, stem, words_of
 from arc_common.text.languages.korean import noun_of, stem_of_verb, strip_particles
-from arc_common.text.languages.registry import DATES, LANGUAGES
+from arc_common.text.languages.language import word_set
+from arc_common.text.languages.registry import DATES, LANGUAGES, detect
 from arc_common.text.sentences import is_question, sentences_of
 
 GROUNDED_WORDS = 0.6
@@ -236,6 +238,50 @@ def is_stated(statement: str, source_text: str, *, share: float = GROUNDED_WORDS
         is_grounded(sentence, "\n".join(one for one in told if is_negated(one) == is_negated(sentence)), share=share)
         for sentence in sentences_of(statement) or [statement]
     )
+
+
+_SIGN = re.compile(r"[$€£¥₩%°+#@/<>=~*−-]")
+_OWNERS = word_set("the a an my our your his her their i we me us am is are be have has do does don't doesn't")
+
+
+def is_retold(statement: str, texts: Iterable[str]) -> bool:
+    """Return whether each of a statement's sentences has the words of one whole statement of these texts, in order.
+
+    Stricter than `is_stated`, for what somebody else may have worded: words of several sentences, a part of one, or
+    further words say something else. Only the words for the speaker, their forms and an introduction may differ.
+    """
+    told = {
+        _retelling(unit)
+        for text in texts
+        for sentence in sentences_of(text)
+        if not is_question(sentence)
+        for unit in _units(sentence)
+    }
+    retold = list(map(_retelling, sentences_of(statement) or [statement]))
+    return all(one in told and one[-1] for one in retold)
+
+
+def _units(sentence: str) -> list[str]:
+    """Return a sentence without its introduction, and each statement that it joins; `[]` if it asks or supposes."""
+    language = detect(sentence)
+    for _ in range(4):
+        sentence = language.lead_ins.sub("", sentence, count=1).strip()
+    plain = sentence.replace("’", "'")
+    if any(form.search(plain) for form in (language.seeking, language.supposition, language.condition)):
+        return []
+    joints = [(0, 0), *(joint.span() for joint in language.joining.finditer(plain)), (len(plain),) * 2]
+    return [plain, *(plain[before[1] : after[0]] for before, after in pairwise(joints))]
+
+
+@cached_text(4_096)
+def _retelling(text: str) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
+    """Return whether a text denies something, its values and signs, and the stems of its words, in order."""
+    language, folded = detect(text), _folded(text)
+    dropped = _OWNERS | language.speaker
+    values = [match.group().rstrip(".,:-/") for match in _HARD.finditer(folded)]
+    words = [word.removesuffix("'s") for word in words_of(folded.replace("’", "'"))]
+    words = [stem(word, language) for word in words if not {word, strip_particles(word)} & dropped]
+    return is_negated(text), (*values, *_SIGN.findall(folded)), tuple(words)
 
 
 def missing_facts(extracted: Sequence[ProposedFact], *, facts: Sequence[ProposedFact]) -> list[ProposedFact]:

@@ -8,16 +8,17 @@ from functools import partial
 from arc_common.exceptions import ModelCallError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memories import MEMORY_TOOLS, SAID_BY, Memory, MemorySource, MemoryStatus, MemoryType, ProposedMemory
+from arc_common.memory.answer_sources import Shown
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.fidelity import (
-    GROUNDED_WORDS,
     is_concluded,
     is_grounded,
     is_in_own_words,
+    is_retold,
     is_stated,
     rests_on,
 )
-from arc_common.memory.own_words import learnable
+from arc_common.memory.own_words import foreign_texts, forget_requests, learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import with_sources
 from arc_common.messages import Message, Role
@@ -30,7 +31,9 @@ from arc_common.prompts.memories import (
     parse_extraction,
     render_extraction_request,
 )
+from arc_common.text import analyze_query
 from arc_common.text.languages.registry import detect
+from arc_common.trust import Trust
 
 _log = logging.getLogger("arc.memory")
 
@@ -188,21 +191,28 @@ def saved_by_model(
     stored: Sequence[Message],
     running: Sequence[Message],
     session_id: str | None,
-    rests_on_shown: bool,
+    shown: Shown,
 ) -> ProposedMemory:
     """Return a memory that a model saves by a tool, with the trust that the user's own words give it.
 
-    - It is the user's if they stated it: every word of it, if untrusted text may have prompted it.
-    - Otherwise it waits for a review if it takes anything from untrusted text.
+    - It is the user's if they stated it: in one whole statement, if untrusted text may have prompted it.
+    - Otherwise it waits for a review if untrusted text has all of it, or anything that nobody else said.
     - Otherwise it is the assistant's: it ends, replaces and confirms nothing that a user said.
     """
-    messages = [one for one in (*stored, *running) if one.role is not Role.TOOL or one.name not in MEMORY_TOOLS]
+    messages = without_memory_tools((*stored, *running))
     own = learnable(messages)
     users = [message for message in own if message.role is Role.USER]
-    read, trusted = spoken(messages), spoken(own)
-    rests = rests_on_shown or rests_on(proposed.text, read, trusted)
-    rests = rests or (is_stated(proposed.text, read) and not is_stated(proposed.text, trusted))  # "is not allergic"
-    is_users = is_stated(proposed.text, spoken(users), share=1.0 if rests else GROUNDED_WORDS)
+    foreign = [*foreign_texts(messages), *shown.texts]
+    rests = (
+        shown.is_used
+        or rests_on(proposed.text, spoken(messages), spoken(own))
+        or any(is_grounded(proposed.text, text, share=1.0) for text in foreign)
+    )
+    language = detect(proposed.text)
+    if rests or any(is_grounded(proposed.text, text) or detect(text) is not language for text in foreign):
+        is_users = is_retold(proposed.text, [message.text for message in users])
+    else:
+        is_users = is_stated(proposed.text, spoken(users))
     asked = [message.id for message in stored if message.role is Role.USER and message.id]
     sources: Sequence[str] = asked[-1:]
     if is_users and (stating := [message for message in users if message.id in asked]):
@@ -216,6 +226,23 @@ def saved_by_model(
         supersedes=is_users,
         speaker=_one_speaker(users) if is_users else None,
     )
+
+
+def without_memory_tools(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages without what the memory tools gave a model."""
+    return [one for one in messages if one.role is not Role.TOOL or one.name not in MEMORY_TOOLS]
+
+
+def may_forget(memory: Memory, messages: Sequence[Message], *, shown: Shown) -> bool:
+    """Return whether a model may delete a memory: one of its own, or one that only the user can have asked to forget.
+
+    That is so if the user asks for it in their own words, or if there is no untrusted text that can have asked.
+    """
+    users = [one for one in messages if one.role is Role.USER and one.trust is Trust.USER and not one.made_by_arc]
+    if memory.trust is not Trust.USER or (users and not foreign_texts(messages) and not shown.texts):
+        return True
+    terms = set(analyze_query(memory.text))
+    return any(terms & set(analyze_query(asked)) for message in users for asked in forget_requests(message.text))
 
 
 def memories_by_rules(

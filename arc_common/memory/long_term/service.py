@@ -12,8 +12,9 @@ from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError, NotFoundError, StoreError, check_whole
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
+from arc_common.memory.answer_sources import Shown
 from arc_common.memory.long_term.deduplication import Holdings
-from arc_common.memory.long_term.extraction import Extractor, saved_by_model
+from arc_common.memory.long_term.extraction import Extractor, may_forget, saved_by_model, without_memory_tools
 from arc_common.memory.long_term.index import MemoryIndex, with_one_of
 from arc_common.memory.long_term.policy import Outcome, held_at, ranked
 from arc_common.memory.long_term.writer import MemoryWriter, T
@@ -361,27 +362,45 @@ class LongTermMemory:
         *,
         key: SessionKey | None,
         running: Sequence[Message],
-        rests_on_shown: Callable[[SessionKey, str], bool],
+        shown: Callable[[SessionKey, str], Shown],
     ) -> Memory | None:
         """Store a memory that a model saves by a tool, with the trust that the newest and the running messages give it.
 
         Return the memory that represents it; `None` if its scope is full of stronger ones.
         """
+        stored, running = self._seen(key, running)
+        saved = saved_by_model(
+            proposed,
+            stored=stored,
+            running=running,
+            session_id=key.session_id if key and stored else None,
+            shown=shown(key, proposed.text) if key and stored else Shown(),
+        )
+        (saved,) = self._held_back([saved])
+        added = self.keeper.add(scope, saved, by_hand=saved.supersedes)
+        return None if added.outcome is Outcome.FULL else added.memory
+
+    def may_forget(
+        self,
+        memory: Memory,
+        *,
+        key: SessionKey | None,
+        running: Sequence[Message],
+        shown: Callable[[SessionKey, str], Shown],
+    ) -> bool:
+        """Return whether a model may delete a memory, given the newest and the running messages."""
+        stored, running = self._seen(key, running)
+        in_sight = shown(key, memory.text) if key and stored else Shown()
+        return may_forget(memory, without_memory_tools((*stored, *running)), shown=in_sight)
+
+    def _seen(self, key: SessionKey | None, running: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+        """Return the session's newest messages, and those of a run that are not stored (yet)."""
         stored: Sequence[Message] = ()
         if key is not None:
             with suppress(NotFoundError):  # there is no session yet, or it is another user's
                 stored = [one.message for one in self._conversations.read(key, limit=_PAGE)]
         known = {message.id for message in stored}
-        saved = saved_by_model(
-            proposed,
-            stored=stored,
-            running=[one for one in running if one.id is None or one.id not in known],
-            session_id=key.session_id if key and stored else None,
-            rests_on_shown=bool(key and stored and rests_on_shown(key, proposed.text)),
-        )
-        (saved,) = self._held_back([saved])
-        added = self.keeper.add(scope, saved, by_hand=saved.supersedes)
-        return None if added.outcome is Outcome.FULL else added.memory
+        return stored, [one for one in running if one.id is None or one.id not in known]
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
         """Remove memories whose only sources are a session, or some of its messages; return how many."""

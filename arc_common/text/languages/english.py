@@ -14,7 +14,7 @@ _CHANGED = _PHRASES["changed"]
 _SINGLE = rf"(?:[\w'-]+ ){{0,3}}?(?:{_PHRASES['single_valued']}|(?<!'s )name|(?<=my )number)s?"
 _NUMBER = rf"(?:[$€£¥₩]?\d[\w.,:%€-]*|{'|'.join(_WORDS['numbers'])})"
 _ALONE = rf"(?=(?:,? (?!{_PHRASES['asserted']}\b)[\w'€-]+){{0,4}}(?: (?:is|are|works?)(?: {_PHRASES['fine']})?)?\W*$)"
-_LEADS = r"(?:(?:please|now|just|also|then|so|and|actually|(?:can|could|will) you|help me)[\s,.!]{1,3}){0,4}"
+_LEADS = r"(?:(?:please|yes|ok|now|just|also|then|so|and|actually|(?:can|could|will) you|help me)[\s,.!]{1,3}){0,4}"
 
 ENGLISH = Language(
     name="English",

@@ -255,6 +255,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "revision": None,
     },
     "extract": {"user_message": "I like tea.", "assistant_message": "Good.", "mode": "chat", "session_id": "s"},
+    "forget": {"memory_id": "x", "session_id": "s", "messages": [Message("user", "Forget that I like tea.")]},
     "get": {"memory_id": "x"},
     "history": {"memory_id": STORED},
     "list": {"status": "ACTIVE", "type": "fact", "limit": 1, "include_superseded": False},
