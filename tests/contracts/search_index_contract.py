@@ -569,7 +569,7 @@ class IndexStoreContract:
     # Filters
 
     @given(stored=st.lists(metadata, min_size=1, max_size=8), asked=filters)
-    @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_filters_mean_what_matches_says(
         self, store: IndexStore, compares_texts: bool, stored: list[dict[str, Any]], asked: Filter
     ) -> None:

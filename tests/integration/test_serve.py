@@ -22,16 +22,12 @@ ROOT = Path(__file__).parents[2]
 SECRET = "a-token-of-the-shop"
 
 
-@pytest.mark.parametrize("words", [("--tokens", "tokens.json"), ()], ids=["option", "tokens_file"])
-def test_serve_takes_its_tokens_from_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
-    """Named by an option or a setting; what is written through it is durable, and it ends at SIGTERM."""
+def test_serve_takes_its_tokens_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written through it is durable, and it ends at SIGTERM; `arc mcp` takes the file's name as an option."""
     url = sqlite_url(tmp_path)
     (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "role": "writer"}]))
-    if not words:
-        monkeypatch.setenv("ARC_SERVER__TOKENS_FILE", "tokens.json")
-    with arc_server(tmp_path, "serve", "--url", url, *words) as address:
+    monkeypatch.setenv("ARC_SERVER__TOKENS_FILE", "tokens.json")
+    with arc_server(tmp_path, "serve", "--url", url) as address:
         assert httpx.get(f"{address}/readyz").json() == {"status": "ok"}
         assert httpx.get(f"{address}/api/sessions").status_code == 401
         body = {"messages": [{"role": "user", "content": "Hello"}]}

@@ -302,13 +302,13 @@ def live(url: str, seeds: range, steps: int) -> None:
         store.close()
 
 
-@pytest.mark.parametrize("histories", [40, pytest.param(10_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("histories", [24, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_each_path_is_a_conversation_of_its_own(histories: int) -> None:
     """Each branch shows what its own list says, after any appends, forks, edits, removals and summaries."""
     live("sqlite://", range(histories), 30)
 
 
-@pytest.mark.parametrize("histories", [6, pytest.param(10_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("histories", [3, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_it_is_so_on_postgres(postgres_database: Callable[[], str], histories: int) -> None:
     """The same holds on PostgreSQL."""
     live(planned_once(postgres_database()), range(histories), 30)

@@ -300,14 +300,14 @@ def live(url: str, seeds: range) -> None:
         assert alike > len(seeds) / 2  # most windows were compared
 
 
-@pytest.mark.parametrize("histories", [16, pytest.param(10_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("histories", [10, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_each_branch_is_like_a_conversation_of_its_own(histories: int) -> None:
     """This holds after any appends, forks, rewinds, edits, removals and deletions, in any order of background work."""
     for start in range(0, histories, 100):
         live("sqlite://", range(start, min(start + 100, histories)))
 
 
-@pytest.mark.parametrize("histories", [4, pytest.param(10_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("histories", [2, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_it_is_so_on_postgres(postgres_database: Callable[[], str], histories: int) -> None:
     """The same holds on PostgreSQL."""
     url = planned_once(postgres_database())

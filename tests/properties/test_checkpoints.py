@@ -128,7 +128,7 @@ def compare(url: str, seeds: range, *, prune: bool) -> None:
             assert ours.steps == plain.steps
 
 
-@pytest.mark.parametrize("histories", [12, pytest.param(1_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("histories", [6, pytest.param(1_000, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
 def test_requests_are_those_of_langgraph(prune: bool, histories: int) -> None:
     """Earlier questions may have been repeated, edited, removed or failed."""

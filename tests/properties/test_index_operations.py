@@ -99,7 +99,7 @@ def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         store.close()
 
 
-@pytest.mark.parametrize("examples", [8, pytest.param(200, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("examples", [5, pytest.param(200, marks=pytest.mark.torture)])
 def test_two_stores_answer_as_one_in_memory_does(stores: list[SqlStore], examples: int) -> None:
     """Both stores see each other's operations and answer every query like a store in memory."""
 

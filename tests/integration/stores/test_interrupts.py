@@ -206,7 +206,7 @@ def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
         append(engine, number + 1)
 
 
-@pytest.mark.parametrize("signals", [700, pytest.param(20_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("signals", [300, pytest.param(20_000, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("url", ["file", "memory"], indirect=True)
 def test_signals_at_random_moments_leave_nothing_locked(url: str, stranger: Callable[[], None], signals: int) -> None:
     """After each signal in an append, whose traceback is kept, another connection and another thread write at once."""
