@@ -1,4 +1,4 @@
-"""An engine without summaries; and LlamaIndex's own `Memory`, for the blocks that stand in it."""
+"""An engine without summaries, and LlamaIndex's own `Memory` for memory blocks."""
 
 import asyncio
 import itertools
@@ -19,14 +19,14 @@ from tests.support.llamaindex_helpers import NO_SUMMARIES
 
 @pytest.fixture
 def engine() -> Iterator[ContextEngine]:
-    """Without summaries: `test_summaries` is about those."""
+    """Open an engine without summaries, which `test_summaries` covers."""
     with open_engine(token_counter=Ones(), settings=NO_SUMMARIES) as opened:
         yield opened
 
 
 @pytest.fixture
 def blocking_loop() -> Iterator[None]:
-    """The loop that LlamaIndex's blocking methods would make and leave open."""
+    """Set the event loop that LlamaIndex's blocking methods would create and leave open."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield
@@ -36,7 +36,7 @@ def blocking_loop() -> Iterator[None]:
 
 @pytest.fixture
 def memory_of(tmp_path: Path) -> Callable[..., Memory]:
-    """Makes small memories: six messages or so stay in the queue. Their connections close after each use."""
+    """Return a function that creates small memories of about six messages; their connections close after each use."""
     database = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'memory.db'}", poolclass=NullPool)
     numbers = itertools.count()
 

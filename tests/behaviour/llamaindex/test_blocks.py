@@ -1,4 +1,4 @@
-"""Arc's memory blocks inside LlamaIndex's own `Memory`."""
+"""Arc's memory blocks inside LlamaIndex's `Memory`."""
 
 import asyncio
 import copy
@@ -31,7 +31,7 @@ def engine(tmp_path: Path) -> Iterator[ContextEngine]:
 
 
 def told(number: int, *, about: str = "A") -> list[ChatMessage]:
-    """So many turns, each with an order number of its own."""
+    """Return turns, each with its own order number."""
     return [
         message
         for n in range(number)
@@ -48,7 +48,7 @@ MakeMemory = Callable[..., Memory]
 
 
 def put(memory: Memory, messages: list[ChatMessage]) -> None:
-    """One by one, as an engine does."""
+    """Put messages one by one, like an engine."""
 
     async def put_all() -> None:
         for message in messages:
@@ -71,7 +71,7 @@ def leading(memory: Memory) -> str:
 def test_what_memory_lets_go_is_in_its_blocks(
     engine: ContextEngine, insert_method: InsertMethod, through_async: bool, memory_of: MakeMemory
 ) -> None:
-    """Each message is in the queue or in arc's session, once; facts and narrative stand in the prompt."""
+    """Each message is in the queue or in arc's session, once; facts and narrative are in the prompt."""
     blocks = [ArcFactsBlock(engine), ArcSummaryBlock(engine)]
     memory = memory_of("s", *blocks, insert_method=insert_method)
     if through_async:
@@ -94,14 +94,14 @@ def test_what_memory_lets_go_is_in_its_blocks(
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_nothing_is_shown_before_anything_is_put(engine: ContextEngine, block: Any, memory_of: MakeMemory) -> None:
-    """An unknown session, and one that `Memory` still holds whole."""
+    """This covers an unknown session, and one that `Memory` still holds whole."""
     memory = memory_of("s", block(engine))
     put(memory, told(1))
     assert said(asyncio.run(memory.aget())) == said(told(1))
 
 
 def test_facts_are_there_at_once(engine: ContextEngine) -> None:
-    """Also those of messages that no summary stands for yet; the summary says only what they don't."""
+    """Facts of unsummarised messages are shown, too; the summary says only what they don't."""
     facts, narrative = ArcFactsBlock(engine), ArcSummaryBlock(engine)
     asyncio.run(facts.aput(told(2), session_id="s"))
     assert engine.session("s").summary() is None
@@ -112,7 +112,7 @@ def test_facts_are_there_at_once(engine: ContextEngine) -> None:
 
 
 def test_two_sessions_through_one_block_never_mix(engine: ContextEngine, memory_of: MakeMemory) -> None:
-    """One object serves two memories at once."""
+    """One object serves two memories."""
     blocks = [ArcFactsBlock(engine), ArcSummaryBlock(engine)]
     one, other = memory_of("one", *blocks), memory_of("other", *blocks)
 
@@ -129,7 +129,7 @@ def test_two_sessions_through_one_block_never_mix(engine: ContextEngine, memory_
 
 
 def test_a_restart_finds_it_again(tmp_path: Path, memory_of: MakeMemory) -> None:
-    """What an earlier process put is shown by a new `Memory`, whose own queue is empty."""
+    """A new `Memory` with an empty queue shows what an earlier process put."""
     url = sqlite_url(tmp_path, "c.db")
     with open_engine(url) as engine:
         put(memory_of("s", ArcFactsBlock(engine), ArcSummaryBlock(engine)), told(15))
@@ -137,7 +137,7 @@ def test_a_restart_finds_it_again(tmp_path: Path, memory_of: MakeMemory) -> None
     with open_engine(url) as engine:
         memory = memory_of("s", ArcFactsBlock(engine), ArcSummaryBlock(engine))
         assert "A-1000" in leading(memory)
-        put(memory, told(15))  # an app that keeps the history itself plays it again
+        put(memory, told(15))  # an app with its own history puts it again
         assert stored(engine)[:kept] == said(told(15))[:kept]
         assert len(stored(engine)) == len(set(stored(engine)))
 
@@ -145,7 +145,7 @@ def test_a_restart_finds_it_again(tmp_path: Path, memory_of: MakeMemory) -> None
 @given(data=st.data())
 @settings(max_examples=40)
 def test_whatever_is_delivered_again_is_stored_once(data: st.DataObject) -> None:
-    """By several blocks, at the same time, in whatever batches of whole turns: each once, in order."""
+    """Several blocks, concurrent and in any batches of whole turns, store each message once, in order."""
     number = data.draw(st.integers(1, 8))
     messages = told(number)
 
@@ -168,7 +168,7 @@ def test_whatever_is_delivered_again_is_stored_once(data: st.DataObject) -> None
 
 
 def test_the_same_answer_twice_in_a_batch_is_two(engine: ContextEngine) -> None:
-    """Equal turns that come together are several; a tool's name and its arguments tell turns apart."""
+    """Equal turns in one batch are several; a tool's name and arguments distinguish turns."""
     block = ArcFactsBlock(engine)
     yes = [user("yes"), assistant("ok")]
     asyncio.run(block.aput([*yes, *yes, user("yes"), assistant("done")], session_id="s"))
@@ -176,7 +176,7 @@ def test_the_same_answer_twice_in_a_batch_is_two(engine: ContextEngine) -> None:
 
 
 def test_what_is_put_is_not_changed_and_stored_as_it_was(engine: ContextEngine) -> None:
-    """`Memory` notes the session's id in the messages for its blocks; it isn't stored, and nobody's object changes."""
+    """`Memory` adds the session id for its blocks; it is not stored, and no object is modified."""
     message = ChatMessage(role="user", content="Hello there.", additional_kwargs={"name": "Ana"})
     asyncio.run(ArcFactsBlock(engine).aput([message], session_id="s"))
     assert message.additional_kwargs == {"name": "Ana"}
@@ -186,14 +186,14 @@ def test_what_is_put_is_not_changed_and_stored_as_it_was(engine: ContextEngine) 
 
 
 def test_messages_can_be_refused(engine: ContextEngine) -> None:
-    """By a block that doesn't take what leaves the queue."""
+    """A block may reject messages that leave the queue."""
     block = ArcFactsBlock(engine, accept_short_term_memory=False)
     asyncio.run(block.aput(told(2), from_short_term_memory=True, session_id="s"))
     assert stored(engine) == []
 
 
 def test_what_arc_showed_is_not_stored(engine: ContextEngine, memory_of: MakeMemory) -> None:
-    """A prompt that is put back into the memory does not become a source of facts."""
+    """A prompt put back into the memory is not a source of facts."""
     blocks = [ArcFactsBlock(engine), ArcSummaryBlock(engine)]
     memory = memory_of("s", *blocks)
     put(memory, told(15))
@@ -206,7 +206,7 @@ def test_what_arc_showed_is_not_stored(engine: ContextEngine, memory_of: MakeMem
 
 
 class Errors:
-    """Notes what could not be saved, and counts it."""
+    """Records and counts failed saves."""
 
     def __init__(self) -> None:
         self.lost: list[tuple[str, int]] = []
@@ -219,11 +219,11 @@ class Errors:
         self.counted.append(name)
 
     def timing(self, name: str, seconds: float, **tags: str) -> None:
-        """Not needed here."""
+        """Do nothing."""
 
 
 def test_a_failing_store_does_not_break_the_reply(tmp_path: Path) -> None:
-    """It is reported; what could not be stored comes with the next messages, once."""
+    """It is reported; missing messages are stored with the next ones, once."""
     errors = Errors()
     with open_engine(sqlite_url(tmp_path, "c.db"), on_save_error=errors) as engine:
         block = ArcFactsBlock(engine)
@@ -248,7 +248,7 @@ def test_a_failing_store_does_not_break_the_reply(tmp_path: Path) -> None:
 def test_bad_input_does_not_break_the_reply(
     engine: ContextEngine, messages: list[ChatMessage], session_id: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged as a turn that was not saved."""
+    """The log says that the turn was not saved."""
     asyncio.run(ArcFactsBlock(engine).aput(messages, session_id=session_id))
     assert "was not saved" in caplog.text
     assert stored(engine) == []
@@ -256,13 +256,13 @@ def test_bad_input_does_not_break_the_reply(
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_another_engine_is_refused(block: Any) -> None:
-    """Only a `ContextEngine` will do."""
+    """Only a `ContextEngine` is accepted."""
     with pytest.raises(InvalidInputError, match="engine"):
         block("sqlite://")
 
 
 def test_without_summaries_the_blocks_are_empty(memory_of: MakeMemory) -> None:
-    """Messages are stored, and nothing is shown."""
+    """Messages are stored and nothing is shown."""
     with open_engine(settings=NO_SUMMARIES) as engine:
         blocks = [ArcFactsBlock(engine), ArcSummaryBlock(engine)]
         memory = memory_of("s", *blocks)
@@ -276,7 +276,7 @@ def test_without_summaries_the_blocks_are_empty(memory_of: MakeMemory) -> None:
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_it_gives_up_its_oldest_lines_first(engine: ContextEngine, block: Any) -> None:
-    """So much as is asked for, and never half a frame."""
+    """It gives up the requested tokens in whole lines."""
     made = block(engine)
     asyncio.run(made.aput(told(30), session_id="s"))
     settle(engine)
@@ -295,12 +295,12 @@ def test_it_gives_up_its_oldest_lines_first(engine: ContextEngine, block: Any) -
 
 @pytest.mark.parametrize("content", ["", []])
 def test_nothing_is_left_of_nothing(engine: ContextEngine, content: Any) -> None:
-    """`Memory` also asks for what it didn't get."""
+    """`Memory` also truncates empty content."""
     assert asyncio.run(ArcFactsBlock(engine).atruncate(content, 10)) is None
 
 
 def test_memory_shortens_them_to_its_limit(engine: ContextEngine, memory_of: MakeMemory) -> None:
-    """With a priority they give way to the messages."""
+    """With a priority, blocks are shortened before messages."""
     block = ArcFactsBlock(engine, priority=1)
     memory = memory_of("s", block, token_limit=700)
     put(memory, told(40))
@@ -308,11 +308,13 @@ def test_memory_shortens_them_to_its_limit(engine: ContextEngine, memory_of: Mak
     assert "</arc:memory>" in text
     assert "A-1000" not in text
     tokenizer = get_tokenizer()
-    assert sum(len(tokenizer(message.content or "")) for message in asyncio.run(memory.aget())) <= 700 + 30  # its tags
+    assert (
+        sum(len(tokenizer(message.content or "")) for message in asyncio.run(memory.aget())) <= 700 + 30
+    )  # the block's tags
 
 
 def test_its_text_is_no_template(engine: ContextEngine, memory_of: MakeMemory) -> None:
-    """Neither to `Memory`'s template nor to the chat engines that format the history."""
+    """Neither `Memory`'s template nor the chat engines' formatting interprets it."""
     block = ArcFactsBlock(engine)
     asked = user("My template must not contain {context_str} or {{ x }} or {% raw %} or <b>.")
     memory = memory_of("s", block)
@@ -323,7 +325,7 @@ def test_its_text_is_no_template(engine: ContextEngine, memory_of: MakeMemory) -
 
 
 def test_copies_share_the_engine(engine: ContextEngine) -> None:
-    """A copy is the same block; a pickle would lose the connections, and says so."""
+    """A copy is equivalent; pickling would lose the connections and raises an error."""
     for block in (
         ArcFactsBlock(engine, name="Facts", priority=2, description="what is known", caller_id="c"),
         ArcRecallBlock(engine, user_id="ann", priority=2),

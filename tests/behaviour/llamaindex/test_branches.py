@@ -1,4 +1,4 @@
-"""LlamaIndex's memory on branches: forks, rewinds, replaced histories, and workflows that continue on a branch."""
+"""LlamaIndex's memory on branches: forks, rewinds, replaced histories, and workflows."""
 
 import json
 from collections.abc import Iterator
@@ -36,13 +36,13 @@ JUNE = [*ROME, "No, in June", "June it is"]
 
 
 def place(memory: ArcMemory, text: str) -> str:
-    """The id of the message with this text."""
+    """Return the id of the message with this text."""
     return next(message.id or "" for message in memory.session.messages() if message.text == text)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["fork", "afork"])
 async def test_a_fork_goes_its_own_way(engine: ContextEngine, memory: ArcMemory, asynchronous: bool) -> None:
-    """Each of both chat engines sees the messages up to the fork and its own, also when the branch is opened again."""
+    """Both chat engines see the messages up to the fork and their own, also after reopening the branch."""
     at = place(memory, "In May?")
     idea = await memory.afork(at, name="idea") if asynchronous else memory.fork(at, name="idea")
     script = Script("Then May.", "By train.")
@@ -65,7 +65,7 @@ def test_a_fork_without_a_place_shares_everything(memory: ArcMemory) -> None:
 
 
 def test_a_memory_moves_with_its_session(memory: ArcMemory) -> None:
-    """A rewind of a branch moves the memory that is on it, and one that is on none follows the current branch."""
+    """A rewind of a branch moves its memory; a memory without a branch follows the current one."""
     idea = memory.fork()
     idea.session.rewind(to=place(memory, "In May?"))
     idea.put(user("Yes, in May"))
@@ -75,7 +75,7 @@ def test_a_memory_moves_with_its_session(memory: ArcMemory) -> None:
 
 @pytest.mark.parametrize("of_the_fork", [True, False])
 def test_a_history_that_replaces_another_leaves_the_other_branches_alone(memory: ArcMemory, of_the_fork: bool) -> None:
-    """Agents replace the history by what `run(chat_history=…)` gives."""
+    """Agents replace the history by `run(chat_history=…)`."""
     idea = memory.fork()
     changed, other = (idea, memory) if of_the_fork else (memory, idea)
     changed.set([*changed.get_all()[:2], user("Yes, in May")])
@@ -100,7 +100,7 @@ def test_what_could_not_be_stored_stays_with_its_memory(memory: ArcMemory, tmp_p
 
 
 async def test_a_workflows_context_carries_the_branch(engine: ContextEngine, memory: ArcMemory) -> None:
-    """Restored from JSON, the workflow goes on on the branch, while the conversation went on elsewhere."""
+    """Restored from JSON, the workflow continues on the branch, whatever happened on others."""
     idea = memory.fork(place(memory, "In May?"))
     script = Script("Then May.", "Two weeks.")
     agent = agent_of(script)
@@ -115,7 +115,7 @@ async def test_a_workflows_context_carries_the_branch(engine: ContextEngine, mem
 
 
 async def test_a_saved_context_follows_its_branch_by_name(engine: ContextEngine, memory: ArcMemory) -> None:
-    """A rewind passes the name on: a run saved before it goes on with the named branch."""
+    """A rewind passes the name on, so an earlier saved run continues with the named branch."""
     idea = memory.fork(place(memory, "In May?"), name="idea")
     script = Script("Then May.", "Then Naples.")
     agent = agent_of(script)
@@ -129,7 +129,7 @@ async def test_a_saved_context_follows_its_branch_by_name(engine: ContextEngine,
 
 
 def test_a_restored_memory_needs_its_branch(engine: ContextEngine, memory: ArcMemory) -> None:
-    """In another database, it begins the conversation; where its branch was deleted, nothing else is shown instead."""
+    """In another database it starts the conversation; if its branch is deleted, nothing else is shown instead."""
     idea = memory.fork(place(memory, "In May?"), name="idea")
     idea.put(user("Yes, in May"))
     kept = idea.to_dict()

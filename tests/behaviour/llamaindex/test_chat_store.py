@@ -1,4 +1,4 @@
-"""`ArcChatStore` as LlamaIndex's memories and apps use a chat store."""
+"""`ArcChatStore`, used by LlamaIndex's memories and apps."""
 
 import asyncio
 import copy
@@ -27,7 +27,7 @@ _TWINS = {"add_message": "async_add_message"}
 
 
 class Both:
-    """A store through its blocking methods or through its async ones, under the blocking ones' names."""
+    """A store whose blocking methods call its blocking or its async forms."""
 
     def __init__(self, store: ArcChatStore, *, through_async: bool) -> None:
         self._store = store
@@ -68,14 +68,14 @@ keys = st.sampled_from(["one", "two"])
     through_async=st.booleans(),
 )
 def test_answers_as_the_simple_store_does(steps: list[tuple[Any, ...]], through_async: bool) -> None:
-    """Any sequence of calls returns what LlamaIndex's own store in memory returns, and leaves the same behind."""
+    """Any sequence of calls has the results and effects of LlamaIndex's in-memory store."""
     simple = SimpleChatStore()
     with open_engine(token_counter=Ones()) as engine:
         store = Both(ArcChatStore(engine), through_async=through_async)
         for name, *arguments in steps:
             expected = getattr(simple, name)(*copy.deepcopy(arguments))
             got = getattr(store, name)(*arguments)
-            if name == "get_keys":  # the simple store has a key also for what was set to nothing
+            if name == "get_keys":  # the simple store keeps the key of an empty list
                 assert {key for key in got if store.get_messages(key)} == {
                     key for key in expected if simple.get_messages(key)
                 }
@@ -89,7 +89,7 @@ def test_answers_as_the_simple_store_does(steps: list[tuple[Any, ...]], through_
 
 @forms
 def test_messages_are_deleted_by_their_place(engine: ContextEngine, through_async: bool) -> None:
-    """Places count as in a list, from both ends; where there is no message nothing happens."""
+    """Indices work as in a list, from both ends; an index without a message has no effect."""
     store = Both(ArcChatStore(engine), through_async=through_async)
     for index, text in ((0, "q0"), (3, "a1"), (-1, "a1"), (-4, "q0"), (4, None), (-5, None)):
         store.set_messages("k", turns(2))
@@ -99,7 +99,7 @@ def test_messages_are_deleted_by_their_place(engine: ContextEngine, through_asyn
 
 
 def test_lists_all_keys_of_its_caller_and_user(engine: ContextEngine) -> None:
-    """More keys than a page holds are all there, and nobody else's."""
+    """All pages of keys are listed, and nobody else's."""
     stores = {
         scope: ArcChatStore(engine, caller_id=scope[0], user_id=scope[1])
         for scope in (("shop", None), ("shop", "ann"), ("bank", None))
@@ -127,7 +127,7 @@ async def test_a_deleted_key_is_gone(engine: ContextEngine, delete: str) -> None
 
 
 def test_serves_upstreams_memory(tmp_path: Path) -> None:
-    """LlamaIndex's own memory buffer becomes durable with it."""
+    """It makes LlamaIndex's own memory buffer durable."""
     for expected in (2, 4):
         with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
             memory = ChatMemoryBuffer.from_defaults(chat_store=ArcChatStore(engine), chat_store_key="k")
@@ -140,7 +140,7 @@ def test_serves_upstreams_memory(tmp_path: Path) -> None:
 
 
 def test_is_named_as_llama_index_names_stores() -> None:
-    """Its class name, its base classes and its serialised form are what LlamaIndex looks at."""
+    """LlamaIndex recognises its class name, base classes and serialised form."""
     assert BaseChatStore.__name__ in [cls.__name__ for cls in ArcChatStore.__mro__]
     assert ArcChatStore.class_name() == "ArcChatStore"
     store = ArcChatStore(caller_id="shop", user_id="ann")
@@ -148,7 +148,7 @@ def test_is_named_as_llama_index_names_stores() -> None:
 
 
 def test_comes_back_from_its_serialised_form(engine: ContextEngine) -> None:
-    """The scope is serialised; the engine is given anew."""
+    """The scope is serialised; the engine is passed again."""
     store = ArcChatStore(engine, caller_id="shop", user_id="ann")
     store.add_message("k", user("hi"))
     restored = ArcChatStore.from_dict(store.to_dict(), engine=engine)
@@ -156,7 +156,7 @@ def test_comes_back_from_its_serialised_form(engine: ContextEngine) -> None:
 
 
 def test_copies_share_the_engine_and_pickles_are_refused(engine: ContextEngine) -> None:
-    """A store that lost its engine on the way would be an empty one; so it says that it can't be sent."""
+    """Without its engine it would be an empty store, so pickling raises an error."""
     store = ArcChatStore(engine, user_id="ann")
     for other in (copy.copy(store), copy.deepcopy(store)):
         assert (other.engine, other.user_id) == (engine, "ann")
@@ -195,7 +195,7 @@ def test_a_wrong_message_in_a_list_changes_nothing(engine: ContextEngine) -> Non
 
 
 def test_set_messages_of_a_foreign_conversation(engine: ContextEngine) -> None:
-    """What another framework stored counts as the same when LlamaIndex sees the same."""
+    """Another framework's messages count as equal if LlamaIndex sees the same."""
     stored = engine.session("k").append([Message(Role.USER, "from elsewhere", metadata={"a": 1})])
     store = ArcChatStore(engine)
     conversation: list[ChatMessage] = [*store.get_messages("k"), assistant("hi")]

@@ -1,4 +1,4 @@
-"""Each block, call and result of LlamaIndex reads in arc as what says the same, and arc's read well in LlamaIndex."""
+"""Each block, call and result converts between LlamaIndex and arc with the same meaning."""
 
 from datetime import UTC, datetime
 
@@ -34,7 +34,7 @@ class OpenFunction(BaseModel):
 
 
 def test_roles():
-    """Each of LlamaIndex's roles has its place among arc's four, and comes back as itself."""
+    """Each of LlamaIndex's roles maps to one of arc's four and back to itself."""
     cases = [
         (MessageRole.SYSTEM, Role.SYSTEM),
         (MessageRole.DEVELOPER, Role.SYSTEM),
@@ -99,7 +99,7 @@ CONTENTS = [
 
 
 def test_content_reads_as_arc_parts():
-    """Each block type becomes the part that says the same; tool calls are no content."""
+    """Each block type becomes the part with its meaning; tool calls are not content."""
     for blocks, content in CONTENTS:
         assert to_arc(ChatMessage(role="assistant", blocks=blocks)).content == content
 
@@ -116,7 +116,7 @@ def test_content_reads_as_arc_parts():
     ids=["dictionary", "JSON text", "broken text", "not an object", "absurdly nested"],
 )
 def test_tool_call_blocks(call, expected):
-    """Tool call blocks become tool calls: arguments by name where they can be read, else the raw text."""
+    """They become tool calls with named arguments, or the raw text if it can't be parsed."""
     message = ChatMessage(role="assistant", blocks=[call])
     assert to_arc(message).tool_calls == (expected,)
     assert from_arc(to_arc(message)) == message
@@ -134,7 +134,7 @@ def test_tool_call_blocks(call, expected):
     ids=["OpenAI chat", "OpenAI responses", "Anthropic", "ToolSelection", "nested models"],
 )
 def test_legacy_tool_calls(call):
-    """Calls that integrations leave in `additional_kwargs` are read, and come back as the objects they were."""
+    """Calls in `additional_kwargs` are read, and come back as the same objects."""
     message = ChatMessage("", role="assistant", additional_kwargs={"tool_calls": [call]})
     there = to_arc(message)
     assert there.tool_calls == (ToolCall("f", {"a": 1}, "1"),)
@@ -153,13 +153,13 @@ def test_legacy_function_call_and_its_result():
 
 @pytest.mark.parametrize("legacy", [{"name": "f"}, {"name": "f", "arguments": None}], ids=["absent", "None"])
 def test_legacy_call_without_arguments(legacy):
-    """A call that gives no arguments has none."""
+    """A call without arguments has none."""
     message = ChatMessage("", role="assistant", additional_kwargs={"tool_calls": [{"id": "1", "function": legacy}]})
     assert to_arc(message).tool_calls == (ToolCall("f", {}, "1"),)
 
 
 def test_blocks_win_over_legacy_calls():
-    """A call that is there in both forms is one call."""
+    """A call in both forms is one call."""
     legacy = {"id": "other id", "function": {"name": "find", "arguments": '{"q": "x"}'}}
     message = ChatMessage(role="assistant", blocks=[CALL], additional_kwargs={"tool_calls": [legacy]})
     assert to_arc(message).tool_calls == (ToolCall("find", {"q": "x"}, "c1"),)
@@ -167,7 +167,7 @@ def test_blocks_win_over_legacy_calls():
 
 @pytest.mark.parametrize("key", ["tool_call_id", "call_id"])
 def test_tool_results(key):
-    """A tool message's call id and name are read; an assistant's are its own business."""
+    """A tool message's call id and name are read; an assistant's are kept unread."""
     kwargs = {key: "c1", "name": "find"}
     result = to_arc(ChatMessage("found", role="tool", additional_kwargs=kwargs))
     assert (result.role, result.tool_call_id, result.name) == (Role.TOOL, "c1", "find")
@@ -208,21 +208,21 @@ PARTS = [
 
 
 def test_parts_become_blocks():
-    """Each part becomes LlamaIndex's own block; what has none, or no source that a model could see, is left out."""
+    """Each part becomes LlamaIndex's block; parts without one, or without a usable source, are omitted."""
     for part, block in PARTS:
         assert from_arc(Message(Role.USER, (part,))).blocks == ([] if block is None else [block])
 
 
 @pytest.mark.parametrize("url", ["https://example.com", "not an address", "https://example.com/a b"])
 def test_addresses_stay_as_they_are_written(url):
-    """An address that parsing would change, or refuse, is kept as text."""
+    """A URL that parsing would change or reject is kept as text."""
     block = from_arc(Message(Role.USER, (ContentPart("image", url=url),))).blocks[0]
     assert str(block.url) == url
     assert to_arc(ChatMessage(blocks=[block])).content[0].url == url
 
 
 def test_messages_born_elsewhere():
-    """Role, text, calls and results are where LlamaIndex's agents and models look for them, and nothing else leaks."""
+    """Role, text, calls and results are where LlamaIndex expects them, and nothing else is added."""
     message = Message(
         Role.ASSISTANT,
         "let me see",
@@ -245,7 +245,7 @@ def test_messages_born_elsewhere():
 @pytest.mark.parametrize("content", [None, ""], ids=["None", "empty"])
 @pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
 def test_none_and_empty_text_stay_apart(role, content):
-    """Nothing said and an empty text are two things, both ways."""
+    """Missing content and empty text stay distinct in both directions."""
     there = from_arc(Message(role, content))
     assert there.content == content
     assert to_arc(there).content == content

@@ -1,4 +1,4 @@
-"""Nodes become documents and come back as they were; filters mean the same on both sides."""
+"""Nodes become documents and come back equal; filters mean the same on both sides."""
 
 import copy
 import math
@@ -55,7 +55,7 @@ NODES: dict[str, BaseNode] = {
 
 
 def through_an_index(document: Document) -> Document:
-    """The document as it is found later."""
+    """Store the document in an index and return it."""
     index = HybridIndex(SqlIndexStore.open())
     index.add([document])
     assert document.id is not None
@@ -64,7 +64,7 @@ def through_an_index(document: Document) -> Document:
 
 @pytest.mark.parametrize("node", NODES.values(), ids=NODES)
 def test_a_node_comes_back_as_it_was(node: BaseNode) -> None:
-    """Same class, same content, same relationships, same hash, also from an index; and it is another object."""
+    """Class, content, relationships and hash are equal, also from an index, in a new object."""
     before = str(node.__dict__), node.hash
     again = to_node(through_an_index(to_document(node)))
     assert type(again) is type(node)
@@ -88,7 +88,7 @@ metadata = st.dictionaries(
     mode=st.sampled_from(MetadataMode),
 )
 def test_any_text_node_comes_back(text: str, values: dict[str, Any], mode: MetadataMode) -> None:
-    """Whichever of its metadata stand in the document's text; the node given keeps its hash and its metadata."""
+    """Any choice of embedded metadata works; the given node keeps its hash and metadata."""
     node = TextNode(id_="n", text=text, metadata=values, metadata_template="{key}={value}")
     kept, digest = copy.deepcopy(values), node.hash
     document = to_document(node, metadata_mode=mode)
@@ -100,7 +100,7 @@ def test_any_text_node_comes_back(text: str, values: dict[str, Any], mode: Metad
 
 
 def test_a_document_says_what_the_node_says() -> None:
-    """Id, embedded text, metadata that filters find, and a readable source."""
+    """It has the id, embedded text, filterable metadata and a readable source."""
     node = TextNode(
         id_="n", text="body", metadata={"file_path": "/a/b.md", "file_name": "b.md", "year": 2024}, embedding=[1.0]
     )
@@ -112,7 +112,7 @@ def test_a_document_says_what_the_node_says() -> None:
 
 
 def test_what_an_index_node_stands_for_stays_in_the_object_map() -> None:
-    """An engine or a function can't be stored; the node can."""
+    """An engine or function can't be stored; the node can."""
     node = IndexNode(id_="n", text="a", index_id="i", obj=print)
     again = to_node(to_document(node))
     assert isinstance(again, IndexNode)
@@ -121,7 +121,7 @@ def test_what_an_index_node_stands_for_stays_in_the_object_map() -> None:
 
 
 def test_a_document_of_another_origin_is_a_text_node() -> None:
-    """It is embedded and ranked by its text alone; a model sees its source too. Same document, same node."""
+    """It is embedded and ranked by its text alone; a model sees its source, too. Equal documents give equal nodes."""
     document = Document("body", source="A book", metadata={"page": 3})
     node = to_node(document)
     assert node.node_id == to_node(document).node_id
@@ -133,7 +133,7 @@ def test_a_document_of_another_origin_is_a_text_node() -> None:
 
 
 def test_a_node_shares_nothing_with_its_document() -> None:
-    """Whatever a postprocessor does to the one, the other stays as it is."""
+    """A postprocessor's changes don't affect the document."""
     document = Document("Text.", "a", metadata={"tags": ["one"]})
     to_node(document).metadata["tags"].append("two")
     assert document.metadata == {"tags": ["one"]}
@@ -155,7 +155,7 @@ def test_what_another_program_wrote_there_is_no_node() -> None:
 
 
 def test_a_rewritten_document_is_the_node_with_that_text() -> None:
-    """As compressors of another framework leave it."""
+    """This is how other frameworks' compressors return it."""
     for mode in [MetadataMode.NONE, MetadataMode.EMBED]:
         for name in ["text", "templates", "document", "media"]:
             node = to_node(replace(to_document(NODES[name], metadata_mode=mode), text="rewritten"))
@@ -163,7 +163,7 @@ def test_a_rewritten_document_is_the_node_with_that_text() -> None:
 
 
 def test_what_is_no_node_is_refused() -> None:
-    """The error names it."""
+    """The error names the argument."""
     with pytest.raises(InvalidInputError, match="node"):
         to_document("text")  # type: ignore[arg-type]  # the point
 
@@ -198,13 +198,13 @@ stored = st.dictionaries(keys, numbers | letters)
 
 @given(nested, stored)
 def test_filters_mean_the_same_there_and_back(plain: dict[str, Any], values: dict[str, Any]) -> None:
-    """Whatever their nesting."""
+    """This holds for any nesting."""
     assert matches(to_filter(from_filter(plain)), values) == matches(parse_filter(plain), values)
 
 
 @given(st.lists(comparisons, min_size=1, max_size=3), st.sampled_from(["$and", "$or"]), stored)
 def test_llama_index_understands_them_alike(parts: list[Any], group: str, values: dict[str, Any]) -> None:
-    """Its own store's filter lets the same metadata through (it can't compare text with numbers)."""
+    """LlamaIndex's own filter admits the same metadata (it can't compare text with numbers)."""
     plain = {group: parts}
     said = from_filter(plain)
     try:
@@ -225,7 +225,7 @@ def test_llama_index_understands_them_alike(parts: list[Any], group: str, values
     ids=["and", "or", "none of", "none of none of"],
 )
 def test_filters_are_as_flat_as_they_can_be(plain: dict[str, Any], nested: int) -> None:
-    """Few of LlamaIndex's stores take nested ones; the meaning stays."""
+    """Few of LlamaIndex's stores accept nested filters; the meaning is kept."""
     said = from_filter(plain)
     assert said is not None
     assert sum(isinstance(part, MetadataFilters) for part in said.filters) == nested
@@ -234,7 +234,7 @@ def test_filters_are_as_flat_as_they_can_be(plain: dict[str, Any], nested: int) 
 
 
 def test_operators_on_lists_and_missing_keys() -> None:
-    """As LlamaIndex describes them."""
+    """They follow LlamaIndex's documentation."""
     cases = [
         ("contains", "x", {"a": ["x", "y"]}, True),
         ("any", ["x", "z"], {"a": ["y", "z"]}, True),
@@ -249,7 +249,7 @@ def test_operators_on_lists_and_missing_keys() -> None:
 
 
 def test_none_of_several_and_empty_groups() -> None:
-    """The condition "not" lets through what no filter matches; an empty group asks for nothing."""
+    """The condition "not" admits what no filter matches; an empty group admits everything."""
     none_of = MetadataFilters(
         filters=[MetadataFilter(key="a", value=1), MetadataFilter(key="b", value=2)], condition=FilterCondition.NOT
     )
@@ -260,7 +260,7 @@ def test_none_of_several_and_empty_groups() -> None:
 
 
 def test_what_arc_cannot_say_is_refused() -> None:
-    """Rather than searched for with another meaning."""
+    """It is never translated to another meaning."""
     cases = [("text_match", "x"), ("is_empty", None), ("in", "x"), ("==", ["x"]), (">", ["x"])]
     for operator, value in cases:
         with pytest.raises(InvalidInputError, match="'a'"):
@@ -268,7 +268,7 @@ def test_what_arc_cannot_say_is_refused() -> None:
 
 
 def test_what_llama_index_cannot_say_is_refused() -> None:
-    """Rather than asked for with another meaning."""
+    """It is never translated to another meaning."""
     cases = [{"a": None}, {"a": True}, {"a": {"$exists": True}}, {"a": {"$in": [1, "x"]}}, {"$or": [{}]}, {"$not": {}}]
     for plain in cases:
         with pytest.raises(InvalidInputError, match="filters"):

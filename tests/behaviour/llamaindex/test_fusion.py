@@ -1,4 +1,4 @@
-"""`ArcFusionRetriever`: several retrievers as one."""
+"""`ArcFusionRetriever` combines several retrievers."""
 
 import asyncio
 from typing import Any
@@ -41,14 +41,14 @@ def fused(*rankings: list[NodeWithScore], **given: Any) -> list[NodeWithScore]:
 
 
 def engine_parts() -> list[BaseRetriever]:
-    """A vector retriever of LlamaIndex and arc's by words."""
+    """Return LlamaIndex's vector retriever and arc's lexical one."""
     theirs = VectorStoreIndex(collection(), embed_model=Words()).as_retriever(similarity_top_k=3)
     return [theirs, ArcRetriever(index_of(collection()), mode="lexical", similarity_top_k=3)]
 
 
 @pytest.mark.parametrize("mode", [*MODES, FUSION_MODES.RECIPROCAL_RANK])
 def test_weights(mode: Any) -> None:
-    """A retriever of weight 0 has no say about the order."""
+    """A retriever of weight 0 does not affect the order."""
     rankings = scored(("a", 2.0), ("b", 1.0)), scored(("b", 2.0), ("a", 1.0))
     assert ids_of(fused(*rankings, mode=mode, retriever_weights=[1, 0])) == ["a", "b"]
     assert ids_of(fused(*rankings, mode=mode, retriever_weights=[1, 2])) == ["b", "a"]
@@ -56,7 +56,7 @@ def test_weights(mode: Any) -> None:
 
 @given(st.lists(node_lists, min_size=1, max_size=3), st.sampled_from(MODES), st.integers(1, 4), st.randoms())
 def test_it_does_not_depend_on_the_order(rankings: list[Any], mode: Any, top_k: int, random: Any) -> None:
-    """Of retrievers, and of their scored nodes; what they found stays as it is."""
+    """The order of retrievers and of their scored nodes does not matter; their results are not modified."""
     before = [frozen(nodes) for nodes in rankings]
     found = fused(*rankings, mode=mode, similarity_top_k=top_k)
     assert [frozen(nodes) for nodes in rankings] == before
@@ -77,13 +77,13 @@ def test_it_does_not_depend_on_the_order(rankings: list[Any], mode: Any, top_k: 
 
 
 def _may_be_shuffled(nodes: list[NodeWithScore]) -> bool:
-    """Of nodes with one id LlamaIndex itself keeps a retriever's first; where no score is, places count."""
+    """Return whether order is irrelevant: LlamaIndex keeps the first node of an id, and ranks count without scores."""
     has_scores = any(item.score is not None and abs(item.score) < float("inf") for item in nodes)
     return has_scores and len(set(ids_of(nodes))) == len(nodes)
 
 
 async def test_each_retriever_gets_a_bundle_of_its_own() -> None:
-    """What one writes into it reaches neither the others nor the caller; one query, and no model call."""
+    """Writes into it reach neither the others nor the caller; there is one query and no model call."""
     retrievers = [Fixed(scored(("a", 1.0))), Fixed(scored(("b", 1.0)))]
     bundle = QueryBundle("q", custom_embedding_strs=["x"])
     fusion = ArcFusionRetriever(retrievers)
@@ -95,7 +95,7 @@ async def test_each_retriever_gets_a_bundle_of_its_own() -> None:
 
 
 async def test_the_async_form_asks_all_at_once() -> None:
-    """Each waits for the others to have begun."""
+    """Each waits until the others have begun."""
     begun = asyncio.Barrier(3)
 
     class Waiting(Fixed):
@@ -109,7 +109,7 @@ async def test_the_async_form_asks_all_at_once() -> None:
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 async def test_further_queries_of_a_model(way: str) -> None:
-    """As many as asked for, each once, without numbers and fences; the query itself leads."""
+    """The requested number is unique and free of numbering and fences; the query itself comes first."""
     retriever = Fixed(scored(("a", 1.0)))
     model = Scripted("```\n1. parcels to Busan\n2) q\n\n- parcels to Busan\n* delivery time\nmore\n```")
     fusion = ArcFusionRetriever([retriever], llm=ArcLLM(model), num_queries=3, settings=ONE_ATTEMPT)
@@ -119,7 +119,7 @@ async def test_further_queries_of_a_model(way: str) -> None:
 
 
 def test_a_transformer_makes_the_queries() -> None:
-    """Any of arc's; the query that was asked keeps what goes with it."""
+    """Any transformer of arc's works; the original query keeps its fields."""
     retriever = Fixed(scored(("a", 1.0)))
     hyde = HyDEQueryTransformer(Scripted("An answer."), settings=ONE_ATTEMPT)
     ArcFusionRetriever([retriever], transformer=hyde).retrieve(QueryBundle("q", custom_embedding_strs=["x"]))
@@ -131,7 +131,7 @@ def test_a_transformer_makes_the_queries() -> None:
 
 @pytest.mark.parametrize("made", [RuntimeError("broken"), None, "text", [None]], ids=repr)
 def test_a_transformer_that_makes_no_queries_costs_no_reply(made: Any) -> None:
-    """The query that was asked is searched for, and the failure is counted."""
+    """The original query is searched for, and the failure is counted."""
 
     class Odd:
         def transform(self, query: str, *, history: Any = ()) -> Any:
@@ -147,7 +147,7 @@ def test_a_transformer_that_makes_no_queries_costs_no_reply(made: Any) -> None:
 
 
 def test_events_are_reported() -> None:
-    """Its own retrieval and those within it."""
+    """Its own retrieval and the inner ones are reported."""
     debug = LlamaDebugHandler(print_trace_on_end=False)
     fusion = ArcFusionRetriever([Fixed([]), Fixed([])], callback_manager=CallbackManager([debug]))
     with events() as heard:
@@ -157,7 +157,7 @@ def test_events_are_reported() -> None:
 
 
 def test_a_retriever_that_fails_leaves_what_the_others_find(caplog: pytest.LogCaptureFixture) -> None:
-    """Logged and counted; where none is left, what it raises is raised."""
+    """The failure is logged and counted; if all fail, the error is raised."""
 
     class Broken(Fixed):
         def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -178,7 +178,7 @@ def test_a_retriever_that_fails_leaves_what_the_others_find(caplog: pytest.LogCa
 
 
 def test_wrong_arguments_are_refused() -> None:
-    """When it is made, by their names."""
+    """The constructor rejects them by name."""
     cases = [
         ("retrievers", {"retrievers": []}),
         ("retrievers", {"retrievers": [len]}),
@@ -209,7 +209,7 @@ def test_wrong_arguments_are_refused() -> None:
 
 
 async def test_in_a_query_engine() -> None:
-    """LlamaIndex's vectors and arc's words, fused."""
+    """LlamaIndex's vectors and arc's words are fused."""
     for way in ["query", "aquery", "stream"]:
         for mode in MODES:
             engine = RetrieverQueryEngine.from_args(

@@ -1,4 +1,4 @@
-"""Query engines and chat engines fill the review queue with their answered questions."""
+"""Query engines and chat engines add their answered questions to the review queue."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -50,7 +50,7 @@ def captured(engine: ContextEngine, handler: ArcIngestionEventHandler) -> list[t
 async def test_a_query_is_captured_once(
     engine: ContextEngine, handler: ArcIngestionEventHandler, index: SummaryIndex, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Sync or async, with the tags of its context; the same answer again is no second candidate."""
+    """Sync or async, it has its context's tags; a repeated answer is no second candidate."""
     queries = index.as_query_engine(llm=MockLLM())
     with instrument_tags({"session_id": "s", "user_id": "ann"}):
         answer = str(queries.query(QUESTION))
@@ -69,7 +69,7 @@ async def test_a_query_is_captured_once(
 async def test_a_streamed_answer_is_captured_at_its_end(
     engine: ContextEngine, handler: ArcIngestionEventHandler, index: SummaryIndex
 ) -> None:
-    """Whole, with the tags that it began with; one that nobody reads to its end is not."""
+    """It is whole, with the tags of its start; a stream that is not read to the end is not captured."""
     queries = index.as_query_engine(llm=MockLLM(), streaming=True)
     with instrument_tags({"session_id": "s", "channel": "phone"}):
         streamed: Any = queries.query(QUESTION)
@@ -91,7 +91,7 @@ async def test_a_streamed_answer_is_captured_at_its_end(
 async def test_a_chat_is_captured_once(
     engine: ContextEngine, handler: ArcIngestionEventHandler, index: SummaryIndex, way: str, kind: Any
 ) -> None:
-    """The user's own words and the whole answer, however it is asked and whichever memory it has."""
+    """The user's own text and the whole answer are captured, for any way of asking and any memory."""
     memory = ArcMemory.from_defaults(engine=engine, session_id="s")
     if kind == "simple":
         chat: Any = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
@@ -110,14 +110,14 @@ async def test_a_chat_is_captured_once(
 
 
 class Broken(MockLLM):
-    """Breaks off in the middle of an answer."""
+    """A model whose answer breaks off."""
 
     def stream_chat(self, messages: Any, **_: Any) -> Any:
         yield from list(super().stream_chat(messages))[:3]
         raise ConnectionError("lost")
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # LlamaIndex's thread raises it
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # raised in LlamaIndex's thread
 def test_an_answer_that_breaks_off_is_left_out(engine: ContextEngine, handler: ArcIngestionEventHandler) -> None:
     memory = ArcMemory.from_defaults(engine=engine, session_id="s")
     chat = SimpleChatEngine.from_defaults(llm=Broken(), memory=memory)

@@ -1,4 +1,4 @@
-"""`ArcChatMemoryBuffer` as code that is typed to `ChatMemoryBuffer` reads it and writes to it."""
+"""`ArcChatMemoryBuffer` used by code that is typed to `ChatMemoryBuffer`."""
 
 import logging
 import sqlite3
@@ -70,21 +70,21 @@ from tests.support.llamaindex_helpers import (
 def test_get_keeps_the_newest_whole_turns(
     engine: ContextEngine, through_async: bool, limit: int, taken: int, expected: list[str]
 ) -> None:
-    """Within what is left of the limit, turns leave whole and oldest first; the newest question never does."""
+    """Turns that exceed the limit leave whole, oldest first; the newest question never does."""
     memory = memory_over(engine, token_limit=limit)
     memory.put_messages(turns(3))
     assert said(Both(memory, through_async=through_async).get(initial_token_count=taken)) == expected
 
 
 def test_get_takes_what_chat_engines_give_it(engine: ContextEngine) -> None:
-    """The question and further arguments may be there."""
+    """It accepts the question and further arguments."""
     memory = memory_over(engine)
     memory.put(user("hello"))
     assert said(memory.get("hello")) == said(memory.get(input="hello", anything="else")) == ["hello"]
 
 
 def test_a_question_too_long_is_refused(engine: ContextEngine) -> None:
-    """A question that is over the limit by itself: the error names both figures, before any model is called."""
+    """For a question over the limit, the error has both figures, before any model call."""
     memory = memory_over(engine, token_limit=1)
     memory.put_messages([*turns(2), user("a long question")])
     with pytest.raises(BudgetExceededError, match="user message: 5 tokens needed, 1 available"):
@@ -92,7 +92,7 @@ def test_a_question_too_long_is_refused(engine: ContextEngine) -> None:
 
 
 def test_a_greeting_is_shown_until_the_user_speaks(engine: ContextEngine) -> None:
-    """Then `get` is what a model is sent: Anthropic and Gemini refuse what the assistant begins. `get_all` has it."""
+    """Anthropic and Gemini reject requests that begin with the assistant; `get_all` still has it."""
     memory = memory_over(engine, token_limit=15)
     memory.put(assistant("Welcome!"))
     assert said(memory.get()) == ["Welcome!"]
@@ -102,7 +102,7 @@ def test_a_greeting_is_shown_until_the_user_speaks(engine: ContextEngine) -> Non
 
 
 def test_what_get_returns_is_the_callers_own(engine: ContextEngine) -> None:
-    """Agents write into the messages that they were given; the next `get` doesn't show it."""
+    """Agents modify returned messages; the next `get` is unaffected."""
     memory = memory_over(engine)
     memory.put_messages([user("q"), calling("1", text="let me see"), result("1")])
     for read in (memory.get, memory.get_all):
@@ -114,7 +114,7 @@ def test_what_get_returns_is_the_callers_own(engine: ContextEngine) -> None:
 
 
 def test_what_was_put_can_be_changed_afterwards(engine: ContextEngine) -> None:
-    """A message that its owner goes on writing to is stored as it was when it was put."""
+    """A message is stored as it was when it was put."""
     memory = memory_over(engine)
     message = user("as it was")
     memory.put(message)
@@ -123,7 +123,7 @@ def test_what_was_put_can_be_changed_afterwards(engine: ContextEngine) -> None:
 
 
 def test_the_users_tokenizer_decides_alone(engine: ContextEngine) -> None:
-    """With a tokenizer of one's own, its counts and no others hold; without one the engine's counter serves as one."""
+    """With the user's tokenizer, only its counts apply; without one, the engine's counter replaces it."""
     memory = memory_over(engine, token_limit=100, tokenizer_fn=str.split)
     memory.put_messages([user("one " * 50), *turns(1), user("two " * 46)])
     first, *others = memory.get()
@@ -135,7 +135,7 @@ def test_the_users_tokenizer_decides_alone(engine: ContextEngine) -> None:
 
 
 def test_the_users_tokenizer_counts_no_more_than_is_read_and_each_text_once(engine: ContextEngine) -> None:
-    """However long the conversation is; the engine's own counter has counted what is stored."""
+    """This holds for any length; stored counts come from the engine's own counter."""
     tokenized: list[str] = []
 
     def tokenizer(text: str) -> list[int]:
@@ -166,7 +166,7 @@ def test_the_users_tokenizer_counts_no_more_than_is_read_and_each_text_once(engi
     through_async=st.booleans(),
 )
 def test_holds_what_a_plain_list_would_hold(steps: list[tuple[str, Any]], through_async: bool) -> None:
-    """After any sequence of writes, the conversation is the list that upstream's memory would hold."""
+    """After any writes, the conversation is the list that upstream's memory would hold."""
     expected: list[ChatMessage] = []
     with open_engine(token_counter=Ones()) as engine:
         memory = Both(memory_over(engine), through_async=through_async)
@@ -189,7 +189,7 @@ def test_holds_what_a_plain_list_would_hold(steps: list[tuple[str, Any]], throug
 
 @forms
 def test_set_keeps_what_is_there_already(engine: ContextEngine, through_async: bool) -> None:
-    """Messages at the start that stay the same keep their ids and times; only the rest is replaced."""
+    """Equal messages at the start keep ids and times; only the rest is replaced."""
     memory = memory_over(engine)
     memory.put_messages(turns(2))
     before = memory.session.messages()
@@ -233,23 +233,23 @@ def test_put_messages_is_one_append(tmp_path: Path) -> None:
 
 
 def test_a_question_larger_than_the_limit_is_refused_before_it_is_stored() -> None:
-    """Engines that put a question behind what `get` returns ask for it first."""
+    """Engines that append a question to the result of `get` call it first."""
     memory = ArcChatMemoryBuffer.from_defaults(token_limit=200)
     memory.put(ChatMessage(role="user", content="Hello"))
-    for words in (93, 1_000):  # 93 are within the limit, and not within what the counter's error leaves of it
+    for words in (93, 1_000):  # 93 are within the limit but not within the counter's error
         with pytest.raises(BudgetExceededError, match="176 available"):
             memory.get(input="word " * words)
     assert memory.get(input="How are you?")
 
 
 def test_a_number_in_the_inputs_place_is_no_count(engine: ContextEngine) -> None:
-    """LlamaIndex's own tests hand the initial count over by position, where the input goes."""
+    """LlamaIndex's own tests pass the initial count by position, where the input belongs."""
     memory = memory_over(engine, chat_history=[user("q")], token_limit=1_000)
     assert memory.get(5) == [user("q")]  # type: ignore[arg-type]  # as they do
 
 
 def test_every_kind_of_block_costs_something_and_comes_back(engine: ContextEngine) -> None:
-    """Pictures, videos, sounds, documents, thinking and calls are not free, and none is looked up or fetched."""
+    """Images, videos, audio, documents, thinking and calls have costs, and none is fetched."""
     nothing = message_tokens(Ones(), to_arc(ChatMessage(role="assistant", blocks=[])))
     for block in (
         TextBlock(text="Test message"),
@@ -268,7 +268,7 @@ def test_every_kind_of_block_costs_something_and_comes_back(engine: ContextEngin
 
 
 def test_set_that_is_cut_short_loses_nothing(tmp_path: Path) -> None:
-    """When the store fails halfway through `set`, everything old is still there."""
+    """If the store fails halfway through `set`, all old messages remain."""
     database = tmp_path / "c.db"
     with open_engine(f"sqlite:///{database}") as engine:
         memory = memory_over(engine)
@@ -283,7 +283,7 @@ def test_set_that_is_cut_short_loses_nothing(tmp_path: Path) -> None:
 def test_a_put_that_fails_does_not_break_the_reply(
     tmp_path: Path, through_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The message is reported, shown to the model nevertheless, and stored once by the next put that succeeds."""
+    """The message is reported, still shown to the model, and stored once by the next successful put."""
     database = tmp_path / "c.db"
     reported: list[tuple[Exception, list[str]]] = []
     with open_engine(
@@ -307,7 +307,7 @@ def test_a_put_that_fails_does_not_break_the_reply(
 
 
 class UnsureConnection(sqlite3.Connection):
-    """Commits, and then says that it could not, as a connection does that breaks in between."""
+    """Commits, then raises, like a connection that breaks in between."""
 
     unsure = False
 
@@ -330,7 +330,7 @@ class UnsureConnection(sqlite3.Connection):
 def test_a_message_that_was_stored_after_all_is_not_stored_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through_async: bool
 ) -> None:
-    """When nobody knows whether a put went through, trying again does no harm."""
+    """If the outcome of a put is unknown, a retry does no harm."""
     reported: list[Exception] = []
     database = create_engine(f"sqlite:///{tmp_path / 'c.db'}", connect_args={"factory": UnsureConnection})
     settings = ArcSettings(summary={"enabled": False}, recall={"enabled": False})
@@ -349,7 +349,7 @@ def test_a_message_that_was_stored_after_all_is_not_stored_twice(
 
 @pytest.mark.parametrize("forget", ["reset", "set"])
 def test_what_could_not_be_stored_is_forgotten_with_the_rest(tmp_path: Path, forget: str) -> None:
-    """`reset` and `set` also take away what waits to be stored."""
+    """`reset` and `set` also drop messages that wait to be stored."""
     database = tmp_path / "c.db"
     with open_engine(f"sqlite:///{database}") as engine:
         memory = memory_over(engine)
@@ -363,7 +363,7 @@ def test_what_could_not_be_stored_is_forgotten_with_the_rest(tmp_path: Path, for
 
 
 def test_reads_raise_when_the_store_can_not_be_read(tmp_path: Path) -> None:
-    """A conversation that can't be read is not taken for an empty one."""
+    """An unreadable conversation must not look empty."""
     (tmp_path / "c.db").write_text("this is no database, and long enough to be seen as none " * 50)
     with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
         memory = memory_over(engine)
@@ -374,7 +374,7 @@ def test_reads_raise_when_the_store_can_not_be_read(tmp_path: Path) -> None:
 
 @forms
 def test_wrong_use_raises(engine: ContextEngine, through_async: bool) -> None:
-    """What is no message is refused by `put` too, and so is somebody else's session."""
+    """`put` rejects non-messages and another user's session."""
     memory = Both(memory_over(engine, user_id="ann"), through_async=through_async)
     with pytest.raises(InvalidInputError, match="message"):
         memory.put("text")

@@ -1,4 +1,4 @@
-"""How an `ArcMemory` or `ArcChatMemoryBuffer` is made: from upstream's arguments, as a copy, or serialised."""
+"""Creation of an `ArcMemory` or `ArcChatMemoryBuffer`: upstream's arguments, copies, serialised forms."""
 
 import copy
 import inspect
@@ -25,7 +25,7 @@ from tests.support.llamaindex_helpers import assistant, memory_over, said, turns
 
 
 def test_is_the_class_that_user_code_is_typed_to() -> None:
-    """It is a `ChatMemoryBuffer` by class and by name, never falsy, and has nothing left of upstream's reading."""
+    """It is a `ChatMemoryBuffer` by class and name, never falsy, and uses none of upstream's reads."""
     assert ChatMemoryBuffer.class_name() in [cls.__name__ for cls in ArcChatMemoryBuffer.__mro__]
     assert ArcChatMemoryBuffer.class_name() == "ArcChatMemoryBuffer"
     assert bool(ArcChatMemoryBuffer.from_defaults())
@@ -38,7 +38,7 @@ def test_is_the_class_that_user_code_is_typed_to() -> None:
 
 
 def test_a_memory_is_no_buffer_and_has_room_for_three_quarters() -> None:
-    """Of the model's context window, or of the engine's; there is one way to name its session."""
+    """Its default limit is three quarters of the model's or the engine's window; its session has one name."""
     memory = ArcMemory.from_defaults(session_id="s")
     assert not isinstance(memory, ChatMemoryBuffer)
     assert memory.token_limit == 96_000
@@ -58,7 +58,7 @@ def test_a_memory_and_a_buffer_are_one_conversation() -> None:
         assert said(memory.get()) == ["hello", "hi"]
         for again in (
             ArcMemory.from_string(memory.to_string()),
-            pickle.loads(pickle.dumps(memory)),  # noqa: S301 - made on the line itself
+            pickle.loads(pickle.dumps(memory)),  # noqa: S301 - its own bytes
             copy.deepcopy(memory),
         ):
             assert type(again) is ArcMemory
@@ -66,7 +66,7 @@ def test_a_memory_and_a_buffer_are_one_conversation() -> None:
 
 
 def test_from_defaults_takes_upstreams_arguments_in_upstreams_order() -> None:
-    """Code that calls upstream's `from_defaults` by position goes on working."""
+    """Positional calls of upstream's `from_defaults` keep working."""
     upstream = list(inspect.signature(ChatMemoryBuffer.from_defaults).parameters)
     ours = list(inspect.signature(ArcChatMemoryBuffer.from_defaults).parameters)
     assert ours[: len(upstream) - 1] == upstream[:-1]
@@ -78,7 +78,7 @@ def test_from_defaults_takes_upstreams_arguments_in_upstreams_order() -> None:
 
 
 def test_without_an_engine_it_has_one_of_its_own() -> None:
-    """Two memories that share nothing see nothing of each other, also when they are made by the class itself."""
+    """Two memories share nothing, even if the class creates them directly."""
     one, other = ArcChatMemoryBuffer.from_defaults(), ArcChatMemoryBuffer(token_limit=100)
     one.put(user("hello"))
     assert said(one.get()) == ["hello"]
@@ -99,7 +99,7 @@ def test_without_an_engine_it_has_one_of_its_own() -> None:
 def test_a_shared_engine_needs_the_conversations_id(
     engine: ContextEngine, make: Callable[[ContextEngine], ChatMemoryBuffer]
 ) -> None:
-    """LlamaIndex's default key is the same for everybody: two users would read each other's messages."""
+    """With LlamaIndex's constant default key, two users would read each other's messages."""
     with pytest.raises(ValueError, match="session_id: got 'chat_history', expected"):
         make(engine)
     assert ArcChatStore(engine).get_keys() == []
@@ -108,7 +108,7 @@ def test_a_shared_engine_needs_the_conversations_id(
 def test_an_engine_of_its_own_needs_the_conversations_id_over_a_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A database that the settings name is shared by all processes."""
+    """All processes share a database named by the settings."""
     monkeypatch.setenv("ARC_DATABASE_URL", f"sqlite:///{tmp_path / 'arc.db'}")
     for make in (ArcChatMemoryBuffer.from_defaults, lambda: ArcChatMemoryBuffer(token_limit=9)):
         with pytest.raises(ValueError, match="session_id: got 'chat_history', expected"):
@@ -117,14 +117,14 @@ def test_an_engine_of_its_own_needs_the_conversations_id_over_a_database(
 
 
 def test_memories_without_an_id_stay_apart_when_they_are_restored_over_one_engine(engine: ContextEngine) -> None:
-    """Each has an id of its own, so that a restored one never goes on in another's conversation."""
+    """Each has its own id, so a restored one never continues another's conversation."""
     memories = [ArcChatMemoryBuffer.from_defaults(chat_history=[user(name)]) for name in ("ann", "bob")]
     restored = [memory_from(memory.to_dict(), engine=engine) for memory in memories]
     assert [said(memory.get_all()) for memory in restored] == [["ann"], ["bob"]]
 
 
 def test_a_history_given_begins_the_conversation(engine: ContextEngine) -> None:
-    """A greeting given at each start doesn't wipe what came after it; another history takes its place."""
+    """A repeated greeting does not erase later messages; a different history replaces them."""
     greeting = [assistant("Welcome!")]
     memory = memory_over(engine, chat_history=greeting)
     memory.put_messages(turns(1))
@@ -153,7 +153,7 @@ def test_a_history_given_begins_the_conversation(engine: ContextEngine) -> None:
     ],
 )
 def test_refuses_what_it_can_not_work_with(field: str, given: dict[str, Any]) -> None:
-    """The error names the argument; upstream's `ValueError` catches it too."""
+    """The error names the argument and is a `ValueError`, like upstream's."""
     with pytest.raises(InvalidInputError) as caught:
         ArcChatMemoryBuffer.from_defaults(**given)
     assert caught.value.field == field
@@ -163,7 +163,7 @@ def test_refuses_what_it_can_not_work_with(field: str, given: dict[str, Any]) ->
 @pytest.mark.parametrize("write", ["set", "put_messages"])
 @pytest.mark.parametrize("given", [5, None, "hi", [5]], ids=repr)
 async def test_refuses_what_are_no_messages(engine: ContextEngine, write: str, given: Any) -> None:
-    """By name, in both forms, and what is there stays."""
+    """The error names the argument, in both forms, and stored messages stay."""
     memory = memory_over(engine)
     memory.put_messages(turns(1))
     with pytest.raises(InvalidInputError, match="messages: got"):
@@ -175,7 +175,7 @@ async def test_refuses_what_are_no_messages(engine: ContextEngine, write: str, g
 
 @pytest.mark.parametrize("given", [{}, {"token_limit": 0}, {"token_limit": None}], ids=repr)
 def test_the_class_itself_checks_the_limit_as_upstream_does(given: dict[str, Any]) -> None:
-    """Without a limit of at least 1 there is no memory."""
+    """The limit must be at least 1."""
     with pytest.raises(ValueError, match="Token limit must be set and greater than 0"):
         ArcChatMemoryBuffer(**given)
 
@@ -184,7 +184,7 @@ def test_the_class_itself_checks_the_limit_as_upstream_does(given: dict[str, Any
 def test_a_copy_works_on_the_same_session(
     engine: ContextEngine, copied: Callable[[ArcChatMemoryBuffer], ArcChatMemoryBuffer]
 ) -> None:
-    """Workflows copy what they are given; what is put through a copy is in the conversation."""
+    """Workflows copy their arguments; messages put through a copy reach the conversation."""
     memory = memory_over(engine, token_limit=77, tokenizer_fn=str.split)
     other = copied(memory)
     other.put(user("through the copy"))
@@ -202,7 +202,7 @@ def _through_json(memory: ArcChatMemoryBuffer) -> ArcChatMemoryBuffer:
 
 
 def _through_pickle(memory: ArcChatMemoryBuffer) -> ArcChatMemoryBuffer:
-    restored = pickle.loads(pickle.dumps(memory))  # noqa: S301 - pickled on the line itself
+    restored = pickle.loads(pickle.dumps(memory))  # noqa: S301 - its own bytes
     assert isinstance(restored, ArcChatMemoryBuffer)
     return restored
 
@@ -217,7 +217,7 @@ memory_from = ArcChatMemoryBuffer.from_dict
 def test_carries_its_messages_when_serialised(
     there_and_back: Callable[[ArcChatMemoryBuffer], ArcChatMemoryBuffer], conversation: list[ChatMessage]
 ) -> None:
-    """Without its engine at hand, a serialised memory brings its messages, with their ids, its limit and its scope."""
+    """Without its engine, a serialised memory brings its messages with ids, limit and scope."""
     with open_engine(token_counter=Ones()) as engine:
         memory = memory_over(engine, user_id="ann", caller_id="shop", token_limit=77)
         memory.put_messages(conversation)
@@ -234,7 +234,7 @@ def test_carries_its_messages_when_serialised(
 def test_goes_on_over_its_engine_where_that_is_open(
     there_and_back: Callable[[ArcChatMemoryBuffer], ArcChatMemoryBuffer],
 ) -> None:
-    """What a workflow puts after it was saved and restored is in the session; a closed engine is not used."""
+    """A restored workflow's messages reach the session; a closed engine is not used."""
     with open_engine(token_counter=Ones()) as engine:
         memory = memory_over(engine, user_id="ann")
         memory.put(user("before"))
@@ -248,14 +248,14 @@ def test_goes_on_over_its_engine_where_that_is_open(
 
 
 def test_a_name_of_no_engine_is_passed_over() -> None:
-    """The messages are there nevertheless."""
+    """The messages are still there."""
     for name in [None, 3, ["x"], "unknown"]:
         memory = ArcChatMemoryBuffer.from_defaults(chat_history=[user("q")])
         assert said(memory_from({**memory.to_dict(), "engine": name}).get_all()) == ["q"]
 
 
 def test_a_serialised_memory_never_overwrites_what_came_after_it(engine: ContextEngine) -> None:
-    """Restored over an engine that holds the session, it goes on with what the session holds by then."""
+    """Restored over the session's engine, it continues with the session's present messages."""
     memory = memory_over(engine)
     memory.put_messages(turns(1))
     data = memory.to_dict()
@@ -269,7 +269,7 @@ def test_a_serialised_memory_never_overwrites_what_came_after_it(engine: Context
 
 
 def test_what_is_serialised_names_no_address(tmp_path: Path) -> None:
-    """The serialised form holds the conversation and its scope; where the database lies stays out of it."""
+    """The serialised form has conversation and scope but no database URL."""
     with open_engine(f"sqlite:///{tmp_path / 'secret-place.db'}") as engine:
         memory = memory_over(engine)
         memory.put(user("hello"))
@@ -279,13 +279,13 @@ def test_what_is_serialised_names_no_address(tmp_path: Path) -> None:
 
 
 def test_refuses_to_be_restored_from_something_else() -> None:
-    """What `to_dict` didn't give is named as such."""
+    """The error names data that `to_dict` did not produce."""
     for data in [{}, {"messages": 3}, {"messages": [{}]}, {"chat_history": []}, []]:
         with pytest.raises(InvalidInputError, match="data"):
             ArcChatMemoryBuffer.from_dict(data)
 
 
 def test_pickles_with_a_tokenizer_that_does_not() -> None:
-    """A function of one's own is left behind."""
+    """A function of the user's is dropped."""
     memory = ArcChatMemoryBuffer.from_defaults(chat_history=[user("q")], tokenizer_fn=lambda text: text.split())
     assert _through_pickle(memory).get() == [user("q")]

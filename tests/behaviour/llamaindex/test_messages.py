@@ -1,4 +1,4 @@
-"""LlamaIndex messages keep everything on their way through arc; what could not be kept is refused."""
+"""LlamaIndex messages pass through arc without loss; values that could not be kept are rejected."""
 
 import sys
 from io import BytesIO
@@ -34,7 +34,7 @@ from tests.support.llamaindex_values import CALL, PNG, PNG_TEXT, OpenCall
 
 
 class OwnMessage(ChatMessage):
-    """A user's message class with a field of its own."""
+    """A user's message class with its own field."""
 
     channel: str = "web"
 
@@ -46,13 +46,13 @@ class Secretive(BaseModel):
 
 
 def shown(message):
-    """Everything in it with its type, as equality alone doesn't tell (1 and True, text and paths)."""
+    """Return a form with all types, since equality ignores some (1 and True, text and paths)."""
     return type(message), message.role, repr(message.blocks), repr(sorted(message.additional_kwargs.items()))
 
 
 @given(strategies.messages)
 def test_round_trip_is_exact(message):
-    """Every role, block, byte and additional value comes back as it was, and the message given stays as it is."""
+    """Every role, block, byte and additional value comes back, and the given message is not modified."""
     before = shown(message)
     there = to_arc(message)
     back = from_arc(there)
@@ -66,7 +66,7 @@ def test_round_trip_is_exact(message):
 
 @given(strategies.plain_messages)
 def test_plain_messages_need_no_origin(message):
-    """What arc's fields say in full is not said twice."""
+    """If arc's fields say everything, nothing is stored twice."""
     there = to_arc(message)
     assert there.origin is None
     assert from_arc(there) == message
@@ -74,7 +74,7 @@ def test_plain_messages_need_no_origin(message):
 
 
 def test_every_role_and_block_is_covered():
-    """A role or block type that a newer LlamaIndex brings shows up here."""
+    """The test fails if a newer LlamaIndex adds a role or block type."""
     known = {TextBlock, ImageBlock, AudioBlock, VideoBlock, DocumentBlock, CachePoint, CitableBlock, CitationBlock}
     assert set(get_args(get_args(ContentBlock)[0])) == known | {ThinkingBlock, ToolCallBlock}
     assert len(MessageRole) == 8
@@ -98,14 +98,14 @@ def test_every_role_and_block_is_covered():
     ids=["no message", "image stream", "audio stream", "document stream", "object", "private", "argument", "role"],
 )
 def test_what_cannot_be_stored_is_refused(message, field):
-    """The error names the field that is in the way."""
+    """The error names the field."""
     with pytest.raises(InvalidInputError) as caught:
         to_arc(message)
     assert caught.value.field == field
 
 
 def test_a_class_that_cannot_be_found_again_is_refused():
-    """An object of a class made inside a function would come back as something else."""
+    """An object of a class inside a function would come back as something else."""
 
     class Local(BaseModel):
         a: int = 1
@@ -115,7 +115,7 @@ def test_a_class_that_cannot_be_found_again_is_refused():
 
 
 def test_an_unloaded_class_leaves_what_arc_understands():
-    """Where a provider's class isn't loaded, nothing is imported: role, text and calls come back without it."""
+    """If a provider's class isn't loaded, nothing is imported: role, text and calls come back without it."""
     module = ModuleType("provider_of_a_test")
     module.Call = type("Call", (OpenCall,), {"__module__": module.__name__, "__qualname__": "Call"})
     sys.modules[module.__name__] = module
@@ -134,7 +134,7 @@ def test_an_unloaded_class_leaves_what_arc_understands():
     "stored", ['{"__arc__":"model","value":{"class":"os:system"}}', '{"a":1}'], ids=["code", "junk"]
 )
 def test_a_foreign_origin_runs_nothing(stored):
-    """An origin that is no message is passed over."""
+    """An origin that is no message is ignored."""
     assert from_arc(Message(Role.USER, "hi", origin=Origin("llamaindex", stored))) == ChatMessage("hi")
 
 
@@ -151,7 +151,7 @@ def test_a_foreign_origin_runs_nothing(stored):
     ids=["subclass", "legacy images", "node", "address"],
 )
 def test_objects_come_back_as_they_were(message):
-    """Subclasses, legacy images and pydantic objects in `additional_kwargs` are equal and of the same class."""
+    """Subclasses, legacy images and pydantic objects in `additional_kwargs` keep class and value."""
     back = from_arc(to_arc(message))
     assert back == message
     assert type(back) is type(message)
@@ -160,7 +160,7 @@ def test_objects_come_back_as_they_were(message):
 
 @pytest.mark.parametrize("field", ["image", "video", "audio"])
 def test_bytes_assigned_later_keep_their_form(field):
-    """Bytes that never went through LlamaIndex's base64 step come back raw, and read as base64 in arc."""
+    """Bytes that skipped LlamaIndex's base64 step come back raw, and are base64 in arc."""
     cls = {"image": ImageBlock, "video": VideoBlock, "audio": AudioBlock}[field]
     message = ChatMessage(blocks=[cls()])
     setattr(message.blocks[0], field, PNG)
@@ -170,7 +170,7 @@ def test_bytes_assigned_later_keep_their_form(field):
 
 
 def test_a_file_that_is_gone_still_loads(tmp_path):
-    """A message refers to its file by path; that path comes back, whether or not there is a file."""
+    """A message keeps the path of its file, whether or not the file exists."""
     path = tmp_path / "photo.png"
     path.write_bytes(PNG)
     message = ChatMessage(blocks=[ImageBlock(path=path), DocumentBlock(path=path), AudioBlock(path=path)])
@@ -178,11 +178,11 @@ def test_a_file_that_is_gone_still_loads(tmp_path):
     path.unlink()
     assert from_arc(there) == message
     assert to_arc(message) == there
-    assert all(part.data is None and part.url is None for part in there.content)  # a path means nothing elsewhere
+    assert all(part.data is None and part.url is None for part in there.content)  # a path is useless elsewhere
 
 
 def test_results_are_fresh_objects():
-    """Agents edit what they were handed; neither the next reader nor the stored message notices."""
+    """Agents modify returned messages; neither the next reader nor the stored message is affected."""
     for message in (
         ChatMessage(role="assistant", blocks=[TextBlock(text="a"), CALL]),
         ChatMessage("a", role="developer", additional_kwargs={"a": [1]}),
@@ -198,7 +198,7 @@ def test_results_are_fresh_objects():
 
 
 def test_to_arc_shares_nothing_with_its_message():
-    """Editing a message after it was converted changes nothing in arc."""
+    """Editing a converted message does not change arc's."""
     message = ChatMessage(role="assistant", blocks=[ToolCallBlock(tool_name="f", tool_kwargs={"a": {"b": 1}})])
     there = to_arc(message)
     message.blocks[0].tool_kwargs["a"]["b"] = 2

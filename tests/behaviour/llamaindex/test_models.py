@@ -1,4 +1,4 @@
-"""LlamaIndex's models for arc's engine, arc's for LlamaIndex, and `open_engine`."""
+"""LlamaIndex's models for arc's engine, arc's models for LlamaIndex, and `open_engine`."""
 
 import threading
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ from tests.support.llamaindex_helpers import Numbered, system, user
 
 
 class Saying:
-    """A chat model that always says the same, and notes on which thread."""
+    """A chat model with a fixed answer that records its threads."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.threads: list[int] = []
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The text."""
+        """Return the text."""
         self.threads.append(threading.get_ident())
         return self.text
 
 
 def test_a_llama_index_model_completes_arc_messages() -> None:
-    """It is shown the messages in LlamaIndex's form, and the answer's text is its content."""
+    """It gets the messages in LlamaIndex's form and returns the answer's content."""
     seen: list[ChatMessage] = []
 
     def answer(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
@@ -47,7 +47,7 @@ def test_a_llama_index_model_completes_arc_messages() -> None:
 
 
 def test_an_answer_without_words_is_empty() -> None:
-    """No content is `""`, not the text "None"."""
+    """No content gives an empty string, not "None"."""
     llm = MockFunctionCallingLLM(
         response_generator=lambda *_, **__: ChatMessage(role=MessageRole.ASSISTANT, content=None), is_chat_model=True
     )
@@ -55,7 +55,7 @@ def test_an_answer_without_words_is_empty() -> None:
 
 
 class Letters(BaseEmbedding):
-    """A model as one writes it in a notebook: without a class name or a model's."""
+    """A model as in a notebook, without a class name or model name."""
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return [float(len(text)), 1.0]
@@ -68,11 +68,11 @@ class Letters(BaseEmbedding):
 
 
 class Words(Letters):
-    """Another."""
+    """Another such model."""
 
 
 def test_models_that_do_not_say_which_they_are_are_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """By their class, where LlamaIndex has one name for all of them; and the log asks for a name."""
+    """If LlamaIndex names them alike, their class distinguishes them, and the log asks for a name."""
     url = f"sqlite:///{tmp_path}/arc.db"
     with open_engine(url, embed_model=Letters()) as engine:
         engine.documents.add("a text")
@@ -94,7 +94,7 @@ async def _gathered(stream: Any) -> list[Any]:
 
 @given(text=st.text(max_size=40))
 async def test_an_arc_model_answers_in_every_way(text: str) -> None:
-    """Chat and completion, blocking and async, whole and streamed, say the same; the pieces make up the whole."""
+    """Chat and completion, blocking and async, whole and streamed give the same text."""
     llm = ArcLLM(Saying(text))
     question = [user("hi")]
     chats: list[ChatResponse] = [llm.chat(question), await llm.achat(question)]
@@ -121,7 +121,7 @@ async def test_an_arc_model_does_not_hold_up_the_event_loop() -> None:
 
 
 def test_an_arc_model_sees_arc_messages() -> None:
-    """Chat messages are shown as they are; a prompt is a user's message."""
+    """Chat messages are unchanged; a prompt becomes a user message."""
     model = Numbered()
     llm = ArcLLM(model, context_window=1_000, num_output=100, model_name="numbered")
     llm.chat([system("Be kind."), user("hi")])

@@ -1,4 +1,4 @@
-"""A request that an LLM refuses as too long is sent once more, smaller, and the next ones fit at once."""
+"""A request that an LLM rejects as too long is sent once more, smaller, and later ones fit at once."""
 
 import asyncio
 import copy
@@ -40,13 +40,13 @@ pytestmark = [
 
 
 class TooLongError(Exception):
-    """Refuses a request as Anthropic's client does."""
+    """An error like that of Anthropic's client."""
 
     status_code = 400
 
 
 class Narrow(MockFunctionCallingLLM):
-    """Takes so many characters, each a token."""
+    """An LLM with a limit in characters, each a token."""
 
     limit: int
     says_figures: bool = True
@@ -61,7 +61,7 @@ class Narrow(MockFunctionCallingLLM):
 
     @property
     def asked(self) -> list[int]:
-        """The tokens of each request, as the model counts."""
+        """Return the tokens of each request by the model's count."""
         return [tokens_of(request) for request in self._asked]
 
     @property
@@ -90,14 +90,14 @@ def tokens_of(request: Sequence[ChatMessage]) -> int:
 
 
 class Stubborn(Narrow):
-    """Refuses every request."""
+    """An LLM that rejects every request."""
 
     def _check(self, tokens: int) -> None:
         raise TooLongError(f"prompt is too long: {tokens} tokens > {self.limit} maximum")
 
 
 class Broken(Narrow):
-    """Can't be reached."""
+    """An LLM that can't be reached."""
 
     def _check(self, tokens: int) -> None:
         raise ConnectionError("down")
@@ -196,7 +196,7 @@ def memory_of(engine: ContextEngine, **given: Any) -> ArcMemory:
 async def test_a_refused_request_is_sent_once_more_smaller(
     engine: ContextEngine, ask: Ask, says_figures: bool, limit: int
 ) -> None:
-    """It has the same instructions and question, and the newest turns; the receipt says so; the turn is stored once."""
+    """It keeps instructions, question and newest turns; the receipt says so; the turn is stored once."""
     llm = Narrow(limit=limit, says_figures=says_figures)
     before = len(engine.session("s").messages())
     await ask(memory_of(engine), llm, "And mine?")
@@ -221,7 +221,7 @@ async def test_a_refused_request_is_sent_once_more_smaller(
 
 @pytest.mark.parametrize("ask", TEXTS)
 async def test_a_refused_text_is_sent_once_more_smaller(engine: ContextEngine, ask: Ask) -> None:
-    """To condense a question, LlamaIndex writes the conversation into a prompt: that loses its oldest messages."""
+    """The prompt that condenses a question contains the conversation and loses its oldest messages."""
     llm = Narrow(limit=4_000)
     await ask(memory_of(engine), llm, "And mine?")
     first, second, *others = llm.asked
@@ -235,7 +235,7 @@ async def test_a_refused_text_is_sent_once_more_smaller(engine: ContextEngine, a
 
 @pytest.mark.parametrize("ask", [*MESSAGES[:1], *MESSAGES[-3:-1], *TEXTS[:1]])
 async def test_what_was_learned_holds_for_the_next_requests(engine: ContextEngine, ask: Ask) -> None:
-    """For every LLM of that name, because the engine remembers it."""
+    """The engine remembers the limit for every LLM of that name."""
     llm = Narrow(limit=4_000)
     await ask(memory_of(engine), llm, "And mine?")
     before = len(llm.asked)
@@ -248,7 +248,7 @@ async def test_what_was_learned_holds_for_the_next_requests(engine: ContextEngin
 
 @pytest.mark.parametrize("ask", [*MESSAGES, *TEXTS])
 async def test_the_second_refusal_is_raised_with_both_figures(engine: ContextEngine, ask: Ask) -> None:
-    """As the provider's own error; there is no third request."""
+    """It is the provider's own error; there is no third request."""
     llm = Stubborn(limit=4_000)
     with pytest.raises(TooLongError) as caught:
         await ask(memory_of(engine), llm, "And mine?")
@@ -269,7 +269,7 @@ async def test_another_error_is_raised_at_once(engine: ContextEngine, ask: Ask) 
 @pytest.mark.parametrize("facts_role", ["system", "user"])
 @pytest.mark.parametrize("kind", [FunctionAgent, ReActAgent])
 async def test_facts_and_summary_are_made_anew(facts_role: Any, kind: Any) -> None:
-    """They stand in the second request once, and no message of it stands there twice."""
+    """The second request contains them once, and no message twice."""
     with open_engine("sqlite://") as engine:
         session = engine.session("s")
         for place in range(60):
@@ -283,7 +283,7 @@ async def test_facts_and_summary_are_made_anew(facts_role: Any, kind: Any) -> No
         made = kind(llm=with_overflow_recovery(llm, memory), tools=[], system_prompt="Be brief.", streaming=False)
         try:
             await made.run("And the next?", memory=memory)
-        except ValueError:  # ReAct reads a thought from each answer, and finds none
+        except ValueError:  # ReAct finds no thought in the answer
             assert kind is ReActAgent
         first, second, *_ = llm.asked
         assert first > llm.limit >= second
@@ -294,7 +294,7 @@ async def test_facts_and_summary_are_made_anew(facts_role: Any, kind: Any) -> No
 
 
 def test_a_stored_system_message_is_sent_once(engine: ContextEngine) -> None:
-    """Without a summary, it is a message of its own, and precedes the ones that are found in the request."""
+    """Without a summary it is a message of its own, before those that the request contains."""
     llm, memory = Narrow(limit=4_000), memory_of(engine, include_summary=False)
     memory.set([ChatMessage("Talk like a pirate.", role="system"), *memory.get_all(), ChatMessage("And mine?")])
     with_overflow_recovery(llm, memory).chat(memory.get())
@@ -303,7 +303,7 @@ def test_a_stored_system_message_is_sent_once(engine: ContextEngine) -> None:
 
 
 async def test_a_restored_workflow_recovers_too(engine: ContextEngine) -> None:
-    """Its memory is another object over the same conversation."""
+    """Its memory is another object of the same conversation."""
     llm, memory = Narrow(limit=50_000), memory_of(engine)
     agent = FunctionAgent(llm=with_overflow_recovery(llm, memory), tools=[])
     context = Context(agent)
@@ -316,7 +316,7 @@ async def test_a_restored_workflow_recovers_too(engine: ContextEngine) -> None:
 
 
 def test_older_results_of_a_running_turn_are_cut(engine: ContextEngine) -> None:
-    """An agent's steps are not in its memory until the answer: they follow it in the request."""
+    """An agent's steps follow its memory in the request and are stored only with the answer."""
     llm = Narrow(limit=3_000)
     memory = memory_of(engine)
     memory.put(ChatMessage("And mine?"))
@@ -333,7 +333,7 @@ def test_older_results_of_a_running_turn_are_cut(engine: ContextEngine) -> None:
 
 
 def test_a_request_without_the_conversation_is_not_repeated(engine: ContextEngine) -> None:
-    """Arc could only guess what it may leave out."""
+    """Arc could only guess what to omit."""
     llm = Narrow(limit=100)
     recovering = with_overflow_recovery(llm, memory_of(engine))
     with pytest.raises(TooLongError):
@@ -344,7 +344,7 @@ def test_a_request_without_the_conversation_is_not_repeated(engine: ContextEngin
 
 
 def test_what_must_be_sent_is_the_models_to_refuse(engine: ContextEngine) -> None:
-    """The documents and the question alone are tried, and the model's refusal is raised with both figures each time."""
+    """Documents and question alone are tried, and the model's error is raised with both figures each time."""
     llm, memory = Narrow(limit=20), memory_of(engine)
     chat = ContextChatEngine.from_defaults(
         retriever=OneNode(), llm=with_overflow_recovery(llm, memory), memory=memory, system_prompt="Be brief."
@@ -353,7 +353,7 @@ def test_what_must_be_sent_is_the_models_to_refuse(engine: ContextEngine) -> Non
         with pytest.raises(TooLongError) as refused:
             chat.chat("And mine?")
         assert "of at most 20" in refused.value.__notes__[0]
-        assert len(llm.asked) == turn + 1  # the second turn's first request can't be made smaller
+        assert len(llm.asked) == turn + 1  # the second turn's first request is already minimal
         assert [message.role.value for message in llm.requests[-1]] == ["system", "user"]
         assert "24 months" in str(llm.requests[-1][0].content)
     memory.put(ChatMessage("And mine? " * 1_000))
@@ -375,7 +375,7 @@ def test_the_refusal_is_raised_when_the_conversation_can_not_be_read(tmp_path: P
 
 
 class Plain(CustomLLM):
-    """A user's own model: it takes a prompt, and LlamaIndex writes messages into that."""
+    """A user's model that takes a prompt, into which LlamaIndex writes the messages."""
 
     limit: int
     asked: list[int] = Field(default_factory=list)
@@ -397,7 +397,7 @@ class Plain(CustomLLM):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("limit", [4_000, 1])
 async def test_a_model_that_answers_through_another_of_its_methods(engine: ContextEngine, way: str, limit: int) -> None:
-    """Is asked twice, not once for each method."""
+    """It is called twice, not twice per method."""
     llm = Plain(limit=limit)
     with nullcontext() if limit > 1 else pytest.raises(TooLongError):
         await asking(simple, way)(memory_of(engine), llm, "And mine?")

@@ -1,4 +1,4 @@
-"""`ArcTokenBudgetPostprocessor` keeps the best nodes within its budget, in LlamaIndex's own engines too."""
+"""`ArcTokenBudgetPostprocessor` keeps the best nodes within its budget, also in LlamaIndex's engines."""
 
 import logging
 import pickle
@@ -20,7 +20,7 @@ from tests.support.llamaindex_retrieval import events, scored
 
 
 class WordCounter:
-    """A token a word; the separator is none."""
+    """Counts words as tokens; the separator costs nothing."""
 
     name = "words"
 
@@ -43,7 +43,7 @@ NODES = [("a a a", 0.1), ("b b", 0.9), ("c c c c c c c c c", 1.0), ("d", None), 
 
 
 def test_best_nodes_first_in_the_order_they_came():
-    """The best are kept, one that is too large is passed over, none without a score comes before one with."""
+    """The best are kept in their order, a too large one is skipped, and nodes without a score come last."""
     cases = [
         (1, ["d"]),
         (2, ["b b"]),
@@ -58,21 +58,21 @@ def test_best_nodes_first_in_the_order_they_came():
 
 
 def test_nodes_without_scores_are_taken_in_their_order():
-    """Where nobody ranked, the incoming order is the ranking; NaN is no score."""
+    """Without scores the input order is the ranking; NaN is no score."""
     nodes = scored(("a a", None), ("b", float("nan")), ("c", None))
     assert texts_of(budget(3).postprocess_nodes(nodes)) == ["a a", "b"]
     assert texts_of(budget(1).postprocess_nodes([nodes[1], *scored(("d", 0.1))])) == ["d"]
 
 
 def test_nothing_fits_is_logged(caplog):
-    """An empty answer has its reason in the log."""
+    """The log gives the reason of an empty result."""
     with caplog.at_level(logging.WARNING):
         assert budget(1).postprocess_nodes(scored(("a b c", 1.0))) == []
     assert "None of 1 nodes fits into 1 tokens; the smallest has 3." in caplog.text
 
 
 def test_metadata_meant_for_the_model_counts():
-    """What the model reads is what is counted: metadata, but not what is excluded for it."""
+    """Metadata count unless they are excluded for the model."""
     node = TextNode(text="one two", metadata={"seen": "x", "hidden": "y"}, excluded_llm_metadata_keys=["hidden"])
     assert len(node.get_content(MetadataMode.LLM).split()) == 4
     assert budget(3).postprocess_nodes([NodeWithScore(node=node)]) == []
@@ -84,7 +84,7 @@ def test_metadata_meant_for_the_model_counts():
     st.integers(1, 60),
 )
 def test_the_joined_text_is_within_the_budget(items, max_tokens):
-    """Whatever the nodes are, what the synthesizer joins fits, and leaves no room for one that was left out."""
+    """The synthesizer's joined text fits, and no omitted node would fit, too."""
     counter = HeuristicTokenCounter()
     nodes = [NodeWithScore(node=TextNode(text=text, id_=str(i)), score=s) for i, (text, s) in enumerate(items)]
     kept = budget(max_tokens, counter).postprocess_nodes(nodes)
@@ -103,7 +103,7 @@ def test_the_joined_text_is_within_the_budget(items, max_tokens):
     ids=["as they are", "stripped", "fences"],
 )
 def test_tokens_that_a_border_adds_are_counted(texts):
-    """Under a real vocabulary two texts may have a token more together than apart, stripped or not."""
+    """With a real vocabulary, joined texts may have one more token, stripped or not."""
     counter = TiktokenCounter("o200k_base")
     apart = sum(counter.count_batch(texts)) + counter.count("\n\n") * (len(texts) - 1)
     together = [counter.count("\n\n".join(form)) for form in (texts, [text.strip() for text in texts])]
@@ -114,7 +114,7 @@ def test_tokens_that_a_border_adds_are_counted(texts):
 
 
 def test_nodes_given_stay_as_they_are():
-    """New scored nodes around the same nodes: no metadata, score or hash changes, nor does the list."""
+    """New scored nodes wrap the same nodes; metadata, scores, hashes and the list are not modified."""
     nodes = scored(*NODES)
     before = [(node.model_dump_json(), node.node.hash) for node in nodes]
     kept = budget(100).postprocess_nodes(nodes)
@@ -131,30 +131,30 @@ def test_wrong_budgets_are_refused():
 
 
 def test_a_counter_that_cannot_count_is_refused():
-    """The error comes when it is made, not at the first query."""
+    """The constructor raises the error."""
     with pytest.raises(InvalidInputError, match="token_counter"):
         ArcTokenBudgetPostprocessor(max_tokens=1, token_counter=len)
 
 
 def test_what_are_no_nodes_is_refused():
-    """By name, before anything is reported."""
+    """The error names the argument before any event."""
     for nodes in [5, None, "hi", [5]]:
         with pytest.raises(InvalidInputError, match="nodes: got"):
             budget(7).postprocess_nodes(nodes)
 
 
 def test_it_is_a_component_like_theirs():
-    """It names itself, goes through a dictionary and through pickle, and counts without being given a counter."""
+    """It has a name, survives dictionaries and pickles, and has a default counter."""
     made = ArcTokenBudgetPostprocessor(max_tokens=5)
     assert "BaseNodePostprocessor" in [cls.__name__ for cls in type(made).__mro__]
     assert made.class_name() == made.to_dict()["class_name"] == "ArcTokenBudgetPostprocessor"
-    for again in (ArcTokenBudgetPostprocessor.from_dict(made.to_dict()), pickle.loads(pickle.dumps(made))):  # noqa: S301 - our own
+    for again in (ArcTokenBudgetPostprocessor.from_dict(made.to_dict()), pickle.loads(pickle.dumps(made))):  # noqa: S301 - its own bytes
         assert again.max_tokens == 5
         assert texts_of(again.postprocess_nodes(scored(("word", 1.0), ("long " * 50, 2.0)))) == ["word"]
 
 
 def test_events_are_reported():
-    """Both of LlamaIndex's event systems hear what came in and what was kept."""
+    """Both of LlamaIndex's event systems get the input and the kept nodes."""
     debug = LlamaDebugHandler(print_trace_on_end=False)
     made = ArcTokenBudgetPostprocessor(2, token_counter=WordCounter(), callback_manager=CallbackManager([debug]))
     with events() as heard:
@@ -169,7 +169,7 @@ def test_events_are_reported():
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 async def test_in_a_query_engine(way):
-    """A retriever query engine's model reads only what the budget leaves, and the response names those sources."""
+    """The model gets only the nodes within the budget, and the response lists those sources."""
     texts = [f"passage{i} " + "word " * 20 for i in range(8)]
     index = VectorStoreIndex.from_documents([Document(text=text) for text in texts], embed_model=MockEmbedding(8))
     engine = RetrieverQueryEngine.from_args(
@@ -177,4 +177,4 @@ async def test_in_a_query_engine(way):
     )
     response = engine.query("which?") if way == "sync" else await engine.aquery("which?")
     assert len(response.source_nodes) == 3
-    assert str(response).count("passage") == 3  # MockLLM answers with its prompt
+    assert str(response).count("passage") == 3  # MockLLM repeats its prompt

@@ -1,4 +1,4 @@
-"""What `ArcChatMemoryBuffer.get` gives of any conversation is a request that every provider takes, within its limit."""
+"""`ArcChatMemoryBuffer.get` returns requests that every provider accepts, within the limit, for any conversation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from tests.support.llamaindex_helpers import NO_SUMMARIES, settle
 from tests.support.providers import anthropic, gemini, openai
 
 SEEDS = 2_000
-"""Those behind them are of conversations that are summarised."""
+"""Seeds of unsummarised conversations; later ones are summarised."""
 SUMMARISED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a memory gave for a seed, in arc's form, the tokens that it may count, and what its turns cost."""
+    """A memory's messages for a seed, in arc's form, its token limit, and the costs of its turns."""
 
     conversation: list[Message]
     given: list[Message]
@@ -41,7 +41,7 @@ class Asked:
 
 
 def asked(engine: ContextEngine, seeds: range, *, summarised: bool = False) -> Iterator[Asked]:
-    """Each seed's conversation, at a limit from far too small to ample; nothing where a question is refused."""
+    """Yield each seed's result at a limit from far too small to ample, unless a question is rejected."""
     store = ArcChatStore(engine)
 
     def count(message: Message) -> int:
@@ -76,9 +76,9 @@ def asked(engine: ContextEngine, seeds: range, *, summarised: bool = False) -> I
 
 
 def check(case: Asked) -> None:
-    """Nothing that a provider refuses, and nothing over the limit."""
+    """Check that every provider accepts it and the limit holds."""
     questions = [one for one in case.conversation if one.role is Role.USER and says_something(one)]
-    if not questions:  # nobody asked: what the assistant said is no request
+    if not questions:  # assistant messages alone are no request
         return
     assert case.tokens <= case.limit
     newest = [one for one in case.spoken if one.role is Role.USER]
@@ -93,10 +93,9 @@ def check(case: Asked) -> None:
 
 @pytest.mark.parametrize("seeds", [100, pytest.param(SEEDS, marks=pytest.mark.torture)])
 def test_no_conversation_makes_a_broken_request(seeds: int) -> None:
-    """Parallel, missing and late calls, several writers, giant and empty messages, twelve writing systems.
+    """There are parallel, missing and late calls, several writers, huge and empty messages, and twelve scripts.
 
-    Where more than the limit could be shown, and no turn is larger than it and no message a tenth of it, nine tenths
-    of it are used.
+    If more than the limit could be shown, no turn exceeds it and no message a tenth of it, nine tenths are used.
     """
     used: list[float] = []
     with open_engine(settings=NO_SUMMARIES) as engine:
@@ -109,7 +108,7 @@ def test_no_conversation_makes_a_broken_request(seeds: int) -> None:
 
 
 def test_nor_does_one_that_is_summarised() -> None:
-    """Facts and summary in front, or before the first user message's words."""
+    """Facts and summary come first, or precede the first user message's text."""
     with open_engine() as engine:
         long = (seed for seed in range(SEEDS, SEEDS + 10**6) if 30 < len(random_conversation(seed)) < 200)
         for seed in islice(long, SUMMARISED):

@@ -1,4 +1,4 @@
-"""Arc's rerankers as node postprocessors, and LlamaIndex's postprocessors as arc rerankers."""
+"""Arc's rerankers as node postprocessors, and LlamaIndex's postprocessors as arc's rerankers."""
 
 import pickle
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ NODES = [("the cat sat", 0.2), ("the dog ran to the cat", 0.9), ("a dog", None),
 
 @given(st.sampled_from(sorted(RERANKERS)), node_lists, sentences, st.none() | st.integers(1, 4))
 def test_nodes_given_stay_as_they_are(name: str, nodes: list[NodeWithScore], query: str, top_n: int | None) -> None:
-    """Whatever the scores are: new scored nodes around the same nodes, best first, and no more than asked for."""
+    """New scored nodes wrap the same nodes, best first and within the limit, whatever the scores."""
     before, order = frozen(nodes), list(nodes)
     left = ArcNodePostprocessor(RERANKERS[name], top_n=top_n).postprocess_nodes(nodes, query_str=query)
     assert len(left) <= min(len(nodes), top_n or len(nodes))
@@ -53,7 +53,7 @@ def test_nodes_given_stay_as_they_are(name: str, nodes: list[NodeWithScore], que
 
 
 def test_what_is_embedded_is_ranked() -> None:
-    """Metadata count as LlamaIndex embeds them."""
+    """Metadata count as in LlamaIndex's embedding."""
     shown = TextNode(id_="shown", text="a", metadata={"title": "Busan"})
     hidden = TextNode(id_="hidden", text="a", metadata={"title": "Busan"}, excluded_embed_metadata_keys=["title"])
     nodes = [NodeWithScore(node=hidden, score=1.0), NodeWithScore(node=shown, score=0.5)]
@@ -73,7 +73,7 @@ def test_what_is_embedded_is_ranked() -> None:
     ],
 )
 def test_a_missing_query_is_said(name: str, scores: tuple[float | None, ...], needs: bool) -> None:
-    """Where the reranker needs one."""
+    """The error comes if the reranker needs a query."""
     nodes = scored(*zip("ab", scores, strict=True))
     made = ArcNodePostprocessor(RERANKERS[name])
     if not needs:
@@ -84,7 +84,7 @@ def test_a_missing_query_is_said(name: str, scores: tuple[float | None, ...], ne
 
 
 def test_events_are_reported() -> None:
-    """Both of LlamaIndex's event systems hear what came in and what was left; the manager may be assigned."""
+    """Both of LlamaIndex's event systems get input and output; the manager may be assigned later."""
     debug = LlamaDebugHandler(print_trace_on_end=False)
     made = ArcNodePostprocessor(BM25Reranker(), top_n=2)
     made.callback_manager = CallbackManager([debug])
@@ -100,13 +100,13 @@ def test_events_are_reported() -> None:
 
 
 def test_class() -> None:
-    """It is a component like theirs: it names itself, is copied, pickled, and read back with its reranker."""
+    """It has a name, and can be copied, pickled, and restored with its reranker."""
     names = [cls.__name__ for cls in ArcNodePostprocessor.__mro__]
     assert "BaseNodePostprocessor" in names
     made = ArcNodePostprocessor(BM25Reranker(), top_n=1)
     assert made.class_name() == made.to_dict()["class_name"] == "ArcNodePostprocessor"
     read = ArcNodePostprocessor.from_dict(made.to_dict(), reranker=BM25Reranker())
-    for again in (read, pickle.loads(pickle.dumps(made)), made.model_copy(deep=True)):  # noqa: S301 - our own
+    for again in (read, pickle.loads(pickle.dumps(made)), made.model_copy(deep=True)):  # noqa: S301 - its own bytes
         assert ids_of(again.postprocess_nodes(scored(*NODES), query_str="cat")) == ["the cat sat"]
 
 
@@ -120,7 +120,7 @@ def test_class() -> None:
     ],
 )
 def test_wrong_arguments_are_refused(field: str, given: dict[str, Any]) -> None:
-    """When it is made."""
+    """The constructor checks them."""
     with pytest.raises(InvalidInputError, match=field):
         ArcNodePostprocessor(**given)
 
@@ -137,7 +137,7 @@ def texts_of(found: Sequence[ScoredDocument]) -> list[str]:
 
 
 def test_a_postprocessors_scores_may_have_to_reach_something() -> None:
-    """What it scores lower, or not at all, is left out: "nothing relevant" is a possible answer."""
+    """Lower or missing scores are omitted: "nothing relevant" is a possible result."""
     passing = ArcTokenBudgetPostprocessor(1_000)
     given_ = documents(("a", 0.9), ("b", 0.1), ("c", None), ("d", 0.5))
     assert texts_of(LlamaIndexReranker(passing, min_score=0.5).rerank("q", given_)) == ["a", "d"]
@@ -147,7 +147,7 @@ def test_a_postprocessors_scores_may_have_to_reach_something() -> None:
 
 
 def test_an_order_without_scores_becomes_scores() -> None:
-    """Where a score is missing, or where the scores say something else than the order does."""
+    """New scores follow the order if any is missing or contradicts it."""
     passing = LlamaIndexReranker(ArcTokenBudgetPostprocessor(1_000))
     assert [item.score for item in passing.rerank("q", documents(("a", None), ("b", 0.5)))] == [1.0, 0.5]
     falling = documents(*zip("abcde", (5.0, 4.0, 3.0, 2.0, 1.0), strict=True))
@@ -157,7 +157,7 @@ def test_an_order_without_scores_becomes_scores() -> None:
 
 
 def test_the_very_node_is_shown_to_it() -> None:
-    """A document made of a node is that node again, with its metadata; what is rewritten comes back rewritten."""
+    """A document made from a node becomes that node with its metadata; rewritten text comes back."""
     node = TextNode(id_="n", text="sentence", metadata={"window": "a sentence in its window"})
     node.excluded_embed_metadata_keys = ["window"]
     given_ = [ScoredDocument(to_document(node), 0.7)]
@@ -168,7 +168,7 @@ def test_the_very_node_is_shown_to_it() -> None:
 
 
 class Leaving(BaseNodePostprocessor):
-    """Leaves whatever a function makes of the nodes."""
+    """A postprocessor that applies a function to the nodes."""
 
     answer: Callable[[list[NodeWithScore]], Any]
 
@@ -180,7 +180,7 @@ class Leaving(BaseNodePostprocessor):
     "score", ["high", [0.5], True, float("nan"), 10**400], ids=["text", "list", "bool", "nan", "huge"]
 )
 def test_a_score_that_is_none_counts_as_missing(score: Any) -> None:
-    """LlamaIndex checks scores only when a scored node is made."""
+    """LlamaIndex validates scores only at construction."""
 
     def scoring(nodes: list[NodeWithScore]) -> list[NodeWithScore]:
         nodes[0].score = score

@@ -41,7 +41,7 @@ ASKED = "How long does a parcel to Busan take?"
 
 
 class Recording:
-    """An arc source of another kind; it keeps what it was asked, and on which thread."""
+    """An arc source that records its queries and threads."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int, object]] = []
@@ -61,7 +61,7 @@ def hybrid(**given: Any) -> ArcRetriever:
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense"])
 async def test_it_finds_nodes_as_they_were(mode: Any) -> None:
-    """The very nodes, with their relationships and hashes, best first; sync and async find the same."""
+    """Nodes keep relationships and hashes and come best first; sync and async find the same."""
     retriever = hybrid(mode=mode, similarity_top_k=2)
     found = retriever.retrieve(ASKED)
     given = {node.node_id: node for node in collection()}
@@ -88,12 +88,12 @@ async def test_it_finds_nodes_as_they_were(mode: Any) -> None:
     ids=["arc's", "LlamaIndex's"],
 )
 def test_filters_hold(filters: Any) -> None:
-    """As many nodes as match, and no others."""
+    """All matching nodes are found, and no others."""
     assert set(ids_of(hybrid(filters=filters).retrieve(ASKED))) == {"seoul", "배송"}
 
 
 def test_each_embedding_string_is_a_query() -> None:
-    """What they find is fused, each node once; the query is searched for where there is none."""
+    """Their results are fused, each node once; without any, the query is searched for."""
     retriever = hybrid(mode="lexical")
     both = retriever.retrieve(QueryBundle("ignored", custom_embedding_strs=["parcel Busan", "warranty", "warranty"]))
     assert set(ids_of(both)[:2]) == {"busan", "warranty"}
@@ -103,7 +103,7 @@ def test_each_embedding_string_is_a_query() -> None:
 
 
 def test_an_embedding_is_the_vector() -> None:
-    """Only where that is asked for: it may be of another model, whose vectors have the same dimension."""
+    """It is used only on request, since it may come from another model with the same dimension."""
     near_returns = Words().get_text_embedding(collection()[1].text)
     bundle = QueryBundle("parcel Busan", embedding=near_returns)
     assert ids_of(hybrid(mode="dense", similarity_top_k=1, use_embedding=True).retrieve(bundle)) == ["returns"]
@@ -116,19 +116,19 @@ def test_an_embedding_is_the_vector() -> None:
 
 
 def test_a_threshold_on_the_cosine() -> None:
-    """Nothing near, nothing found."""
+    """If nothing is near, the result is empty."""
     assert hybrid(mode="dense", similarity_threshold=0.99).retrieve("zyzzyva") == []
 
 
 @pytest.mark.parametrize("bundle", ["", "  ", QueryBundle("", custom_embedding_strs=[" "])], ids=repr)
 def test_nothing_asked_nothing_found(bundle: Any) -> None:
-    """Nor is anything embedded."""
+    """Nothing is embedded, either."""
     assert hybrid().retrieve(bundle) == []
 
 
 @given(sentences, st.lists(sentences, max_size=3), st.booleans())
 def test_a_bundle_stays_as_it_is(query: str, strings: list[str], is_embedded: bool) -> None:
-    """And the same question finds the same nodes, in the same order."""
+    """The same question finds the same nodes in the same order."""
     bundle = QueryBundle(query, custom_embedding_strs=strings, embedding=[0.5] * 512 if is_embedded else None)
     before = copy.deepcopy(bundle)
     assert FOUND.retrieve(bundle) == FOUND.retrieve(bundle)
@@ -140,7 +140,7 @@ FOUND = ArcRetriever(INDEX, use_embedding=True)
 
 
 def test_other_sources_of_arc() -> None:
-    """Any `Retriever`; on a thread in its async form."""
+    """Any `Retriever` works; its async form runs on a thread."""
     source = Recording()
     retriever = ArcRetriever(source, similarity_top_k=3, filters={"a": 1})
     (found,) = retriever.retrieve(QueryBundle("q", embedding=[1.0]))
@@ -152,7 +152,7 @@ def test_other_sources_of_arc() -> None:
 
 
 async def test_an_engine_s_documents() -> None:
-    """By the engine, or by what it holds of a caller; the engine is asked at first use."""
+    """They are named by engine or by a caller's documents; the engine is used at first retrieval."""
     with open_engine(embed_model=Words()) as engine:
         retriever, another = ArcRetriever(engine=engine), ArcRetriever(engine.documents_of("another"), mode="dense")
         engine.documents.add([to_document(node) for node in collection()])
@@ -164,7 +164,7 @@ async def test_an_engine_s_documents() -> None:
 
 
 def test_chunks_are_nodes_of_their_own() -> None:
-    """Of a document that the engine cut: with their own text and id, and the node as their source."""
+    """A chunk has its own text and id, and the node as its source."""
     node = TextNode(id_="long", text="A parcel to Busan takes two days. " * 100, metadata={"file_name": "a.md"})
     with open_engine() as engine:
         ids = engine.documents.add(to_document(node), chunk=True)
@@ -177,7 +177,7 @@ def test_chunks_are_nodes_of_their_own() -> None:
 
 
 def test_events_are_reported() -> None:
-    """Both of LlamaIndex's event systems hear what was asked and found."""
+    """Both of LlamaIndex's event systems get the query and the result."""
     debug = LlamaDebugHandler(print_trace_on_end=False)
     retriever = hybrid(callback_manager=CallbackManager([debug]))
     with events() as heard:
@@ -194,7 +194,7 @@ def test_events_are_reported() -> None:
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 async def test_index_nodes_are_entered(way: str) -> None:
-    """What a node stands for is found in its place, as LlamaIndex's recursive retrieval has it."""
+    """The node's object is retrieved in its place, as in LlamaIndex's recursive retrieval."""
     link = IndexNode(id_="link", text="All about parcels", index_id="parcels", obj=hybrid(mode="lexical"))
     retriever = ArcRetriever(index_of([link]), objects=[link], mode="lexical")
     found = retriever.retrieve("parcels to Busan") if way == "sync" else await retriever.aretrieve("parcels to Busan")
@@ -202,7 +202,7 @@ async def test_index_nodes_are_entered(way: str) -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    """When it is made, by their names."""
+    """The constructor rejects them by name."""
     cases = [
         ("index", {}),
         ("index", {"index": INDEX, "engine": SimpleNamespace()}),
@@ -228,7 +228,7 @@ def test_wrong_arguments_are_refused() -> None:
 
 @pytest.mark.parametrize("way", ["query", "aquery", "stream"])
 async def test_in_a_query_engine(way: str) -> None:
-    """With LlamaIndex's own HyDE in front: its embedding strings are searched for."""
+    """The embedding strings of LlamaIndex's HyDE are searched for."""
     engine = TransformQueryEngine(
         RetrieverQueryEngine.from_args(hybrid(similarity_top_k=1), llm=MockLLM(), streaming=way == "stream"),
         HyDEQueryTransform(llm=MockLLM()),
@@ -244,7 +244,7 @@ def shop() -> VectorStoreIndex:
 
 
 def test_an_index_finds_documents() -> None:
-    """As many as are asked for, best first, with its scores; the nodes are in them."""
+    """The requested number comes back best first, with scores and nodes."""
     source = LlamaIndexRetriever(shop())
     assert isinstance(source, Retriever)
     found = source.retrieve("parcels to Busan", top_k=2)
@@ -258,7 +258,7 @@ def test_an_index_finds_documents() -> None:
 
 
 def test_filters_in_the_index_s_own_terms() -> None:
-    """None that they leave out, and as many as match."""
+    """All matching documents are found, and no others."""
     cases = [
         ({"place": 2}, {"busan"}),
         ({"place": {"$gte": 2, "$lt": 4}}, {"busan", "seoul"}),
@@ -273,7 +273,7 @@ def test_filters_in_the_index_s_own_terms() -> None:
 
 
 def test_what_a_store_takes_for_equal_is_checked() -> None:
-    """To its own store `True` is 1; to arc's filters it isn't."""
+    """LlamaIndex's store treats `True` as 1; arc's filters don't."""
     nodes = [TextNode(id_=name, text="parcel", metadata={"open": value}) for name, value in (("a", True), ("b", 1))]
     source = LlamaIndexRetriever(VectorStoreIndex(nodes, embed_model=Words()))
     assert [item.document.id for item in source.retrieve("parcel", top_k=5, filters={"open": 1})] == ["b"]
@@ -288,7 +288,7 @@ def test_what_it_cannot_be_asked_is_said() -> None:
 
 
 def test_any_retriever_finds_documents() -> None:
-    """Scores that are none are `None`; no more than asked for; the nodes stay as they are."""
+    """Invalid scores become `None`, the limit holds, and nodes are not modified."""
     nodes = scored(("a", 0.5), ("b", float("nan")), ("c", None))
     before = frozen(nodes)
     found = LlamaIndexRetriever(Fixed(nodes)).retrieve("q", top_k=2)
@@ -297,7 +297,7 @@ def test_any_retriever_finds_documents() -> None:
 
 
 def test_in_arc_s_pipeline() -> None:
-    """Beside another source, with the query's own filters; the one that can't be filtered finds nothing."""
+    """Another source works next to it with the query's filters; a source without filters finds nothing."""
     both = {"shop": LlamaIndexRetriever(shop()), "notes": LlamaIndexRetriever(Fixed(scored(("A note.", 1.0))))}
     pipeline = RagPipeline(both, ContextBuilder(HeuristicTokenCounter()))
     assert "A note." in pipeline.retrieve("parcels to Busan").context
@@ -307,7 +307,7 @@ def test_in_arc_s_pipeline() -> None:
 
 
 def test_what_is_no_source_is_refused() -> None:
-    """The error names it."""
+    """The error names the argument."""
     for wrong in [None, "index", Words(), TextNode()]:
         with pytest.raises(InvalidInputError, match="source"):
             LlamaIndexRetriever(wrong)
@@ -315,7 +315,7 @@ def test_what_is_no_source_is_refused() -> None:
 
 @pytest.mark.parametrize("found", [None, "text", [None], {}], ids=repr)
 def test_an_arc_source_that_finds_something_else_is_an_error(found: Any) -> None:
-    """Rather than nothing."""
+    """The alternative would be an empty result."""
 
     class Source:
         def retrieve(self, query: str, *, top_k: int, filters: Any = None) -> Any:
@@ -326,7 +326,7 @@ def test_an_arc_source_that_finds_something_else_is_an_error(found: Any) -> None
 
 
 def test_what_is_asked_is_checked() -> None:
-    """A negative number would leave out the last ones."""
+    """A negative number would drop the last results."""
     cases = [(None, 1, "query"), ("q", 0, "top_k"), ("q", -1, "top_k"), ("q", True, "top_k")]
     for query, top_k, field in cases:
         with pytest.raises(InvalidInputError, match=field):

@@ -1,4 +1,4 @@
-"""Facts and summary in LlamaIndex's chat memory: one system message in front, no template, never stored."""
+"""Facts and summary in LlamaIndex's chat memory: one leading system message, no template, never stored."""
 
 import asyncio
 import copy
@@ -49,7 +49,7 @@ def memory_over(engine: ContextEngine, **given: Any) -> ArcChatMemoryBuffer:
 
 
 def told(number: int) -> list[ChatMessage]:
-    """So many turns, each with an order number of its own."""
+    """Return turns, each with its own order number."""
     return [
         message
         for n in range(number)
@@ -61,7 +61,7 @@ def told(number: int) -> list[ChatMessage]:
 
 
 def summarised(engine: ContextEngine, messages: list[ChatMessage] | None = None, **given: Any) -> ArcChatMemoryBuffer:
-    """A memory whose conversation is summarised, as far as it is due."""
+    """Return a memory whose due summaries are written."""
     memory = memory_over(engine, **given)
     memory.put_messages(told(25) if messages is None else messages)
     settle(engine)
@@ -73,7 +73,7 @@ def text_of(message: ChatMessage) -> str:
 
 
 def test_the_choice_to_show_no_summary_is_kept(engine: ContextEngine) -> None:
-    """The choice goes along when the memory is copied or serialised."""
+    """Copies and serialised forms keep it."""
     memory = memory_over(engine, include_summary=False)
     assert copy.deepcopy(memory).include_summary is False
     assert ArcChatMemoryBuffer.from_string(memory.to_string(), engine=engine).include_summary is False
@@ -82,7 +82,7 @@ def test_the_choice_to_show_no_summary_is_kept(engine: ContextEngine) -> None:
 
 
 def test_get_costs_the_same_for_any_length(tmp_path: Path) -> None:
-    """Once its summary is adopted, a conversation of 400 messages is read by a few statements."""
+    """With its summary adopted, 400 messages are read by a few statements."""
     statements: list[str] = []
     database = create_engine(sqlite_url(tmp_path, "c.db"))
     note = own_statements(statements)
@@ -100,12 +100,12 @@ def test_get_costs_the_same_for_any_length(tmp_path: Path) -> None:
 
 
 def through_json(shown: list[ChatMessage]) -> list[ChatMessage]:
-    """As a web page gets it and sends it back."""
+    """Convert the messages to JSON and back, like a web page."""
     return [ChatMessage.model_validate_json(message.model_dump_json()) for message in shown]
 
 
 def test_it_is_not_stored_when_it_is_handed_back(engine: ContextEngine) -> None:
-    """And what it stands for stays: giving back what was got changes nothing, whichever memory object gets it."""
+    """The replaced messages stay: setting the result of `get` changes nothing, in any memory object."""
     before = summarised(engine, [system("Be kind."), *told(25)]).get_all()
     for through in (list, copy.deepcopy, through_json):
         shown, memory = through(memory_over(engine).get()), memory_over(engine)
@@ -121,28 +121,28 @@ def test_it_is_not_stored_when_it_is_handed_back(engine: ContextEngine) -> None:
 
 
 def test_what_was_changed_behind_it_is_changed(engine: ContextEngine) -> None:
-    """Of a history that begins with arc's message, the end can be replaced: what it stands for stays."""
+    """If a history begins with arc's message, its end can be replaced and the summarised part stays."""
     memory = summarised(engine)
     memory.set([*memory.get()[:-2], user("Another question?"), assistant("Another answer.")])
     assert said(memory.get_all()) == [*said(told(25))[:-2], "Another question?", "Another answer."]
 
 
 def test_another_history_takes_its_place(engine: ContextEngine) -> None:
-    """Without arc's message in front, `set` makes the given messages the conversation."""
+    """Without arc's message in front, `set` replaces the conversation."""
     memory = summarised(engine)
     memory.set([user("q"), assistant("a")])
     assert said(memory.get()) == ["q", "a"]
 
 
 def test_of_equal_places_the_last_counts(engine: ContextEngine) -> None:
-    """When what follows could lie in two places, nothing is removed that need not be."""
+    """If the rest could match in two places, as little as possible is removed."""
     memory = summarised(engine, [*told(25), user("yes"), assistant("ok"), user("yes"), assistant("ok")])
     memory.set([memory.get()[0], user("yes"), assistant("ok")])
     assert len(memory.get_all()) == 54
 
 
 def test_it_does_not_wait_to_be_stored(tmp_path: Path) -> None:
-    """When the store fails, arc's own message isn't kept for later either."""
+    """If the store fails, arc's message is not kept for later, either."""
     with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
         memory = summarised(engine)
         shown = memory.get()
@@ -155,7 +155,7 @@ def test_it_does_not_wait_to_be_stored(tmp_path: Path) -> None:
 
 
 def test_a_user_may_say_what_it_says(engine: ContextEngine) -> None:
-    """Only a system message is taken for arc's."""
+    """Only a system message is recognised as arc's."""
     memory = summarised(engine)
     memory.put(user(text_of(memory.get()[0])))
     assert len(memory.get_all()) == 51
@@ -167,7 +167,7 @@ FIELDS = ["{context_str}", "{{context_str}}", "{query_str}", "{existing_answer}"
 
 
 def with_fields() -> list[ChatMessage]:
-    """A conversation whose facts are full of template fields."""
+    """Return a conversation whose facts are full of template fields."""
     braces = [
         user(f"My template number {n} must not contain {field} or {{ or }} or {{}}.") for n, field in enumerate(FIELDS)
     ]
@@ -175,14 +175,14 @@ def with_fields() -> list[ChatMessage]:
 
 
 def seen_by(model: Numbered) -> str:
-    """The system messages of the last request."""
+    """Return the system messages of the last request."""
     return "\n".join(message.text for message in model.seen[-1] if message.role is Role.SYSTEM)
 
 
 @pytest.mark.parametrize("chat_engine", [ContextChatEngine, CondensePlusContextChatEngine])
 @pytest.mark.parametrize("through_async", [False, True], ids=["sync", "async"])
 def test_no_field_in_a_fact_is_filled(engine: ContextEngine, chat_engine: Any, through_async: bool) -> None:
-    """LlamaIndex formats the history; what was retrieved and asked appears in its own places only."""
+    """LlamaIndex formats the history; retrieved text and the question appear only in their own places."""
     memory = summarised(engine, with_fields(), token_limit=8_000)
     assert "template number" in text_of(memory.get()[0])
     model = Numbered()
@@ -197,7 +197,7 @@ def test_no_field_in_a_fact_is_filled(engine: ContextEngine, chat_engine: Any, t
 
 @given(st.lists(st.sampled_from(["{", "}", "context_str", "a.b", " ", "한국어", "1", '"x": 2', "\n"]), max_size=20))
 def test_no_text_keeps_a_field(pieces: list[str]) -> None:
-    """Nothing is put into a text by LlamaIndex's own formatter, and without the spaces it is the text that it was."""
+    """LlamaIndex's formatter inserts nothing, and without added spaces the text is unchanged."""
     text = "".join(pieces)
     escaped = without_fields(text)
     assert get_template_vars(escaped) == []
@@ -206,7 +206,7 @@ def test_no_text_keeps_a_field(pieces: list[str]) -> None:
 
 
 def test_what_is_no_field_stays_as_it_is() -> None:
-    """Code and JSON are shown as they were written."""
+    """Code and JSON are unchanged."""
     cases = ['{"a": 1}', "{", "}", "{}", "{ }", "f(x) { return }", "set {1, 2}", "100 % {a b}"]
     for text in cases:
         assert without_fields(text) == text
@@ -221,7 +221,7 @@ def named(name: str) -> ArcSettings:
 
 @pytest.mark.parametrize("name", ["gpt-4o-mini", "openai:gpt-4o-mini", "local"])
 def test_a_name_that_means_nothing_to_llamaindex_is_refused(name: str) -> None:
-    """When the engine is opened, with what to do instead."""
+    """The error comes when the engine is opened and says what to do."""
     with pytest.raises(ConfigurationError, match="summary_llm="):
         open_engine(settings=named(name))
 
@@ -230,7 +230,7 @@ WITH_USER: dict[str, Any] = {"facts_role": "user"}
 
 
 def test_facts_open_the_first_question(engine: ContextEngine) -> None:
-    """As a block of their own; the question's own blocks follow, and no system message is left."""
+    """They are a block before the question's own blocks, and no system message is left."""
     first, *others = summarised(engine, **WITH_USER).get()
     memory, *own = first.blocks
     assert first.role is MessageRole.USER
@@ -242,14 +242,14 @@ def test_facts_open_the_first_question(engine: ContextEngine) -> None:
 
 
 def test_instructions_stay_in_the_system_message(engine: ContextEngine) -> None:
-    """Only what was said by others leaves it."""
+    """Only facts and summary leave it."""
     first, second, *_ = summarised(engine, [system("Be kind."), *told(25)], **WITH_USER).get()
     assert (first.role, first.content) == (MessageRole.SYSTEM, "Be kind.")
     assert text_of(second).startswith("<arc:memory>\n")
 
 
 def test_the_engines_setting_holds_where_nothing_is_said() -> None:
-    """And what is said to one memory goes along when it is copied or serialised."""
+    """A memory's own choice is kept in copies and serialised forms."""
     with open_engine(settings=ArcSettings(context=ContextSettings(facts_role="user"))) as engine:
         assert summarised(engine).get()[0].role is MessageRole.USER
         memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", facts_role="system")
@@ -263,14 +263,14 @@ def test_the_engines_setting_holds_where_nothing_is_said() -> None:
 
 @pytest.mark.parametrize("placement", ["tool", "", True, 3])
 def test_other_places_are_refused(engine: ContextEngine, placement: Any) -> None:
-    """Before anything is read."""
+    """The error comes before anything is read."""
     with pytest.raises(InvalidInputError, match=r'facts_role: .*"system", "user" or None'):
         ArcChatMemoryBuffer.from_defaults(engine=engine, facts_role=placement)
 
 
 @pytest.mark.parametrize("instructed", [False, True])
 def test_the_limit_holds_there_too(engine: ContextEngine, instructed: bool) -> None:
-    """Whatever the limit is."""
+    """It holds for any limit."""
     summarised(engine, [*([system("Be kind.")] if instructed else []), *told(25)])
     for limit in (60, 73, 110, 200, 420, 1_000, 3_000):
         memory = memory_over(engine, token_limit=limit, **WITH_USER)
@@ -281,7 +281,7 @@ def test_the_limit_holds_there_too(engine: ContextEngine, instructed: bool) -> N
 
 @pytest.mark.parametrize("instructed", [False, True])
 def test_handing_it_back_changes_nothing(engine: ContextEngine, instructed: bool) -> None:
-    """It is known again, whichever memory gets it; what it stands for stays, and so do the objects handed back."""
+    """Any memory recognises it; the summarised messages stay, and the given objects are not modified."""
     memory = summarised(engine, [*([system("Be kind.")] if instructed else []), *told(25)], **WITH_USER)
     before = memory.get_all()
     for through in (list, copy.deepcopy, through_json):
@@ -297,7 +297,7 @@ def test_handing_it_back_changes_nothing(engine: ContextEngine, instructed: bool
 
 
 def test_it_is_not_stored_with_the_question_that_carries_it(engine: ContextEngine) -> None:
-    """An agent that puts what it got stores the question as it was asked."""
+    """An agent that puts the result of `get` stores the question as asked."""
     memory = summarised(engine, **WITH_USER)
     carrier = memory.get()[0]
     memory.put(carrier)
@@ -305,7 +305,7 @@ def test_it_is_not_stored_with_the_question_that_carries_it(engine: ContextEngin
 
 
 def test_a_user_may_say_what_opens_a_question(engine: ContextEngine) -> None:
-    """A question of nothing else, or with it somewhere else, is a question."""
+    """A question that consists only of it, or has it elsewhere, is a question."""
     memory = summarised(engine, **WITH_USER)
     block = memory.get()[0].blocks[0]
     assert isinstance(block, TextBlock)

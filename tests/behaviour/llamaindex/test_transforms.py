@@ -50,7 +50,7 @@ both_ways = pytest.mark.parametrize("way", ["sync", "async"])
 
 @both_ways
 async def test_a_hypothetical_answer_is_searched_for_too(way: str) -> None:
-    """Behind the query and what was to be embedded before; the query stays."""
+    """It comes after the query and earlier embedding strings; the query stays."""
     bundle = await run(hyde("Parcels take two days."), way, "How long?")
     assert (bundle.query_str, bundle.embedding_strs) == ("How long?", ["How long?", "Parcels take two days."])
     given_ = QueryBundle("How long?", custom_embedding_strs=["a", "b"], embedding=[1.0])
@@ -60,7 +60,7 @@ async def test_a_hypothetical_answer_is_searched_for_too(way: str) -> None:
 
 @both_ways
 async def test_without_an_answer_the_bundle_is_as_it_was(way: str) -> None:
-    """A failing, silent or refusing model costs nothing but the answer or the rewriting."""
+    """A failing, silent or refusing model only costs the answer or the rewriting."""
     for answer in (TimeoutError("too slow"), "", "I cannot help with that.", "x" * 5_000):
         given_ = QueryBundle("And to Seoul?", embedding=[1.0])
         assert await run(hyde(answer if answer != "x" * 5_000 else ""), way, given_) is given_
@@ -69,7 +69,7 @@ async def test_without_an_answer_the_bundle_is_as_it_was(way: str) -> None:
 
 @both_ways
 async def test_a_follow_up_stands_alone(way: str) -> None:
-    """For whatever retrieves, reranks and answers: as the query, and in its place among the embedding strings."""
+    """The rewritten question is the query and replaces the old one among the embedding strings."""
     metadata = {"chat_history": HISTORY}
     bundle = await run(rewriting(STANDALONE), way, "And to Seoul?", metadata)
     assert (bundle.query_str, bundle.embedding_strs) == (STANDALONE, [STANDALONE])
@@ -81,7 +81,7 @@ async def test_a_follow_up_stands_alone(way: str) -> None:
 
 @both_ways
 async def test_rules_need_no_model(way: str) -> None:
-    """The topic words that the question leaves out are added."""
+    """They add the topic words that the question omits."""
     bundle = await run(ArcConversationTransform(), way, "And to Seoul?", {"chat_history": HISTORY})
     assert bundle.query_str.startswith("And to Seoul?")
     assert "parcel" in bundle.query_str
@@ -90,7 +90,7 @@ async def test_rules_need_no_model(way: str) -> None:
 
 @both_ways
 async def test_the_conversation_is_the_memory_s(way: str) -> None:
-    """Arc's or LlamaIndex's own, read at each run; the question itself is no part of it."""
+    """Arc's or LlamaIndex's memory is read in each run, without the question itself."""
     with open_engine() as engine:
         for memory in (
             ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s"),
@@ -105,7 +105,7 @@ async def test_the_conversation_is_the_memory_s(way: str) -> None:
 
 
 class Giving(ChatMemoryBuffer):
-    """A memory that raises, or gives something else than messages."""
+    """A memory that raises, or returns something other than messages."""
 
     given: Any = None
 
@@ -129,7 +129,7 @@ def giving(given: Any) -> Giving:
 async def test_a_conversation_that_cannot_be_read_costs_no_reply(
     way: str, transform: str, given: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The question is searched for as it is; that is counted and logged, and no model is asked."""
+    """The question is searched for unchanged, the failure is counted and logged, and no model is called."""
     observer = CountingObserver()
     known: dict[str, Any] = {"memory": giving(given), "observer": observer}
     made = rewriting(**known) if transform == "model" else ArcConversationTransform(**known)
@@ -143,7 +143,7 @@ async def test_a_conversation_that_cannot_be_read_costs_no_reply(
 
 @both_ways
 async def test_a_memory_without_messages_is_no_error(way: str) -> None:
-    """Nothing was said yet, whichever way a memory says so."""
+    """Any form of an empty memory is accepted."""
     for nothing in (None, [], ()):
         observer = CountingObserver()
         bundle = await run(ArcConversationTransform(memory=giving(nothing), observer=observer), way, "And to Seoul?")
@@ -152,7 +152,7 @@ async def test_a_memory_without_messages_is_no_error(way: str) -> None:
 
 
 async def test_models_of_both_kinds_off_the_loop() -> None:
-    """A LlamaIndex LLM serves too; the async form never runs a model on the loop's thread."""
+    """A LlamaIndex LLM works, too; the async form never runs a model on the loop's thread."""
     threads = []
 
     class Noting(Scripted):
@@ -167,7 +167,7 @@ async def test_models_of_both_kinds_off_the_loop() -> None:
 
 @given(sentences, st.lists(sentences, max_size=2), sentences)
 def test_bundles_stay_as_they_are(query: str, strings: list[str], answer: str) -> None:
-    """So does the conversation."""
+    """The conversation is not modified, either."""
     given_, history = QueryBundle(query, custom_embedding_strs=strings), copy.deepcopy(HISTORY)
     before = copy.deepcopy(given_)
     hyde(answer).run(given_)
@@ -178,7 +178,7 @@ def test_bundles_stay_as_they_are(query: str, strings: list[str], answer: str) -
 
 @pytest.mark.parametrize("way", ["query", "aquery", "stream"])
 async def test_in_a_query_engine(way: str) -> None:
-    """Both, one behind the other: a follow-up finds the passage that it leans towards."""
+    """With both in sequence, a follow-up question finds its passage."""
     engine = RetrieverQueryEngine.from_args(
         ArcRetriever(index_of(collection(), embedder=Words()), similarity_top_k=1),
         llm=MockLLM(),
@@ -193,7 +193,7 @@ async def test_in_a_query_engine(way: str) -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    """When it is made, by their names."""
+    """The constructor rejects them by name."""
     cases = [
         ("llm", lambda: ArcHyDETransform("gpt")),
         ("llm", lambda: ArcConversationTransform(3)),

@@ -1,4 +1,4 @@
-"""Engines on one database that do nothing in the background but read messages for memories."""
+"""Engines on one database whose only background work is memory extraction."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ def url(tmp_path: Any) -> str:
 
 @pytest.fixture
 def opened(url: str) -> Iterator[Callable[..., ContextEngine]]:
-    """Open engines that are closed at the end; further keywords are the settings of memories."""
+    """Return a function that opens engines and closes them at the end; further keywords are memory settings."""
     engines: list[ContextEngine] = []
 
     def open_engine(

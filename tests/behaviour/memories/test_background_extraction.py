@@ -1,4 +1,4 @@
-"""Memories gathered in the background from what sessions save."""
+"""Memories extracted in the background from saved messages."""
 
 import sqlite3
 from types import SimpleNamespace
@@ -12,14 +12,14 @@ from arc_common.testing import CountingObserver, ReplyingChatModel, SlowChatMode
 from tests.support.databases import indexed, observed
 
 LONG = 20.0
-"""Seconds that nothing here takes."""
+"""Seconds that no step of a test takes."""
 
 KEY = SessionKey("s", user_id="ann")
 SEOUL = '[{"content": "The user lives in Seoul.", "importance": 0.9}]'
 
 
 def saved(engine, *texts, key=KEY):
-    """Store messages, user and assistant in turn, and have them read; as they were stored."""
+    """Append alternating messages, extract memories, and return the stored messages."""
     roles = ["user", "assistant"]
     session = engine.session(key.session_id, user_id=key.user_id, caller_id=key.caller_id)
     stored = session.append([Message(roles[n % 2], text) for n, text in enumerate(texts)])
@@ -28,7 +28,7 @@ def saved(engine, *texts, key=KEY):
 
 
 def shown(engine, query, key=KEY):
-    """The memories that come back: shown, or merged into what says the same."""
+    """Return the memories shown for a query, or merged into an item that says the same."""
     session = engine.session(key and key.session_id, user_id=key and key.user_id)
     window = session.context(query)
     items = [item for section in window.sections for item in section.items]
@@ -40,7 +40,7 @@ def texts(engine, **whose):
 
 
 def test_a_value_is_remembered_with_the_question_before_it(opened):
-    """The question came with an earlier turn, and says what the value is of."""
+    """An earlier turn asked the question, which gives the value its meaning."""
     engine = opened()
     saved(engine, "My line is down.", "What is your customer number?")
     saved(engine, "HB-4471902", "Thanks.")
@@ -146,7 +146,7 @@ def test_what_waits_of_a_session_that_is_removed_is_not_read(opened):
 
 @pytest.fixture
 def watched(opened, url):
-    """Opens an engine on a database whose statements on memories are noted, and fail while it is `broken`."""
+    """Return a function that opens an engine whose memory statements are recorded, and fail while it is `broken`."""
     databases = []
 
     def open_engine(observer=None):
@@ -154,7 +154,7 @@ def watched(opened, url):
 
         def before(sql):
             state.before(sql)
-            if "arc_records" in sql and "arc_records.pinned = 1" not in sql:  # pins are read with the session
+            if "arc_records" in sql and "arc_records.pinned = 1" not in sql:  # pins are part of the session's state
                 state.statements.append(sql)
                 if state.broken:
                     raise sqlite3.OperationalError("disk I/O error")
@@ -168,7 +168,7 @@ def watched(opened, url):
 
 
 def test_what_was_removed_at_the_last_moment_does_not_come_back(watched, opened, url):
-    """By another process, after its message had been looked for and before its memory was stored."""
+    """Another process removes it after its message was checked and before its memory is stored."""
     engine, state = watched()
     other, background = opened(), []
 
@@ -180,7 +180,7 @@ def test_what_was_removed_at_the_last_moment_does_not_come_back(watched, opened,
     session.append(Message("user", "I love hiking in the mountains."))
     assert engine.flush(LONG)
     state.before = delete
-    background.extend([True, False])  # the first transaction appends the answer, the next one stores the memory
+    background.extend([True, False])  # the first transaction appends the answer, the second stores the memory
     session.append(Message("assistant", "Great!"))
     assert engine.flush(LONG)
     assert background == []
@@ -204,7 +204,7 @@ def test_whose_memories_a_session_has(opened, scope, user, expected):
     key = SessionKey("s", user_id=user)
     engine = opened(scope=scope)
     saved(engine, "I love hiking in the mountains.", "Great!", key=key)
-    engine.session("s", user_id=user).remember()  # by itself, one of nobody is not read
+    engine.session("s", user_id=user).remember()  # sessions without a user are not read automatically
     assert engine.flush(LONG)
     whose = {"user_id": expected.user_id, "session_id": expected.session_id}
     assert shown(engine, "hiking", key) == [memory.id for memory in engine.memories(**whose).list()]

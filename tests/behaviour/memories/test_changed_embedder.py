@@ -1,4 +1,4 @@
-"""What was stored with one embedder, or none, is found by its words when the engine is opened with another."""
+"""Data stored with another embedder, or none, is found by its words."""
 
 import shutil
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tests.support.databases import sqlite_url
 
 
 class Embedder:
-    """Puts every text in the same place: vectors alone find nothing."""
+    """Embeds every text alike, so that vectors alone find nothing."""
 
     def __init__(self, name: str, dimension: int) -> None:
         self.name = name
@@ -48,7 +48,7 @@ def shown(window, section: str) -> list[str]:
 
 
 def test_documents_are_found_and_shown(url, change) -> None:
-    """By search and in a turn, the caller's and the user's; what is added now is found too."""
+    """Searches and turns find the caller's and the user's, and new ones, too."""
     before, after = change
     with ContextEngine.open(url, settings=ArcSettings(), embedder=before) as engine:
         engine.documents.add([Document("The warranty lasts three years.", id="a"), Document("Milk.", id="b")])
@@ -63,7 +63,7 @@ def test_documents_are_found_and_shown(url, change) -> None:
 
 
 def test_a_turn_says_that_vectors_were_left_out(url) -> None:
-    """On its receipt, in the log and in a counter, until `re_embed` has made new ones."""
+    """Receipt, log and counter say so until `re_embed` has made new ones."""
     observer = CountingObserver()
     with ContextEngine.open(url, settings=ArcSettings(), embedder=FIRST) as engine:
         engine.documents.add([Document("The warranty lasts three years.", id="a")])
@@ -80,7 +80,7 @@ def test_a_turn_says_that_vectors_were_left_out(url) -> None:
 
 @pytest.fixture(scope="module")
 def talked(tmp_path_factory) -> Callable[[Embedder | None], Path]:
-    """Gives the file of a conversation that was indexed with this embedder; not to be written to."""
+    """Return a read-only file of a conversation indexed with this embedder."""
     folder = tmp_path_factory.mktemp("talked")
 
     def file(embedder: Embedder | None) -> Path:
@@ -110,7 +110,7 @@ def test_messages_are_recalled(talked, tmp_path, change) -> None:
 
 
 def test_memories_and_artifacts_are_found(tmp_path, change) -> None:
-    """Also those that are added behind the change; they too are kept where documents are."""
+    """Those added after the change are found, too."""
     before, after = change
     url = sqlite_url(tmp_path)
     with ContextEngine.open(url, settings=ArcSettings(), embedder=before) as engine:

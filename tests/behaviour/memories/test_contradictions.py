@@ -1,4 +1,4 @@
-"""A model or a detector says what of what is known no longer holds, where words alone don't tell."""
+"""A model or detector decides contradictions that words alone don't show."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ GONE = "Biscuit passed away over the weekend."
 
 @pytest.fixture
 def opened(opened):
-    """Open an engine whose model gives these answers, or one without a model."""
+    """Return a function that opens an engine whose model gives these answers, or one without a model."""
 
     def open_engine(*answers):
         model = ReplyingChatModel([json.dumps(answer) for answer in answers]) if answers else None
@@ -83,7 +83,7 @@ def test_a_model_that_names_everything_is_not_believed(opened):
 
 @pytest.mark.parametrize("kind", ["fact", "insight"])
 def test_only_the_users_own_words_end_anything(opened, kind):
-    """Not a document that the assistant quotes, nor what a model concludes from a question."""
+    """Neither a document quoted by the assistant nor a model's conclusion from a question ends a memory."""
     engine, _ = opened([statement("Biscuit the cat has died.", 1) | {"type": kind}])
     engine.memories(user_id="ann").add(CAT)
     engine.memories(user_id="ann").extract(
@@ -122,7 +122,7 @@ def test_who_only_looks_leaves_no_trace(opened):
 
 
 def test_nothing_is_looked_for_where_rules_read(opened):
-    """Nobody would be asked; and nothing is added to a request where nothing is known."""
+    """There is no model to ask, and a request has no list if nothing is known."""
     engine, _ = opened()
     engine.memories(user_id="ann").add(CAT)
     engine.memories(user_id="ann").extract("My cat Biscuit is ill.")
@@ -139,7 +139,7 @@ def test_nothing_is_looked_for_where_rules_read(opened):
     ids=["known", "merged"],
 )
 def test_what_joins_a_memory_that_is_there_ends_others_too(opened, again, replaces):
-    """The same had been said before, and a model saw only now what it means; itself it can't end."""
+    """The statement was known, and only now does a model see its consequence; it can't end itself."""
     engine, model = opened([statement(again, *replaces)])
     ann = engine.memories(user_id="ann")
     before = [ann.add(CAT), ann.add(GONE)]
@@ -163,7 +163,7 @@ def test_what_another_session_says_later_stays(opened):
 
 @pytest.mark.parametrize("kind", ["fact", "insight"])
 def test_what_only_the_assistant_said_ends_nothing_by_its_words(opened, kind):
-    """Whenever it was said. It is kept as history; of what an assistant alone had said, the later holds."""
+    """The time does not matter. It becomes history; of an assistant's own statements, the later holds."""
     seoul, busan, jeju = (f"The user lives in {city}." for city in ("Seoul", "Busan", "Jeju"))
     quoted = f"The document says: {busan}"
     engine, _ = opened([statement(busan) | {"type": kind}])
@@ -196,7 +196,7 @@ def test_what_a_user_said_earlier_outranks_an_assistants_later_words(opened):
 
 
 def test_saying_it_again_is_saying_it_later(opened):
-    """What was said in between, and is read only then, is history: the same was true again."""
+    """A statement in between that is read later is history, since the first was repeated."""
     seoul, busan = "The user lives in Seoul.", "The user lives in Busan."
     engine, _ = opened([statement(seoul)], [statement(seoul)], [statement(busan)])
     for name, month, text in (("a", 1, seoul), ("b", 3, seoul), ("c", 2, busan)):
@@ -208,14 +208,14 @@ def test_saying_it_again_is_saying_it_later(opened):
 
 
 class Drinks:
-    """An entailment model that knows only this: whoever drinks tea drinks no coffee."""
+    """An entailment model with one rule: tea drinkers don't drink coffee."""
 
     def contradicts(self, statement, earlier):
         return ["tea" in statement and "coffee" in one for one in earlier]
 
 
 def held(engine: ContextEngine, *texts: str) -> list[str]:
-    """What a user's memories say, after these were added."""
+    """Add these texts; return the user's valid memories."""
     memories = engine.memories(user_id="ann")
     for text in texts:
         memories.add(text)

@@ -1,4 +1,4 @@
-"""How far sessions were read for memories: over restarts, failures, edits and other processes."""
+"""Progress of memory extraction over restarts, failures, edits and other processes."""
 
 import sqlite3
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tests.support.databases import indexed, observed, rows, unwritable
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 LONG = 20.0
-"""Seconds that nothing here takes."""
+"""Seconds that no step of a test takes."""
 
 SEOUL = '[{"content": "The user lives in Seoul.", "importance": 0.9}]'
 BUSAN = '[{"content": "The user lives in Busan.", "importance": 0.9}]'
@@ -56,14 +56,14 @@ def test_what_another_process_removes_leaves_prompts(opened, url, end):
     else:
         session.remove(["m1"]) if end == "remove" else session.delete()
     for engine in (first, second):
-        if end != "edit":  # whose old words leave at once
+        if end != "edit":  # an edit removes the old text at once
             settle(engine)
         assert "M1234567" not in shown(engine, "What is my passport number?")
     assert indexed(url, "memory", user_id="ann") == []
 
 
 def test_the_new_words_of_an_edit_are_remembered(opened):
-    """By the process that edits; saved once more as they are, they are not read again."""
+    """The editing process extracts them; saving them again unchanged does not."""
     first = opened()
     say(first, Message("user", "I love hiking in the mountains.", id="m1"), "Great!")
     settle(first)
@@ -86,7 +86,7 @@ def test_the_new_words_of_an_edit_are_remembered(opened):
 @pytest.mark.parametrize("forked", [False, True], ids=["one branch", "forked"])
 @pytest.mark.parametrize("reader", ["process", "worker"])
 def test_the_new_words_of_another_process_are_remembered(opened, url, reader, forked):
-    """Whoever works on the session next reads them, and of what follows them nothing that was read before."""
+    """The next process that works on the session extracts them, and no later messages again."""
     first = opened()
     say(first, Message("user", "I love hiking in the mountains.", id="m1"), "Great!", "I live in Seoul.", "Nice!")
     settle(first)
@@ -103,13 +103,13 @@ def test_the_new_words_of_another_process_are_remembered(opened, url, reader, fo
     else:
         next_.session("s", user_id="ann").context("hm")
         settle(next_)
-    on_fork = ["I love hiking in the mountains"] if forked else []  # it still stands on the other branch
+    on_fork = ["I love hiking in the mountains"] if forked else []  # still on the other branch
     assert texts(next_) == [*on_fork, "I love sailing on lakes"]
     assert rows(url, "SELECT unread_edits FROM arc_conversations") == [(None,)]
 
 
 def test_edits_that_nobody_follows_for_long(opened, url):
-    """However many there are: the newest words are remembered, and nothing that nobody edited is read again."""
+    """After any number of edits, the newest text is extracted, and unedited messages are not read again."""
     with opened() as first:
         for number, place in enumerate(("mountains", "hills", "woods")):
             say(first, Message("user", f"I love hiking in the {place}.", id=f"m{number}"), "Great!")
@@ -134,12 +134,12 @@ def test_edits_that_nobody_follows_for_long(opened, url):
 
 
 def test_an_edit_behind_which_the_store_fails(opened, url):
-    """What rested on the old words went with it; the new ones are read with the session's next work."""
+    """Memories of the old text are removed with it; the new text is read with the session's next work."""
     observer, begun = CountingObserver(), count()
     is_edit = False
 
     def before(sql):
-        if is_edit and sql == "BEGIN IMMEDIATE" and next(begun) in (1, 2):  # what follows the edit's own transaction
+        if is_edit and sql == "BEGIN IMMEDIATE" and next(begun) in (1, 2):  # the transactions after the edit's own
             raise sqlite3.OperationalError("disk I/O error")
 
     database = observed(url, before)
@@ -183,7 +183,7 @@ def test_a_turn_has_read_what_other_sessions_left(opened):
 
 
 def test_short_runs_lose_nothing(opened):
-    """Opened, one exchange saved, closed at once: the next run reads what the one before could not."""
+    """Each run saves one exchange and closes; the next run reads what the previous one could not."""
     things = ["hiking in the mountains", "sailing on lakes", "jazz music"]
     for thing in things:
         with opened() as engine:
@@ -217,7 +217,7 @@ def test_all_of_a_long_append_is_read(opened):
 
 
 def test_a_memory_that_was_deleted_does_not_come_back(opened):
-    """A restart later the same messages are saved again, and no model is asked."""
+    """After a restart, saving the same messages again calls no model."""
     said = [Message("user", "I live in Seoul.", id="m1"), Message("assistant", "Nice!", id="m2")]
     first = opened(ReplyingChatModel([SEOUL]))
     say(first, *said)
@@ -233,7 +233,7 @@ def test_a_memory_that_was_deleted_does_not_come_back(opened):
 
 
 def test_a_cap_on_the_session_is_no_obstacle(tmp_path):
-    """Messages that left before they were read are passed over, also where they leave a wide gap."""
+    """Messages that left unread are skipped, even if they leave a wide gap."""
     url = f"sqlite:///{tmp_path}/arc.db"
     caps = {"storage": {"max_messages_per_session": 4}, "summary": {"enabled": False}}
     with ContextEngine.open(url, settings=ArcSettings(**caps, memory={"enabled": False})) as engine:
@@ -262,7 +262,7 @@ def test_two_processes_that_read_the_same_store_it_once(opened):
 
 @pytest.mark.parametrize("deleted", [False, True], ids=["edited", "deleted and begun anew"])
 def test_new_words_that_come_while_the_old_ones_are_read(opened, deleted):
-    """By another process, which ends at once: they are read by the one that is at work."""
+    """Another process writes them and exits; the working process reads them."""
     model = SlowChatModel(ReplyingChatModel([SEOUL, BUSAN]))
     engine = opened(model)
     say(engine, Message("user", "I live in Seoul.", id="m1"), "Nice!")

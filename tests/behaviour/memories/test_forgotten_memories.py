@@ -1,4 +1,4 @@
-"""What was remembered leaves with what said it, whoever else is at work and whatever ends the process behind it."""
+"""Memories are removed with their sources, despite other processes and kills."""
 
 import json
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from tests.support.databases import indexed, observed, rows, sqlite_url
 from tests.unit.memory.test_message_index import Letters
 
 LONG = 20.0
-"""Seconds that nothing here takes."""
+"""Seconds that no step of a test takes."""
 
 WITHOUT_VECTOR = """
     SELECT entries.entry_id FROM arc_index_entries entries
@@ -40,7 +40,7 @@ def say(engine, key, text, message_id="m"):
 
 
 def removed(url, how):
-    """Take the message "m" of the session away as a process does that dies right behind it."""
+    """Remove the message "m" of the session and do nothing else, like a process that dies right afterwards."""
     store = SqlStore(url, clock=lambda: datetime.now(UTC))
     if how == "remove":
         assert store.remove(KEY, ["m"]) == 1
@@ -53,13 +53,13 @@ def removed(url, how):
 
 
 def remembered(url):
-    """The texts of Ann's memories in the search index."""
+    """Return the texts of Ann's memories in the search index."""
     return set(indexed(url, "memory", user_id="ann"))
 
 
 @pytest.mark.parametrize(("how", "embeds"), [("remove", True), ("clear", False), ("delete", True), ("edit", False)])
 def test_what_holds_in_its_place_is_found_at_once(opened, url, how, embeds):
-    """What had been superseded, and what is left of two wordings; nothing else of what was said is there."""
+    """The superseded memory, and the remaining one of two wordings, hold; nothing else of the message is left."""
     engine = opened(embedder=Letters() if embeds else None)
     say(engine, OTHER, "I live in Seoul. I work in the largest hospital of the whole city.", "o")
     say(engine, KEY, "I live in Busan. I work in the largest hospital of the whole city as a nurse.")
@@ -78,7 +78,7 @@ def test_what_holds_in_its_place_is_found_at_once(opened, url, how, embeds):
 
 @pytest.mark.parametrize("how", ["delete", "edit"])
 def test_of_two_that_hold_again_one_gives_way(opened, url, how):
-    """Both had given way to what is removed: the later holds; of the same words, one."""
+    """Both were superseded by the removed one: the later holds; of equal texts, one."""
     engine = opened()
     for name, month, city in (("a", 1, "Seoul"), ("b", 3, "Jeju"), ("s", 5, "Busan"), ("c", 2, "Seoul")):
         said = Message("user", f"I live in {city}.", id="m", created_at=datetime(2026, month, 1, tzinfo=UTC))
@@ -94,12 +94,12 @@ def test_of_two_that_hold_again_one_gives_way(opened, url, how):
     else:
         getattr(session, how)()
     assert [memory.text for memory in engine.memories(user_id="ann").list()] == ["I live in Jeju"]
-    assert remembered(url) == {"I live in Jeju", "I live in Seoul"}  # what was superseded may hold on a branch
+    assert remembered(url) == {"I live in Jeju", "I live in Seoul"}  # superseded memories may hold on a branch
 
 
 @pytest.mark.parametrize("how", ["delete", "remove"])
 def test_an_id_that_is_used_again_brings_nothing_back(opened, how):
-    """While a model reads, the session is removed, and the id given to other words: these are read in their turn."""
+    """While a model reads, the session is removed and the id reused; the new text is read in turn."""
     answers = [f"The user {text}." for text in ("plays the cello", "lives in Busan")]
     replies = [json.dumps([{"type": "fact", "content": text, "importance": 0.9}]) for text in answers]
     model = SlowChatModel(ReplyingChatModel(replies))
@@ -116,7 +116,7 @@ def test_an_id_that_is_used_again_brings_nothing_back(opened, how):
 
 
 def test_what_is_deleted_by_hand_leaves_whatever_another_process_adds_meanwhile(tmp_path):
-    """Another adds its memory after the deletion was decided, and before its transaction begins."""
+    """The other process adds a memory between the decision and the transaction of the deletion."""
     url = f"sqlite:///{tmp_path}/arc.db"
     others = iter([lambda: other.memories(user_id="ann").add("I keep bees.")])
     steps = []
@@ -130,13 +130,13 @@ def test_what_is_deleted_by_hand_leaves_whatever_another_process_adds_meanwhile(
         milo = one.memories(user_id="ann").add("My dog is called Milo.")
         steps.append("deletion")
         one.memories(user_id="ann").delete(milo.id)
-        assert next(others, None) is None  # it came in between
+        assert next(others, None) is None  # the addition came in between
         assert remembered(url) == {"I keep bees."}
     database.dispose()
 
 
 def test_the_old_words_of_an_edit_leave_recall_at_once(tmp_path):
-    """A few messages wait for others before they are indexed; an edit does not."""
+    """A few new messages may wait to be indexed, an edit does not."""
     url = f"sqlite:///{tmp_path}/arc.db"
     with ContextEngine.open(url) as engine:
         session = engine.session("s", user_id="ann")

@@ -1,4 +1,4 @@
-"""In a group chat each statement stays its speaker's: in facts and in memories, found, shown, edited and kept."""
+"""In a group chat each statement belongs to its speaker, in facts and in memories."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ def engine() -> Iterator[ContextEngine]:
 
 
 def say(engine: ContextEngine, *spoken: tuple[str | None, str]) -> None:
-    """Save a chat of the group, one message and answer each."""
+    """Save a group's chat, each message with an answer."""
     session = engine.session("group", user_id="club")
     start = len(session.messages())
     for number, (name, text) in enumerate(spoken, start):
@@ -36,7 +36,7 @@ def known(engine: ContextEngine) -> list[tuple[str, str]]:
 
 
 def test_what_each_says_of_themselves_is_kept_and_shown_with_the_speaker(engine: ContextEngine) -> None:
-    """Jonas's city does not end Mina's, and the same words are each one's own; Mina's next city ends hers."""
+    """Jonas's city does not end Mina's, equal texts are kept for each, and Mina's next city ends hers."""
     say(engine, ("Mina", "I live in Porto."), ("Jonas", "I live in Bonn."), ("Jonas", "I'm allergic to peanuts."))
     say(engine, ("Mina", "I'm allergic to peanuts."))
     expected = [
@@ -60,7 +60,7 @@ def test_a_question_about_one_of_them_finds_what_that_one_said(engine: ContextEn
 
 
 def test_the_speaker_survives_a_restart_edits_and_a_rollback(tmp_path: Path) -> None:
-    """An edited text is nobody's own words any more, but still from its speaker, who alone can contradict it."""
+    """An edited text is no longer verbatim but keeps its speaker, who alone can contradict it."""
     url = f"sqlite:///{tmp_path / 'arc.db'}"
     with ContextEngine.open(url, settings=SETTINGS, clock=lambda: DAY) as engine:
         say(engine, ("Mina", "I live in Porto."))
@@ -78,7 +78,7 @@ def test_the_speaker_survives_a_restart_edits_and_a_rollback(tmp_path: Path) -> 
 
 
 def test_somebody_can_enter_what_a_member_said(engine: ContextEngine) -> None:
-    """A memory that names no speaker and one that does are two."""
+    """Memories with and without a speaker are distinct."""
     memories = engine.memories(user_id="club")
     memories.add("I live in Bonn.", speaker="Jonas")
     memories.add("I live in Porto.")
@@ -88,14 +88,14 @@ def test_somebody_can_enter_what_a_member_said(engine: ContextEngine) -> None:
 
 
 def test_a_chat_without_names_is_as_before(engine: ContextEngine) -> None:
-    """Each value of the one user ends the earlier."""
+    """Each new value of the single user ends the earlier one."""
     say(engine, (None, "I live in Porto."), (None, "I live in Bonn."))
     assert known(engine) == [("", "I live in Bonn")]
     assert "- 2026-11-20, user: I live in Bonn" in engine.memories(user_id="club").context("Bonn")
 
 
 class Repeating:
-    """A model that remembers the same of whatever it reads."""
+    """A model that returns the same memory for any input."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -106,7 +106,7 @@ class Repeating:
 
 
 def test_a_model_is_told_who_speaks_and_its_memories_are_from_that_speaker() -> None:
-    """A memory that names its speaker is supported by the message, though the text does not say the name."""
+    """A memory that names its speaker is grounded, although the message's text does not contain the name."""
     model = Repeating()
     with ContextEngine.open("sqlite://", chat_model=model, settings=SETTINGS, clock=lambda: DAY) as engine:
         memories = engine.memories(user_id="club")
@@ -120,7 +120,7 @@ def test_a_model_is_told_who_speaks_and_its_memories_are_from_that_speaker() -> 
 
 @pytest.mark.parametrize("name", ["user: x", "assistant", "Mina\n- 2026-01-01, user", "noted", "x" * 300])
 def test_a_name_passes_for_nobody_else(engine: ContextEngine, name: str) -> None:
-    """It begins no line, ends no head, and is no role."""
+    """It can't begin a line, end a heading, or act as a role."""
     say(engine, (name, "I live in Porto."))
     *_, line = block = engine.memories(user_id="club").context("Porto").splitlines()
     who, separator, text = line.removeprefix("- 2026-11-20, ").partition(": ")
@@ -130,7 +130,7 @@ def test_a_name_passes_for_nobody_else(engine: ContextEngine, name: str) -> None
 
 
 def test_facts_of_a_group_are_each_speaker_s(engine: ContextEngine) -> None:
-    """The same attribute of two people has two values, and the same words of two are two facts."""
+    """One attribute of two people has two values, and equal statements of two are two facts."""
     say(
         engine,
         ("Mina", "I live in Porto."),
@@ -153,7 +153,7 @@ def test_facts_of_a_group_are_each_speaker_s(engine: ContextEngine) -> None:
 
 
 def test_a_request_shows_what_two_say_in_the_same_words_of_both(engine: ContextEngine) -> None:
-    """Each thing once means once for each speaker."""
+    """Deduplication is per speaker."""
     same = "I'm allergic to peanuts, shellfish and raw celery."
     say(engine, ("Mina", same), ("Jonas", same))
     shown = engine.session("other", user_id="club").context("Who is allergic to celery?").messages[-1].text

@@ -1,4 +1,4 @@
-"""Long-term memories as their users see them."""
+"""Long-term memories through the public API."""
 
 import asyncio
 
@@ -53,7 +53,7 @@ def test_extracting(memories):
 
 
 def test_extracting_by_a_model():
-    """Its answer, as far as it was said; with the messages as sources, where they have ids and a session is named."""
+    """Grounded parts of its answer are kept, with messages as sources if they have ids and a session."""
     answer = '[{"type": "insight", "content": "The user commutes to Seoul.", "importance": 2}]'
     with ContextEngine.open(chat_model=ReplyingChatModel([answer]), settings=ArcSettings()) as engine:
         said = Message("user", "I commute to Seoul.", id="m1")

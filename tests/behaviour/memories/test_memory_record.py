@@ -1,4 +1,4 @@
-"""A memory is a record: its edits, its history, when it holds, and its labels."""
+"""A memory is a record with edits, history, validity and labels."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Clock:
-    """Tells the day that a test sets."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.day = 0
@@ -53,7 +53,7 @@ def texts(found: list) -> list[str]:
 def test_an_edit_is_found_at_once_and_the_earlier_words_only_in_the_history(
     engine: ContextEngine, clock: Clock
 ) -> None:
-    """Every field can change; what is not given stays."""
+    """Every field can change; omitted ones stay."""
     ann = engine.memories(user_id="ann")
     first = ann.add("Ann keeps bees.", importance=0.4, metadata={"by": "form"}, tags=["hobby"])
     clock.day = 2
@@ -72,7 +72,7 @@ def test_an_edit_is_found_at_once_and_the_earlier_words_only_in_the_history(
 
 
 def test_a_rollback_is_a_new_revision(engine: ContextEngine) -> None:
-    """It brings back all content of an earlier one, and is itself in the history."""
+    """It restores all content of an earlier revision and is itself in the history."""
     ann = engine.memories(user_id="ann")
     first = ann.add("Ann keeps bees.", tags=["hobby"])
     ann.edit(first.id, text="Ann keeps goats.", tags=["farm"], importance=1.0)
@@ -86,7 +86,7 @@ def test_a_rollback_is_a_new_revision(engine: ContextEngine) -> None:
 
 
 def test_of_two_editors_the_second_learns_of_the_first(engine: ContextEngine) -> None:
-    """An edit names the revision that it is based on; without one, the last wins."""
+    """An edit may name its base revision; without one, the last wins."""
     ann = engine.memories(user_id="ann")
     memory = ann.add("Ann keeps bees.")
     ann.edit(memory.id, text="Ann keeps three hives.", revision=1)
@@ -116,7 +116,7 @@ def test_of_two_editors_the_second_learns_of_the_first(engine: ContextEngine) ->
         ({"importance": "high"}, "memory.importance"),
         ({"tags": "tag"}, "memory.tags"),
         ({"tags": [""]}, "memory.tags"),
-        ({"valid_until": datetime(2026, 1, 1)}, "memory.valid_until"),  # noqa: DTZ001 - that is what is wrong
+        ({"valid_until": datetime(2026, 1, 1)}, "memory.valid_until"),  # noqa: DTZ001 - the invalid value
         ({"metadata": {"a": float("nan")}}, "memory.metadata"),
     ],
     ids=lambda value: str(value)[:30],
@@ -135,7 +135,7 @@ def test_a_wrong_edit_changes_nothing(engine: ContextEngine, values: dict, field
 
 
 def test_an_edited_text_supersedes_what_it_contradicts(engine: ContextEngine) -> None:
-    """As a new memory of that text would, and never itself."""
+    """It acts like a new memory with that text, but never on itself."""
     ann = engine.memories(user_id="ann")
     seoul = ann.add("Ann lives in Seoul.")
     note = ann.add("Ann has moved house.")
@@ -149,7 +149,7 @@ def test_an_edited_text_supersedes_what_it_contradicts(engine: ContextEngine) ->
 
 
 def test_what_is_no_longer_valid_is_neither_found_nor_shown(engine: ContextEngine, clock: Clock) -> None:
-    """Until it is said again; a pin of it is not shown, either."""
+    """A pin of it is not shown, either, until it is said again."""
     ann = engine.memories(user_id="ann")
     memory = ann.add("Ann is on holiday in Porto.", valid_until=on(7))
     ann.pin(memory.id)
@@ -165,7 +165,7 @@ def test_what_is_no_longer_valid_is_neither_found_nor_shown(engine: ContextEngin
 
 
 def test_a_search_as_of_a_moment_finds_what_held_then(engine: ContextEngine, clock: Clock) -> None:
-    """Superseded, edited and ended memories as they were; what came later is not there."""
+    """Superseded, edited and expired memories appear as they were; later ones don't."""
     ann = engine.memories(user_id="ann")
     ann.add("Ann lives in Seoul.")
     pet = ann.add("Ann has a cat called Tom.")
@@ -189,7 +189,7 @@ def test_a_search_as_of_a_moment_finds_what_held_then(engine: ContextEngine, clo
 
 
 def test_tags_narrow_a_search_and_a_prompt(engine: ContextEngine) -> None:
-    """A memory with one of the tags is found; one without any, never. A repeated memory has the tags of both."""
+    """One common tag is enough; untagged memories are not found; a repeated memory has both tags."""
     ann = engine.memories(user_id="ann")
     ann.add("Ann likes green tea.", tags=["drinks"])
     ann.add("Ann likes green walls.", tags=["house", "색깔"])
@@ -208,7 +208,7 @@ def test_tags_narrow_a_search_and_a_prompt(engine: ContextEngine) -> None:
 
 
 def test_removing_a_message_removes_what_earlier_revisions_say_of_it(engine: ContextEngine) -> None:
-    """A memory goes with its history; one with another source loses the earlier revisions."""
+    """A memory is removed with its history; one with another source loses the earlier revisions."""
     session = engine.session("s", user_id="ann")
     session.append([Message("user", "Hello.", id="m"), Message("user", "Hello again.", id="n")])
     ann = engine.memories(user_id="ann")
@@ -226,7 +226,7 @@ def test_removing_a_message_removes_what_earlier_revisions_say_of_it(engine: Con
 
 
 def test_facts_as_of_a_moment(url: str) -> None:
-    """A fact that a later one replaced is returned for a moment between the two."""
+    """A replaced fact is returned for a time before its replacement."""
     with ContextEngine.open(
         url, settings=ArcSettings(summary={"trigger_message_count": 4, "recent_message_count": 0})
     ) as engine:
@@ -260,7 +260,7 @@ def test_facts_as_of_a_moment(url: str) -> None:
 
 
 def test_types_and_instructions_of_the_application(opened: Callable[..., ContextEngine]) -> None:
-    """The model sees both; its memories have these types, and one that nobody described is a fact."""
+    """The model gets both; its memories have these types, and an undescribed type becomes a fact."""
     answer = [
         {"type": "Goal", "content": "The user wants to run a marathon in May.", "importance": 0.8},
         {"type": "rumour", "content": "The user keeps bees on the roof.", "importance": 0.8},
@@ -290,7 +290,7 @@ def test_types_and_instructions_of_the_application(opened: Callable[..., Context
 
 
 def shown_in_turn(engine: ContextEngine, **given: object) -> tuple[str, str]:
-    """The memories that a request shows, and those that a view for a framework's own prompt shows."""
+    """Return the memories in a request, and those in a view for a framework's prompt."""
     session = engine.session("s", user_id="ann")
     window = session.context("What does Ann have?", **given)
     view = session.window(query="What does Ann have?", **given)
@@ -318,7 +318,7 @@ def test_a_turn_shows_only_memories_with_one_of_its_tags(clock: Clock) -> None:
 
 @pytest.mark.parametrize("tags", ["health", [], [""], [7], 7, {"health": 1}], ids=repr)
 def test_tags_that_are_none_are_refused_before_anything_is_done(tags: object) -> None:
-    """By the argument's name, also for a session without an id."""
+    """The error names the argument, also for a session without an id."""
     with ContextEngine.open("sqlite://") as engine:
         for session in (engine.session("s"), engine.session(None)):
             for build in (session.context, session.window):

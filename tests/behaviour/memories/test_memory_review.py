@@ -1,4 +1,4 @@
-"""Memories that a review holds back, approves and rejects; which ones leave a full scope; and clocks set back."""
+"""Pending, approved and rejected memories; eviction from a full scope; clocks set back."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def memories(opened, clock):
 
 @pytest.fixture
 def gathered(url, clock, memories):
-    """Add as gathering does, from another process."""
+    """Return a function that adds extracted memories from another process."""
     store = SqlStore(url)
     keeper = MemoryKeeper(services(store, settings=ArcSettings(memory={"max_per_scope": 2}), clock=clock))
     yield lambda text, **values: keeper.add(memories.scope, ProposedMemory(text, **values))
@@ -51,7 +51,7 @@ def texts(memories, status="ACTIVE"):
 
 
 def test_what_waits_changes_nothing_that_holds(memories):
-    """It is a memory of its own until it is approved; word for word the same, it is known."""
+    """A pending memory is separate until approved; an identical text is already known."""
     held = memories.add("The user pays invoices from account 12")
     waits = memories.add("The user pays all the invoices from account 12", status="PENDING")
     assert waits.id != held.id
@@ -64,7 +64,7 @@ def test_what_waits_changes_nothing_that_holds(memories):
 
 
 def test_what_is_approved_by_hand_holds_as_it_was_entered(memories, clock):
-    """With all that was given, and later than what it contradicts, also if that was said after it began to wait."""
+    """It keeps all its fields and holds over contradicting memories, even those stated after it began to wait."""
     waits = memories.add("The user lives in Busan", status="PENDING", importance=0.2, sources=[("s", "1")])
     clock.now += timedelta(days=1)
     seoul = memories.add("The user lives in Seoul")
@@ -86,7 +86,7 @@ def test_gathering_goes_round_no_review(memories, gathered):
 
 
 def test_approving_and_rejecting(memories):
-    """What is approved takes the place of what it contradicts; what is rejected is neither found nor shown."""
+    """An approved memory replaces contradicting ones; a rejected one is neither found nor shown."""
     seoul = memories.add("The user lives in Seoul")
     busan = memories.add("The user lives in Busan", status="pending")
     assert texts(memories) == ["The user lives in Seoul"]
@@ -121,7 +121,7 @@ def test_what_waits_takes_no_place_of_what_holds(memories):
 
 
 def test_the_weakest_leaves_also_if_it_is_the_new_one(memories, gathered):
-    """What is gathered pushes out nothing stronger; what somebody adds by hand stays."""
+    """Extracted memories evict nothing stronger; those added by hand stay."""
     for text, importance in (("The user keeps bees", 0.9), ("The user plays the harp", 0.8)):
         memories.add(text, importance=importance)
     assert gathered("The user saw a film", importance=0.0).outcome is Outcome.FULL
@@ -153,7 +153,7 @@ def test_a_clock_that_was_set_back(memories, clock):
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_clock_that_was_set_back_within_a_session(opened, clock, *, at_once):
-    """The order of the messages says what holds, in one reading and over two, in whatever order a model names them."""
+    """The order of messages decides, in one reading or two, in any order of the model's answer."""
     first, last = (f'{{"content": "The user lives in {city}.", "importance": 0.9}}' for city in ("Seoul", "Busan"))
     model = ReplyingChatModel([f"[{last}, {first}]"] if at_once else [f"[{first}]", f"[{last}]"])
     engine = opened(model, clock=clock)
@@ -171,7 +171,7 @@ def test_a_clock_that_was_set_back_within_a_session(opened, clock, *, at_once):
 
 
 def test_a_model_s_conclusion_in_words_of_its_own_waits(opened):
-    """Words can't tell it from nonsense: it is kept for a review, and shown after its approval only."""
+    """Words can't distinguish it from nonsense, so it is shown only after approval."""
     listed = [
         {"type": "insight", "content": "The user is a wizard.", "importance": 0.9},
         {"type": "preference", "content": "The user prefers short answers.", "importance": 0.9},

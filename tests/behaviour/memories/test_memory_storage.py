@@ -1,4 +1,4 @@
-"""Memories added, found and forgotten, in the store and in the index; on stores in memory, SQLite and PostgreSQL."""
+"""Memories in store and index: added, found and removed, in memory, on SQLite and on PostgreSQL."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ SCOPE = Scope("caller", "ann")
 
 
 class WordEmbedder:
-    """A vector per set of words, made by hand; counts what it is asked."""
+    """Embeds sets of words by hand-made vectors; counts its texts."""
 
     name = "words"
 
@@ -37,7 +37,7 @@ class WordEmbedder:
 
 @pytest.fixture
 def store(request):
-    """A store in memory, or on PostgreSQL where a test asks for it."""
+    """Return a store in memory, or on PostgreSQL if a test requests it."""
     is_postgres = getattr(request, "param", "") == "postgres"
     url = request.getfixturevalue("postgres_database")() if is_postgres else "sqlite://"
     sql = SqlStore(url)
@@ -99,7 +99,7 @@ def indexed(store, scope=SCOPE):
 
 @on_both_databases
 def test_a_contradiction_supersedes(make, store):
-    """History stays, and is neither found nor in the index; what was said before what holds is history at once."""
+    """History stays but is neither found nor indexed; an older statement becomes history at once."""
     keeper = make()
     old = keeper.add(SCOPE, said("User lives in Seoul")).memory
     new = keeper.add(SCOPE, said("User lives in Busan")).memory
@@ -109,7 +109,7 @@ def test_a_contradiction_supersedes(make, store):
     history = {memory.id: memory.superseded_by for memory in keeper.store.find(SCOPE, include_superseded=True)}
     assert history == {old.id: new.id, new.id: None, earlier.id: new.id}
     assert found(keeper, "User") == ["User lives in Busan"]
-    assert indexed(store) == sorted([old.id, new.id, earlier.id])  # the others may hold on another branch
+    assert indexed(store) == sorted([old.id, new.id, earlier.id])  # the superseded ones may hold on another branch
     again = keeper.add(SCOPE, said("User lives in Seoul"))
     assert again.outcome is Outcome.NEW
     assert texts(keeper) == ["User lives in Seoul"]
@@ -154,7 +154,7 @@ def test_a_search_notes_what_it_returned(make, store):
 
 @on_both_databases
 def test_keepers_at_once_lose_and_double_nothing(make, store):
-    """Two of them, as in two processes, on one scope: each decides by what is really there."""
+    """Two of them, as in two processes, decide by the actual content of the scope."""
     keepers = [make(max_per_scope=500), make(max_per_scope=500)]
     statements = [f"Statement {'abcdefghij'[n % 10] * 8} {n}" for n in range(20)]
     with ThreadPoolExecutor(4) as pool:
@@ -178,7 +178,7 @@ def test_each_sees_what_the_other_did(make, store):
 
 
 class Reading:
-    """A store of memories that notes what is read of it."""
+    """A store of memories that records its reads."""
 
     def __init__(self, memories):
         self._memories, self.changed, self.whole = memories, 0, 0
@@ -198,7 +198,7 @@ class Reading:
 
 
 def test_neither_adding_nor_searching_loads_what_it_does_not_need(make, store):
-    """A scope is read once; after that an addition reads what others changed, a search its candidates."""
+    """A scope is read once; then an addition reads others' changes, and a search its candidates."""
     reading = Reading(store.records)
     filling = make(max_per_scope=9_999)
     for number in range(60):
@@ -219,7 +219,7 @@ def test_neither_adding_nor_searching_loads_what_it_does_not_need(make, store):
 
 
 def test_what_a_caller_does_with_a_memory_does_not_reach_the_store(make, store):
-    """The keeper writes superseded and merged memories as they are stored, not as callers changed them."""
+    """Superseded and merged memories are written from the store's state, not from callers' objects."""
     keeper, metadata = make(), {"tags": ["home"]}
     first = keeper.add(SCOPE, said("User lives in Seoul", metadata=metadata), by_hand=True).memory
     again = keeper.add(SCOPE, said("User lives in Seoul", reinforces=False)).memory

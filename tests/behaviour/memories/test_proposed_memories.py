@@ -1,4 +1,4 @@
-"""What a model saves or forgets by a tool is the user's only where they said so; what only a page says waits."""
+"""A tool saves or forgets for the user only what the user stated; a page's claims wait for confirmation."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -35,7 +35,7 @@ def says(session: Session, *texts: str) -> None:
 
 
 def reads(session: Session, asked: str = "What does the page say?") -> None:
-    """The turn in which the model calls a tool; its answer is still to come."""
+    """Append a turn in which the model has called a tool and not yet answered."""
     session.append(page(asked))
 
 
@@ -206,7 +206,7 @@ def test_what_a_review_rejected_stays_rejected(session: Session, memories: Memor
 
 
 def test_the_assistant_ends_replaces_and_confirms_nothing_of_the_user_s(memories: Memories) -> None:
-    """Its own earlier memories it may replace; the user ends and confirms both."""
+    """It may replace its own earlier memories; the user ends and confirms both."""
     first = memories.propose("The user lives in Braga.")
     second = memories.propose("The user lives in Coimbra.")
     assert memories.get(first.id).superseded_by == second.id
@@ -231,7 +231,7 @@ def test_it_goes_with_the_message_that_states_it(session: Session, memories: Mem
 
 
 def test_the_memory_tools_own_answers_are_no_untrusted_text(session: Session, memories: Memories) -> None:
-    """A model looks first, and then saves the old and the new together."""
+    """A model searches first, then saves old and new content together."""
     session.append(Message("user", "I like oolong, too."))
     session.append(Message("assistant", None, (ToolCall("search_memory", {"query": "tea"}, "c1"),)))
     found = "- [m] (preference, importance 0.5, 2026-11-23) The user likes green tea."
@@ -262,7 +262,7 @@ def test_with_a_review_everything_waits(session: Session) -> None:
 
 
 def test_a_full_scope_keeps_what_is_stronger() -> None:
-    """As for whatever is extracted; what the user stated is kept, as what is added by hand."""
+    """The rules for extracted memories apply; the user's own statements are kept like manual ones."""
     settings = ArcSettings(memory={"enabled": False, "max_per_scope": 2})
     with ContextEngine.open("sqlite://", settings=settings) as engine:
         memories = engine.memories(user_id="ann")

@@ -1,4 +1,4 @@
-"""After a change of the embedder, new vectors are made beside the old ones and take their place when complete."""
+"""After a change of the embedder, new vectors are made next to the old ones and replace them when complete."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ TEXTS = [f"Text number {number} says {'harbour' if number % 2 else 'velvet'}." f
 
 
 class Embedder:
-    """Counts letters; another name has another order and number of them. Fails from some text on, if told to."""
+    """Counts letters; another name has another order and dimension. Can fail from a certain text on."""
 
     def __init__(self, name: str, letters: str) -> None:
         self.name = name
@@ -50,7 +50,7 @@ def new() -> Embedder:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with documents, a user's messages on two branches, memories, an artifact and an item."""
+    """Return a database with documents, messages on two branches, memories, an artifact and an item."""
     if request.param == "sqlite":
         url = sqlite_url(tmp_path_factory.mktemp("filled"))
     else:
@@ -72,7 +72,7 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def url(filled: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A copy of it."""
+    """Return a copy of it."""
     if filled.startswith("sqlite"):
         shutil.copy(filled.removeprefix("sqlite:///"), tmp_path / "arc.db")
         return sqlite_url(tmp_path)
@@ -80,7 +80,7 @@ def url(filled: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def embedders(url: str) -> dict[str, set[tuple[str, bool]]]:
-    """By kind, the embedder of each scope and whether every entry has a vector."""
+    """Return by kind each scope's embedder, and whether every entry has a vector."""
     found: dict[str, set[tuple[str, bool]]] = {}
     for kind, name, is_whole in rows(url, "SELECT kind, embedder, vectors = entries FROM arc_index_scopes"):
         found.setdefault(kind, set()).add((name, bool(is_whole)))
@@ -88,7 +88,7 @@ def embedders(url: str) -> dict[str, set[tuple[str, bool]]]:
 
 
 def assert_vectors_fit(engine: ContextEngine, url: str, embedder: Embedder) -> None:
-    """Each document's vector is its present text's, and no other vectors are left."""
+    """Check that each document has the vector of its present text, and that no other vectors are left."""
     documents = list(engine.documents.index.scan())
     vectors = engine.documents.index.vectors([one.id or "" for one in documents])
     assert len(vectors) == len(documents)
@@ -103,7 +103,7 @@ ALL_NEW = {kind: {("new", True)} for kind in ("document", "message", "memory", "
 
 
 def test_everything_gets_new_vectors(url: str) -> None:
-    """Documents, messages of all branches, memories and artifacts; not items, whose embedder is their own."""
+    """Documents, messages of all branches, memories and artifacts do; items have their own embedder."""
     embedder = new()
     with ContextEngine.open(url, settings=NO_BACKGROUND, embedder=embedder) as engine:
         seen: list[int] = []
@@ -119,7 +119,7 @@ def test_everything_gets_new_vectors(url: str) -> None:
 
 @pytest.mark.parametrize("how", ["the embedder fails", "it is stopped"])
 def test_what_is_interrupted_goes_on_from_there(url: str, how: str) -> None:
-    """Meanwhile nothing is lost: an engine with the old embedder finds by its vectors, the new one by words."""
+    """Meanwhile an engine with the old embedder uses its vectors, one with the new embedder words."""
     embedder = new()
     stop = Event()
     if how == "it is stopped":
@@ -142,7 +142,7 @@ def test_what_is_interrupted_goes_on_from_there(url: str, how: str) -> None:
 
 
 def test_what_is_written_meanwhile_ends_up_right(url: str) -> None:
-    """By engines with either embedder, before and behind the place that the job has reached; also what is removed."""
+    """Engines with either embedder write and remove entries before and after the job's position."""
     embedder = new()
     with (
         ContextEngine.open(url, settings=NO_BACKGROUND, embedder=embedder) as engine,
@@ -158,7 +158,7 @@ def test_what_is_written_meanwhile_ends_up_right(url: str) -> None:
         )
 
         def write() -> None:
-            embedder.before = lambda: None  # writing embeds too
+            embedder.before = lambda: None  # writing embeds, too
             if len(embedder.embedded) >= 4 and (change := next(writes, None)) is not None:
                 change()
             embedder.before = write
@@ -174,7 +174,7 @@ def test_what_is_written_meanwhile_ends_up_right(url: str) -> None:
 
 
 def test_the_background_changes_over_and_does_not_go_back(url: str) -> None:
-    """The first turn that is saved begins it. A process with the old embedder leaves the new vectors alone."""
+    """The first saved turn starts it. A process with the old embedder leaves the new vectors alone."""
     settings = ArcSettings(memory={"enabled": True})
     with ContextEngine.open(url, settings=settings, embedder=new()) as engine:
         engine.session("s", user_id="ann").save_turn("And now?", "Now it is new.")
@@ -197,7 +197,7 @@ def test_a_worker_changes_over(url: str) -> None:
 
 
 def test_two_processes_never_make_the_same_vectors(url: str) -> None:
-    """A claim keeps a scope from others until it ends, or its owner is dead for long enough."""
+    """A claim reserves a scope until it ends, or its owner has been dead long enough."""
     store = SqlStore(url)
     index = store.index
     assert isinstance(index, OutdatedVectors)
@@ -230,7 +230,7 @@ def test_an_engine_without_embedder_can_t(url: str) -> None:
 
 
 def test_vectors_beside_are_found_by_nobody(url: str) -> None:
-    """Nor counted: the index says that its vectors are the old ones'."""
+    """They are not counted, either: the index reports the old embedder."""
     embedder = new()
     embedder.most = 10
     with ContextEngine.open(url, settings=NO_BACKGROUND, embedder=embedder) as engine:

@@ -1,4 +1,4 @@
-"""Each token reaches what is its own, with the role that a route needs, and nothing else."""
+"""Each token reaches only its own data, with the role that a route requires."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SETTINGS = ArcSettings(rag={"ingestion": {"enabled": True, "dynamic_enabled": Tr
 
 @dataclass(frozen=True)
 class Expected:
-    """A request of ann's that succeeds, and what it gets with the tokens of another user and another caller."""
+    """A request that succeeds for ann, and its statuses for another user and another caller."""
 
     body: Any = None
     other_user: int = 404
@@ -38,7 +38,7 @@ EXPECTED = {
     "list_sessions": Expected(other_user=200, other_caller=200),
     "delete_session": Expected(),
     "list_messages": Expected(),
-    "append_messages": Expected(MESSAGES, other_caller=201),  # a session of the other caller's own, with the same id
+    "append_messages": Expected(MESSAGES, other_caller=201),  # a session of the other caller with the same id
     "build_context": Expected({"query": "Hello?"}, other_caller=200),
     "recall": Expected({"query": "tea"}),
     "list_facts": Expected(),
@@ -70,7 +70,7 @@ EXPECTED = {
     "healthz": Expected(),
     "readyz": Expected(),
 }
-"""What each route of the table is expected to do; a route without an entry fails the test."""
+"""Expectations for each route of the table; a route without an entry fails the test."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def served() -> Iterator[tuple[ContextEngine, TestClient]]:
 
 @pytest.fixture
 def world(served: tuple[ContextEngine, TestClient]) -> World:
-    """The shop's session of ann, with everything that the routes name."""
+    """Return the shop's session of ann with everything that the routes name."""
     return new_world(*served)
 
 
@@ -138,13 +138,13 @@ def expected_status(endpoint: Endpoint, who: str) -> int:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.function.__name__)
 def test_every_token_at_every_route(world: World, endpoint: Endpoint) -> None:
-    """The last one, the reviewer's, shows that the request itself is right."""
+    """The reviewer's request, the last, shows that the request itself is valid."""
     body = EXPECTED[endpoint.function.__name__].body
     takes_user = "/policy" not in endpoint.path and "/candidates/{id}/" not in endpoint.path
     for who in WHO[:-1]:
         acts_for = {"userId": "ann"} if who in ("reader", "writer") else {}
         is_refused = expected_status(endpoint, who) >= 400
-        if is_refused:  # one that succeeds may delete what the others need
+        if is_refused:  # a successful request may delete data that others need
             answer = world.ask(endpoint, who, body, **acts_for)
             assert answer.status_code == expected_status(endpoint, who), (who, answer.text)
             assert answer.headers["content-type"] == "application/problem+json"
@@ -157,14 +157,14 @@ def test_every_token_at_every_route(world: World, endpoint: Endpoint) -> None:
 
 
 def allowed(endpoint: Endpoint) -> list[str]:
-    """Who may use a route, without the reviewer."""
+    """Return who may use a route, without the reviewer."""
     known = endpoint.role is not None and endpoint.function.__name__ in EXPECTED
     return [who for who in WHO[2:-1] if known and expected_status(endpoint, who) < 400]
 
 
 @pytest.mark.parametrize("endpoint", list(filter(allowed, ENDPOINTS)), ids=lambda endpoint: endpoint.function.__name__)
 def test_what_a_token_may_do_it_does(served: tuple[ContextEngine, TestClient], endpoint: Endpoint) -> None:
-    """Where the matrix says that a request succeeds, it does, and shows nothing of another user or caller."""
+    """Allowed requests succeed and show nothing of another user or caller."""
     world = None
     for who in allowed(endpoint):
         if world is None or endpoint.method != "GET":
@@ -177,7 +177,7 @@ def test_what_a_token_may_do_it_does(served: tuple[ContextEngine, TestClient], e
 
 
 def test_a_token_of_one_user_needs_no_name(world: World) -> None:
-    """It acts for its user, and can't name another."""
+    """It acts for its user and can't name another."""
     ben = {"Authorization": f"Bearer {TOKENS['other user'].secret}"}
     body = {"messages": [{"role": "user", "content": "Hello of ben's"}]}
     assert world.client.post("/api/sessions/b/messages", json=body, headers=ben).status_code == 201
@@ -186,7 +186,7 @@ def test_a_token_of_one_user_needs_no_name(world: World) -> None:
 
 
 def test_a_server_without_tokens_serves_this_machine_only() -> None:
-    """It starts on request only, and answers neither other machines nor the pages of other origins."""
+    """It starts only on request, and rejects other machines and pages of other origins."""
     with ContextEngine.open("sqlite://") as engine:
         with pytest.raises(ConfigurationError, match="no token is configured"):
             create_app(engine, [])
@@ -205,7 +205,7 @@ def test_a_server_without_tokens_serves_this_machine_only() -> None:
 
 
 def test_tokens_come_from_a_file(tmp_path: Any) -> None:
-    """A wrong one is refused without being shown."""
+    """An invalid one is rejected without being shown."""
     path = tmp_path / "tokens.json"
     path.write_text('[{"token": "a-secret-of-the-shop", "caller": "shop", "user": "ann", "role": "writer"}]')
     (token,) = load_tokens(path)
@@ -223,7 +223,7 @@ def test_tokens_come_from_a_file(tmp_path: Any) -> None:
 
 
 def test_a_router_in_another_application(world: World) -> None:
-    """It brings its own access, limits and errors, and leaves the application's routes alone."""
+    """It brings its own access, limits and errors, and does not affect the application's routes."""
     with ContextEngine.open("sqlite://", settings=ArcSettings(server={"max_body_bytes": 1_000})) as engine:
         app = FastAPI()
         app.include_router(build_router(engine, list(TOKENS.values())), prefix="/arc")

@@ -1,4 +1,4 @@
-"""Each browser sees and changes what its token may, and no form is taken from another page."""
+"""Each browser sees and changes only what its token may, and forms are accepted only from the inspector's pages."""
 
 import re
 from collections.abc import Iterator
@@ -28,13 +28,13 @@ WHO = ["no token", "wrong token", *TOKENS]
 SETTINGS = ArcSettings(rag={"ingestion": {"enabled": True}}, context={"store_receipts": "all"})
 NUMBERS = count()
 OF_ALL = ("/", "/review")
-"""The pages that list what a token may see, and so are there for each."""
+"""Pages that list everything a token may see, and so exist for each."""
 SECRETS = ("I like tea", "has a cat", "Do not call", "within 30 days")
-"""What belongs to ann of the shop."""
+"""Texts of the shop's user ann."""
 
 
 class Browser:
-    """A browser of somebody, signed in if they have a token of the server."""
+    """A browser, signed in if its user has a token of the server."""
 
     def __init__(self, client: TestClient, who: str) -> None:
         self.client = client
@@ -73,13 +73,13 @@ def served() -> Iterator[tuple[ContextEngine, dict[str, Browser]]]:
 
 @pytest.fixture
 def world(served: tuple[ContextEngine, dict[str, Browser]]) -> tuple[dict[str, Browser], dict[str, str]]:
-    """The browsers, and the addresses' parameters that name what is in a conversation."""
+    """Return the browsers, and the parameters that name a conversation's parts."""
     engine, browsers = served
     return browsers, conversation(engine)
 
 
 def conversation(engine: ContextEngine) -> dict[str, str]:
-    """Store a conversation of the shop with a new user; return the parameters that name what is in it."""
+    """Store a conversation of a new user of the shop; return the parameters that name its parts."""
     number = next(NUMBERS)
     session_id, user_id = f"s{number}", f"ann{number}"
     session = engine.session(session_id, caller_id="shop", user_id=user_id)
@@ -124,12 +124,12 @@ def expected(page: Page, who: str) -> int:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.method} {page.path}")
 def test_every_token_at_every_page(served: Any, page: Page) -> None:
-    """A form does what it says, a page shows what there is, and neither reaches beyond the token."""
+    """Forms act and pages show content, and neither exceeds the token."""
     engine, browsers = served
     names = conversation(engine)
     for who in WHO:
         is_taken = page.method == "POST" and expected(page, who) == 303
-        query = conversation(engine) if is_taken else dict(names)  # what a form does, it does once
+        query = conversation(engine) if is_taken else dict(names)  # a form works only once
         if who == "other user":
             del query["user"]
         answer = browsers[who].ask(page, query, FORMS.get(page.path, {}))
@@ -139,7 +139,7 @@ def test_every_token_at_every_page(served: Any, page: Page) -> None:
             assert answer.headers["location"].startswith("/inspector/sign-in?next=")
         if page.method == "GET" and answer.status_code == 200:
             assert any(secret in unescape(answer.text) for secret in SECRETS) == (not who.startswith("other")), who
-    if page.path != "/":  # a token of one user names no other
+    if page.path != "/":  # a token of one user can't name another
         answer = browsers["other user"].ask(page, names, FORMS.get(page.path, {}))
         assert answer.status_code in (403, 404)
 
@@ -171,7 +171,7 @@ def test_a_form_of_another_page_does_nothing(
 
 
 def test_a_browser_signs_in_and_out(served: Any, world: Any) -> None:
-    """The cookie can't be read by scripts or sent from other sites, and its address is that of the pages alone."""
+    """Scripts can't read the cookie, other sites can't send it, and its path is that of the pages."""
     engine, _ = served
     client = TestClient(
         create_app(engine, list(TOKENS.values())), follow_redirects=False, base_url="https://arc.example"
@@ -214,7 +214,7 @@ def test_signing_in_leads_to_no_other_site(served: Any, address: str) -> None:
 
 
 def test_a_cookie_ends_with_its_token(served: Any) -> None:
-    """A server that no longer knows the token does not admit the browser; nor is the cookie another token's."""
+    """A server without the token rejects the browser, and the cookie is not valid for another token."""
     engine, browsers = served
     cookies = browsers["reader"].client.cookies
     without = TestClient(create_app(engine, [TOKENS["reviewer"]]), follow_redirects=False, cookies=cookies)
@@ -224,7 +224,7 @@ def test_a_cookie_ends_with_its_token(served: Any) -> None:
 
 
 def test_pages_without_tokens_are_for_this_machine_only() -> None:
-    """They need no sign-in, and their forms are protected all the same."""
+    """They need no sign-in, and their forms are still protected."""
     with ContextEngine.open("sqlite://") as engine:
         with pytest.raises(ConfigurationError, match="no token is configured"):
             build_inspector(engine, [])
@@ -244,7 +244,7 @@ def test_pages_without_tokens_are_for_this_machine_only() -> None:
 
 
 def test_wrong_addresses_and_forms_are_refused_as_pages(world: Any) -> None:
-    """With a page that says what is wrong, and never a traceback."""
+    """The response is a page that states the error, never a traceback."""
     browsers, names = world
     client, csrf = browsers["reviewer"].client, browsers["reviewer"].csrf
     of_ann = f"id={names['id']}&user={names['user']}"
@@ -287,7 +287,7 @@ def test_wrong_addresses_and_forms_are_refused_as_pages(world: Any) -> None:
 
 
 def test_a_candidate_is_decided_once(world: Any) -> None:
-    """The second reviewer is told what the first one decided."""
+    """The second reviewer sees the first one's decision."""
     browsers, names = world
     approve, reject = (one for one in PAGES if one.path.startswith("/review/"))
     assert browsers["reviewer"].ask(approve, names, {"comment": "checked"}).status_code == 303
@@ -297,7 +297,7 @@ def test_a_candidate_is_decided_once(world: Any) -> None:
 
 @pytest.mark.parametrize("name", ["a/b?c=d&e#f", "%41 +é", "../..", '"><b>', "주문 12", " a"])
 def test_any_conversation_and_user_is_reached_by_its_links(served: Any, name: str) -> None:
-    """From the list to the conversation, its request and back, and its texts are pinned."""
+    """Links lead from the list to the conversation, its request and back; texts can be pinned."""
     engine, browsers = served
     session = engine.session(name, caller_id="shop", user_id=name)
     session.append([Message("user", "Is it there?", id=name), Message("assistant", "It is.")])
@@ -318,7 +318,7 @@ def test_any_conversation_and_user_is_reached_by_its_links(served: Any, name: st
 
 
 def test_the_server_leads_to_the_pages_wherever_it_is() -> None:
-    """And says what is wrong once its engine is closed, without its address."""
+    """If its engine is closed, the page says so without its URL."""
     with ContextEngine.open("sqlite://") as engine:
         app = create_app(engine, [TOKENS["reader"]])
         around = Starlette(routes=[Mount("/arc", app)])

@@ -1,4 +1,4 @@
-"""What the inspector's pages show of much, of little, and of what is not in the database."""
+"""The inspector's pages with much, little and missing content."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def client(engine: ContextEngine) -> Iterator[TestClient]:
 
 
 def paged(client: TestClient, address: str, shown: Callable[[str], list[str]], link: str) -> list[list[str]]:
-    """What each page shows, from the first to the last."""
+    """Return the shown items of each page, from first to last."""
     pages = []
     while address:
         answer = client.get(address)
@@ -43,7 +43,7 @@ def paged(client: TestClient, address: str, shown: Callable[[str], list[str]], l
 
 
 def test_conversations_are_paged_with_their_filters(engine: ContextEngine, client: TestClient) -> None:
-    """Each once, the newest first; a search goes on where the page before ended."""
+    """Each appears once, newest first; a search continues on the next page."""
     for number in range(35):
         engine.session(f"s{number}", user_id="ann").append(
             Message("user", f"Is there {'oak' if number < 3 else 'ash'}?")
@@ -77,7 +77,7 @@ def test_candidates_are_paged(engine: ContextEngine, client: TestClient) -> None
 
 
 def test_looking_restores_no_archived_conversation(engine: ContextEngine, client: TestClient) -> None:
-    """Its page says where its messages are, shows what was sent, and has a button that brings them back."""
+    """The page says where the messages are, shows sent requests, and has a button that restores them."""
     session = engine.session("s", user_id="ann")
     session.save_turn("Is there oak?", "There is.")
     session.context("And ash?")
@@ -118,7 +118,7 @@ def test_a_deleted_conversation_is_listed_only(engine: ContextEngine, client: Te
 
 
 def test_each_branch_shows_its_own_messages(engine: ContextEngine, client: TestClient) -> None:
-    """And says from which one it was forked."""
+    """It also names the branch that it was forked from."""
     session = engine.session("s")
     session.append([Message("user", "Is there oak?", id="m1"), Message("assistant", "There is.")])
     idea = session.fork(at="m1", name="idea")
@@ -134,7 +134,7 @@ def test_each_branch_shows_its_own_messages(engine: ContextEngine, client: TestC
 
 
 def test_turns_without_stored_requests_are_shown_as_built_today(tmp_path: Path) -> None:
-    """Each turn links to the one before and after it, and is compared with it."""
+    """Each turn links to its neighbours and is compared with the previous one."""
     with ContextEngine.open(f"sqlite:///{tmp_path / 'arc.db'}") as engine:
         for number in range(3):
             engine.session("s").save_turn(f"Is there oak number {number}?", "There is.")
@@ -155,7 +155,7 @@ def test_turns_without_stored_requests_are_shown_as_built_today(tmp_path: Path) 
 
 
 def test_a_request_too_large_to_be_kept_says_so(engine: ContextEngine, client: TestClient) -> None:
-    """Its tokens by section are there."""
+    """Its tokens by section are shown."""
     engine.session("s").append(Message("user", "Hello."))
     engine.session("s").context("Is there ash?")
     engine.flush()

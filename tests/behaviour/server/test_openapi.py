@@ -1,4 +1,4 @@
-"""The API keeps to its description, whatever it is sent: no server error, no answer that is not documented."""
+"""The API follows its description for any request: no server error, no undocumented answer."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -44,7 +44,7 @@ def operations(client: TestClient) -> dict[str, Any]:
 
 
 def test_every_route_is_described(client: TestClient) -> None:
-    """With its role, its problems, and a schema of what it takes and returns."""
+    """The description has role, errors, and schemas of input and output."""
     document = client.get("/openapi.json").json()
     described = {
         (method.upper(), path): operation
@@ -77,7 +77,7 @@ CHECKS = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_random_requests(operations: dict[str, Any], name: str) -> None:
-    """Valid and invalid ones."""
+    """Both valid and invalid requests are sent."""
     attack(operations[name], "positive", examples=3)
     if name in WITH_INPUT:
         attack(operations[name], "negative", examples=3)
@@ -103,12 +103,12 @@ def attack(operation: Any, mode: str, *, examples: int) -> None:
     def run(case: Any) -> None:
         case.validate_response(case.call(headers=HEADERS), checks=CHECKS)
 
-    with suppress(Unsatisfiable):  # nothing about the operation can be invalid
+    with suppress(Unsatisfiable):  # the operation has no invalid input
         run()
 
 
 def test_json_that_can_not_be_returned_is_refused(client: TestClient) -> None:
-    """Halves of characters, numbers beyond a float and deep nesting; nothing of them is stored."""
+    """Lone surrogates, numbers beyond a float and deep nesting are rejected, and nothing is stored."""
     as_json = {**HEADERS, "Content-Type": "application/json"}
     path = "/api/sessions/s/messages"
     wrong = ('"\\ud800"', "1e999", "NaN", "9" * 5_000, "[" * 100_000 + "]" * 100_000)

@@ -1,4 +1,4 @@
-"""The routes do what the engine does: what they return, what they remove, and how they refuse."""
+"""The routes do what the engine does: results, removals and errors."""
 
 import hmac
 import json
@@ -35,7 +35,7 @@ def engine() -> Iterator[ContextEngine]:
 
 @pytest.fixture
 def client(engine: ContextEngine) -> Iterator[TestClient]:
-    """A reviewer's client, who may do everything."""
+    """Return a client with a reviewer's token, which permits everything."""
     with TestClient(create_app(engine, TOKENS), headers={"Authorization": f"Bearer {TOKENS[-1].secret}"}) as client:
         yield client
 
@@ -46,7 +46,7 @@ def told(client: TestClient, *texts: str, session: str = "s", **query: str) -> N
 
 
 def test_messages_with_tools_are_stored_and_paged(engine: ContextEngine, client: TestClient) -> None:
-    """As the engine stores them; an id that is sent again changes nothing."""
+    """They equal the engine's; a repeated id changes nothing."""
     call = {"id": "c1", "name": "look_up", "arguments": {"order": 4711}}
     messages = [
         {"role": "user", "content": "Where is my order?", "id": "m1", "name": "Ann"},
@@ -71,7 +71,7 @@ def test_messages_with_tools_are_stored_and_paged(engine: ContextEngine, client:
 
 
 def test_a_context_is_the_engines_window(engine: ContextEngine, client: TestClient) -> None:
-    """For the same query, prompt, documents, tools and budget, message by message."""
+    """Query, prompt, documents, tools and budget give the same messages."""
     told(client, "I live in Porto.", "Fine.")
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
     asked = {
@@ -105,7 +105,7 @@ def test_a_context_is_the_engines_window(engine: ContextEngine, client: TestClie
 
 
 def test_pins_facts_and_recall(engine: ContextEngine, client: TestClient) -> None:
-    """Of one session; recall also of the user's others on request."""
+    """They belong to one session; recall includes the user's others on request."""
     told(client, "My order number is HN-48213.", "Noted.", *["What else is new?", "Nothing."] * 12, **ANN)
     told(client, "My invoice number is 77.", "Noted.", session="t", **ANN)
     pin = client.post(f"{SESSION}/pins", json={"text": "Never call me."}, params=ANN).json()
@@ -127,7 +127,7 @@ def test_pins_facts_and_recall(engine: ContextEngine, client: TestClient) -> Non
 
 
 def test_branches(client: TestClient) -> None:
-    """Fork, switch, rewind and delete; `branch` names the one that a request is about."""
+    """A fork, switch, rewind and deletion work; `branch` selects a request's branch."""
     turns = [{"role": "user", "content": f"Turn {n}", "id": f"m{n}"} for n in range(3)]
     client.post(f"{SESSION}/messages", json={"messages": turns}).raise_for_status()
 
@@ -150,7 +150,7 @@ def test_branches(client: TestClient) -> None:
 
 
 def test_documents(client: TestClient) -> None:
-    """Whole or in chunks, found by their words and filters, and deleted with their chunks."""
+    """They are stored whole or in chunks, found by words and filters, and deleted with their chunks."""
     documents = [
         {"text": "Refunds take a week.", "id": "r", "source": "terms", "metadata": {"lang": "en"}},
         {"text": "Refunds are for members. " * 200, "id": "folder/long", "metadata": {"lang": "de"}},
@@ -171,7 +171,7 @@ def test_documents(client: TestClient) -> None:
 
 
 def test_memories_of_a_session(engine: ContextEngine, client: TestClient) -> None:
-    """Each field of the answer; `lastAccessedAt` is `createdAt` until the memory is first used."""
+    """Each field is checked; `lastAccessedAt` is `createdAt` until the memory is first used."""
     told(client, "Hello.", "Hello.", **ANN)
     given = {"content": "Ann has a cat named Tom.", "type": "preference", "importance": 0.9}
     added = client.post(f"{SESSION}/memories", json=given, params=ANN)
@@ -192,7 +192,7 @@ def test_memories_of_a_session(engine: ContextEngine, client: TestClient) -> Non
 
 
 def test_a_users_session_reads_and_adds_at_its_users_scope(client: TestClient) -> None:
-    """Another session of the user has the memory, another user's has not; one without a user has its own."""
+    """The user's other sessions have the memory, other users' don't; a session without a user has its own."""
     for session, query in (("s", ANN), ("t", ANN), ("b", {"userId": "ben"}), ("o", {}), ("p", {})):
         told(client, "Hello.", "Hello.", session=session, **query)
     anns = client.post(f"{SESSION}/memories", json={"content": "Ann has a cat."}, params=ANN).json()["id"]
@@ -209,7 +209,7 @@ def test_a_users_session_reads_and_adds_at_its_users_scope(client: TestClient) -
 
 
 def test_unknown_sessions_and_memories_are_not_found(engine: ContextEngine, client: TestClient) -> None:
-    """Of each way to use a memory, and nothing is written."""
+    """This covers each memory route, and nothing is written."""
     told(client, "Hello.", "Hello.", **ANN)
     one = client.post(f"{SESSION}/memories", json={"content": "Ann has a cat."}, params=ANN).json()["id"]
     for session, memory in (("unknown", one), ("s", "unknown")):
@@ -223,17 +223,17 @@ def test_unknown_sessions_and_memories_are_not_found(engine: ContextEngine, clie
 
 
 def test_unknown_parameters_are_refused(engine: ContextEngine, client: TestClient) -> None:
-    """A misspelt name of the user must not act for nobody."""
+    """A misspelt user parameter must not act for nobody."""
     refused = client.post(f"{SESSION}/messages", json={"messages": []}, params={"user_id": "ann"})
     assert refused.status_code == 422
     assert "'user_id'" in refused.json()["detail"]
     assert "userId" in refused.json()["detail"]
     assert not engine.session("s", caller_id="shop").exists()
-    assert client.get("/healthz", params={"now": "1"}).status_code == 200  # load balancers add what they like
+    assert client.get("/healthz", params={"now": "1"}).status_code == 200  # load balancers add parameters
 
 
 def test_the_figures_of_a_conversation(client: TestClient) -> None:
-    """And the receipt of its last request, whoever built it; none before the first."""
+    """They include the receipt of its last request by any client; there is none before the first."""
     told(client, *["How are you?", "Fine."] * 3, **ANN)
     debug = client.get("/conversations/s/debug", params=ANN).json()
     assert debug.keys() == {
@@ -260,7 +260,7 @@ def test_compression_is_needed_beyond_the_threshold() -> None:
 
 
 def test_sessions_by_user_status_and_page(engine: ContextEngine, client: TestClient) -> None:
-    """The newest first, each once; a page goes on where the one before ended."""
+    """Each appears once, newest first, over all pages."""
     for number in range(5):
         told(client, "Hello.", "Hello.", session=f"s{number}", userId="ben" if number == 2 else "ann")
     seen, cursor = [], None
@@ -278,7 +278,7 @@ def test_sessions_by_user_status_and_page(engine: ContextEngine, client: TestCli
 
 
 def test_a_deleted_session_takes_everything_along(engine: ContextEngine, client: TestClient) -> None:
-    """Its messages, pins, branches, facts, stored requests, candidates and what only it remembers."""
+    """Messages, pins, branches, facts, stored requests, candidates and its own memories are deleted."""
     told(client, "My code is S3CRET-1.", "Noted.")
     told(client, "Hello.", "Hello.", session="kept")
     client.post(f"{SESSION}/pins", json={"text": "Never say S3CRET-2."}).raise_for_status()
@@ -302,7 +302,7 @@ def test_a_deleted_session_takes_everything_along(engine: ContextEngine, client:
 
 
 def test_a_review_by_two(client: TestClient) -> None:
-    """The one decides, the other gets 409; the decision names the token's holder and the comment."""
+    """One decides, the other gets 409; the decision has the token's holder and the comment."""
     answered = {"query": "How long can I return it?", "response": "You can return it within 30 days."}
     names = []
     for number, channel in enumerate(("web", "phone", "web", "web")):
@@ -323,7 +323,7 @@ def test_a_review_by_two(client: TestClient) -> None:
 
 
 def test_the_policy_and_back_to_the_settings(client: TestClient) -> None:
-    """PUT changes what it names, for the next capture already; DELETE returns to the settings."""
+    """PUT changes the given fields for the next capture; DELETE returns to the settings."""
     policy = client.get(f"{REVIEW}/policy").json()
     changed = client.put(f"{REVIEW}/policy", json={"minQueryChars": 1_000}).json()
     assert changed == {**policy, "minQueryChars": 1_000} == client.get(f"{REVIEW}/policy").json()
@@ -337,14 +337,14 @@ def test_the_policy_and_back_to_the_settings(client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/api/sessions", f"{REVIEW}/candidates"])
 def test_a_cursor_that_was_tampered_with(client: TestClient, path: str) -> None:
-    """Is refused, and never a server error."""
+    """It is rejected without a server error."""
     for cursor in ("x", "MTIz", "' OR 1=1 --", "ÿ", "a" * 2_000, "a" * 2_001):
         answer = client.get(path, params={"cursor": cursor})
         assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json"), cursor
 
 
 def test_a_cursor_of_anothers_page_shows_ones_own(engine: ContextEngine, client: TestClient) -> None:
-    """It is a place in time, and reaches no other caller's sessions."""
+    """It is a point in time and reaches no other caller's sessions."""
     for number in range(3):
         engine.session(f"b{number}", caller_id="blog").save_turn("Hello.", "Hello.")
     told(client, "Hello.", "Hello.")
@@ -354,7 +354,7 @@ def test_a_cursor_of_anothers_page_shows_ones_own(engine: ContextEngine, client:
 
 
 def test_every_refusal_is_a_problem(client: TestClient) -> None:
-    """With its status, and its reasons in words."""
+    """It has its status and a reason in words."""
     writer = {"Authorization": f"Bearer {TOKENS[1].secret}"}
     for status, method, path, more in (
         (422, "POST", f"{SESSION}/messages", {"content": b"\xff"}),
@@ -378,7 +378,7 @@ def test_every_refusal_is_a_problem(client: TestClient) -> None:
 
 
 def test_an_unexpected_error_is_a_problem(engine: ContextEngine) -> None:
-    """Which says nothing of the error."""
+    """The response reveals nothing of the error."""
     app = create_app(engine, TOKENS)
 
     @app.get("/broken")
@@ -391,7 +391,7 @@ def test_an_unexpected_error_is_a_problem(engine: ContextEngine) -> None:
 
 
 def test_a_streamed_answer_ends_with_its_receipt() -> None:
-    """`with_receipt` in a `StreamingResponse`: events that clients read, then comments that they ignore."""
+    """With `with_receipt` in a `StreamingResponse`, clients get events and then comments, which they ignore."""
     app = FastAPI()
     with ContextEngine.open("sqlite://", settings=ArcSettings(context={"debug": True})) as engine:
         session = engine.session("s")
@@ -414,7 +414,7 @@ def test_a_streamed_answer_ends_with_its_receipt() -> None:
 
 
 def test_health_while_the_store_is_down(tmp_path: Any) -> None:
-    """The process lives, is not ready, and requests are told no more than that."""
+    """The process is alive but not ready, and clients get no details."""
     url = sqlite_url(tmp_path)
     with ContextEngine.open(url) as engine:
         client = TestClient(create_app(engine, TOKENS))
@@ -434,7 +434,7 @@ def test_health_while_the_store_is_down(tmp_path: Any) -> None:
 
 
 def test_every_token_is_compared_in_constant_time(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Digests of one length by `hmac.compare_digest`, and as many of them whichever token is sent."""
+    """Digests of one length are compared by `hmac.compare_digest`, equally many for any token."""
     compared: list[tuple[Any, Any]] = []
     compare: Callable[[Any, Any], bool] = hmac.compare_digest
 
@@ -451,8 +451,8 @@ def test_every_token_is_compared_in_constant_time(client: TestClient, monkeypatc
 
 
 def test_no_route_needs_less_than_it_should() -> None:
-    """What writes needs a writer, what decides needs a reviewer, and only health needs no token."""
-    asking = {"build_context", "recall", "search_documents"}  # bodies too long for an address; they write nothing
+    """Writing needs a writer, deciding a reviewer, and only health needs no token."""
+    asking = {"build_context", "recall", "search_documents"}  # these read, but their bodies are too long for a URL
     for endpoint in ENDPOINTS:
         name, path = endpoint.function.__name__, endpoint.path
         if path in ("/healthz", "/readyz"):

@@ -1,4 +1,4 @@
-"""Async forms do the same, no loop owns anything, saves outlive cancellation, and background work can be awaited."""
+"""Async forms are equivalent, no loop owns a resource, saves survive cancellation, background work can be awaited."""
 
 import asyncio
 import contextvars
@@ -36,7 +36,7 @@ def test_every_method_that_blocks_has_an_async_form_of_the_same_signature(face):
         assert inspect.signature(sync).return_annotation == inspect.signature(twin).return_annotation, twin.__name__
         assert twin.__doc__.startswith(f"Async form of `{sync.__name__}`"), twin.__name__
     public = {name for name, member in vars(face).items() if inspect.isfunction(member) and not name.startswith("_")}
-    without_io = {"stream_turn"}  # collects in memory; saves through both forms
+    without_io = {"stream_turn"}  # only collects in memory; its saves have both forms
     assert public - without_io == {function.__name__ for pair in twins for function in pair}
 
 
@@ -87,7 +87,7 @@ async def test_a_closed_engine_says_so():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # what the test is about
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # the test's subject
 def test_an_engine_survives_a_fork(tmp_path):
     with ContextEngine.open(sqlite_url(tmp_path)) as engine:
         asyncio.run(engine.session("s").asave_turn("parent", "before"))
@@ -105,11 +105,11 @@ def test_an_engine_survives_a_fork(tmp_path):
 
 
 LONG = 30.0
-"""Seconds that nothing here takes."""
+"""Seconds that no step of a test takes."""
 
 
 def talk(count):
-    """So many messages, user and assistant in turn; the first states something worth a memory."""
+    """Return alternating messages, the first of which is worth a memory."""
     said = [Message(("user", "assistant")[n % 2], f"We spoke about part {n} of the plan.") for n in range(count)]
     return [Message("user", "I live in Lisbon and I prefer window seats."), said[1], *said[2:]]
 
@@ -128,7 +128,7 @@ def test_all_background_work_has_ended_after_it():
 
 
 def test_it_tells_when_the_time_was_too_short():
-    """A model that is still at work holds it up, as long as the caller allows."""
+    """A slow model delays it for as long as the caller allows."""
     model = SlowChatModel(ReplyingChatModel(["[]"]))
     with ContextEngine.open(chat_model=model) as engine:
         engine.session("s", user_id="ann").append(talk(2))

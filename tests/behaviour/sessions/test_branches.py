@@ -1,4 +1,4 @@
-"""Branches of a conversation through the public API: fork, rewind, switch, delete, and sessions on branches."""
+"""Branches through the public API: fork, rewind, switch, delete, and sessions on branches."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ def texts(session: Session) -> list[str]:
 
 
 def test_a_fork_goes_its_own_way(engine: ContextEngine, session: Session) -> None:
-    """It shows the messages up to its point, and neither branch shows what is said on the other afterwards."""
+    """It shows the messages up to its point, and neither branch shows the other's later messages."""
     idea = session.fork(at="m2", name="idea")
     idea.append([Message("user", "Yes, in May")])
     session.append([Message("user", "By train")])
@@ -58,7 +58,7 @@ def test_a_fork_goes_its_own_way(engine: ContextEngine, session: Session) -> Non
 
 
 def test_a_plain_session_follows_a_rewind(engine: ContextEngine, session: Session) -> None:
-    """What was rewound is kept on a branch that is not live, and can be made current again."""
+    """The rewound part stays on a branch that is not live and can be made current again."""
     other = engine.session("s", user_id="ann")
     assert session.rewind(to="m2") is None
     session.append([Message("user", "Yes, in May", id="m5")])
@@ -72,7 +72,7 @@ def test_a_plain_session_follows_a_rewind(engine: ContextEngine, session: Sessio
 
 
 def test_a_rewind_that_nothing_follows_makes_no_branch(session: Session) -> None:
-    """A button pressed twice leaves nothing behind, also if the newest messages were removed."""
+    """A repeated rewind leaves nothing behind, even if the newest messages were removed."""
     session.rewind(to="m4")
     assert [branch.id for branch in session.branches()] == [0]
     session.remove(["m4"])
@@ -81,7 +81,7 @@ def test_a_rewind_that_nothing_follows_makes_no_branch(session: Session) -> None
 
 
 def test_a_deleted_branch_is_no_ones_parent(session: Session) -> None:
-    """A branch of it names the nearest branch before it that exists, and none once there is none."""
+    """A child names the nearest existing ancestor, or none."""
     middle = session.fork(at="m3", name="middle")
     middle.append([Message("user", "By train?", id="m5")])
     last = middle.fork(name="last")
@@ -93,7 +93,7 @@ def test_a_deleted_branch_is_no_ones_parent(session: Session) -> None:
 
 
 def test_a_session_on_a_branch_moves_with_its_rewinds_and_edits(engine: ContextEngine, session: Session) -> None:
-    """It goes on where a rewind or an edit leads, under the same name; the branch's other readers keep the old text."""
+    """It follows a rewind or an edit under the same name; the branch's other readers keep the old text."""
     idea = session.fork(name="idea")
     first = session.branches()[-1]
     idea.append([Message("user", "No, in July", id="m3")])
@@ -103,7 +103,7 @@ def test_a_session_on_a_branch_moves_with_its_rewinds_and_edits(engine: ContextE
     assert texts(idea) == texts(named) == ["Plan a trip to Rome", "In May?", "No, in July", "June it is"]
     assert texts(session)[2] == "No, in June"
     named.rewind(to="m1")
-    assert texts(session)[3] == "June it is"  # a rewind of another branch moves nobody else
+    assert texts(session)[3] == "June it is"  # a rewind moves only sessions on its branch
     assert (texts(named), named.branch) == (["Plan a trip to Rome"], "idea")
     assert texts(engine.session("s", user_id="ann", branch="idea")) == ["Plan a trip to Rome"]
 
@@ -131,7 +131,7 @@ def test_a_deleted_branch_is_gone(engine: ContextEngine, session: Session) -> No
 
 
 def test_a_deleted_branch_leaves_no_row_of_its_own(engine: ContextEngine, session: Session, database: str) -> None:
-    """Messages, summaries, facts, memories, an index, pins and artifacts; what it shares with another branch stays."""
+    """This covers messages, summaries, facts, memories, index, pins and artifacts; shared ones stay."""
 
     def say(on: Session, place: str) -> None:
         for n in range(30):
@@ -159,7 +159,7 @@ def test_a_deleted_branch_leaves_no_row_of_its_own(engine: ContextEngine, sessio
 
 
 def test_a_session_on_a_deleted_branch_says_so(session: Session, caplog: pytest.LogCaptureFixture) -> None:
-    """A handle that outlives its branch, as in another process, raises one error and logs no failure of summaries."""
+    """A session object that outlives its branch raises one error and logs no failed summary."""
     idea, reader = session.fork(at="m2", name="idea"), session.fork(at="m2", name="other")
     reader.messages()
     session.delete_branch(idea.branch)
@@ -171,7 +171,7 @@ def test_a_session_on_a_deleted_branch_says_so(session: Session, caplog: pytest.
 
 
 def test_a_fork_writes_one_row(session: Session, database: str) -> None:
-    """Whatever the conversation has: messages, summaries, facts, an index and pins."""
+    """This holds with any messages, summaries, facts, index and pins."""
     for n in range(40):
         session.append([Message("user", f"Item {n} costs {100 + n} EUR", id=f"i{n}"), Message("assistant", "Noted")])
     session.pin("Be brief")
@@ -193,7 +193,7 @@ def _counts(database: str) -> dict[str, int]:
 
 
 def test_what_is_wrong_is_said(engine: ContextEngine, session: Session) -> None:
-    """Each error names the field, the value and what to do; nothing is written."""
+    """Each error names the field, the value and the remedy; nothing is written."""
     with pytest.raises(InvalidInputError, match="at: got 'm9', expected the id of a message"):
         session.fork(at="m9")
     with pytest.raises(InvalidInputError, match="to: got 'm9', expected the id of a message"):
@@ -221,7 +221,7 @@ def test_what_is_wrong_is_said(engine: ContextEngine, session: Session) -> None:
 
 
 def test_async_forms(engine: ContextEngine, session: Session) -> None:
-    """They do the same."""
+    """They are equivalent."""
 
     async def live() -> None:
         idea = await session.afork(at="m2", name="idea")
@@ -235,7 +235,7 @@ def test_async_forms(engine: ContextEngine, session: Session) -> None:
 
 
 def test_summaries_and_facts_follow(engine: ContextEngine, session: Session) -> None:
-    """A fork shares what was summarised before it; what is said afterwards is summarised for its branch alone."""
+    """A fork shares earlier summaries; later messages are summarised for their branch alone."""
     for n in range(30):
         session.append([Message("user", f"Item {n} costs {100 + n} EUR"), Message("assistant", "Noted")])
     at = session.messages()[-1].id
@@ -258,7 +258,7 @@ def test_summaries_and_facts_follow(engine: ContextEngine, session: Session) -> 
 
 
 def test_branches_outlive_the_process(database: str) -> None:
-    """A database has them when it is opened again."""
+    """A reopened database has them."""
     with ContextEngine.open(database) as engine:
         engine.session("s").append([Message("user", "One", id="m1"), Message("user", "Two", id="m2")])
         engine.session("s").rewind(to="m1")
@@ -269,9 +269,11 @@ def test_branches_outlive_the_process(database: str) -> None:
 
 class TestRecall:
     def test_finds_what_its_branch_says(self, engine: ContextEngine, session: Session) -> None:
-        """What another branch says is not found, however much of it there is."""
+        """Another branch's messages are not found, however many there are."""
         session.append([Message("user", "The depot is in Busan", id="m5"), Message("assistant", "Noted", id="m6")])
-        session.append([Message("user", f"The depot, the depot {n}!") for n in range(130)])  # more than the candidates
+        session.append(
+            [Message("user", f"The depot, the depot {n}!") for n in range(130)]
+        )  # more than a search's candidates
         session.summarize()
         session.rewind(to="m6")
         session.append([Message("user", f"Something else {n}") for n in range(150)])
@@ -283,7 +285,7 @@ class TestRecall:
             assert not any("Something else 99" in one.message.text for one in found)
 
     def test_shares_the_index_before_a_fork(self, engine: ContextEngine, database: str) -> None:
-        """At most three messages at the fork are indexed again; deleting the branch leaves the index as it was."""
+        """At most three messages at the fork are indexed again; deleting the branch restores the index."""
         session = engine.session("s", user_id="ann")
         session.append([Message("user", f"The weather of day {n}", id=f"m{n}") for n in range(40)])
         session.summarize()
@@ -301,7 +303,7 @@ class TestRecall:
     def test_keeps_nothing_of_a_branch_that_is_deleted_while_it_is_indexed(
         self, engine: ContextEngine, database: str
     ) -> None:
-        """Whichever comes first; tried until both have been at work."""
+        """Either may come first; the test repeats until both have run."""
         session = engine.session("s", user_id="ann")
         session.append([Message("user", f"The weather of day {n}", id=f"m{n}") for n in range(12)])
         session.summarize()
@@ -319,7 +321,7 @@ class TestRecall:
         assert _entries(database) == before
 
     def test_forgets_a_removed_message_on_every_branch(self, session: Session) -> None:
-        """Also where it only was a neighbour."""
+        """Its neighbours' entries lose it, too."""
         session.append([Message("user", "My codeword is Zanzibar", id="m5"), Message("assistant", "I see", id="m6")])
         branches = [session, *(session.fork(at=at) for at in ("m5", "m6"))]
         for branch in branches:
@@ -331,7 +333,7 @@ class TestRecall:
             assert _said(branch, "Zanzibar") == []
 
     def test_of_a_users_sessions_reads_their_current_branches(self, database: str) -> None:
-        """What was rewound in another session is not found."""
+        """Rewound messages of another session are not found."""
         with ContextEngine.open(database, settings=ArcSettings(recall={"scope": "user"})) as engine:
             other = engine.session("other", user_id="ann")
             other.append(
@@ -350,7 +352,7 @@ class TestRecall:
 
 
 def _said(session: Session, word: str) -> list[str]:
-    """Return the messages with a word among the best that a search for it finds: neighbours are found beside them."""
+    """Return the messages with a word among the results of a search for it, which include neighbours."""
     found = session.recall(f"Where is the {word}?", top_k=50)
     return sorted(one.message.text for one in found if word in one.message.text)
 
@@ -362,7 +364,7 @@ def _entries(database: str) -> list[str]:
 
 class TestPinsAndArtifacts:
     def test_what_was_pinned_later_is_not_on_an_earlier_path(self, session: Session) -> None:
-        """A text is pinned after the newest message; the pin of a message is where the message is, as it is there."""
+        """A text's pin comes after the newest message; a message's pin follows the message and its edits."""
         session.pin("Answer in verse")
         session.pin("m3")
         early, late = session.fork(at="m2"), session.fork()
@@ -376,7 +378,7 @@ class TestPinsAndArtifacts:
         assert (_pinned(session), _pinned(late)) == (["Answer in verse"], ["Answer in verse", "Be brief"])
 
     def test_a_deleted_branch_takes_its_pins_and_artifacts(self, session: Session, database: str) -> None:
-        """What it shares with another one stays."""
+        """Shared ones stay."""
         session.add_artifact("The tour of Rome starts at 9 am. It is guided.", source="web")
         idea = session.fork(name="idea")
         idea.append([Message("user", "By train")])
@@ -387,7 +389,7 @@ class TestPinsAndArtifacts:
         assert "tour of Rome" in _shown(session, "When does the tour of Rome start?")
 
     def test_a_tools_output_is_shown_on_its_branch(self, session: Session) -> None:
-        """The same output of two branches is one artifact, and an edit keeps what was added on its path."""
+        """Equal outputs of two branches are one artifact, and an edit keeps those of its path."""
         for n in range(12):
             session.add_artifact(f"Tour {n} of Rome is nice, Rome is nice.", source="web")
         idea = session.fork(at="m2")
@@ -431,7 +433,7 @@ class TestMemories:
         session.append([Message("user", text, id=name), Message("assistant", "I see.")])
 
     def test_count_where_their_source_is_seen(self, engine: ContextEngine) -> None:
-        """On the path of the session, or on a live branch of another one."""
+        """The source may be on the session's path or on a live branch of another session."""
         session, other = engine.session("s", user_id="ann"), engine.session("t", user_id="ann")
         self.say(session, "I love hiking in the mountains.", "m1")
         engine.flush()
@@ -453,7 +455,7 @@ class TestMemories:
         assert _memories(engine) == ["I love hiking in the mountains"]
 
     def test_hold_where_nothing_seen_supersedes_them(self, engine: ContextEngine) -> None:
-        """A contradiction on one branch leaves the other as it was; so does one in a conversation that was rewound."""
+        """A contradiction on one branch, or in a rewound conversation, does not affect the other."""
         session = engine.session("s", user_id="ann")
         self.say(session, "I live in Busan.", "m1")
         engine.flush()
@@ -468,7 +470,7 @@ class TestMemories:
         assert (_about(engine, session), _about(engine, idea)) == ({"Busan"}, {"Seoul"})
 
     def test_an_edit_that_forks_keeps_what_it_does_not_change(self, engine: ContextEngine) -> None:
-        """The old branch keeps what it said, and the new one what follows the edited message."""
+        """The old branch keeps its memories, and the new one those of messages after the edit."""
         session = engine.session("s", user_id="ann")
         self.say(session, "I love hiking in the mountains.", "m1")
         self.say(session, "I love sailing on the sea.", "m2")
@@ -483,12 +485,12 @@ class TestMemories:
 
     @pytest.mark.parametrize("meanwhile", ["deleted", "switched"])
     def test_are_of_the_branch_that_was_read(self, database: str, meanwhile: str) -> None:
-        """Also if it is deleted, or another one becomes current, just before they are stored."""
+        """This holds even if that branch is deleted, or another becomes current, just before they are stored."""
         with ContextEngine.open(database) as other:
             there = other.session("s", user_id="ann")
 
             class Meanwhile:
-                """An embedder, which is asked after the branch was read and before the memory is stored."""
+                """An embedder that acts after the branch is read and before the memory is stored."""
 
                 name = "meanwhile"
 
@@ -498,7 +500,7 @@ class TestMemories:
                             there.delete_branch(1)
                         else:
                             there.switch(to=0)
-                            engine.session("s", user_id="ann").messages()  # notices it
+                            engine.session("s", user_id="ann").messages()  # notices the change
                     return [[float("sailing" not in text), float("hiking" not in text)] for text in texts]
 
             with ContextEngine.open(database, embedder=Meanwhile()) as engine:
@@ -526,14 +528,14 @@ def _memories(engine: ContextEngine) -> list[str]:
 
 
 def _about(engine: ContextEngine, session: Session) -> set[str]:
-    """Return what the memories in a request are about; messages in sight would say the same."""
+    """Return the topics of the memories in a request without history, which would mention them, too."""
     window = session.context("Where do I live, what do I love?", history=[])
     return {word for word in _WORDS if any(word in message.text for message in window.messages)}
 
 
 class TestAdministration:
     def test_a_receipt_is_of_its_branch(self, engine: ContextEngine, session: Session) -> None:
-        """A request of the abandoned branch is not shown for the one that took its place, nor noted on."""
+        """An abandoned branch's request is not shown for the branch that replaced it, nor updated."""
         idea = session.fork(at="m2")
         session.context("A question")
         assert _receipt(engine, None) == _receipt(engine, 0) is not None
@@ -549,7 +551,7 @@ class TestAdministration:
             _receipt(engine, 7)
 
     def test_a_replay_is_of_its_branch(self, engine: ContextEngine, session: Session) -> None:
-        """By default of the current one."""
+        """The default is the current branch."""
         session.rewind(to="m2")
         session.append([Message("user", "Yes, in May"), Message("assistant", "May it is")])
         for branch, word in ((None, "May it is"), (0, "June"), (1, "May")):
@@ -557,7 +559,7 @@ class TestAdministration:
             assert ("No, in June" in str(window.messages)) == (branch == 0), word
 
     def test_an_answer_names_the_sources_of_its_branch(self, session: Session) -> None:
-        """What another branch's turn showed is no source of an answer."""
+        """Another branch's documents are not an answer's sources."""
         idea = session.fork(at="m3")
         session.add_artifact("The tour of Rome costs 45 EUR.", source="prices.example")
         idea.append([Message("assistant", "The tour of Rome costs 45 EUR.", id="a1")])

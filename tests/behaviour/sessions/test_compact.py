@@ -1,4 +1,4 @@
-"""`session.compact()` puts facts and a summary in place of all but the recent messages, at once."""
+"""`session.compact()` replaces all but the recent messages by facts and a summary, at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,12 +15,12 @@ Opened = Callable[..., ContextEngine]
 
 
 LATE = settings_with(summary={"trigger_message_count": 18})
-"""A summary would first be shown after 18 messages, in place of eight."""
+"""Settings that adopt a summary only after 18 messages."""
 CHAT = "Well then. " * 150
 
 
 def talk(session: Session, turns: int, *, first: int = 1) -> None:
-    """So many turns, with more words than facts."""
+    """Append turns with more words than facts."""
     session.append(
         [message for n in range(first, first + turns) for message in turn(n, f"my order is ORD-{1000 + n}. {CHAT}")]
     )
@@ -33,7 +33,7 @@ def compacted(session: Session, way: str) -> Compaction:
 @pytest.mark.parametrize("way", ["compact", "acompact"])
 @pytest.mark.parametrize("model", [None, Model()], ids=["rules", "model"])
 def test_the_next_request_is_small(opened: Opened, database: str, model: Model | None, way: str) -> None:
-    """Although nothing is due: the recent messages stay, and the originals are stored; another process sees it."""
+    """Although nothing is due, only recent messages stay verbatim; originals are stored; other processes agree."""
     engine = opened(database, model, settings=LATE)
     session = engine.session("s")
     talk(session, 9)
@@ -54,7 +54,7 @@ def test_the_next_request_is_small(opened: Opened, database: str, model: Model |
 
 
 def test_a_second_time_there_is_nothing_to_do(opened: Opened) -> None:
-    """Until more was said; what is written then follows what was written before."""
+    """After more messages, the new summary continues the old one."""
     session = opened(settings=LATE).session("s")
     talk(session, 9)
     first = session.compact()
@@ -69,7 +69,7 @@ def test_a_second_time_there_is_nothing_to_do(opened: Opened) -> None:
 
 
 def test_a_long_conversation_is_compacted_in_leaves_of_the_usual_size(opened: Opened) -> None:
-    """All of it: what was due, and the rest."""
+    """Both due and other messages are summarised."""
     session = opened(settings=settings_with(summary={"high_water_mark": 10_000})).session("s")
     talk(session, 100)
     done = session.compact()
@@ -83,7 +83,7 @@ def test_a_long_conversation_is_compacted_in_leaves_of_the_usual_size(opened: Op
 
 
 def test_the_running_turn_stays_whole(opened: Opened) -> None:
-    """A tool of an agent may ask for it in the middle of a turn."""
+    """An agent's tool may compact in the middle of a turn."""
     session = opened(settings=settings_with(summary={"recent_message_count": 0})).session("s")
     talk(session, 3)
     asked = Message("user", "What is my newest order?", id="q")
@@ -95,7 +95,7 @@ def test_the_running_turn_stays_whole(opened: Opened) -> None:
 
 
 def test_a_model_that_fails_is_named(opened: Opened) -> None:
-    """The rules' summary is shown in its place."""
+    """The rules' summary is used instead."""
     session = opened(model=Model(error=ModelCallError("no credit")), settings=LATE).session("s")
     talk(session, 9)
     done = session.compact()

@@ -1,4 +1,4 @@
-"""What comes back in a turn: memories, artifacts, facts and messages, fenced, dated, and within one budget."""
+"""Recalled memories, artifacts, facts and messages in a turn: fenced, dated, and within one budget."""
 
 import asyncio
 import random
@@ -32,11 +32,11 @@ BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 NO_SUMMARY = TokenBudget(sections={"summary": 0})
-"""What an excerpt says does not come back too."""
+"""A budget without a summary, whose excerpts would replace recalled messages."""
 
 
 def engine_with(url: str | None = None, **settings: Any) -> ContextEngine:
-    """An engine that counts fast, adopts summaries by the number of messages, and takes no note of time."""
+    """Open an engine with a fast counter, adoption by the number of messages, and no resume note."""
     settings = {"summary": {"high_water_tokens": 0}, "conversation": {"resume_note_days": None}, **settings}
     return ContextEngine.open(url, token_counter=HeuristicTokenCounter(), settings=ArcSettings(**settings))
 
@@ -53,7 +53,7 @@ def talk(session: Session, texts: Sequence[str], *, first: int = 0) -> None:
 
 
 def long_talk(session: Session) -> None:
-    """Thirty turns, of which the third names a boat; then what is due is written."""
+    """Append thirty turns, of which the third names a boat, and do all due work."""
     texts = [f"We spoke about subject{n} for a while." for n in range(30)]
     texts[2] = "The boat that I rented is called Marabou."
     talk(session, texts)
@@ -66,21 +66,21 @@ def recalled(window: ContextWindow, kind: str = "recalled") -> list[Item]:
 
 
 def came_back(window: ContextWindow) -> list[Item | Omission]:
-    """The messages that came back for the question: shown, or merged into what says the same."""
+    """Return the messages recalled for the question, shown or merged into an item that says the same."""
     merged = [one for one in window.receipt.nearest if one.reason.startswith("merged into")]
     return [*recalled(window), *(one for one in merged if one.kind == "recalled")]
 
 
 def memory_tokens(window: ContextWindow) -> int:
-    """What the section of all that came back costs."""
+    """Return the tokens of the recalled section."""
     return sum(section.tokens for section in window.sections if section.name == "recalled")
 
 
 class TestMessages:
-    """Messages that a turn needs and does not show."""
+    """Recalled messages."""
 
     def test_they_come_back_with_speaker_and_date_in_a_fence(self) -> None:
-        """Behind the user's text, in the order of the conversation, with the answer beside the question."""
+        """They follow the user's text in the conversation's order, answers next to their questions."""
         with engine_with() as engine:
             session = engine.session("s")
             at = BEGIN + timedelta(days=2)
@@ -117,7 +117,7 @@ class TestMessages:
             assert not recalled(session.context("Xylophone zeppelin?"))
 
     def test_the_other_sessions_of_a_user(self) -> None:
-        """By a setting; never those of another user, and of nobody's sessions each alone."""
+        """A setting includes them; other users' and sessions without a user stay separate."""
         with engine_with(recall={"scope": "user"}) as engine:
             talk(engine.session("january", user_id="mina"), ["The boat is called Marabou."])
             talk(engine.session("february", user_id="jun"), ["The boat is called Pelican."])
@@ -147,7 +147,7 @@ class TestMessages:
 
     @pytest.mark.parametrize("room", [400, 2_000])
     def test_as_many_come_back_as_the_budget_holds(self, room: int) -> None:
-        """Not a number of messages: the budget alone says how many."""
+        """The budget is the only limit."""
         with engine_with() as engine:
             session = engine.session("s")
             talk(session, [f"The boat lies in harbour {n}, and we like it." for n in range(150)])
@@ -158,7 +158,7 @@ class TestMessages:
         assert 0.6 * room < memory_tokens(window) <= room
 
     def test_a_turn_shows_what_recall_finds_first(self) -> None:
-        """One ranking: without facts of a summary, what both bring back stands in the same order."""
+        """Without summary facts, both use the same ranking."""
         with engine_with(summary={"enabled": False}, conversation={"max_turns": 2}) as engine:
             session = engine.session("s")
             texts = [f"We spoke about subject{n} for a while." for n in range(40)]
@@ -171,7 +171,7 @@ class TestMessages:
         assert set(shown) <= set(found)
 
     def test_words_shared_by_chance_bring_nothing_back(self) -> None:
-        """Every statement shares some words with a conversation; a rare word that both have is no chance."""
+        """Every statement shares some words with a conversation; a shared rare word is not chance."""
         rng = random.Random(5)
         words = [f"{start}{middle}{end}" for start in "bdfgklmnprstv" for middle in "aeiou" for end in ("ken", "lor")]
         said = [" ".join(rng.choices(words, k=12)) for _ in range(80)]
@@ -189,7 +189,7 @@ class TestMessages:
             assert came_back(session.context()) == []
 
     def test_common_words_bring_nothing_back_and_a_common_topic_does(self) -> None:
-        """Words that many conversations have are no topic; a piano is one, however often it was spoken of."""
+        """Words of many conversations are no topic; a piano is one, however often it is mentioned."""
         said = [f"We tuned instrument{n} and swept room{n}." for n in range(60)]
         for at in range(0, 60, 6):
             said[at] = ("That was a great morning.", "The piano was moved again.")[at % 4 // 2]
@@ -202,7 +202,7 @@ class TestMessages:
             assert came_back(session.context("What did we say about the piano?"))
 
     def test_a_weak_match_brings_less_back(self) -> None:
-        """The best message has two words of the question, and then two among many others."""
+        """The best message shares two words of a question, short or long."""
         said = [f"We tuned instrument{n} and swept room{n}." for n in range(80)]
         for at in range(3, 80, 8):
             said[at] = f"The accordion was moved to room{at} by Mr. Albrecht{at}."
@@ -221,7 +221,7 @@ class TestMessages:
 
     @pytest.mark.parametrize("text", ["haha", "Wow, perfect", "Sounds good, I appreciate it", "역시 ㅎㅎ", "네네 맞다"])
     def test_small_talk_brings_nothing_back_however_rare_it_is(self, text: str) -> None:
-        """The words were said once: rare here, and common in the language."""
+        """The words occur once in the conversation but are common in the language."""
         said = [f"We tuned instrument{n} and swept room{n}." for n in range(60)]
         said[3], said[9] = "Wow, haha, ok, perfect, sounds like something I appreciate.", "네네 맞다 역시 ㅎㅎ"
         with engine_with() as engine:
@@ -233,7 +233,7 @@ class TestMessages:
 
     @pytest.mark.parametrize(("text", "comes_back"), [("Room 16?", True), ("Then the choir at 16:30!", False)])
     def test_a_short_number_is_a_topic_only_alone(self, text: str, comes_back: bool) -> None:
-        """The hour of a rehearsal is not about a fuse."""
+        """A rehearsal's hour does not match a fuse's rating."""
         said = [f"We tuned instrument{n} and swept hall{n}." for n in range(60)]
         said[9] = "The fuse of room 16 holds 30 amps."
         with engine_with() as engine:
@@ -254,10 +254,10 @@ class TestMessages:
     def test_relevance_decides_what_comes_back_not_the_form_of_the_sentence(
         self, text: str, expected: set[str]
     ) -> None:
-        """Nothing does if the nearest message is no nearer than two messages of the conversation are to each other."""
+        """Nothing does if the best message is no closer than two messages of the conversation are to each other."""
 
         class Topics:
-            """Places texts by their topics; all that is said has something in common."""
+            """Embeds texts by their topics, with a component common to all."""
 
             name = "topics"
 
@@ -289,7 +289,7 @@ class TestMessages:
         assert bool(came_back(window)) == bool(expected)
 
     def test_all_of_a_users_conversations_can_be_searched(self) -> None:
-        """`scope="user"`, whatever the settings index together; never those of another user."""
+        """`scope="user"` works whatever the settings index together, and never includes another user."""
         for scope in ("session", "user"):
             with engine_with(recall={"scope": scope}) as engine:
                 talk(engine.session("january", user_id="mina"), ["The boat is called Marabou."])
@@ -305,7 +305,7 @@ class TestMessages:
                     engine.session("nobody's").recall("boat", scope="user")
 
     def test_a_reranker_orders_the_best_thirty(self) -> None:
-        """In `session.recall` and in a turn; if it fails, the order stays as it was."""
+        """This covers `session.recall` and turns; if it fails, the order stays."""
 
         class Last:
             fails = False
@@ -333,7 +333,7 @@ class TestMessages:
             assert [one.message.id for one in plain[:30]] == [one.message.id for one in found[29::-1]]
 
     def test_a_question_that_is_stored_already_is_no_match_in_sight(self) -> None:
-        """Adapters save the user's message first; whether the background has indexed it by then makes no difference."""
+        """Adapters save the user's message first; it makes no difference if it is indexed by then."""
         question = "What is the boat called? My cousin wants to visit it on Friday, with her camera and a picnic."
         with engine_with() as engine:
             session = engine.session("s")
@@ -347,7 +347,7 @@ class TestMessages:
         assert "asked" not in {item.id for item in after}
 
     def test_a_question_that_is_asked_again_is_no_match_in_sight(self) -> None:
-        """It was not answered; that it was asked says nothing of where the answer is."""
+        """An unanswered earlier question says nothing about the answer's place."""
         question = "What was the name of the boat from our trip with Jonas in May?"
         with engine_with() as engine:
             session = engine.session("s")
@@ -368,7 +368,7 @@ class TestMessages:
         assert "q2" in {item.id for item in came_back(window)}
 
     def test_off(self) -> None:
-        """`recall.enabled` keeps the window free of them; `session.recall` still finds."""
+        """`recall.enabled` removes them from the window; `session.recall` still works."""
         with engine_with(recall={"enabled": False}) as engine:
             session = engine.session("s")
             long_talk(session)
@@ -428,7 +428,7 @@ def test_a_failing_index_breaks_no_turn(tmp_path: Path) -> None:
 
 
 def test_all_that_comes_back_stays_within_one_budget() -> None:
-    """Memories, artifacts, facts and messages together: 800 tokens, however many there are."""
+    """Memories, artifacts, facts and messages share 800 tokens, however many there are."""
     with engine_with() as engine:
         session = engine.session("s", user_id="mina")
         talk(session, [f"The boat number {n} that I rented is called Marabou {n}. " * 3 for n in range(60)])
@@ -455,13 +455,13 @@ def test_all_that_comes_back_stays_within_one_budget() -> None:
     limit=st.integers(0, 300),
 )
 def test_any_text_and_any_limit(texts: list[str], question: str, limit: int) -> None:
-    """The section never costs more than it may, and the request never more than its own limit."""
+    """The section stays within its limit and the request within its own."""
     with engine_with(recall={"scope": "user"}) as engine:
         try:
             for number, text in enumerate(texts):
                 engine.session(f"s{number}", user_id="u").append(Message("user", text.replace("\x00", ""), id="m"))
                 engine.session(f"s{number}", user_id="u").recall("boat")
-        except UnicodeEncodeError:  # pragma: no cover - surrogates are refused elsewhere
+        except UnicodeEncodeError:  # pragma: no cover - other tests cover surrogates
             return
         section = replace(DEFAULT_SECTIONS["recalled"], max_tokens=limit)
         budget = TokenBudget(1_000, 0, {"recalled": section})

@@ -1,4 +1,4 @@
-"""A stored turn shown again: as the model was shown it, and without changing anything."""
+"""A stored turn is shown again as the model saw it, without changing anything."""
 
 import sqlite3
 from contextlib import closing
@@ -44,19 +44,19 @@ def engine(tmp_path):
 
 
 def said(window):
-    """What a model is shown, whatever the messages' ids."""
+    """Return a request's messages without their ids."""
     return [(message.role, message.content, message.tool_calls) for message in window.messages]
 
 
 def talk(session, turns, *, first=1):
-    """Turns as an application has them; what the model was shown on each."""
+    """Append turns like an application; return the request of each."""
     shown = {}
     for n in range(first, first + turns):
         question = f"Question {n}: my order ORD-{n:04} has {n} lamps. When does it come?"
         shown[n] = session.context(question)
         session.save_turn(question, f"Answer {n}: on day {n}.")
         session.summarize()
-        session.recall(question)  # what is recalled on a turn then depends on no thread's pace
+        session.recall(question)  # makes a turn's recall independent of thread timing
     return shown
 
 
@@ -83,7 +83,7 @@ def test_a_short_conversation_is_replayed_as_it_was(settings):
 
 
 def test_turns_since_the_adoption_are_replayed_with_facts_and_summary(engine):
-    """Message for message; of all others a note says that they are not shown as they were."""
+    """They are equal message by message; for all others, a note says that they differ."""
     shown = talk(engine.session("s"), 25)
     replayed = {n: engine.admin.replay("s", n).window for n in shown if n % 2}
     notes = {n: window.receipt.notes for n, window in replayed.items()}
@@ -93,7 +93,7 @@ def test_turns_since_the_adoption_are_replayed_with_facts_and_summary(engine):
         *history, (role, question, calls) = said(shown[n])
         *again, (role_again, question_again, calls_again) = said(replayed[n])
         assert again == history
-        asked = without_insertions(question)  # recall searches what is indexed by now: the asked turn too
+        asked = without_insertions(question)  # recall searches the present index, including this turn
         assert (role_again, without_insertions(question_again), calls_again) == (role, asked, calls)
     facts = {section.name: section.items for section in engine.admin.replay("s").window.sections}["facts"]
     assert any("ORD-0001" in item.text for item in facts)
@@ -110,7 +110,7 @@ def test_a_turn_that_summaries_reach_beyond_shows_the_turns_before_it(engine):
 
 
 def test_summaries_adopted_after_a_turn_are_said_to_be_newer(engine):
-    """Where they end before it, they are shown: they hold nothing that came after it."""
+    """They are shown if they end before the turn and so contain nothing later."""
     session = engine.session("s")
     for n in range(1, 21):
         session.save_turn(f"Question {n}: order ORD-{n:04}?", f"Answer {n}.")
@@ -149,7 +149,7 @@ def test_an_unanswered_question_is_the_newest_turn(engine):
 
 
 def test_calls_without_results_are_an_answer_too(engine):
-    """The model made them; it is asked again only when their results are there."""
+    """The model made them and is called again only with their results."""
     call = ToolCall("look_up", {"id": 1}, id="c1")
     session = engine.session("s")
     session.append([Message("user", "where is it?"), Message("assistant", "let me see", tool_calls=(call,))])
@@ -216,7 +216,7 @@ def test_a_turn_is_also_found_by_the_id_of_its_question(engine):
 
 
 def test_debug_lists_the_segments_of_a_summary(engine):
-    """With the messages that each covers, and what requests show of them; nothing where summaries are off."""
+    """It lists each segment's messages and shown text; nothing if summaries are off."""
     session = engine.session("s")
     session.append(Message("user", "Hello."))
     progress = engine.admin.debug("s").progress

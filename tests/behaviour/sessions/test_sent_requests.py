@@ -1,4 +1,4 @@
-"""A past request is shown as it was sent; storing it costs no reply anything, and nothing removed stays in it."""
+"""A past request is shown as sent; storing it delays no reply, and nothing removed stays in it."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ KEPT = ArcSettings(context={"store_receipts": "all"}, memory={"enabled": True})
 
 
 def test_a_request_is_shown_as_it_was_sent(database: str, opened: Callable[..., ContextEngine]) -> None:
-    """Also by another process, after the session has gone on, word for word and with its receipt."""
+    """Another process shows it verbatim with its receipt, after the session has continued."""
     engine = opened(database, settings=KEPT)
     engine.documents.add("Refunds take three days.")
     session = engine.session("s", user_id="ann")
@@ -63,7 +63,7 @@ def test_a_request_is_shown_as_it_was_sent(database: str, opened: Callable[..., 
 def test_the_newest_are_kept(
     database: str, opened: Callable[..., ContextEngine], mode: str, least: int, most: int
 ) -> None:
-    """None, one in ten, or all, up to fifty of a session."""
+    """The setting keeps none, one in ten or all, up to fifty per session."""
     engine = opened(database, settings=ArcSettings(context={"store_receipts": mode}))
     session = engine.session("s")
     session.save_turn("Hello.", "Hello.")
@@ -79,7 +79,7 @@ def test_the_newest_are_kept(
 
 
 def test_a_first_request_waits_for_the_first_message(opened: Callable[..., ContextEngine]) -> None:
-    """It is built before anything of its session is stored, and kept once something is."""
+    """It is built before its session is stored, and kept once something is."""
     engine = opened(settings=KEPT)
     session = engine.session("s")
     session.context("First?")
@@ -102,7 +102,7 @@ def test_they_follow_their_branch(opened: Callable[..., ContextEngine]) -> None:
 
 
 def test_a_failing_store_breaks_no_reply(database: str, opened: Callable[..., ContextEngine]) -> None:
-    """The failure is counted, and no more receipts wait than a few."""
+    """The failure is counted, and few receipts are queued."""
     observer = CountingObserver()
     engine = opened(database, settings=KEPT, observer=observer)
     session = engine.session("s")
@@ -123,7 +123,7 @@ def test_a_failing_store_breaks_no_reply(database: str, opened: Callable[..., Co
 def test_nothing_removed_stays_in_a_stored_request(
     database: str, opened: Callable[..., ContextEngine], removal: str
 ) -> None:
-    """Neither in the session's own, nor in those of the user's other sessions, which quote it."""
+    """This covers the session's own requests and those of the user's other sessions that quote it."""
     settings = ArcSettings(context={"store_receipts": "all"}, memory={"enabled": True}, recall={"scope": "user"})
     engine = opened(database, settings=settings)
     session = engine.session("s", user_id="ann")
@@ -158,7 +158,7 @@ def test_nothing_removed_stays_in_a_stored_request(
 def test_removing_what_is_not_stored_changes_nothing(
     database: str, opened: Callable[..., ContextEngine], *, forked: bool
 ) -> None:
-    """Neither stored requests, nor the last receipt, nor the time of the session's last change."""
+    """Stored requests, the last receipt and the time of the last change stay."""
     engine = opened(database, settings=KEPT)
     session = engine.session("s", user_id="ann")
     session.save_turn("Hello.", "Hello.")
@@ -178,7 +178,7 @@ def test_removing_what_is_not_stored_changes_nothing(
 def test_a_removal_leaves_what_others_have_not_stored_yet(
     opened: Callable[..., ContextEngine], other: dict[str, str]
 ) -> None:
-    """The receipt of another's first request still waits for that session's first message."""
+    """Another session's first receipt still waits for its first message."""
     engine = opened(settings=KEPT)
     session = engine.session("o", **other)
     session.context("First?")
@@ -192,7 +192,7 @@ def test_a_removal_leaves_what_others_have_not_stored_yet(
 
 
 def test_a_late_receipt_of_a_deleted_session_is_not_stored(database: str, opened: Callable[..., ContextEngine]) -> None:
-    """Not even if another session has its id by then."""
+    """This holds even if another session has its id by then."""
     engine = opened(database, settings=KEPT)
     session = engine.session("s")
     session.save_turn("Hello.", "Hello.")
@@ -204,7 +204,7 @@ def test_a_late_receipt_of_a_deleted_session_is_not_stored(database: str, opened
 
 
 def test_a_request_from_before_a_session_is_not_its_own(sql_store: SqlStore) -> None:
-    """Another process deleted the session, and made one with the same id, before this one stored its receipt."""
+    """Before this process stored its receipt, another one deleted the session and created one with the same id."""
     key = SessionKey("s")
     sql_store.append(key, [CountedMessage(Message("user", "New.", id="m", created_at=NOW), 3, "c")])
     made = sql_store.get(key)
@@ -245,7 +245,7 @@ def test_no_more_receipts_wait_than_a_few(tmp_path: Path, opened: Callable[..., 
 async def test_debug_logs_and_streams_the_receipt(
     opened: Callable[..., ContextEngine], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As comments after the application's own events, sync or async, and only with MEMORY_DEBUG."""
+    """Comments follow the application's events, sync or async, only with MEMORY_DEBUG."""
     monkeypatch.setenv("MEMORY_DEBUG", "true")
     engine = opened(settings=ArcSettings())
     monkeypatch.delenv("MEMORY_DEBUG")

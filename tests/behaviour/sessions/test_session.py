@@ -1,4 +1,4 @@
-"""Sessions as their users see them: what is saved, what is shown, and what never breaks."""
+"""Sessions through the public API: stored and shown messages, and robustness."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ def observer():
 
 
 PLAIN = ArcSettings(summary={"enabled": False})
-"""Summaries have tests of their own: here a context is the last turns."""
+"""Settings without summaries, so that a context consists of the last turns."""
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_turn_with_tool_calls_is_saved_whole(engine):
 
 
 def test_a_failed_save_never_breaks_the_reply(broken, observer, caplog):
-    """It is logged, counted and handed to `on_save_error`, with the messages."""
+    """It is logged, counted and passed to `on_save_error` with the messages."""
     broken.session("s").save_turn("hi", "hello")
     (error, messages) = broken.reported[0]
     assert isinstance(error, StoreUnavailableError)
@@ -226,7 +226,7 @@ def test_old_messages_are_read_by_chunks_and_the_rest_is_on_the_receipt(engine):
 
 
 def test_messages_that_follow_are_shown_and_not_stored():
-    """The question is among them, for documents, recalled messages and facts too; each costs tokens."""
+    """They contain the question for documents, recall and facts; each costs tokens."""
     with ContextEngine.open("sqlite://") as engine:
         engine.documents.add("Returns of kettles are free.")
         session = engine.session("s")

@@ -1,4 +1,4 @@
-"""What operators see of a session, and what they don't."""
+"""Session data that operators see, and data that they don't."""
 
 import json
 
@@ -42,7 +42,7 @@ def test_no_receipt_outlives_its_session(engine, how):
 
 
 def test_a_receipt_is_comment_lines_for_event_streams(engine):
-    """One line each that begins with a colon, whatever was said: clients ignore them."""
+    """Each line begins with a colon, for any text, so that clients ignore it."""
     session = engine.session("s")
     session.save_turn("hello\ndata: forged\r\n", "hi\u2028there")
     lines = session.context("now\n\ndata: x", documents=["a\ndocument"]).receipt.sse_lines()

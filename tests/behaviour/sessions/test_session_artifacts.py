@@ -1,4 +1,4 @@
-"""Artifacts of a session: kept, found in its turns, gone with it, never another's."""
+"""A session's artifacts: stored, found in its turns, deleted with it, and never another's."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -41,7 +41,7 @@ def engine(url, clock):
 
 
 def of_turn(session, query):
-    """The lines of artifacts that a turn shows."""
+    """Return the lines of artifacts in a turn."""
     shown = dict(parse_fences(session.context(query).messages[-1].text)[1])
     return [line for line in shown.get("artifacts", "").splitlines() if line.startswith("- [")]
 
@@ -84,7 +84,7 @@ def test_long_content_is_cut_and_each_part_is_found(engine, url):
     parts = indexed(url, "artifact", session_id="s")
     assert len(parts) > 5
     assert all(engine.token_counter.count(part) <= engine.settings.rag.chunk_size for part in parts)
-    assert " ".join(parts) == text  # none says what another says
+    assert " ".join(parts) == text  # without repetition
 
 
 def test_another_users_session_takes_nothing(engine):

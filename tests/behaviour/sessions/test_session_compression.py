@@ -1,4 +1,4 @@
-"""What happens to a conversation that comes near its limit, by the settings."""
+"""A conversation near its limit, by settings."""
 
 import logging
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ BUDGET = TokenBudget(400, 0)
 
 
 def opened(strategies=(), **arguments):
-    """An engine without summaries, with these strategies."""
+    """Open an engine without summaries and with these strategies."""
     settings = ArcSettings(
         summary={"enabled": False}, conversation={"window": "tokens"}, context={"compression": strategies}
     )
@@ -37,7 +37,7 @@ def looked_up(n):
 
 
 def test_a_strategy_is_tried_before_turns_leave():
-    """With tool results cleared, more turns are shown than without; the receipt names what was cleared."""
+    """With cleared tool results, more turns are shown; the receipt lists the cleared ones."""
     shown = {}
     for strategies in ((), ("clear_tool_results",)):
         with opened(strategies) as engine:
@@ -102,7 +102,7 @@ def test_near_the_limit_there_is_one_warning_for_each_session(caplog):
 
 
 def test_the_warning_comes_at_the_threshold_and_below_the_limit(caplog):
-    """As soon as the conversation takes more than 80 % of the input, though all of it is shown."""
+    """It is logged once the conversation exceeds 80 % of the input, although all of it is shown."""
     with opened() as engine:
         session = engine.session("s")
         totals = []
@@ -134,7 +134,7 @@ def test_each_window_is_logged_at_debug_without_what_was_said(caplog):
     ids=["rested shortly", "rested long", "switched off", "by setting"],
 )
 def test_a_conversation_resumed_after_a_long_rest_gets_a_note(days, longest, note):
-    """Behind the user's text, so that all before it stays; also while the turn is running."""
+    """It follows the user's text, so that the prefix stays; a running turn has it, too."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     settings = ArcSettings(conversation={"resume_note_days": longest})
     with ContextEngine.open(settings=settings, clock=lambda: now) as engine:
@@ -153,7 +153,7 @@ def test_a_conversation_resumed_after_a_long_rest_gets_a_note(days, longest, not
 
 
 def test_a_view_of_a_resumed_conversation_begins_with_the_note():
-    """Whether the question is stored or comes behind it; gone with the turn, and where there is no room."""
+    """The question may be stored or follow; the note ends with the turn and is omitted if it does not fit."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with ContextEngine.open(clock=lambda: now) as engine:
         session = engine.session("s")

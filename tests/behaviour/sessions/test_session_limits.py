@@ -1,4 +1,4 @@
-"""A caller's own budget, limits and caps hold, for every section, also beside a summary and in a long turn."""
+"""A caller's budget, limits and caps hold for every section, with a summary and in a long turn."""
 
 import dataclasses
 import shutil
@@ -23,12 +23,12 @@ from tests.support.databases import sqlite_url
 
 DISHES = ("soup", "rice", "bread", "stew", "salad", "noodle", "curry", "tofu", "bean", "corn")
 MARKS = 48
-"""Tokens of the heading and the fence around facts, documents or recollections, at most."""
+"""Maximum tokens of heading and fence around facts, documents or recalled items."""
 QUESTION = "Which dish is in the pantry, and what is the code of locker 3?"
 
 
 def told(settings: ArcSettings, turns: int = 150) -> ContextEngine:
-    """An engine with a long conversation full of facts, and some documents."""
+    """Return an engine with a long conversation full of facts, and some documents."""
     engine = ContextEngine.open(settings=settings)
     session = engine.session("s")
     for number in range(turns):
@@ -45,7 +45,7 @@ def told(settings: ArcSettings, turns: int = 150) -> ContextEngine:
 
 @pytest.fixture(scope="module")
 def tokens_of() -> Callable[..., dict[str, int]]:
-    """Gives what each section takes under a budget, in a session of its own each time."""
+    """Return a function that gives each section's tokens under a budget, in a new session each time."""
     known: dict[str, dict[str, int]] = {}
 
     def measured(own: TokenBudget | None = None, *, turns: int = 150, running: bool = False, **settings) -> dict:
@@ -78,7 +78,7 @@ SECTIONS = [name for name in DEFAULT_SECTIONS if name != "current_turn"]
 @pytest.mark.parametrize("limit", ["max_tokens", "share"])
 @pytest.mark.parametrize("name", [*SECTIONS, "current_turn"])
 def test_every_section_of_a_callers_budget_is_obeyed(tokens_of, name: str, limit: str) -> None:
-    """It takes no more than it may, but for the marks around a block, where it takes more by default."""
+    """A section that takes more by default stays within its limit, except for its marks."""
     running = name == "current_turn"
     window = TokenBudget(100_000, 0)
     most = 30
@@ -91,7 +91,7 @@ def test_every_section_of_a_callers_budget_is_obeyed(tokens_of, name: str, limit
 
 @pytest.mark.parametrize("field", ["min_tokens", "priority"])
 def test_a_section_that_comes_first_is_served_first(tokens_of, field: str) -> None:
-    """`min_tokens` are kept free before others get more; a higher priority is served before them."""
+    """`min_tokens` are reserved before others get more; higher priorities are served before lower ones."""
     rank = (
         SectionBudget(min_tokens=1_000, max_tokens=1_000)
         if field == "min_tokens"
@@ -118,7 +118,7 @@ def test_every_field_of_a_budget_is_shown_above() -> None:
 
 
 def test_a_window_that_was_chosen_holds_beside_a_summary() -> None:
-    """In a context and in a view; facts and summary stand in front, and the receipt counts what is not shown."""
+    """Contexts and views begin with facts and summary, and the receipt counts the omitted messages."""
     cases = [
         ({"rolling_window_size": 6}, 6),
         ({"max_turns": 3}, 6),
@@ -138,7 +138,7 @@ def test_a_window_that_was_chosen_holds_beside_a_summary() -> None:
 
 
 def test_a_model_by_name_is_refused_where_nobody_can_make_it() -> None:
-    """An engine of the core knows no framework; a model given in its place is taken."""
+    """The core engine knows no framework; a model object is accepted instead."""
     settings = ArcSettings(summary={"llm_model": "openai:small"})
     with pytest.raises(ConfigurationError, match=r"summary.llm_model: got 'openai:small', but .*open_engine"):
         ContextEngine.open(settings=settings)
@@ -162,7 +162,7 @@ CASES = {
 
 
 def smallest(summary: dict[str, int]) -> int:
-    """The smallest cap that is taken beside these settings."""
+    """Return the smallest cap that is valid with these settings."""
     settings = ArcSettings(summary=summary).summary
     return 2 * settings.leaf_messages + settings.recent_message_count + settings.trigger_message_count
 
@@ -186,7 +186,7 @@ SHORT = {("small", False, True), ("small", True, False), ("nothing recent", True
     [pytest.param(*one, marks=() if one in SHORT else pytest.mark.torture) for one in ALL],
 )
 def test_no_fact_is_lost_at_the_smallest_cap(tmp_path: Path, case: str, long_turns: bool, with_replies: bool) -> None:
-    """What the cap takes was read for facts before, and the next reply shows them, also in turns of many messages."""
+    """Facts are extracted before the cap removes messages, and the next reply shows them, even in long turns."""
     summary = CASES[case]
     settings = ArcSettings(
         summary=summary,
@@ -217,7 +217,7 @@ BEFORE = 30
 
 @pytest.fixture(scope="module", params=[100, 700], ids=["longer than a leaf", "longer than what is read"])
 def running(request, tmp_path_factory) -> Path:
-    """The file of sixty messages, then a question and so many steps behind it, summarised as far as can be."""
+    """Return a file of sixty messages, a question and steps after it, summarised as far as possible."""
     folder = tmp_path_factory.mktemp("running")
     with ContextEngine.open(
         sqlite_url(folder), settings=ArcSettings(), token_counter=HeuristicTokenCounter()
@@ -236,7 +236,7 @@ def running(request, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def session(running, tmp_path):
-    """The session in a copy of it."""
+    """Return the session in a copy of it."""
     url = f"sqlite:///{shutil.copy(running, tmp_path)}"
     with ContextEngine.open(url, token_counter=HeuristicTokenCounter()) as engine:
         yield engine.session("s")

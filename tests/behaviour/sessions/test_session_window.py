@@ -1,4 +1,4 @@
-"""`Session.window`: the newest whole turns within limits, read from the end, and what a receipt says of them."""
+"""`Session.window`: the newest whole turns within limits, read from the end, and their receipt."""
 
 import logging
 from collections import Counter
@@ -25,7 +25,7 @@ from tests.support.probes import OwnThread
 from tests.support.strategies import conversations
 
 PLAIN = ArcSettings(summary={"enabled": False})
-"""Windows as they are while nothing is summarised."""
+"""Settings without summaries."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def engine() -> Iterator[ContextEngine]:
 
 
 def turns(number: int) -> list[Message]:
-    """So many questions with answers: each message costs five tokens under `Ones`."""
+    """Return questions with answers, each message five tokens under `Ones`."""
     return [
         Message(role, f"{word} {n}", id=f"{word}{n}")
         for n in range(number)
@@ -44,7 +44,7 @@ def turns(number: int) -> list[Message]:
 
 
 def tool_turn(name: str, steps: int) -> list[Message]:
-    """A question, so many calls with their results, and no answer yet."""
+    """Return a question and calls with their results, without an answer."""
     messages = [Message(Role.USER, "go", id=f"{name}-q")]
     for n in range(steps):
         call = ToolCall("look_up", {}, id=f"{name}-{n}")
@@ -71,7 +71,7 @@ def ids(messages: Sequence[Message]) -> list[str | None]:
 async def test_whole_turns_within_the_limits(
     engine: ContextEngine, limits: dict[str, Any], expected: list[str]
 ) -> None:
-    """The newest turns that fit all limits together are handed out, in both forms."""
+    """The newest turns that fit all limits are returned, in both forms."""
     session = engine.session("s")
     session.append(turns(30))
     assert ids(session.window(**limits)) == expected
@@ -87,7 +87,7 @@ async def test_whole_turns_within_the_limits(
 def test_reading_a_part_gives_what_reading_all_would(
     conversation: list[Message], max_tokens: int, max_messages: int | None, keep_opening: bool
 ) -> None:
-    """The window is the one that the whole conversation has, or, where much of it is of no use, the newest part."""
+    """The window equals that of the whole conversation, or its newest part if much of it is unusable."""
     limits: dict[str, Any] = {"max_tokens": max_tokens, "max_messages": max_messages}
     with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as engine:
         session = engine.session("s")
@@ -102,7 +102,7 @@ def test_reading_a_part_gives_what_reading_all_would(
 
 
 def cost(message: Message) -> int:
-    """A message's tokens under `Ones`: framing, its text and so on."""
+    """Return a message's tokens under `Ones`: framing, text and other parts."""
     calls = sum(5 + (call.id is not None) for call in message.tool_calls)
     return 4 + (message.content is not None) + calls + (message.tool_call_id is not None)
 
@@ -111,7 +111,7 @@ def cost(message: Message) -> int:
 def test_the_newest_turn_that_is_kept_makes_no_broken_request(
     conversation: list[Message], max_tokens: int, reserved: int
 ) -> None:
-    """Its question and newest exchange are there whatever is reserved; `max_tokens` itself always holds."""
+    """Its question and newest exchange are kept despite reserved tokens; `max_tokens` always holds."""
     with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as engine:
         session = engine.session("s")
         whole = session.append(conversation)
@@ -133,7 +133,7 @@ def test_the_newest_turn_that_is_kept_makes_no_broken_request(
 
 @pytest.mark.parametrize("limits", [{"max_messages": 30}, {"max_tokens": 150}], ids=["messages", "tokens"])
 def test_calls_without_results_fill_no_limit(engine: ContextEngine, limits: dict[str, int]) -> None:
-    """As many turns are read as could be shown, however many calls without results stand between them."""
+    """Enough turns are read, however many unanswered calls are between them."""
     session = engine.session("s")
     said = turns(30)
     calls = [Message(Role.ASSISTANT, None, tool_calls=(ToolCall("look_up", {}, id=f"c{n}"),)) for n in range(30)]
@@ -151,7 +151,7 @@ def test_messages_that_are_not_stored_follow_those_that_are(engine: ContextEngin
 
 
 def test_the_greeting_is_kept_only_while_everything_fits(engine: ContextEngine) -> None:
-    """An assistant's opening words stay as long as nothing else has to leave."""
+    """An assistant's opening message leaves first."""
     session = engine.session("s")
     greeting = Message(Role.ASSISTANT, "Welcome!", id="hi")
     session.append([greeting, *turns(2)])
@@ -162,7 +162,7 @@ def test_the_greeting_is_kept_only_while_everything_fits(engine: ContextEngine) 
 
 @pytest.mark.parametrize("length", [3, 14, 300], ids=["read whole", "read whole, unknowingly", "read in part"])
 def test_instructions_at_the_start_are_never_forgotten(engine: ContextEngine, length: int) -> None:
-    """System messages that open the conversation stay and are paid for, however much was said since."""
+    """System messages that open the conversation are kept and counted, whatever its length."""
     session = engine.session("s")
     instructions = [Message(Role.SYSTEM, "Be kind.", id="s0"), Message(Role.SYSTEM, "Be brief.", id="s1")]
     session.append([*instructions, *turns(length), Message(Role.SYSTEM, "later", id="s2"), *tool_turn("t", 0)])
@@ -182,7 +182,7 @@ def test_a_system_message_amid_a_turn_opens_no_conversation(engine: ContextEngin
 
 
 def test_a_count_of_ones_own_decides_alone(engine: ContextEngine) -> None:
-    """With `count`, neither the stored counts nor how far they would have read matter."""
+    """With `count`, stored counts are ignored."""
     session = engine.session("s")
     session.append(turns(200))
     assert len(session.window(max_tokens=300, count=lambda _: 1)) == 300
@@ -191,7 +191,7 @@ def test_a_count_of_ones_own_decides_alone(engine: ContextEngine) -> None:
 
 @pytest.mark.parametrize("length", [50, 2_000])
 def test_costs_the_same_however_long_the_conversation(tmp_path: Path, length: int) -> None:
-    """A window reads a bounded number of rows by a bounded number of statements, and counts nothing again."""
+    """A window reads a bounded number of rows and statements, and counts nothing again."""
     counter = Ones()
     own = OwnThread(sqlite_url(tmp_path, "c.db"))
     with ContextEngine.open(own.database, token_counter=counter, settings=PLAIN) as engine:
@@ -201,7 +201,7 @@ def test_costs_the_same_however_long_the_conversation(tmp_path: Path, length: in
         own.statements.clear()
         assert len(session.window(max_tokens=100)) == 20
         assert counter.counted == counted
-        assert len(own.statements) == 4  # with summaries off, pins are not read with the session's state
+        assert len(own.statements) == 4  # with summaries off, pins need a statement of their own
         read = Counter[str | None]()
 
         def five(message: Message) -> int:
@@ -222,7 +222,7 @@ def test_a_wrong_limit_is_refused_by_name(engine: ContextEngine) -> None:
 
 
 def test_the_newest_part_of_a_giant_older_turn_is_shown_behind_its_question() -> None:
-    """Where the newest turns alone would leave most tokens unused; pairs stay whole, and the user speaks first."""
+    """The newest turns alone would leave most tokens unused; calls keep results, and the user comes first."""
     with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as engine:
         session = engine.session("s")
         session.append([*turns(3), *tool_turn("giant", 100), *turns(4)[6:]])
@@ -259,7 +259,7 @@ def cost_of(messages: list[Message]) -> int:
 
 
 def test_a_view_leaves_a_receipt(engine: ContextEngine, session: Session, caplog: pytest.LogCaptureFixture) -> None:
-    """What is in it, what is not and why, and what each part costs: in `debug`, and in the log."""
+    """`debug` and the log list its content, the omissions with reasons, and each part's tokens."""
     session.append([Message(Role.SYSTEM, "Be kind.", id="s"), *turns(40), *tool_turn("t", 1)])
     with caplog.at_level(logging.DEBUG, logger="arc.context"):
         shown = session.window(max_tokens=60, keep_newest=True)
@@ -276,7 +276,7 @@ def test_a_view_leaves_a_receipt(engine: ContextEngine, session: Session, caplog
 
 
 def test_what_is_taken_already_is_a_section(engine: ContextEngine, session: Session) -> None:
-    """So that the receipt says where the room went; more than there is is no error."""
+    """The receipt thereby accounts for all tokens; reserving too many is no error."""
     session.append(turns(40))
     shown = session.window(max_tokens=60, reserved=25)
     receipt = engine.admin.debug("s").receipt
@@ -289,7 +289,7 @@ def test_what_is_taken_already_is_a_section(engine: ContextEngine, session: Sess
 
 
 def test_facts_summary_and_recalled_items_are_sections_of_their_own() -> None:
-    """They stand in one message; the receipt tells them apart as that of a window does."""
+    """One message contains them; the receipt separates them like a window's."""
     with ContextEngine.open() as engine:
         session = engine.session("s", user_id="ann")
         engine.memories(user_id="ann").add("Ann's loom is blue.")
@@ -308,7 +308,7 @@ def test_facts_summary_and_recalled_items_are_sections_of_their_own() -> None:
 
 
 def test_ids_made_distinct_are_within_the_limit() -> None:
-    """A call's id that comes again gets a longer one, and what that costs is not spent twice."""
+    """A repeated call id gets a longer one, whose cost is counted once."""
 
     class Letters(Ones):
         name = "letters"
@@ -329,6 +329,6 @@ def test_ids_made_distinct_are_within_the_limit() -> None:
 
 
 def test_a_remark_behind_a_stray_result_is_no_instruction(session: Session) -> None:
-    """Only system messages at the very start are kept whatever comes; a result without a call is no reason."""
+    """Only system messages at the very start are always kept; a stray result does not extend the start."""
     session.append([Message(Role.TOOL, "stray", tool_call_id="9"), Message(Role.SYSTEM, "remark"), *turns(1)])
     assert [message.text for message in session.window(max_tokens=10, keep_newest=True)] == ["q 0", "a 0"]

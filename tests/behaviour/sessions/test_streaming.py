@@ -1,4 +1,4 @@
-"""Streamed turns: what is saved when a stream ends, is closed, is cancelled or fails."""
+"""Streamed turns are saved when a stream ends, is closed, is cancelled or fails."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Facts, narrative and recent messages: what a turn sees, when summaries are adopted, and what is given out."""
+"""Facts, narrative and recent messages in a turn; adoption; and their public forms."""
 
 from pathlib import Path
 from threading import Barrier, Thread
@@ -23,7 +23,7 @@ def test_up_to_the_trigger_the_last_turns(opened: Any) -> None:
 
 
 def test_above_the_trigger_facts_narrative_and_the_recent(opened: Any) -> None:
-    """The older messages give way to facts and narrative; at least ten stay, in whole turns."""
+    """Facts and narrative replace the older messages; at least ten stay, in whole turns."""
     session = opened(model=Model()).session("s")
     talk(session, 11)
     session.summarize()
@@ -61,7 +61,7 @@ def test_turned_off_later(tmp_path: Path, opened: Any) -> None:
 
 
 def test_a_restart_finds_everything(tmp_path: Path, opened: Any) -> None:
-    """Another engine on the same file gives the same bytes, facts and summary, and asks no model again."""
+    """Another engine on the same file has the same bytes, facts and summary, and calls no model."""
     url = sqlite_url(tmp_path)
     first = Model()
     with opened(url, first) as engine:
@@ -83,7 +83,7 @@ def test_a_restart_finds_everything(tmp_path: Path, opened: Any) -> None:
 
 
 def test_between_adoptions_the_view_stays(opened: Any) -> None:
-    """Over 100 turns the leading message changes only when the boundary moves, and that is seldom."""
+    """Over 100 turns, the leading message changes only when the boundary moves, which is rare."""
     counts = CountingObserver()
     settings = settings_with(summary={"high_water_tokens": 0})
     session = opened(None, Model(), observer=counts, settings=settings).session("s")
@@ -99,7 +99,7 @@ def test_between_adoptions_the_view_stays(opened: Any) -> None:
         if before is not None:
             same = system(window) == system(before)
             changes += not same
-            stable = len(before.messages) - 2  # behind the current question stand facts for that question alone
+            stable = len(before.messages) - 2  # after the current question there are facts for it alone
             prefixes += window.messages[:stable] == before.messages[:stable]
             assert same == (verbatim(window)[0] == verbatim(before)[0])
         before = window
@@ -110,7 +110,7 @@ def test_between_adoptions_the_view_stays(opened: Any) -> None:
 
 
 def test_facts_and_system_messages_that_the_boundary_passes(opened: Any) -> None:
-    """Instructions within a conversation stay in the prompt for good, whole and once."""
+    """Instructions inside a conversation stay in the prompt, whole and once."""
     session = opened().session("s")
     session.append(Message(Role.SYSTEM, "Speak like a pirate.", id="s1"))
     talk(session, 5)
@@ -125,7 +125,7 @@ def test_facts_and_system_messages_that_the_boundary_passes(opened: Any) -> None
 
 
 def test_instructions_survive_an_edit_before_the_boundary(opened: Any) -> None:
-    """An edited message makes the view anew; what system messages said stays, unless it is they that were edited."""
+    """An edit rebuilds the view; system messages stay unless they were edited."""
     session = opened().session("s")
     session.append([Message(Role.SYSTEM, "Speak like a pirate.", id="s1"), Message(Role.SYSTEM, "Old rule.", id="s2")])
     talk(session, 30)
@@ -142,7 +142,7 @@ def test_instructions_survive_an_edit_before_the_boundary(opened: Any) -> None:
 
 
 def test_facts_that_are_not_adopted_come_back_with_their_question(opened: Any) -> None:
-    """Each stands once, as a fact or in the summary; the receipt counts the facts that are not shown as such."""
+    """Each occurs once, as a fact or in the summary; the receipt counts facts not shown as such."""
     settings = settings_with(summary={"high_water_tokens": 0}, budget={"facts": 60})
     session = opened(settings=settings).session("s")
     talk(session, 30)
@@ -180,7 +180,7 @@ def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:
 
 
 def test_the_summary_says_how_far_it_goes(opened: Any) -> None:
-    """Counted in messages from the beginning; with what it does not stand for it makes the whole."""
+    """It counts messages from the beginning; with the unsummarised ones they make up the whole."""
     session = opened().session("s")
     assert session.summary() is None
     for number in range(1, 40):

@@ -1,4 +1,4 @@
-"""Turns where a model is far behind, makes things up, or says more than there is room for."""
+"""Turns while a model is far behind, invents things, or writes too much."""
 
 import shutil
 from collections.abc import Callable
@@ -45,12 +45,12 @@ def talk(session: Session, first: int, last: int) -> None:
 
 
 def shown(session: Session, **more: Any) -> list[str | None]:
-    """The ids of the stored messages that a turn shows."""
+    """Return the ids of the stored messages in a turn."""
     return [message.id for message in session.context("And now?", **more).messages if message.id]
 
 
 def test_a_gap_is_bridged_as_far_as_there_is_room(open_session: Callable[..., Session]) -> None:
-    """Hundreds of messages that the model has not seen yet are shown while they fit, and are not when they don't."""
+    """Hundreds of unsummarised messages are shown as far as they fit."""
     model = Model(held=True)
     session = open_session(model)
     talk(session, 1, 12)
@@ -68,7 +68,7 @@ def test_a_gap_is_bridged_as_far_as_there_is_room(open_session: Callable[..., Se
 
 
 def test_a_model_that_is_too_far_behind(open_session: Callable[..., Session]) -> None:
-    """Above some hundred messages the rules take its place, in one step, and the receipt says so."""
+    """Beyond some hundred messages the rules replace it, in one step, and the receipt says so."""
     model = Model(held=True)
     session = open_session(model)
     talk(session, 1, 12)
@@ -88,7 +88,7 @@ def test_a_model_that_is_too_far_behind(open_session: Callable[..., Session]) ->
 
 
 def test_inventions_are_shown_to_nobody(open_session: Callable[..., Session]) -> None:
-    """Neither to the model that answers nor to the one that summarises; on request they can be seen."""
+    """Neither the answering nor the summarising model sees them; they are listed on request."""
     model = Model(facts=TITANIC)
     session = open_session(model)
     talk(session, 1, 40)
@@ -106,7 +106,7 @@ def test_inventions_are_shown_to_nobody(open_session: Callable[..., Session]) ->
 
 
 def test_a_summary_longer_than_its_limit(open_session: Callable[..., Session], tmp_path: Path) -> None:
-    """It is known how many of its parts are left out, the oldest, and how long they are."""
+    """The number and length of its omitted, oldest parts are known."""
     session = open_session(Model(), max_tokens=25, eras_enabled=False)
     talk(session, 1, 40)
     session.summarize()
@@ -122,24 +122,24 @@ def test_a_summary_longer_than_its_limit(open_session: Callable[..., Session], t
 
 
 def test_what_is_written_is_adopted_before_the_room_runs_out(open_session: Callable[..., Session]) -> None:
-    """Near the limit as many as free two thirds of it leave at once; fewer wait."""
+    """Near the limit, enough messages leave at once to free two thirds of it; fewer wait."""
     session = open_session(None, high_water_tokens=100_000)
     tight = TokenBudget(3_000, 0)
     talk(session, 1, 12)
     session.summarize()
     first = shown(session)
-    talk(session, 13, 22)  # of these messages 16 could leave
+    talk(session, 13, 22)  # 16 of these messages could leave
     session.summarize()
     assert shown(session)[0] == first[0]
     talk(session, 23, 60)
     session.summarize()
     assert shown(session)[0] == first[0]
     assert int(shown(session, budget=tight)[0][1:]) > 1
-    assert len(shown(session)) == len(shown(session, budget=tight))  # what left stays away
+    assert len(shown(session)) == len(shown(session, budget=tight))  # messages that left stay away
 
 
 def test_recent_messages_that_there_is_no_room_for_are_summarised(open_session: Callable[..., Session]) -> None:
-    """Ten of 400 tokens don't fit 4,000: each message is in the request or in a summary, and each turn has some."""
+    """Ten of 400 tokens don't fit: each message is in the request or in a summary, and each turn shows some."""
     session = open_session(None)
     said: list[str] = []
     for number in range(1, 31):
@@ -150,7 +150,7 @@ def test_recent_messages_that_there_is_no_room_for_are_summarised(open_session: 
         session.summarize()
         seen = shown(session, budget=TokenBudget(4_000, 0))
         summary = session.summary()
-        if number > 10:  # with fewer than trigger_message_count no summary takes their place
+        if number > 10:  # below trigger_message_count there is no summary
             assert summary is not None
             assert seen == said[-len(seen) :]
             assert len(said) - len(seen) <= summary.summarized_up_to
@@ -161,7 +161,7 @@ def test_recent_messages_that_there_is_no_room_for_are_summarised(open_session: 
 def test_in_a_small_window_no_message_is_left_without_a_summary(
     open_session: Callable[..., Session], tokens: int
 ) -> None:
-    """Rules summarise what there is no room for, however few messages that are: they cost no call."""
+    """Rules summarise messages that don't fit, however few, since they cost no call."""
     session = open_session(None)
     said: list[str] = []
     for number in range(1, 61):
@@ -172,7 +172,7 @@ def test_in_a_small_window_no_message_is_left_without_a_summary(
         session.summarize()
         seen = shown(session, budget=TokenBudget(tokens, 0))
         summary = session.summary()
-        if number > 15:  # with fewer messages than trigger_message_count no summary takes their place
+        if number > 15:  # below trigger_message_count there is no summary
             assert summary is not None
             assert seen == said[-len(seen) :]
             assert len(said) - len(seen) <= summary.summarized_up_to
@@ -180,7 +180,7 @@ def test_in_a_small_window_no_message_is_left_without_a_summary(
 
 
 def test_the_threshold_is_a_share_of_the_room_or_a_number_of_tokens(open_session: Callable[..., Session]) -> None:
-    """At the first turn that passes it, while all that is verbatim still fits; and nobody waits."""
+    """Adoption comes in the first turn beyond it, while everything still fits, without waiting."""
     adopting = {}
     for threshold in (0.2, 0.8, 3_000):
         session = open_session(None, conversation={"compression_threshold": threshold})
@@ -195,7 +195,7 @@ def test_the_threshold_is_a_share_of_the_room_or_a_number_of_tokens(open_session
             assert not window.receipt.notes
             longest = max(longest, sum(section.tokens for section in window.sections if section.name == "history"))
         adopting[threshold] = longest
-    room = 2_950  # 4,000 without the question and what memory may take; no view takes anything yet
+    room = 2_950  # 4,000 less the question and the memory section; there is no view yet
     assert adopting[0.2] < adopting[3_000] < adopting[0.8] <= 0.8 * room + 100, adopting
 
 
@@ -219,7 +219,7 @@ KEY = SessionKey("s")
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of a conversation of 1,200 messages that nobody has summarised; not to be written to."""
+    """Return a read-only file of an unsummarised conversation of 1,200 messages."""
     folder = tmp_path_factory.mktemp("imported")
     settings = ArcSettings(storage={"synchronous": "normal"}, summary={"enabled": False}, recall={"enabled": False})
     with ContextEngine.open(sqlite_url(folder), settings=settings) as engine:
@@ -247,7 +247,7 @@ READS: dict[str, Callable[[Session], object]] = {
 @pytest.mark.parametrize("at_work", [True, False], ids=["beside the background", "alone"])
 @pytest.mark.parametrize("name", READS)
 def test_no_read_writes_more_than_one_leaf(imported: str, name: str, *, at_work: bool) -> None:
-    """The first read after an import of 1,200 messages, whoever is at work on them."""
+    """The read is the first after an import of 1,200 messages, with or without another writer."""
     rival, own = SqlStore(imported), OwnThread(imported)
     if not at_work:
         assert rival.summaries.claim(KEY, owner="rival", seconds=600) is not None
@@ -266,7 +266,7 @@ def test_no_read_writes_more_than_one_leaf(imported: str, name: str, *, at_work:
 
 
 def test_what_is_behind_is_worked_off_after_a_read(imported: str) -> None:
-    """Until then the receipt names how many messages a request leaves out, afterwards a summary stands for them."""
+    """Until then the receipt counts the omitted messages; afterwards a summary covers them."""
     rival = SqlStore(imported)
     lease = rival.summaries.claim(KEY, owner="rival", seconds=600)
     assert lease is not None
@@ -289,7 +289,7 @@ def test_what_is_behind_is_worked_off_after_a_read(imported: str) -> None:
 
 
 def test_working_off_an_import_reads_each_segment_a_few_times(imported: str) -> None:
-    """All segments of a session are read together, and not once more for each that is written: that is quadratic."""
+    """All segments of a session are read together instead of again for each new one, which is quadratic."""
     database, statements = create_engine(imported), list[str]()
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
     with ContextEngine.open(database, settings=ArcSettings(recall={"enabled": False})) as engine:
@@ -302,6 +302,6 @@ def test_working_off_an_import_reads_each_segment_a_few_times(imported: str) -> 
 
 
 def _missing(window: ContextWindow) -> int:
-    """Messages that are neither shown nor summarised."""
+    """Return the number of messages that are neither shown nor summarised."""
     left = window.receipt.rest.get(OLDER)
     return left.count if left else 0

@@ -1,4 +1,4 @@
-"""A model or store that is slow, fails or is not there: no turn waits for it longer than it may, or ends with it."""
+"""A slow, failing or missing model or store neither delays a turn beyond its limit nor ends it."""
 
 import json
 import sqlite3
@@ -19,13 +19,13 @@ from tests.support.databases import sqlite_url
 from tests.support.summaries import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim
 
 NO_ROOM = TokenBudget(1_000, 0, sections={"facts": SectionBudget(max_tokens=400)})
-"""Room for the facts of all turns that leave, but not for 30 turns."""
+"""A budget for the facts of all turns that leave, but not for 30 turns."""
 
 # In nobody's way
 
 
 def test_a_slow_model_is_bridged_verbatim(opened: Any) -> None:
-    """While there is room everything is shown, and no turn waits or takes the rules' summary."""
+    """While everything fits it is shown, and no turn waits or adopts the rules' summary."""
     model = Model(held=True)
     session = opened(model=model).session("s")
     talk(session, 11)
@@ -44,7 +44,7 @@ def test_a_slow_model_is_bridged_verbatim(opened: Any) -> None:
 
 
 def test_no_room_and_a_slow_model(opened: Any) -> None:
-    """The rules take its place at once, and the receipt says so; its own words come with the next adoption."""
+    """The rules replace it at once, and the receipt says so; its own text comes with the next adoption."""
     model = Model(held=True)
     session = opened(model=model, settings=settings_with(summary={"high_water_tokens": 0})).session("s")
     talk(session, 30)
@@ -74,7 +74,7 @@ def test_no_room_and_nobody_at_it(tmp_path: Path, opened: Any) -> None:
 
 
 def test_it_waits_no_longer_than_it_may(tmp_path: Path, opened: Any) -> None:
-    """A model that does not answer in time leaves the rules' summary; the next turn does not wait again."""
+    """After the time limit the rules' summary is used; the next turn does not wait again."""
     url = sqlite_url(tmp_path)
     with opened(url, settings=settings_with(summary={"enabled": False})) as engine:
         talk(engine.session("s"), 30)
@@ -82,7 +82,7 @@ def test_it_waits_no_longer_than_it_may(tmp_path: Path, opened: Any) -> None:
     session = opened(url, model, settings=settings_with(summary={"synchronous_timeout_seconds": 1})).session("s")
     begin = perf_counter()
     window = session.context("And now?", budget=NO_ROOM)
-    assert perf_counter() - begin < 8  # the model is let go after 20 s only
+    assert perf_counter() - begin < 8  # the model is released only after 20 s
     assert "ORD-1001" in shown(window)
     assert window.receipt.notes == (
         "the turn waited for a summary",
@@ -103,7 +103,7 @@ def test_it_waits_no_longer_than_it_may(tmp_path: Path, opened: Any) -> None:
     ],
 )
 def test_the_rules_serve(broken: Model | None, opened: Any) -> None:
-    """With a model that fails, or none, the rules' facts and narrative are adopted like any other."""
+    """With a failing model or none, the rules' facts and narrative are adopted like any other."""
     session = opened(model=broken).session("s")
     talk(session, 30)
     session.summarize()
@@ -115,7 +115,7 @@ def test_the_rules_serve(broken: Model | None, opened: Any) -> None:
 
 
 def test_a_conversation_that_is_one_turn(opened: Any) -> None:
-    """With no border there is no leaf: all of it is shown, and what does not fit leaves by the window's rules."""
+    """Without a turn boundary there is no leaf: messages are shown or leave by the window's rules."""
     session = opened(None, Model()).session("s")
     session.append(Message(Role.USER, "Go.", id="q"))
     for n in range(30):
@@ -138,7 +138,7 @@ def test_a_conversation_that_is_one_turn(opened: Any) -> None:
 
 @pytest.mark.parametrize("table", ["arc_segments", "arc_facts"])
 def test_summaries_that_cannot_be_read(table: str, tmp_path: Path, opened: Any) -> None:
-    """A turn goes on with what there is; saving goes on; the receipt and a count say that something is wrong."""
+    """Turns and saves continue with what is available; receipt and counter report the failure."""
     counts = CountingObserver()
     session = opened(sqlite_url(tmp_path), observer=counts).session("s")
     talk(session, 30)
@@ -175,7 +175,7 @@ def test_a_view_that_cannot_be_read(tmp_path: Path, opened: Any) -> None:
 
 @pytest.mark.parametrize("turns", [80, pytest.param(1_000, marks=pytest.mark.torture)])
 def test_hundreds_of_turns_with_a_slow_model(opened: Any, turns: int) -> None:
-    """One call hangs all the time; each turn ends nevertheless, and none asks the model itself."""
+    """One call hangs throughout; each turn still ends, and none calls the model itself."""
 
     class Watched(Model):
         threads: ClassVar[set[str]] = set()
@@ -190,7 +190,7 @@ def test_hundreds_of_turns_with_a_slow_model(opened: Any, turns: int) -> None:
         session.append(turn(number))
         window = session.context("And now?")
         assert verbatim(window)[-11:] == [*ids(number - 4, number), None][-11:] or number < 5
-    assert model.asked.wait(LONG)  # what is in the background gives way to appends
+    assert model.asked.wait(LONG)  # background work yields to appends
     assert len(model.requests) == 1
     assert model.threads == {"arc-model"}
     assert "ORD-1001" in shown(session.context("What was my order ORD-1001?"))
@@ -207,7 +207,7 @@ def test_hundreds_of_turns_with_a_slow_model(opened: Any, turns: int) -> None:
     ids=["no words", "other words", "names and numbers"],
 )
 def test_a_small_model_s_nonsense_reaches_no_prompt(opened: Any, nonsense: str) -> None:
-    """The rules' excerpt takes the place of a narrative that says what nobody said."""
+    """The rules' excerpt replaces a narrative without support."""
     model = ReplyingChatModel([json.dumps({"facts": {"STATE": ["home: Atlantis"]}, "narrative": nonsense})])
     session = opened(model=model, settings=settings_with(summary={"high_water_tokens": 0})).session("s")
     talk(session, 30)

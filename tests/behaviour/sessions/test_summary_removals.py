@@ -1,4 +1,4 @@
-"""What is edited, removed or cleared leaves prompt, summary and facts, also while a model is still at it."""
+"""Edited, removed and cleared content leaves prompt, summary and facts, even while a model works on it."""
 
 import time
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.support.summaries import LONG, Model, settings_with, shown, system, t
 
 
 def everything(session: Session, window: ContextWindow) -> str:
-    """All that is said of a conversation anywhere but in its originals."""
+    """Return all text about a conversation outside its originals."""
     facts = "\n".join(fact.line for fact in session.facts(include_superseded=True))
     summary = session.summary()
     return "\n".join([shown(window), facts, summary.narrative if summary else ""])
@@ -28,7 +28,7 @@ def everything(session: Session, window: ContextWindow) -> str:
 @pytest.mark.parametrize("adopted", [False, True], ids=["not yet adopted", "adopted"])
 @pytest.mark.parametrize("how", ["edit", "remove"])
 def test_what_was_removed_is_nowhere(how: str, adopted: bool, opened: Any) -> None:
-    """An edited or removed message leaves neither prompt, summary nor facts with a word of it, at once and later."""
+    """An edited or removed message leaves no word in prompt, summary and facts, at once and later."""
     session = opened().session("s")
     talk(session, 3)
     session.append(turn(4, "the vault code is VC-4711"))
@@ -52,7 +52,7 @@ def test_what_was_removed_is_nowhere(how: str, adopted: bool, opened: Any) -> No
 
 
 def test_after_the_end_was_removed_the_newest_messages_stand_verbatim(opened: Any) -> None:
-    """Also when all that is left was summarised before."""
+    """This holds even if all remaining messages were summarised."""
     session = opened().session("s")
     talk(session, 60)
     session.summarize()
@@ -105,7 +105,7 @@ def is_closed(engine: ContextEngine) -> bool:
 
 
 def test_closed_while_a_summary_is_made(tmp_path: Path, opened: Any) -> None:
-    """What the model says afterwards is not stored, though somebody else's engine still has the database open."""
+    """The model's late answer is not stored, although another engine still has the database open."""
     database = create_engine(sqlite_url(tmp_path))
     model = Model(held=True)
     engine = opened(database, model)

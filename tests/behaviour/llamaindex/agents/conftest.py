@@ -1,4 +1,4 @@
-"""Memories and engines as the situations of agents have them: ample, and with summaries."""
+"""Memories and engines for agents: with a large limit, and with summaries."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Agents that hand over, workflows with state, saving and people, over `ArcMemory`: see `test_agents`."""
+"""Agents that hand over, and workflows with state, saving and human input, over `ArcMemory`; see `test_agents`."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ pytestmark = WARNINGS
 
 
 async def test_hand_offs_there_and_back_over_several_runs(memory: ArcMemory) -> None:
-    """Two function agents that pass a conversation to each other; every request of either is sound."""
+    """Two function agents pass a conversation to each other; every request of either is valid."""
     one = Script(calls(("handoff", {"to_agent": "two", "reason": "yours"})), "one is done")
     two = Script(
         calls(ADD, first=10), calls(("handoff", {"to_agent": "one", "reason": "mine"}), first=20), "two is done"
@@ -57,7 +57,7 @@ async def test_hand_offs_there_and_back_over_several_runs(memory: ArcMemory) -> 
 
 
 async def test_an_empty_answer_ends_a_run(memory: ArcMemory) -> None:
-    """It is stored, and shown to nobody: providers refuse a message of nothing."""
+    """It is stored but never sent, since providers reject empty messages."""
     response = await workflow_of(Script(ChatMessage(role="assistant", content=None))).run(user_msg="hi", memory=memory)
     assert isinstance(response, AgentOutput)
     assert response.response.content is None
@@ -72,10 +72,10 @@ async def test_an_empty_answer_ends_a_run(memory: ArcMemory) -> None:
 
 
 async def test_a_workflow_with_state(memory: ArcMemory) -> None:
-    """The state stands in what the model is first shown of the question, once; what is stored is the question.
+    """The state is in the question's first request, once; the stored message is the question.
 
-    A memory that hands out its own objects, as `ChatMemoryBuffer` does and `Memory` doesn't, keeps the state of the
-    first step in the conversation for good.
+    A memory that returns its own objects, as `ChatMemoryBuffer` does and `Memory` doesn't, keeps the first step's state
+    in the conversation.
     """
 
     async def modify_state(random_arg: str, ctx_val: Context) -> str:
@@ -111,9 +111,9 @@ async def hitl(ctx: Context) -> str:
 @pytest.mark.parametrize("serializer", [JsonSerializer, PickleSerializer])
 @pytest.mark.parametrize("shared", [False, True], ids=["carried along", "in a database"])
 async def test_a_person_in_the_middle(make: MakeAgent, serializer: Any, shared: bool, tmp_path: Any) -> None:
-    """The run is saved while it waits, restored, and ends; the question is there once, the call with its result.
+    """A run saved while it waits is restored and ends; the question is stored once, the call with its result.
 
-    In the database, too: what is saved leads back to the engine while that is open.
+    Over a database, a saved run finds the engine again while it is open.
     """
     url = sqlite_url(tmp_path, "c.db") if shared else None
     with open_engine(url) if url else open_engine() as engine:
@@ -151,7 +151,7 @@ UNREADABLE = 'Thought: I need to add these numbers\nAction: add\n{"a": 5 "b": 3}
 )
 @pytest.mark.parametrize("in_workflow", [False, True])
 async def test_a_react_agent(memory: ArcMemory, answers: list[str], reported: str | None, in_workflow: bool) -> None:
-    """Counts with its tool, also where its first try was of no use; a second run sees the first."""
+    """It counts with its tool, even if its first attempt is useless; a second run sees the first."""
     agent, script = calculator(*answers)
     runner = AgentWorkflow(agents=[agent]) if in_workflow else agent
     handler = runner.run(user_msg="Can you add 5 and 3?", memory=memory)
@@ -162,7 +162,7 @@ async def test_a_react_agent(memory: ArcMemory, answers: list[str], reported: st
     assert [text for text in said(memory.get_all()) if text in ("Can you add 5 and 3?", "And again?")] == [
         "Can you add 5 and 3?", "And again?"
     ]  # fmt: skip
-    script.check(0, -1)  # between them it shows its own empty answer, if there was one
+    script.check(0, -1)  # the request in between has its own empty answer, if any
 
 
 def code_agent(script: Script, ran: list[str], **given: Any) -> CodeActAgent:
@@ -177,7 +177,7 @@ CODE = "Let me calculate that.\n<execute>\nprint(2 + 2)\n</execute>"
 
 
 async def test_a_code_act_agent(memory: ArcMemory) -> None:
-    """Code and its result are stored with the turn, and a second run is shown them."""
+    """Code and result are stored with the turn, and a second run sees them."""
     ran: list[str] = []
     script = Script(CODE, "It is 4.", "I said 4.")
     assert str(await code_agent(script, ran).run(user_msg="What is 2 + 2?", memory=memory)) == "It is 4."
@@ -191,7 +191,7 @@ async def test_a_code_act_agent(memory: ArcMemory) -> None:
 
 @pytest.mark.parametrize("given", [{"system_prompt": "Be kind."}, {}], ids=["system prompt", "none"])
 async def test_a_code_act_agent_and_what_is_remembered(engine: ContextEngine, given: dict[str, Any]) -> None:
-    """It writes its own prompt over the first system message; with the user's words, the memory is out of its way."""
+    """It overwrites the first system message with its prompt; memory in the user's message is unaffected."""
     memory = ArcMemory.from_defaults(engine=engine, session_id="s", facts_role="user")
     memory.put_messages(told(25))
     settle(engine)

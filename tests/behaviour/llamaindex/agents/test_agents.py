@@ -1,7 +1,7 @@
-"""The situations of LlamaIndex's own tests for agents, alone and in a workflow, with `ArcMemory` as memory.
+"""The cases of LlamaIndex's own tests for agents, alone and in a workflow, with `ArcMemory`.
 
-Beside what their tests ask for: every request that a model got is one that providers take, and what is stored is what
-was said, once and in order.
+In addition, every request is valid for all providers, and the stored messages are those that were said, once and in
+order.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ pytestmark = WARNINGS
 
 @agents
 async def test_several_tools_in_one_step(make: MakeAgent, memory: ArcMemory) -> None:
-    """Each call has its result, in whatever order they come, and the next turn sees all of them."""
+    """Each call has its result, in any order, and the next turn sees all of them."""
     script = Script(calls(ADD, ADD, ("add", {"a": 1, "b": 1})), "done", "still done")
     await make(script, FunctionTool.from_defaults(add)).run(user_msg="Add a lot", memory=memory)
     await make(script, FunctionTool.from_defaults(add)).run(user_msg="And now?", memory=memory)
@@ -39,7 +39,7 @@ async def test_several_tools_in_one_step(make: MakeAgent, memory: ArcMemory) -> 
 
 @agents
 async def test_a_tool_that_fails(make: MakeAgent, memory: ArcMemory) -> None:
-    """The error is the call's result: the model sees it, and so does the next turn."""
+    """The error is the call's result, which the model sees, also in the next turn."""
     script = Script(calls(("fail", {"reason": "no such thing"})), "I could not.")
     handler = make(script, FunctionTool.from_defaults(fail)).run(user_msg="Try", memory=memory)
     results = [event async for event in handler.stream_events() if isinstance(event, ToolCallResult)]
@@ -51,7 +51,7 @@ async def test_a_tool_that_fails(make: MakeAgent, memory: ArcMemory) -> None:
 
 @agents
 async def test_a_result_that_is_the_answer(make: MakeAgent, memory: ArcMemory) -> None:
-    """`return_direct` ends the run, except with an error; the turn is stored whole, and another one can follow."""
+    """`return_direct` ends the run unless there is an error; the turn is stored whole, and another can follow."""
     direct = FunctionTool.from_defaults(add, return_direct=True)
     failing = FunctionTool.from_defaults(fail, return_direct=True)
     script = Script(calls(("fail", {"reason": "busy"})), calls(ADD, first=2), "next answer")
@@ -64,7 +64,7 @@ async def test_a_result_that_is_the_answer(make: MakeAgent, memory: ArcMemory) -
 
 @agents
 async def test_a_run_with_a_history(make: MakeAgent, memory: ArcMemory) -> None:
-    """It takes the place of what was stored; without a question, its last message is the question."""
+    """It replaces the stored messages; without a question, its last message is the question."""
     history = [user("Earlier?"), assistant("Earlier!")]
     await make(Script("one")).run(user_msg="first", memory=memory)
     script = Script("two", "three")
@@ -95,7 +95,7 @@ async def test_tool_calls_are_remembered_across_a_restart(make: MakeAgent, tmp_p
 
 @agents
 async def test_an_answer_in_thoughts_only(make: MakeAgent, memory: ArcMemory) -> None:
-    """Some models leave the text empty: what came is stored, and the next request is sound."""
+    """Some models leave the text empty: the message is stored, and the next request is valid."""
     thought = ChatMessage(role="assistant", blocks=[ThinkingBlock(content="The capital is Paris.")])
     script = Script(thought, "Paris.")
     await make(script).run(user_msg="What is the capital?", memory=memory)
@@ -109,7 +109,7 @@ async def test_an_answer_in_thoughts_only(make: MakeAgent, memory: ArcMemory) ->
 
 @agents
 async def test_too_many_steps(make: MakeAgent, memory: ArcMemory) -> None:
-    """The run fails; the question is stored, nothing half done is, and the next run goes on."""
+    """The run fails; the question is stored without partial steps, and the next run works."""
     script = Script(calls(ADD))
     with pytest.raises(WorkflowRuntimeError, match="Either something went wrong"):
         await make(script, FunctionTool.from_defaults(add)).run(user_msg="test", memory=memory, max_iterations=3)
@@ -121,7 +121,7 @@ async def test_too_many_steps(make: MakeAgent, memory: ArcMemory) -> None:
 
 @agents
 async def test_early_stopping(make: MakeAgent, memory: ArcMemory) -> None:
-    """With "generate", the last answer is made from what is stored, and is stored itself."""
+    """With "generate", the last answer is based on the stored messages and is stored, too."""
     script = Script(*[calls(ADD)] * 5, "Here is my final summary.")
     agent = make(script, FunctionTool.from_defaults(add), early_stopping_method="generate")
     assert str(await agent.run(user_msg="test", memory=memory, max_iterations=5)) == "Here is my final summary."
@@ -135,7 +135,7 @@ async def test_early_stopping(make: MakeAgent, memory: ArcMemory) -> None:
 
 @agents
 async def test_a_reused_context_goes_on_after_too_many_steps(make: MakeAgent, memory: ArcMemory) -> None:
-    """What the failed run left over is put by the next one, behind its question: still no call without its result."""
+    """The next run puts the failed run's steps after its question; every call still has its result."""
     script = Script(calls(ADD), calls(ADD, first=2), "fine")
     agent = make(script, FunctionTool.from_defaults(add))
     ctx = Context(agent)
@@ -160,7 +160,7 @@ async def test_a_reused_context_goes_on_after_too_many_steps(make: MakeAgent, me
 @agents
 @pytest.mark.parametrize("placement", ["system", "user"])
 async def test_a_long_conversation_with_tools(make: MakeAgent, engine: ContextEngine, placement: Any) -> None:
-    """Summarised, at a small limit, over many runs: every request is sound, and what was said is all there."""
+    """Summarised at a small limit over many runs, every request is valid and every message is stored."""
     memory = ArcMemory.from_defaults(
         engine=engine, session_id="s", token_limit=400, facts_role=placement, chat_history=[system("Be brief.")]
     )
@@ -180,7 +180,7 @@ async def test_a_long_conversation_with_tools(make: MakeAgent, engine: ContextEn
 
 
 async def test_a_scratchpad_put_twice(memory: ArcMemory) -> None:
-    """By a step that is run again: it is there twice, as in a list, and the next request is sound nevertheless."""
+    """A repeated step stores it twice, as in a list, and the next request is still valid."""
     scratchpad = [calls(ADD), ChatMessage(role="tool", content="8", additional_kwargs={"tool_call_id": "call_1"})]
     await memory.aput(user("Add"))
     await memory.aput_messages(scratchpad)

@@ -1,7 +1,6 @@
-"""The situations of LlamaIndex's own tests for its chat engines, with `ArcChatMemoryBuffer` as their memory.
+"""The cases of LlamaIndex's own tests for its chat engines, with `ArcChatMemoryBuffer`.
 
-Their model repeats the prompt that it got, so that an answer shows what was asked. Each test runs in each of the four
-ways in which an engine can be asked.
+The model repeats its prompt, so that an answer shows the request. Each test runs in all four ways to ask an engine.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ SYSTEM_PROMPT = "Talk like a pirate."
 
 
 class QuestionBack(BaseQueryEngine):
-    """Answers with the question that it was asked."""
+    """A model that answers with the question."""
 
     def __init__(self, *, stream: bool) -> None:
         super().__init__(callback_manager=CallbackManager([]))
@@ -134,7 +133,7 @@ class BrokenOff(MockLLM):
 
 
 def test_an_error_in_a_stream_reaches_the_reader_and_nobody_else(memory: ArcMemory) -> None:
-    """The question stays, no task is left with an error that nobody fetched, and the next turn works."""
+    """The question stays, no task keeps an unretrieved error, and the next turn works."""
     unfetched: list[Any] = []
 
     async def ask() -> None:
@@ -176,7 +175,7 @@ MakeEngine = Callable[[ArcMemory], BaseChatEngine]
 @engines
 @ways
 def test_context_engines_see_prompt_history_and_question(make: MakeEngine, ask: Ask) -> None:
-    """And give the nodes that they found; a question may come as a query bundle; a reset forgets."""
+    """They return the retrieved nodes; a question may be a query bundle; a reset forgets."""
     engine = make(ArcChatMemoryBuffer.from_defaults(token_limit=20_000))
     response = ask(engine, "Hello World!")
     assert SYSTEM_PROMPT in str(response)
@@ -200,7 +199,7 @@ def test_context_engines_see_prompt_history_and_question(make: MakeEngine, ask: 
 @engines
 @ways
 def test_a_history_given_replaces_the_one_before(make: MakeEngine, ask: Ask) -> None:
-    """And is asked about."""
+    """The request contains the new history only."""
     engine = make(ArcChatMemoryBuffer.from_defaults(token_limit=20_000))
     ask(engine, "forgotten question")
     response = ask(engine, "New question", chat_history=[user("Earlier question"), assistant("Earlier answer")])
@@ -211,7 +210,7 @@ def test_a_history_given_replaces_the_one_before(make: MakeEngine, ask: Ask) -> 
 
 @engines
 def test_a_stored_history_begins_with_a_system_message(make: MakeEngine) -> None:
-    """It is shown behind the engine's own, once."""
+    """It is shown after the engine's own, once."""
     memory = ArcChatMemoryBuffer.from_defaults(
         chat_history=[system("Be kind."), user("hi"), assistant("hello")], token_limit=20_000
     )
@@ -222,7 +221,7 @@ def test_a_stored_history_begins_with_a_system_message(make: MakeEngine) -> None
 
 @engines
 def test_an_answer_half_read_is_stored(make: MakeEngine) -> None:
-    """The question is there at once, the answer when it is complete, whoever reads."""
+    """The question is stored at once, the answer when it is complete, even without a reader."""
     engine = make(ArcChatMemoryBuffer.from_defaults(token_limit=20_000))
     response = engine.stream_chat("Hello World!")
     assert isinstance(response, StreamingAgentChatResponse)
@@ -248,7 +247,7 @@ def condensing(memory: ArcMemory, *, stream: bool) -> CondenseQuestionChatEngine
 
 @ways
 def test_condense_question_engine_condenses_what_was_said(ask: Ask, memory: ArcMemory) -> None:
-    """The first question is asked as it is, the next one with the history, and after a reset as it is again."""
+    """The first question is asked unchanged, the next with the history, and after a reset unchanged again."""
     engine = condensing(memory, stream=ask in (stream_chat, astream_chat))
     ask(engine, "first")
     assert said(engine.chat_history) == ["first", "first"]
@@ -287,7 +286,7 @@ stored_ways = pytest.mark.parametrize(
 
 @stored_ways
 def test_a_conversation_survives_a_restart_and_goes_on(tmp_path: Path, make: Callable[..., Any], ask: Ask) -> None:
-    """Each turn is stored once and in order, and after a restart the model sees what was said before it."""
+    """Each turn is stored once and in order, and after a restart the model sees the earlier ones."""
     expected: list[str] = []
     model = Numbered()
     for start in (0, 2):
@@ -306,7 +305,7 @@ def test_a_conversation_survives_a_restart_and_goes_on(tmp_path: Path, make: Cal
 def test_a_store_that_refuses_to_save_costs_nobody_the_answer(
     tmp_path: Path, make: Callable[..., Any], ask: Ask
 ) -> None:
-    """With a full disk the engine answers, the model sees the question, and the failures are reported."""
+    """With a full disk the engine answers, the model sees the question, and failures are reported."""
     reported: list[Sequence[Message]] = []
     database = tmp_path / "c.db"
     model = Numbered()
@@ -322,7 +321,7 @@ def test_a_store_that_refuses_to_save_costs_nobody_the_answer(
 
 
 def test_serves_as_the_memory_class_of_an_engine() -> None:
-    """An engine that makes its own memory can be told to make this one."""
+    """It can be the `memory_cls` of an engine that creates its own memory."""
     engine = SimpleChatEngine.from_defaults(llm=ArcLLM(Numbered()), memory_cls=ArcChatMemoryBuffer)
     engine.chat("first")
     assert said(engine.chat_history) == ["first", "answer number 1"]
