@@ -64,7 +64,7 @@ def is_active() -> ColumnElement[bool]:
 
 
 LOCKED_COLUMNS = (
-    *(conversations.c[name] for name in ("user_id", "status", "archive_path", "archive_checksum")),
+    *(conversations.c[name] for name in ("user_id", "status", "incarnation", "archive_path", "archive_checksum")),
     *(conversations.c[name] for name in ("next_branch", "current_branch", "next_seq")),
     *(branches.c[name] for name in ("branch", "path", "head_seq", "message_count", "summarized_seq", "name")),
 )
@@ -84,6 +84,7 @@ class Locked:
     summarized: int
     name: str | None
     status: str
+    incarnation: int
     archive_path: str | None
     archive_checksum: str | None
 
@@ -100,14 +101,15 @@ class Locked:
 
 def locked_from_row(key: SessionKey, row: Sequence[Any], *, active: bool = True) -> Locked:
     """Read a row of `LOCKED_COLUMNS`; raise if the session can't be used (with `active`: written)."""
-    user_id, status, *archived, next_branch, current, next_seq, branch, path, head, count, summarized, name = row
+    user_id, status, *about = row[:5]
+    next_branch, current, next_seq, branch, path, head, count, summarized, name = row[5:]
     check_owner(key, user_id)
     if active and status != _ACTIVE:
         check_status(key, status)
     if branch is None:
         raise BranchNotFoundError(key.session_id, key.branch or 0)
     known = Path.from_text(branch, path)
-    return Locked(next_branch, current, next_seq, known, head, count, summarized, name, status, *archived)
+    return Locked(next_branch, current, next_seq, known, head, count, summarized, name, status, *about)
 
 
 def objects_of(text: str | None) -> tuple[str, ...]:

@@ -187,7 +187,7 @@ def conversation_from_row(row: Sequence[Any]) -> Conversation:
         metadata=from_body(more) if more else {},
         last_seq=head,
         remembered_seq=read,
-        archived_as=objects.split()[0] if status == ConversationStatus.ARCHIVED else None,
+        archived_as=objects.split()[0] if objects and status == ConversationStatus.ARCHIVED else None,
     )
 
 

@@ -98,6 +98,9 @@ class SqlDeletions:
                     *derived,
                 )
             elif left := tuple(path for path in objects_of(locked.archive_path) if path not in gone):
+                if locked.status == ConversationStatus.ACTIVE:
+                    named = locked.incarnation, locked.archive_path or ""
+                    transaction.commit(self._parts.archive.disowning(key, *named))
                 return left
             else:
                 strays = objects_of(locked.archive_path)[int(locked.archive_checksum is not None) :]

@@ -77,7 +77,7 @@ class SqlRecords:
         opening: list[Call] = [(self._sql.open_scope, {**place, "first": first})] if change.is_content else []
         accessed = [
             {**place, "record_id": memory_id, "at": to_microseconds(change.accessed[memory_id])}
-            for memory_id in checked_ids(tuple(change.accessed), "ids")
+            for memory_id in sorted(checked_ids(tuple(change.accessed), "ids"))  # or two may wait for each other
         ]
         read = change.progress  # its row first, as an edit of the conversation locks it before scopes
 

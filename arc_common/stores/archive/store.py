@@ -75,6 +75,11 @@ def object_path(key: SessionKey, last_message_at: int, checksum: str, attempt: s
     return f"{moment.year:04}/{moment.month:02}/{name}.json.gz"
 
 
+def disowned(objects: str) -> str:
+    """Return the names of objects of which none is the conversation's own any more: they follow a space."""
+    return f" {objects.strip()}"
+
+
 def packed(key: SessionKey, record: Mapping[str, Any], seal: Seal) -> bytes:
     """Return a conversation as an object's content: the compressed lines that an export of it alone would have.
 
@@ -187,8 +192,7 @@ class SqlArchive:
                 raise
             return self.restore(key)  # somebody has restored or deleted it meanwhile, with its object
         changed = {"incarnation": row.incarnation, "was": row.status, "before": row.objects}
-        # a leading space: none of them holds its messages now
-        objects = None if row.objects is None else f" {row.objects.strip()}"
+        objects = None if row.objects is None else disowned(row.objects)
         changed |= {**self._place(key), "objects": objects, "now": to_microseconds(self._clock())}
 
         def work(transaction: Transaction) -> bool:
@@ -207,8 +211,15 @@ class SqlArchive:
     def tidy(self, key: SessionKey) -> None:
         """Remove the objects of an active conversation, which may have messages that were removed from it since."""
         row = self._look(key) if self._objects is not None else None
-        if row is not None and row.objects and row.status == ConversationStatus.ACTIVE:
-            self._tidy(key, row.objects)
+        if row is None or not row.objects or row.status != ConversationStatus.ACTIVE:
+            return
+        if self._commit(self.disowning(key, row.incarnation, row.objects))[0]:  # otherwise, it was archived meanwhile
+            self._tidy(key, disowned(row.objects))
+
+    def disowning(self, key: SessionKey, incarnation: int, objects: str) -> Call:
+        """Return the call after which nobody who is archiving an active conversation can finish."""
+        named = {"incarnation": incarnation, "before": objects, "objects": disowned(objects)}
+        return self._sql.name_objects, {**self._place(key), **named}
 
     def _tidy(self, key: SessionKey, known: str, *, keep: str = "", whole: str = "") -> None:
         """Remove a conversation's objects but one; they stay named until they are removed."""

@@ -230,9 +230,15 @@ class PostgresDriver:
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a transaction that its first calls begin."""
-        # statements after the lock must see all earlier commits
-        with _PostgresTransaction(self, begin="BEGIN ISOLATION LEVEL READ COMMITTED") as transaction:
-            return work(transaction)
+        for left in reversed(range(_TRIES)):
+            try:
+                # statements after the lock must see all earlier commits
+                with _PostgresTransaction(self, begin="BEGIN ISOLATION LEVEL READ COMMITTED") as transaction:
+                    return work(transaction)
+            except StoreError as error:
+                if not left or _code(error) != _DEADLOCK:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     def reading(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a transaction that its first calls begin."""
@@ -343,8 +349,11 @@ def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:
         pooled.info["arc"] = True
 
 
-_CONFLICTS = ("23505", "40001")
-"""PostgreSQL's codes of a unique violation and of a serialisation failure."""
+_DEADLOCK = "40P01"
+"""PostgreSQL's code of a deadlock, whose victim was rolled back as a whole."""
+_TRIES = 5
+_CONFLICTS = ("23505", "40001", _DEADLOCK)
+"""PostgreSQL's codes of a unique violation, a serialisation failure and a deadlock."""
 
 
 _UNPREPARED = ("42P05", "26000")
@@ -354,7 +363,11 @@ _POOLED = " (behind PgBouncer in transaction mode, set storage.transaction_pooli
 
 def is_conflict(error: StoreError) -> bool:
     """Return whether a statement failed because another writer interfered."""
-    return getattr(error.__cause__, "sqlstate", None) in _CONFLICTS
+    return _code(error) in _CONFLICTS
+
+
+def _code(error: StoreError) -> str | None:
+    return getattr(error.__cause__, "sqlstate", None)
 
 
 def _translated(failure: Exception, engine: Engine, *, unavailable: bool) -> StoreError:

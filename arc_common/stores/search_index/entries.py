@@ -242,7 +242,10 @@ def erasing_statements(dialect_name: str, *, by_session: bool) -> tuple[Statemen
     def within(column: ColumnElement[Any]) -> ColumnElement[bool]:
         return column.in_(select(scopes.c.scope).where(*named)) if by_session else column == bindparam("scope")
 
-    return tuple(map(compiler_for(dialect_name), _erasing(tables, within)))
+    erasing: list[Executable] = [*_erasing(tables, within)]
+    if by_session and dialect_name == "postgresql":  # first, as whoever writes entries does
+        erasing.insert(0, select(scopes.c.scope).where(*named).order_by(scopes.c.scope).with_for_update())
+    return tuple(map(compiler_for(dialect_name), erasing))
 
 
 def session_index_calls(dialect_name: str, *, caller_id: str, session_id: str) -> list[Call]:

@@ -26,7 +26,8 @@ from arc_common import (
 )
 from arc_common.messages import Message
 from arc_common.observability import SilentObserver
-from arc_common.protocols import SessionKey
+from arc_common.protocols import ConversationStatus, SessionKey
+from arc_common.protocols.conversations import Idle
 from arc_common.settings import ArchiveSettings
 from arc_common.stores.conversations import SqlStore
 from tests.behaviour.engine.test_erase import talk
@@ -471,6 +472,45 @@ def test_exports_include_archived_conversations(
         assert len(messages) == 28
         if not number:
             assert shown(other, "shop", "ann", "S3CRET") == before
+
+
+@pytest.mark.parametrize("change", ["remove", "remove nothing", "clear", "delete if idle"])
+def test_a_change_while_another_machine_archives(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock, change: str
+) -> None:
+    """It removes the object that it knows of: the other one has written it by then, but never relies on it."""
+    first, second = (archiving(database, url=f"calling://{folder}") for _ in range(2))
+    first.session("s").append([Message("user", f"Message {n}.", id=f"m{n}") for n in range(3)])
+    begun, archived = Event(), Event()
+
+    def work() -> None:
+        session = second.session("s")
+        if change == "delete if idle":  # as a machine does whose settings have no archive
+            idle = Idle(ConversationStatus.ACTIVE, clock.now)
+            store = SqlStore(database, clock=clock, archive=ArchiveSettings(url=f"calling://{folder}"))
+            store.delete(SessionKey("s"), idle=idle)
+            store.close()
+        elif change == "clear":
+            session.clear()
+        else:
+            session.remove(["m0" if change == "remove" else "m9"])
+
+    def interrupt(step: str) -> None:
+        if step == "write" and not begun.is_set():
+            other.start()
+            assert begun.wait(20)
+        elif step == "remove" and current_thread() is other:
+            begun.set()
+            archived.wait(20)
+
+    other = Thread(target=work)
+    with calling(interrupt):
+        assert not first.session("s").archive()
+        archived.set()
+        other.join()
+    left = {"remove": 2, "remove nothing": 3, "clear": 0, "delete if idle": 0}
+    assert len(first.session("s").messages()) == left[change]
+    assert objects(folder) == []
 
 
 @pytest.mark.parametrize("use", ["read", "export"])

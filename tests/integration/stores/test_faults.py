@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from uuid import uuid4
 
 import psycopg
@@ -22,10 +23,12 @@ import pytest
 import s3fs
 from sqlalchemy import text
 
-from arc_common import ArchiveError, ContextEngine, Message
+from arc_common import ArchiveError, ContextEngine, Message, StoreError
 from arc_common.protocols import SessionKey
+from arc_common.protocols.records import RecordChange
 from arc_common.protocols.search_index import Scope
 from arc_common.settings import ArchiveSettings
+from arc_common.stores.codec import to_microseconds
 from arc_common.stores.conversations import SqlStore
 from tests.support import processes as workers
 from tests.support.archives import fill, small_disk
@@ -214,6 +217,33 @@ def own_server() -> Iterator[PostgresServer]:
     """A server that these tests may kill: what a killed process has written, the system keeps."""
     with postgres_server() as server:
         yield server
+
+
+def test_a_deadlock_is_tried_again(postgres_database: Callable[[], str]) -> None:
+    """PostgreSQL rolls one of two transactions back that wait for each other: nobody is told of it."""
+    url, scope, now = postgres_database(), Scope("default", "ann"), datetime.now(UTC)
+    with ContextEngine.open(url) as engine:
+        ids = sorted(engine.memories(user_id="ann").add(f"Ann has a {pet}.").id for pet in ("cat", "dog"))
+    store, failed = SqlStore(url), list[BaseException]()
+
+    def touch() -> None:
+        try:
+            store.records.commit(scope, RecordChange(accessed=dict.fromkeys(ids, now)), version=None)
+        except StoreError as error:
+            failed.append(error)
+
+    other, touching = Thread(target=touch), "UPDATE arc_records SET importance = importance WHERE record_id = %s"
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        connection.execute("SET deadlock_timeout = '60s'")  # so that the other one is rolled back
+        connection.execute(touching, [ids[1]])
+        other.start()
+        waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        wait_for(lambda: bool(rows(url, waits)))
+        connection.execute(touching, [ids[0]])
+    other.join()
+    assert failed == []
+    assert len(rows(url, "SELECT 1 FROM arc_records WHERE last_accessed_at >= :now", now=to_microseconds(now))) == 2
+    store.close()
 
 
 @pytest.mark.parametrize("times", [2, pytest.param(60, marks=pytest.mark.torture)], ids=["short", "long"])
