@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, matches, parse_filter
-from tests.contracts.search_index_contract import filters, metadata
+from tests.contracts.index_filters_contract import filters, metadata
 
 YEAR = Condition("year", "gte", 2020)
 
