@@ -79,8 +79,8 @@ _SHOWN_ANSWER = 2_000
 
 _LIST_MARKS = re.compile(r"(?:(?:[-*•]|\[\d{1,4}\]|\d{1,3}[.)])\s+)+")
 """The beginning of a list's first item: a narrative that keeps it looks like arc's own excerpts."""
-_COPIED = re.compile(r"\[(?!\s)[^\]\n]{1,255}\]|.*\[(?:user|assistant|tool)\b", re.DOTALL)
-"""Matches a narrative that copies lines of the conversation, which name their speaker in brackets."""
+_COPIED = re.compile(r"[\[{<]|.*\[(?:user|assistant|tool)\b", re.DOTALL)
+"""Matches a narrative that copies the form, or lines of the conversation, which name their speaker in brackets."""
 _COLON = re.compile(r"(?<=\S)(?::\s|：\s?)|(?<=[\u3040-\u30ff\u3400-\u9fff가-힣]):")
 """Separates key and value; a time ("10:30") contains no match."""
 
@@ -147,7 +147,7 @@ def parse_summary(answer: str) -> ParsedSummary:
         ]
     narrative = _narrative(found)
     if not facts and not narrative:
-        raise SummaryFormatError('"facts" and "narrative" are missing, empty or a copy of the conversation')
+        raise SummaryFormatError('"facts" and "narrative" are missing, empty or a copy of the request')
     if not facts and is_refusal(narrative):
         raise SummaryFormatError("it refuses, but nothing is asked for except notes of what was said")
     return ParsedSummary(tuple(facts.values()), tuple(dict.fromkeys(removed[:_MAX_FACTS])), narrative)
@@ -157,7 +157,7 @@ def parse_narrative(answer: str) -> str:
     """Parse an answer to an era's request, as tolerantly as `parse_summary`."""
     narrative = _narrative(_first(answer, lambda _: False))
     if not narrative:
-        raise SummaryFormatError('"narrative" is missing, empty or a copy of the conversation')
+        raise SummaryFormatError('"narrative" is missing, empty or a copy of the request')
     if is_refusal(narrative):
         raise SummaryFormatError("it refuses, but nothing is asked for except notes of what was said")
     return narrative

@@ -304,7 +304,7 @@ class ModelSummarizer:
 def _whole_summary(answer: str) -> ParsedSummary:
     parsed = parse_summary(answer)
     if not parsed.narrative:
-        raise SummaryFormatError('"narrative" is missing, empty or a copy of the conversation')
+        raise SummaryFormatError('"narrative" is missing, empty or a copy of the request')
     return parsed
 
 

@@ -295,11 +295,11 @@ def test_a_narrative_does_not_begin_like_an_item_of_arc(mark):
 
 
 @pytest.mark.parametrize(
-    "copy", ["[user] Wow, it looks amazing!", "[Mina]: Hey!", "They met. [assistant]: Hello!", "[user]"]
+    "copy", ["[user] Wow, it looks amazing!", "[Mina]: Hey!", "They met. [assistant]: Hello!", "[<address>"]
 )
-def test_a_copy_of_the_conversation_is_no_narrative(copy):
-    """Small models repeat the lines they were shown; facts beside such a narrative are kept."""
-    with pytest.raises(SummaryFormatError, match="a copy of the conversation"):
+def test_a_copy_of_the_request_is_no_narrative(copy):
+    """Small models repeat the lines and the form they were shown; facts beside such a narrative are kept."""
+    with pytest.raises(SummaryFormatError, match="a copy of the request"):
         parse_narrative(json.dumps({"narrative": copy}))
     parsed = parse_summary(json.dumps({**GOOD, "narrative": copy}))
     assert ([fact.value for fact in parsed.facts], parsed.narrative) == (["ORD-7731"], "")
