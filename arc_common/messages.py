@@ -362,7 +362,7 @@ _PART_FIELDS = ("text", "url", "data", "mime_type", "name")
 
 
 def plain_fields(message: Message) -> dict[str, Any]:
-    """Return a message's fields besides role, id and time as plain values; empty ones are left out."""
+    """Return a message's fields, except role, id and time, as plain values; empty ones are left out."""
     content = message.content
     plain: dict[str, Any] = {"content": content}
     if content is not None and not isinstance(content, str):

@@ -149,7 +149,7 @@ class ArcMemory(BaseMemory):
             chat_history: The beginning of the conversation. A conversation that already begins with it continues; any
                 other is replaced, as by `set`.
             llm: Without a limit, three quarters of its context window are the limit.
-            token_limit: The most tokens that `get` returns, the initial count included; by default three quarters of
+            token_limit: The most tokens that `get` returns, including the initial count; by default three quarters of
                 the LLM's context window, or of the engine's.
             tokenizer_fn: Counts in place of the engine's counter, each text once.
             include_summary: Show facts and summary before the messages.

@@ -305,9 +305,10 @@ _TOOLS = {
             MemoryShown,
             Role.WRITER,
             "Save a memory",
-            "Remember something about a user for later conversations. What says the same as a memory is merged with "
-            "it; what contradicts one takes its place. It counts as the user's if they stated it in the conversation "
-            'session_id, else as the assistant\'s. A memory with the status "PENDING" waits for a review.',
+            "Remember something about a user for later conversations. If the user stated it in the conversation "
+            "session_id, it is merged with a memory that says the same, and replaces one that it contradicts. "
+            "Otherwise it is the assistant's, and replaces nothing that the user said. A memory with the status "
+            '"PENDING" waits for a review.',
         ),
         _Tool(
             _forget_memory,

@@ -175,8 +175,8 @@ def memory_tools(
         _tool(
             save,
             "save_memory",
-            "Remember something about the user for later conversations. What says the same as a memory is merged "
-            "with it; what contradicts one takes its place.",
+            "Remember something about the user for later conversations. If the user stated it, it is merged with a "
+            "memory that says the same, and replaces one that it contradicts.",
             SaveMemory,
         ),
         _tool(
@@ -302,7 +302,7 @@ class _Run:
 def _said_of(saved: Memory) -> str:
     """Return the outcome of saving a memory, for the model."""
     if saved.status is MemoryStatus.PENDING:
-        return "Kept for a review, unless the user says it in their own words"
+        return "Held for a review; once the user says it in their own words, save it again"
     if saved.status is MemoryStatus.REJECTED:
         return "Not saved, because a review has rejected it"
     return "Saved" if saved.superseded_by is None else "Not used, because the user has said otherwise"
