@@ -225,5 +225,5 @@ def render_memories(memories: Sequence[ScoredMemory]) -> str:
 
 
 def without_memories(text: str) -> str:
-    """Remove memories as shown to models from a text, whoever repeated them, in any kind of list."""
+    """Remove lines of memories as models see them from a text, whoever repeated them and in any kind of list."""
     return _LINE.sub("", text).replace(MEMORIES_HEADING, "").strip()

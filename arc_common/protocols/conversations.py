@@ -355,7 +355,7 @@ class ConversationStore(Protocol):
             key: The session.
             ids: Return the stored ones of these message ids, each once.
             seqs: Return the stored ones of these `seq`s, each once.
-            beside: Return the messages after the user's and before the others among `seqs` too: answers and questions.
+            beside: Also return the answers to users' messages among `seqs`, and the questions before the other ones.
             before: Return only messages with a smaller `seq`.
             after: Return only messages with a larger `seq`.
             limit: The maximum number of messages: the oldest ones with `after` alone, otherwise the newest.

@@ -136,7 +136,7 @@ def adopted_facts(
 ) -> list[Fact]:
     """Choose the facts that are always shown: the most important, then the newest, as long as their lines fit.
 
-    A fact that a later one half overtakes ("We changed it to 10 August") is shown with it or not at all.
+    A fact that a later one partly replaces ("We changed it to 10 August") is shown with it or not at all.
     """
     after = follow_ups(facts)
     chosen: dict[str, Fact] = {}
@@ -182,7 +182,7 @@ def follow_ups(facts: Iterable[Fact]) -> dict[str, Fact]:
 
 
 def in_order(facts: Sequence[Fact], after: Mapping[str, Fact]) -> list[Fact]:
-    """Return facts by the time they were said, each followed directly by the one that half overtakes it."""
+    """Return facts by the time they were said, each followed directly by the one that partly replaces it."""
     order: dict[str, Fact] = {}
     for fact in sorted(facts, key=lambda fact: (fact.valid_from, fact.line)):
         one: Fact | None = fact

@@ -221,7 +221,7 @@ _PAGE = 64
 """The most messages in one request to the model."""
 
 MOST_WITHOUT_ANSWER = 8
-"""The number of unanswered user messages at which they are read without an answer."""
+"""Once this many user messages are unanswered, they are read without an answer."""
 
 
 def unread(conversations: ConversationStore, key: SessionKey, *, after: int) -> tuple[list[StoredMessage], bool]:

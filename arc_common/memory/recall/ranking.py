@@ -130,7 +130,7 @@ def share_of_room(relevant: Sequence[Recalled], found: FoundMessages) -> float:
 
 @cached_text(64)  # a turn asks one question
 def specific_terms(question: str) -> Mapping[str, float]:
-    """Return the terms of a question's specific words, each with its part of its word."""
+    """Return the terms of a question's specific words, each with its share of its word."""
     # A word that most conversations have proves nothing, however rare it is in this one.
     found: dict[str, float] = {}
     most = None if detect(question).is_spaced else _PAIRS

@@ -75,7 +75,7 @@ class Row:
 
     @classmethod
     def of(cls, visit: Visit, one: Conversation, words: str | None) -> "Row":
-        """Read the content of the list's entry for a conversation. An archived one is not brought back for it."""
+        """Read a conversation's entry for the list. An archived one is not brought back for it."""
         names = f"{one.key.session_id}\n{one.key.user_id or ''}".casefold()
         is_named = not words or words.casefold() in names
         if one.status is not ConversationStatus.ACTIVE:
@@ -185,7 +185,7 @@ def _by_message(requests: Sequence[SentRequest]) -> Mapping[str, Sequence[SentRe
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A request that the turn's page shows, the one before it, and where it is among the others."""
+    """A request that the turn's page shows, the one before it, and its place among the others."""
 
     window: ContextWindow
     earlier: ContextWindow | None

@@ -275,7 +275,7 @@ class SqlArchive:
         """Return the rows of messages in a conversation's object; its path comes first."""
         path = objects_of(paths)[0]
         if self._objects is None:
-            raise ArchiveError(f"session {key.session_id!r} is archived as {path}: set archive.url to where that is")
+            raise ArchiveError(f"session {key.session_id!r} is archived as {path}: set archive.url to its archive")
         try:
             content = self._objects.read(path)
         except ArchiveError as error:
