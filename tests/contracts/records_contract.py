@@ -378,7 +378,9 @@ class RecordsContract:
         held = {memory.id: memory.superseded_by for memory in store.find(scope, include_superseded=True)}
         assert held == {"first": "third", "third": None, "was": None}
 
-    def test_one_that_loses_a_source_and_its_heir_at_once(self, store: Records, scope: Scope, key: SessionKey) -> None:
+    def test_a_memory_that_loses_a_source_and_its_successor_at_once(
+        self, store: Records, scope: Scope, key: SessionKey
+    ) -> None:
         """Both changes are stored."""
         self.put(store, scope, said("was", "s m1", "t m1", superseded_by="is"), said("is", "s m2"))
         store.forget(key)

@@ -137,6 +137,8 @@ def test_requests_are_those_of_langgraph(prune: bool, histories: int) -> None:
 
 @pytest.mark.parametrize("histories", [3, pytest.param(200, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("prune", [False, True], ids=["whole", "pruned"])
-def test_they_are_so_on_postgres(postgres_database: Callable[[], str], prune: bool, histories: int) -> None:
+def test_requests_are_those_of_langgraph_on_postgres(
+    postgres_database: Callable[[], str], prune: bool, histories: int
+) -> None:
     """The same holds on PostgreSQL."""
     compare(postgres_database(), range(histories), prune=prune)

@@ -193,7 +193,7 @@ def test_what_fits_is_returned_as_it_is(messages, to_spare):
 
 
 @given(conversations(), budgets)
-def test_given_back_in_it_comes_out_the_same(messages, budget):
+def test_compressing_a_result_again_changes_nothing(messages, budget):
     for name, result in results(EVERY, messages, budget):
         assert compressed(name, messages, budget) == result
         again = compressed(name, list(result.messages), budget)
@@ -218,7 +218,7 @@ def test_each_message_is_counted_once(messages, budget):
 
 
 @every
-def test_wrong_budgets_are_refused_and_nothing_stays_nothing(name):
+def test_wrong_budgets_are_refused_and_an_empty_list_stays_empty(name):
     for value in (-1, 1.5, True, None, "3"):
         with pytest.raises(InvalidInputError, match="max_tokens"):
             EVERY[name].compress([], max_tokens=value, count=cost)

@@ -148,7 +148,7 @@ def test_a_block_of_blank_documents_adds_up_too() -> None:
     ],
     ids=["too little", "no item", "not counted", "over its limit", "no section"],
 )
-def test_an_account_that_does_not_add_up_is_found(sections: tuple[Section, ...]) -> None:
+def test_a_receipt_that_does_not_add_up_is_found(sections: tuple[Section, ...]) -> None:
     """The rule itself can fail."""
     with pytest.raises(BrokenWindowError):
         check_account(Receipt((), sections=sections, total_tokens=5, input_tokens=9))

@@ -188,7 +188,7 @@ def _nameless(answer: object) -> object:
 
 
 @pytest.mark.parametrize("examples", [6, pytest.param(1_000, marks=pytest.mark.torture)])
-def test_both_databases_live_the_same_life(examples: int, postgres_database: Callable[[], str]) -> None:
+def test_both_databases_have_the_same_history(examples: int, postgres_database: Callable[[], str]) -> None:
     url = postgres_database()
     run_state_machine_as_test(
         partial(Life, url),  # type: ignore[arg-type]  # any factory will do, its documentation says

@@ -89,7 +89,7 @@ def test_a_broken_window_is_found(rule, messages):
         pytest.param((PROMPT, replace(USER, content="What is... [truncated]"), CALL, RESULT, QUERY), 0, id="a word is"),
     ],
 )
-def test_what_more_of_the_history_would_take(messages, more):
+def test_the_fewest_tokens_of_more_history(messages, more):
     """The fewest additional tokens are computed."""
     assert least_more(CASE, messages) == pytest.approx(more, abs=4)
 

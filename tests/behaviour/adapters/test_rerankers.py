@@ -237,7 +237,7 @@ def test_a_component_that_gives_something_else_is_an_error(side: Side, wrong: An
 
 
 @sides
-def test_there_and_back_again(side: Side) -> None:
+def test_a_reranker_wrapped_and_wrapped_back_is_itself(side: Side) -> None:
     """An arc reranker wrapped for a framework and wrapped back is itself."""
     inner = BM25Reranker()
     given = candidates(("wind", 0.5), ("wind and current", 0.4), ("bread", 0.3))

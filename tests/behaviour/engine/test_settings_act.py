@@ -204,7 +204,7 @@ ELSEWHERE: dict[str, str] = {
     "summary.synchronous_timeout_seconds": "test_it_waits_no_longer_than_it_may",
     "tokens.counter": "test_the_counter_is_the_one_that_the_settings_name",
     "tokens.encoding": "test_the_counter_is_the_one_that_the_settings_name",
-    "summary.block_narrative_tokens": "test_a_block_comes_with_adoption_and_of_its_leaves_sentences",
+    "summary.block_narrative_tokens": "test_a_block_is_written_at_adoption_from_its_leaves_sentences",
     "summary.eras_enabled": "test_eras",
     "model_calls.timeout_seconds": "test_a_call_that_hangs_is_given_up_and_its_late_answer_ignored",
     "background.max_tokens_per_hour": "test_background_calls_wait_once_the_hours_tokens_are_spent",

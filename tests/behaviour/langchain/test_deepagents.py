@@ -89,7 +89,7 @@ async def test_a_structured_answer(engine: ContextEngine) -> None:
     assert [role for role, _ in said(engine)] == ["user", "assistant", "tool"]
 
 
-def test_names(engine: ContextEngine) -> None:
+def test_the_default_name_is_the_classs(engine: ContextEngine) -> None:
     """The default is the class's name; two instances with their own names work together."""
     assert ArcMemoryMiddleware(engine).name == "ArcMemoryMiddleware"
     assert ArcMemoryMiddleware(engine, name="mine").name == "mine"

@@ -237,7 +237,7 @@ def test_a_cross_encoders_scores_may_come_in_any_sequence(scores: Any) -> None:
     assert [one.score for one in LangChainReranker(Scoring(scores)).rerank("q", candidates("a", "b"))] == [2, 1]
 
 
-def test_a_mark_of_several_documents_is_none() -> None:
+def test_a_document_merged_from_several_has_no_mark() -> None:
     """A document merged from two is new, without arc's mark."""
     merged = Document("a b", metadata={"arc_place": [0, 1], "n": 1})
     (only,) = LangChainReranker(Giving(answer=lambda _: [merged])).rerank("q", candidates("a", "b"))

@@ -240,7 +240,7 @@ def test_a_store_that_is_not_known_is_told_how() -> None:
     assert store.asked == 'lang == "ko"'
 
 
-def test_nothing_can_match_nothing() -> None:
+def test_an_impossible_filter_does_not_call_the_source() -> None:
     """The source is not called; an empty filter is no filter."""
     store = Chroma()
     source = LangChainRetriever(store)

@@ -161,7 +161,7 @@ def test_what_cant_be_written_is_refused() -> None:
         assert store.index.count() == 4
 
 
-def test_what_is_no_part_is_refused() -> None:
+def test_wrong_constructor_arguments_are_refused() -> None:
     """The constructor rejects it by name."""
     for field in ["store", "scope", "embedding", "engine", "index"]:
         for wrong in [5, 0, "x"]:

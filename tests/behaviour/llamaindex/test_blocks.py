@@ -294,7 +294,7 @@ def test_it_gives_up_its_oldest_lines_first(engine: ContextEngine, block: Any) -
 
 
 @pytest.mark.parametrize("content", ["", []])
-def test_nothing_is_left_of_nothing(engine: ContextEngine, content: Any) -> None:
+def test_truncating_empty_content_gives_nothing(engine: ContextEngine, content: Any) -> None:
     """`Memory` also truncates empty content."""
     assert asyncio.run(ArcFactsBlock(engine).atruncate(content, 10)) is None
 

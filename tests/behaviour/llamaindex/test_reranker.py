@@ -99,7 +99,7 @@ def test_events_are_reported() -> None:
     assert after.payload[EventPayload.NODES] == left
 
 
-def test_class() -> None:
+def test_it_is_a_component_of_llamaindex() -> None:
     """It has a name, and can be copied, pickled, and restored with its reranker."""
     names = [cls.__name__ for cls in ArcNodePostprocessor.__mro__]
     assert "BaseNodePostprocessor" in names

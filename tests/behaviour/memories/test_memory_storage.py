@@ -115,7 +115,7 @@ def test_a_contradiction_supersedes(make, store):
     assert texts(keeper) == ["User lives in Seoul"]
 
 
-def test_meaning(make, store):
+def test_memories_with_near_vectors_are_merged(make, store):
     embedder = WordEmbedder(walks=[0, 1, 0], hiking=[0, 0.99, 0.14], tea=[0, 0, 1])
     keeper = make(embedder)
     first = keeper.add(SCOPE, said("User enjoys long walks")).memory

@@ -109,7 +109,7 @@ def test_a_model_that_fails_is_named(opened: Opened) -> None:
     [("s", 0, {}), (None, 0, {}), ("s", 1, {}), ("s", 9, {"summary": {"enabled": False}})],
     ids=["empty", "no id", "one turn", "no summaries"],
 )
-def test_where_there_is_nothing_to_gain(
+def test_with_nothing_to_gain_nothing_is_compacted(
     opened: Opened, session_id: str | None, turns: int, settings: dict[str, Any]
 ) -> None:
     session = opened(settings=settings_with(**settings)).session(session_id)
@@ -120,7 +120,7 @@ def test_where_there_is_nothing_to_gain(
     assert done.tokens_before == done.tokens_after
 
 
-def test_it_is_the_owner_s(opened: Opened) -> None:
+def test_only_the_owner_can_compact(opened: Opened) -> None:
     engine = opened()
     talk(engine.session("s", user_id="ann"), 9)
     with pytest.raises(SessionNotFoundError):

@@ -367,7 +367,7 @@ class TestMessages:
         assert "q2" in {item.id for item in before}
         assert "q2" in {item.id for item in came_back(window)}
 
-    def test_off(self) -> None:
+    def test_recall_can_be_switched_off(self) -> None:
         """`recall.enabled` removes them from the window; `session.recall` still works."""
         with engine_with(recall={"enabled": False}) as engine:
             session = engine.session("s")

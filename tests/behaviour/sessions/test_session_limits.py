@@ -257,7 +257,7 @@ def test_a_long_running_turn_keeps_its_question_and_its_newest_step(session, tok
 
 
 @pytest.mark.parametrize("reserved", [0, 390, 500])
-def test_so_does_the_view_of_an_adapter(session, reserved):
+def test_an_adapters_view_of_a_long_turn_keeps_its_question_and_newest_step(session, reserved):
     view = session.window(max_tokens=400, reserved=reserved, keep_newest=True)
     asked = [message.text for message in view if message.role is Role.USER]
     assert asked[-1] == "find them all"

@@ -47,7 +47,7 @@ def test_a_tail_of_too_many_tokens_triggers(opened: Any) -> None:
         assert verbatim(session.context()) == expected
 
 
-def test_turned_off_later(tmp_path: Path, opened: Any) -> None:
+def test_summaries_turned_off_later_are_not_shown(tmp_path: Path, opened: Any) -> None:
     url = sqlite_url(tmp_path)
     with opened(url) as engine:
         session = engine.session("s")

@@ -246,7 +246,7 @@ READS: dict[str, Callable[[Session], object]] = {
 
 @pytest.mark.parametrize("at_work", [True, False], ids=["beside the background", "alone"])
 @pytest.mark.parametrize("name", READS)
-def test_no_read_writes_more_than_one_leaf(imported: str, name: str, *, at_work: bool) -> None:
+def test_the_first_read_after_an_import_writes_at_most_one_leaf(imported: str, name: str, *, at_work: bool) -> None:
     """The read is the first after an import of 1,200 messages, with or without another writer."""
     rival, own = SqlStore(imported), OwnThread(imported)
     if not at_work:

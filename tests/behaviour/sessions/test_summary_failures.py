@@ -63,7 +63,7 @@ def test_no_room_and_a_slow_model(opened: Any) -> None:
     assert not window.receipt.notes
 
 
-def test_no_room_and_nobody_at_it(tmp_path: Path, opened: Any) -> None:
+def test_without_room_and_another_writer_the_turn_writes_a_summary(tmp_path: Path, opened: Any) -> None:
     url = sqlite_url(tmp_path)
     with opened(url, settings=settings_with(summary={"enabled": False})) as engine:
         talk(engine.session("s"), 30)

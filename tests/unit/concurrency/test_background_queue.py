@@ -178,7 +178,7 @@ atexit.register(late)
 """
 
 
-def test_no_thread_to_be_had() -> None:
+def test_a_save_succeeds_when_no_thread_can_start() -> None:
     """A save at the interpreter's exit succeeds although no thread for summaries can start; this is reported."""
     assert _run(AT_EXIT) == "1 False\n"
 
@@ -244,7 +244,7 @@ def test_a_burst_is_one_piece_of_work(closing: Any) -> None:
     assert work.calls == {"a": 1}
 
 
-def test_whoever_waits_does_not_wait_for_it_to_settle(closing: Any) -> None:
+def test_waiting_and_closing_skip_the_settling_time(closing: Any) -> None:
     work = Work()
     queue = closing(BackgroundQueue(work, threads=1, on_error=work.errors.append, settle=LONG))
     begin = monotonic()

@@ -53,13 +53,13 @@ def beside(priority: ReplyPriority, ends: Event, gone: Event | None = None) -> T
     return thread
 
 
-def test_nobody_replies() -> None:
+def test_work_goes_on_while_nobody_replies() -> None:
     waits = Waits()
     ReplyPriority(sleep=waits).give_way()
     assert waits.seconds == []
 
 
-def test_until_the_reply_is_over() -> None:
+def test_work_waits_until_the_reply_is_over() -> None:
     ends = Event()
     waits = Waits(at=3, ends=ends)
     priority = ReplyPriority(sleep=waits)
@@ -70,7 +70,7 @@ def test_until_the_reply_is_over() -> None:
     thread.join(LONG)
 
 
-def test_not_for_ever() -> None:
+def test_work_does_not_wait_for_ever() -> None:
     ends = Event()
     waits = Waits()
     priority = ReplyPriority(sleep=waits)
@@ -95,7 +95,7 @@ def test_a_reply_does_not_wait_for_itself() -> None:
     thread.join(LONG)
 
 
-def test_a_reply_that_waits_for_the_work() -> None:
+def test_work_goes_on_while_the_reply_waits_for_it() -> None:
     waits = Waits()
     priority = ReplyPriority(sleep=waits)
     work = Thread(target=priority.give_way)
@@ -127,7 +127,7 @@ def test_a_forked_child_has_no_replies() -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def test_only_queues_give_way() -> None:
+def test_only_a_queues_threads_give_way() -> None:
     """A queue's work waits for a reply at each of twenty steps; other threads don't."""
     took: dict[str, float] = {}
 

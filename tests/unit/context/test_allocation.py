@@ -39,7 +39,7 @@ def test_a_draft_is_filled_with_what_fits_as_it_stands_there():
     assert share.added(filled) == 0
 
 
-def test_nothing_that_fits_leaves_the_draft_as_it_is():
+def test_if_nothing_fits_the_draft_is_unchanged():
     share = allocator(4_000, {})
     assert share.filled([Document("word " * 400)], lambda _: share.draft, sizes=[400], room=100) is share.draft
 
@@ -53,7 +53,7 @@ def test_nothing_that_fits_leaves_the_draft_as_it_is():
     ],
     ids=["facts", "summary", "a note"],
 )
-def test_what_sections_could_use(layers, name):
+def test_sections_want_tokens_for_their_content(layers, name):
     wanted = wanted_tokens(
         Request(query=QUERY), layers, before=[], running=[], costs=Costs(HeuristicTokenCounter(), {})
     )

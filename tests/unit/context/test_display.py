@@ -36,7 +36,7 @@ every_character = st.text(st.characters())
 
 
 @given(every_character)
-def test_nothing_visible_acts(text):
+def test_control_characters_are_removed(text):
     """Of all control characters that a terminal or a page would obey, only line ends and tabs stay."""
     shown = visible(text)
     shown.encode()
@@ -59,7 +59,7 @@ def test_nothing_visible_acts(text):
     ],
     ids=["escape", "controls", "line ends", "C1", "override", "tags", "half a pair", "scripts"],
 )
-def test_what_acts_is_seen(text, shown):
+def test_control_characters_are_replaced_by_visible_ones(text, shown):
     assert visible(text) == shown
 
 

@@ -104,7 +104,7 @@ def test_nothing_marks_what_is_left_out_at_an_end() -> None:
     assert unsaid(FLIGHT, f"user: {FLIGHT} We take two suitcases each.")[0] == "user: We take two suitcases each."
 
 
-def test_a_lead_in_makes_no_other_sentence() -> None:
+def test_a_lead_in_does_not_make_a_sentence_new() -> None:
     """A fact that is said without its "ok" is not shown again as an excerpt with it."""
     chosen = ArcSettings(summary={"high_water_tokens": 0})
     with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=chosen) as engine:

@@ -40,7 +40,7 @@ def ids(chosen):
     ],
     ids=["json", "korean", "one word"],
 )
-def test_what_runs_on_is_shown_in_part(text):
+def test_text_without_sentence_ends_is_shown_in_part(text):
     """A tool's answer without a full stop still fits the tokens of artifacts."""
     shown = choose("city17 울산 x", [snippet(text)], [], ArtifactSettings(tool_relevance=0.0, recency_cues=("city17",)))
     assert sum(rough_tokens(excerpt) for one in shown for excerpt in one.excerpts) <= 160
@@ -163,7 +163,7 @@ many_texts = st.lists(texts, max_size=8)
 
 
 @given(texts, many_texts, many_texts, st.integers(0, 3), st.integers(0, 3), st.integers(0, 5), st.integers(1, 6))
-def test_the_numbers_hold_and_a_smaller_one_shows_the_first(query, pages, stated, facts, tools, final, top):
+def test_limits_hold_and_a_smaller_limit_shows_the_first(query, pages, stated, facts, tools, final, top):
     """This holds for any texts; equal input has equal results, which are part of the input."""
     settings = ArtifactSettings(max_facts=facts, max_tool_snippets=tools, final_top_k=final, top_k=top)
     found = [snippet(text, key=f"t{n}", age=n % 3, score=1 / (n + 1)) for n, text in enumerate(pages)]

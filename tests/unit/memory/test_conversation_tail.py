@@ -62,7 +62,7 @@ def test_each_message_is_read_once() -> None:
     assert watched.read == [30, 2, 0, 0, 12]
 
 
-def test_as_far_as_there_is_room() -> None:
+def test_reading_continues_while_more_fits() -> None:
     """Reading continues while more fits; with more tokens later, everything is read again."""
     store = SqlStore()
     watched = Watched(store)
@@ -81,7 +81,7 @@ def test_as_far_as_there_is_room() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(2, 40))])
-def test_always_what_the_store_has(seed: int) -> None:
+def test_a_caching_reader_always_equals_the_store(seed: int) -> None:
     """After any changes, a reader with a cache returns the same as one without."""
     rng = random.Random(seed)
     store = SqlStore("sqlite://")
@@ -116,7 +116,7 @@ def test_always_what_the_store_has(seed: int) -> None:
     store.close()
 
 
-def test_what_is_given_can_be_changed_without_harm() -> None:
+def test_changing_returned_messages_does_no_harm() -> None:
     """Changed metadata and arguments are restored in the next turn."""
     store = SqlStore()
     call = ToolCall("look", {"deep": {"n": 1}}, id="c1")
@@ -131,7 +131,7 @@ def test_what_is_given_can_be_changed_without_harm() -> None:
         stored.message.tool_calls[0].arguments["deep"]["n"] = 2  # type: ignore[index]  # a mapping here
 
 
-def test_what_is_kept_is_bounded() -> None:
+def test_the_cache_is_bounded() -> None:
     """The least recently used sessions leave the cache; one that is too large is never cached."""
     store = SqlStore()
     watched = Watched(store)
@@ -162,7 +162,7 @@ def test_another_user_finds_nothing() -> None:
         reader.read(KEY, room=1_000, most=99)
 
 
-def test_forgetting() -> None:
+def test_a_forgotten_session_is_read_again() -> None:
     store = SqlStore()
     watched = Watched(store)
     reader = TailReader(watched)
@@ -191,7 +191,7 @@ def test_of_two_that_adopt_at_once_one_does() -> None:
     assert views.adopt(VIEWED, second, epoch=epoch) is first
 
 
-def test_it_holds_before_it_is_stored_and_afterwards() -> None:
+def test_a_view_applies_before_and_after_it_is_stored() -> None:
     """A turn sees it instead of the store's view until it is stored; a second save changes nothing."""
     store, epoch = a_store()
     views = AdoptedViews(store.summaries)
@@ -210,7 +210,7 @@ def test_it_holds_before_it_is_stored_and_afterwards() -> None:
     assert known.is_ahead_of(before)  # a turn whose state was read before the view was stored
 
 
-def test_an_edit_ends_it() -> None:
+def test_an_edit_discards_an_unsaved_view() -> None:
     """Afterwards it is neither shown nor stored, and does not block another view."""
     store, epoch = a_store()
     views = AdoptedViews(store.summaries)
@@ -227,7 +227,7 @@ def test_an_edit_ends_it() -> None:
     assert views.save(VIEWED)
 
 
-def test_another_process_was_first() -> None:
+def test_a_view_of_another_process_wins_if_stored_first() -> None:
     store, epoch = a_store()
     here, there = AdoptedViews(store.summaries), AdoptedViews(store.summaries)
     here.adopt(VIEWED, a_view(1, 4), epoch=epoch)

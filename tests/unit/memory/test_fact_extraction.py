@@ -220,7 +220,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("text", PARTS)
-def test_a_statement_is_kept_beside_what_is_none(text: str) -> None:
+def test_a_statement_is_kept_without_the_comment_around_it(text: str) -> None:
     """After a comment it stands alone, but not after "since"; questions are dropped, and praise is kept."""
     assert values(f"{text}.") == ([] if PARTS[text] is None else [PARTS[text]])
 
@@ -317,7 +317,7 @@ def test_a_value_of_something_named_before_comes_with_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["Ref SK-1029-A", "SK-1029-A", "Thank you so much! Ref SK-1029-A."])
-def test_a_value_of_nothing_is_no_statement(text: str) -> None:
+def test_a_value_without_a_subject_is_no_statement(text: str) -> None:
     """The fidelity guard keeps it: nothing is lost."""
     messages = [Message(Role.USER, text, id="a")]
     assert extract_facts(messages) == []

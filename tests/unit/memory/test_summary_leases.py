@@ -78,7 +78,7 @@ def test_a_process_that_died_is_taken_over(bench: Bench) -> None:
 
 @pytest.mark.parametrize("bench", [(lambda bench: bench.store.summaries.claim(KEY, owner="somebody", seconds=60),)],
                          indirect=True)  # fmt: skip
-def test_a_process_that_lives_is_not_waited_for_for_ever(bench: Bench) -> None:
+def test_a_living_process_is_not_waited_for_for_ever(bench: Bench) -> None:
     """If it renews its lease, `summarize` waits as long as a lease lasts and reports that it is still at work."""
     bench.say(30)
     bench.somebody_takes_the_lease()
@@ -112,7 +112,7 @@ def test_nothing_due_is_nothing_to_wait_for(bench: Bench, messages: int) -> None
     assert bench.waited == 0
 
 
-def test_what_there_is_to_be_seen(bench: Bench) -> None:
+def test_inspect_lists_segments_view_and_unsummarised_messages(bench: Bench) -> None:
     """`inspect` lists segments with author and staleness, the view, and the number of unsummarised messages."""
     assert bench.memory.inspect(KEY).segments == ()
     bench.say(30)

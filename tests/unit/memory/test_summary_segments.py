@@ -204,7 +204,7 @@ def test_eras(cover: list[Segment], expected: tuple[int, list[int]] | None) -> N
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 0, 1, 1, 1, 2, 2, 3]), st.integers(1, 64)), max_size=40))
-def test_what_is_folded_stands_next_to_each_other(drawn: list[tuple[int, int]]) -> None:
+def test_merged_segments_are_consecutive(drawn: list[tuple[int, int]]) -> None:
     """After any edits, a plan takes consecutive segments of the cover, in order."""
     cover = [leaf(1 + 10 * n, 10 + 10 * n, level=level, parts=parts) for n, (level, parts) in enumerate(drawn)]
     block, era = next_block(cover, boundary=10 * len(cover)), next_era(cover, max_tokens=0)

@@ -134,7 +134,7 @@ def test_leaves_are_made_for_the_room_that_requests_have() -> None:
         assert [end for _, _, end, _ in bench.cover()] == ends
 
 
-def test_a_block_comes_with_adoption_and_of_its_leaves_sentences() -> None:
+def test_a_block_is_written_at_adoption_from_its_leaves_sentences() -> None:
     """It is written once its leaves are adopted, from their sentences alone."""
     model = Scripted()
     bench = Bench(model, block_narrative_tokens=12)

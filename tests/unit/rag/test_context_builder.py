@@ -273,7 +273,7 @@ def test_settings_make_a_builder():
             assert ContextBuilder.from_settings(WORDS, settings).build(found) == expected
 
 
-def test_what_went_wrong_makes_no_difference():
+def test_problems_make_no_difference():
     assert RagContext("a", notes=("retrieve failed",)) == RagContext("a")
     assert RagContext("b") != RagContext("a")
 

@@ -103,7 +103,7 @@ def test_of_many_the_choice_is_that_of_comparing_all(dtype, count, kinds, top_k,
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("trade_off", [0.0, 0.3, 0.5, 1.0])
 @pytest.mark.parametrize("width", [1, 7, 384])
-def test_what_is_chosen_depends_on_no_company(dtype, trade_off, width):
+def test_irrelevant_candidates_change_no_pick(dtype, trade_off, width):
     """Irrelevant candidates change no pick and no bit of a value; of copies the earlier is picked."""
     generator = np.random.default_rng(width)
     rows = generator.normal(size=(40, width)).astype(dtype)[generator.integers(0, 40, size=120)]

@@ -217,12 +217,12 @@ def test_agreement_is_the_correlation() -> None:
     assert agreement({}, words) == 0
 
 
-def test_what_the_witness_has_not_found_is_nothing_there() -> None:
+def test_what_the_witness_has_not_found_scores_0_there() -> None:
     assert agreement({"a": 0.9, "b": 0.1}, {"a": 5.0}) == pytest.approx(1)
     assert agreement({"a": 0.9, "b": 0.1}, {"a": 5.0, "b": None, "z": 99.0}) == pytest.approx(1)
 
 
-def test_who_is_not_borne_out_counts_less() -> None:
+def test_a_ranking_without_support_counts_less() -> None:
     words = {f"d{place:03}": 10.0 / (place + 1) for place in range(100)}
     chance = random.Random(1)
     guessed = {name: chance.random() for name in words}
@@ -230,7 +230,7 @@ def test_who_is_not_borne_out_counts_less() -> None:
     assert credibility({name: score / 20 for name, score in words.items()}, words, answered=1) == 1
 
 
-def test_less_is_asked_where_less_can_be_expected() -> None:
+def test_less_support_is_needed_where_less_can_be_expected() -> None:
     words = {f"d{place:03}": 10.0 / (place + 1) for place in range(100)}
     chance = random.Random(1)
     guessed = {name: chance.random() for name in words}

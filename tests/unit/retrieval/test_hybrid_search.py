@@ -244,7 +244,7 @@ def test_what_is_first_by_words_and_by_vectors_is_first_by_both() -> None:
     assert ids(index.search(right, vector=at({0: 1})))[:2] == [right, rival]
 
 
-def test_all_there_is_can_be_asked_for() -> None:
+def test_all_documents_can_be_requested() -> None:
     rng = random.Random(1)
     texts = {f"alpha w{n}": [rng.gauss(0, 1) for _ in range(4)] for n in range(1_500)}
     index = HybridIndex(SqlIndexStore.open(), embedder=Told(texts))
@@ -367,7 +367,7 @@ def test_the_candidates_of_a_scope_are_chosen_by_what_is_rare_in_all(first: int)
     assert [one.document.id[:3] for one in found] == ["fee"] * 5  # type: ignore[index]
 
 
-def test_scopes_beside_each_other_may_have_ids_as_long_as_ids_get() -> None:
+def test_joined_scopes_may_have_ids_of_the_greatest_length() -> None:
     store, long = SqlIndexStore.open(), "x" * 255
     scopes = [Scope(name) for name in ("one", "two")]
     for scope in scopes:

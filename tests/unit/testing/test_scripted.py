@@ -75,7 +75,7 @@ def test_a_later_message_counts_more_than_a_fact() -> None:
     assert "22" in model.complete([*told, *said])
 
 
-def test_it_takes_the_next_best_sentence_as_surely_as_the_right_one() -> None:
+def test_it_quotes_a_wrong_sentence_if_the_right_one_is_missing() -> None:
     """Without the right statement, it answers wrongly instead of not at all."""
     right = conversation("The order number of my desk is HN-1.", "Noted.")
     wrong = conversation("Her order number is HN-2.", "Noted.", "What is the order number of my desk?")
@@ -83,7 +83,7 @@ def test_it_takes_the_next_best_sentence_as_surely_as_the_right_one() -> None:
     assert "HN-2" in model.complete(wrong)
 
 
-def test_what_states_nothing_is_no_answer() -> None:
+def test_instructions_and_questions_are_no_answers() -> None:
     """Instructions and questions are not quoted, and an empty question has no answer."""
     code = Message(Role.SYSTEM, "The gate code is 11.")
     for messages in (
