@@ -138,10 +138,14 @@ def messages_by_item(window: ContextWindow) -> Mapping[int, Message]:
 
 def about(item: Item | Omission, message: Message | None = None) -> str:
     """Return an item's kind (a message's role), name, id and scores as one short line."""
+    return " · ".join(_labels(item, message).values())
+
+
+def _labels(item: Item | Omission, message: Message | None) -> dict[str, str]:
     kind = item.kind if message is None else message.role.value
-    name = message.name if message else None
-    scores = [f"{part} {score:.3g}" for part, score in list(item.score_parts.items())[:_SCORES]]
-    return " · ".join(excerpt(part, _NAME_CHARACTERS) for part in (kind, name, item.id, *scores) if part)
+    labels = {"kind": kind, "name": message.name if message else None, "id": item.id}
+    labels |= {f"score {part}": f"{part} {score:.3g}" for part, score in list(item.score_parts.items())[:_SCORES]}
+    return {name: excerpt(label, _NAME_CHARACTERS) for name, label in labels.items() if label}
 
 
 def said(item: Item, message: Message | None = None) -> str:
@@ -204,6 +208,8 @@ box-sizing:border-box}}
 .arc-window .arc-nothing{{border-top:1px solid var(--line);padding:4px 0}}
 .arc-window .arc-item{{margin:4px 0 8px 1.4em;padding-left:8px;border-left:3px solid var(--own);
 overflow-wrap:anywhere}}
+.arc-window .arc-id{{display:inline-block;max-width:12ch;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;
+vertical-align:bottom}}
 .arc-window pre{{margin:2px 0 0;padding:0;white-space:pre-wrap;overflow-wrap:anywhere;background:none;color:inherit;
 border:0;font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;max-height:20em;overflow:auto}}
 .arc-window .arc-scroll{{margin:2px 0 8px 1.4em;overflow-x:auto}}
@@ -286,10 +292,11 @@ def _section(section: Section, messages: Mapping[int, Message]) -> str:
 def _item(item: Item, message: Message | None, text: str) -> str:
     tokens = "" if item.tokens is None else f" · {counted(item.tokens, 'token')}"
     body = f'<pre dir="auto">{escape(text)}</pre>' if text else ""
-    return (
-        f'<div class="arc-item"><span class="arc-dim"><bdi>{escape(about(item, message))}</bdi>{tokens}</span>'
-        f"{body}</div>"
-    )
+    labels = {name: escape(label) for name, label in _labels(item, message).items()}
+    if "id" in labels:  # the style cuts a long one
+        labels["id"] = f'<span class="arc-id" title="{labels["id"]}">{labels["id"]}</span>'
+    told = " · ".join(labels.values())
+    return f'<div class="arc-item"><span class="arc-dim"><bdi>{told}</bdi>{tokens}</span>{body}</div>'
 
 
 def _omissions(window: ContextWindow) -> str:

@@ -231,6 +231,14 @@ def test_no_text_changes_the_page(text):
     assert shape(html) == PLAIN
 
 
+def test_a_long_id_stays_whole_for_a_search():
+    """Only its style cuts it; a reader may find it, copy it, or point at it."""
+    name = "a" * 36
+    html = render_html(window_saying(name))
+    assert f'<span class="arc-id" title="{name}">{name}</span>' in html
+    assert ".arc-id{display:inline-block;max-width:12ch;overflow:hidden" in html
+
+
 def test_nothing_in_it_can_run():
     """There is no script, handler, URL or form; hostile text stays text."""
     page = Page(render_html(window_saying(MARKUP)))
@@ -264,7 +272,7 @@ def test_every_section_is_there_with_its_tokens():
     assert [text for text in page.texts if text in TITLES.values()] == list(TITLES.values())
     assert page.texts.count("10 ") == len(TITLES)
     assert page.texts.count("of 20") == len(TITLES)
-    titles = {value for name, value in page.attributes if name == "title"}
+    titles = {value for name, value in page.attributes if name == "title" and value.endswith(" tokens")}
     assert titles == {f"{name}: 10 tokens" for name in TITLES.values()}
     assert html.count('<span class="arc-of-') == 2 * len(TITLES)  # the second bar is the enlarged one
     assert "93 of 200 tokens" in page.text
