@@ -246,7 +246,7 @@ class Runtime:
         if soft:
             self.forget(key)
         elif removed is not None or idle is None:
-            self.forget_derived(key)
+            self.forget_derived(key, existed=removed is not None)
         return removed is not None
 
     def archive_session(self, key: SessionKey, *, idle: Idle | None = None) -> bool:
@@ -257,13 +257,14 @@ class Runtime:
                 self.recall.catch_up(key)
         return self.store.archive(key, idle=idle)
 
-    def forget_derived(self, key: SessionKey) -> None:
+    def forget_derived(self, key: SessionKey, *, existed: bool) -> None:
         """Remove derived data that the store did not remove together with all messages of a session."""
         self.forget(key)
         self.artifacts.forget(key)
         self.recall.forget_session(key)
-        self.long_term.forget(key)
-        self.receipt_log.forget(Scope(key.caller_id, key.user_id))
+        forgotten = self.long_term.forget(key)
+        if existed or forgotten:  # otherwise nobody's requests quote it
+            self.receipt_log.forget(Scope(key.caller_id, key.user_id))
 
     def close(self) -> None:
         """Stop background work and close the store. Safe to call twice."""

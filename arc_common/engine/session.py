@@ -499,7 +499,7 @@ class Session:
         if self._key is None:
             return 0
         removed = self._runtime.store.delete(self._key, keep_session=True)
-        self._runtime.forget_derived(self._key)
+        self._runtime.forget_derived(self._key, existed=removed is not None)
         return removed or 0
 
     aclear = async_form(clear)

@@ -42,6 +42,7 @@ class SqlTraces:
         rows = self._read(self._compiled(named), **self._whose)
         self._objects = [one for row in rows for one in objects_of(row[0])]
         counts = self._counts(lambda owner, held: held.where(*self._named(owner)))
+        counts.pop(stray_objects.name, None)  # no erasure removes them
         return counts | ({_ARCHIVE: len(self._objects)} if self._objects else {})
 
     def left(self) -> Mapping[str, int]:

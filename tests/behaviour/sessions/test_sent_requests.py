@@ -174,6 +174,21 @@ def test_removing_what_is_not_stored_changes_nothing(
     assert session.receipt() is window.receipt
 
 
+@pytest.mark.parametrize("removal", ["delete", "clear"])
+def test_deleting_what_is_not_there_changes_nothing(
+    database: str, opened: Callable[..., ContextEngine], removal: str
+) -> None:
+    """Nor does a request of the REST API that names no session, which anybody with a token may send."""
+    engine = opened(database, settings=KEPT)
+    session = engine.session("s", user_id="ann")
+    session.save_turn("Hello.", "Hello.")
+    session.context("Anything else?")
+    engine.flush(60)
+    unknown = engine.session("unknown", user_id="ann")
+    assert not (unknown.delete() if removal == "delete" else unknown.clear())
+    assert len(engine.admin.requests("s", user_id="ann")) == 1
+
+
 @pytest.mark.parametrize("other", [{"user_id": "ben"}, {"user_id": "ann", "caller_id": "bank"}], ids=["user", "caller"])
 def test_a_removal_leaves_what_others_have_not_stored_yet(
     opened: Callable[..., ContextEngine], other: dict[str, str]
