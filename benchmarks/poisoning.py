@@ -236,8 +236,8 @@ def main() -> int:
             bad += sum(row[1:])
             print("  {:10}{:>7}{:>7}{:>10}{:>9}{:>12}".format(way, *row))
         bad += found["facts ended"] + found["memories ended"]
-        print(f"  of what the user said, ended: {found['facts ended']} facts, {found['memories ended']} memories")
-        print(f"  {found['facts']} facts and {found['memories']} memories in all")
+        print(f"  true statements ended: {found['facts ended']} facts, {found['memories ended']} memories")
+        print(f"  {found['facts']} facts and {found['memories']} memories in total")
     return 1 if bad else 0
 
 

@@ -196,7 +196,7 @@ def figures(*, misses: bool = False) -> dict[str, float]:
             tokens += sum(item.tokens or 0 for item in shown)
             wasted += sum(item.tokens or 0 for item in shown if not any(one in item.text for one in case.wanted))
             if misses and back != case.wanted:
-                print(case.query, "| missing:", *case.wanted - back, "| too much:", *back - case.wanted)
+                print(case.query, "| missing:", *case.wanted - back, "| irrelevant:", *back - case.wanted)
     return {
         "precision": 100 * right / max(returned, 1),
         "precision: recall": 100 * right / wanted,

@@ -255,7 +255,7 @@ def main() -> int:
     unique = dict.fromkeys(wrong)
     print(f"\nunsupported statements in requests: {len(unique)}")
     for statement, missing in unique:
-        print(f"  {statement[:200]}\n    not said: {missing}")
+        print(f"  {statement[:200]}\n    unsupported: {missing}")
     return 1 if unique else 0
 
 

@@ -150,7 +150,9 @@ def _print(title: str, times: dict[str, float], answers: dict[str, Any]) -> None
     slowest = times[list(times)[-1]]
     shown = ", ".join(f"{name} {time:.2f} ms ({slowest / time:.1f}×)" for name, time in times.items())
     same = (
-        {True: "; same picks", False: "; OTHER PICKS"}[len({str(a) for a in answers.values()}) == 1] if answers else ""
+        {True: "; same picks", False: "; DIFFERENT PICKS"}[len({str(a) for a in answers.values()}) == 1]
+        if answers
+        else ""
     )
     print(f"{title}: {shown}{same}", flush=True)
 

@@ -70,7 +70,7 @@ def main() -> None:
         print(f"{name:34} of 60 in 5: {in_5:4.1f}, in 20: {in_20:4.1f}, MRR {mrr:.3f}", flush=True)
     if arguments.data is None:
         return
-    print("window  by              LoCoMo@10  LongMemEval@10  SGD@5  CrossWOZ@5")
+    print("window  search          LoCoMo@10  LongMemEval@10  SGD@5  CrossWOZ@5")
     for window in arguments.windows:
         results = [
             list(zip(*found(_read(arguments.data, name), window), strict=True))
