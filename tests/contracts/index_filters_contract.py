@@ -62,14 +62,14 @@ filters: st.SearchStrategy[Filter] = st.recursive(
 
 
 class IndexFiltersContract:
-    """Every filter means what `matches` says, wherever a store takes one."""
+    """Every filter agrees with `matches` in every method that takes one."""
 
     @given(stored=st.lists(metadata, min_size=1, max_size=8), asked=filters)
     @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_filters_mean_what_matches_says(
         self, store: IndexStore, compares_texts: bool, stored: list[dict[str, Any]], asked: Filter
     ) -> None:
-        """Any filter on any metadata agrees with `matches`, wherever a filter is taken."""
+        """Any filter on any metadata agrees with `matches`, in every method that takes one."""
         self._compare(store, compares_texts, stored, asked)
 
     @pytest.mark.torture

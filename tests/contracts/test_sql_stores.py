@@ -52,7 +52,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def pooled_partitions_of_postgres_16(postgres_16: PostgresServer) -> Iterator[str]:
-    """Without PgBouncer, what its connections forbid is left out all the same."""
+    """Yield a partitioned database, through PgBouncer if it is installed; `transaction_pooling` is set either way."""
     url = partitioned_database(postgres_16)
     if bouncer_program() is None:
         yield url

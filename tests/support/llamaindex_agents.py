@@ -16,7 +16,7 @@ from tests.support.providers import anthropic, gemini, openai
 WARNINGS = [
     # Agents search all of their attributes for workflow steps, including pydantic's deprecated ones.
     pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning"),
-    # By the agents themselves.
+    # LlamaIndex's agents call a deprecated method.
     pytest.mark.filterwarnings("ignore:is_running called from within a step:DeprecationWarning"),
 ]
 

@@ -1,6 +1,6 @@
-"""One server for all workers of a run, in a process that ends it when pytest has ended, also when that was killed.
+"""Servers that all workers of a run share, in a process that ends them with the run, even if pytest is killed.
 
-Run as a module it is that process: it prints the server's address, and waits for the process of the given id.
+Run as a module, it is that process: it prints the server's address and waits for the process with the given id to end.
 """
 
 import fcntl
@@ -28,12 +28,12 @@ _SERVERS = {"postgres": _postgres, "s3": s3_server}
 
 
 def address(kind: str, folder: Path, owner: int) -> str:
-    """Return the address of the run's server; the first worker that asks has it started.
+    """Return the address of the run's server; the first worker that asks starts it.
 
     Args:
         kind: "postgres", whose address is its port, or "s3", whose address is a URL.
         folder: A folder that all workers of the run share.
-        owner: The id of the process that the server ends with.
+        owner: The id of the process with which the server ends.
     """
     with (folder / f"{kind}.address").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -48,7 +48,7 @@ def _started(kind: str, owner: int) -> str:
     command = [sys.executable, "-m", "tests.support.shared_servers", kind, str(owner)]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:  # in a session of its own, an interrupt of the run leaves it the time to clean up
+    ) as process:  # its own session: an interrupt of the run leaves it time to clean up
         assert process.stdout is not None
         said = process.stdout.readline().strip()
     assert said, f"the server {kind} did not start"
@@ -57,7 +57,7 @@ def _started(kind: str, owner: int) -> str:
 
 def _keep(kind: str, owner: int) -> None:
     if os.fork():
-        os._exit(0)  # the worker that started it has no child to wait for
+        os._exit(0)  # leaves the worker without a child to wait for
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     ended = os.pidfd_open(owner)
     with _SERVERS[kind]() as server:

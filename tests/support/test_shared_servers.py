@@ -1,4 +1,4 @@
-"""The servers that the workers of a run share: started once, and never left behind."""
+"""The workers of a run share servers that are started once and never left behind."""
 
 import subprocess
 import sys

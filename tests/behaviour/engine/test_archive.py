@@ -86,7 +86,7 @@ def test_an_archived_conversation_comes_back_as_it_was(
     """Only its messages leave the database; every public view is the same on each branch, and the object is removed."""
     engine = archiving(database, cleanup_after_archive=not keeps)
     talk(engine, "shop", "ann", "S3CRET-ANN-한국")
-    before = [shown(engine, "shop", "ann", "S3CRET-ANN-한국") for _ in range(2)][1]  # a memory's first access shows
+    before = [shown(engine, "shop", "ann", "S3CRET-ANN-한국") for _ in range(2)][1]  # the first access changes a memory
     others = {name: rows(database, f"SELECT * FROM {name}") for name in ("arc_facts", "arc_segments", "arc_branches")}
     session = engine.session("ann-1", caller_id="shop", user_id="ann")
     assert session.archive()
@@ -461,7 +461,7 @@ def test_exports_include_archived_conversations(
     """They are imported as active sessions without an archive; exporting changes neither session nor object."""
     engine = archiving(database)
     talk(engine, "shop", "ann", "S3CRET")
-    before = [shown(engine, "shop", "ann", "S3CRET") for _ in range(2)][1]  # a memory's first access shows
+    before = [shown(engine, "shop", "ann", "S3CRET") for _ in range(2)][1]  # the first access changes a memory
     assert engine.session("ann-1", caller_id="shop", user_id="ann").archive()
     engine.admin.export(tmp_path / "ann.jsonl", caller_id="shop", user_id="ann")
     assert status(database) == ("archived", 0)
@@ -485,7 +485,7 @@ def test_a_change_while_another_machine_archives(
 
     def work() -> None:
         session = second.session("s")
-        if change == "delete if idle":  # as a machine does whose settings have no archive
+        if change == "delete if idle":  # like a machine without an archive in its settings
             idle = Idle(ConversationStatus.ACTIVE, clock.now)
             store = SqlStore(database, clock=clock, archive=ArchiveSettings(url=f"calling://{folder}"))
             store.delete(SessionKey("s"), idle=idle)

@@ -186,7 +186,7 @@ def test_the_background_changes_over_and_does_not_go_back(url: str) -> None:
         assert engine.flush(60)
         assert {kind: {name for name, _ in each} for kind, each in embedders(url).items()}["message"] == {"new"}
         assert engine.session("s", user_id="ann").recall("lots of velvet")
-        assert engine.admin.reembed().unfinished == 0  # unless it is told to
+        assert engine.admin.reembed().unfinished == 0  # an explicit request does go back
         assert {name for each in embedders(url).values() for name, _ in each} == {"old"}
 
 

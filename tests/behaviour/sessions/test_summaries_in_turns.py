@@ -10,7 +10,7 @@ from arc_common.testing import CountingObserver
 from tests.support.databases import sqlite_url
 from tests.support.summaries import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim
 
-# When summaries are at work
+# Triggers
 
 
 def test_up_to_the_trigger_the_last_turns(opened: Any) -> None:
@@ -79,7 +79,7 @@ def test_a_restart_finds_everything(tmp_path: Path, opened: Any) -> None:
     assert not second.requests
 
 
-# Adopting
+# Adoption
 
 
 def test_between_adoptions_the_view_stays(opened: Any) -> None:
@@ -176,7 +176,7 @@ def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:
     assert counts.counts["summary.adopted"] == 1
 
 
-# Facts and summary as they are given out
+# Public forms of facts and summary
 
 
 def test_the_summary_says_how_far_it_goes(opened: Any) -> None:

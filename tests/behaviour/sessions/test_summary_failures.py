@@ -21,7 +21,7 @@ from tests.support.summaries import LONG, Model, ids, settings_with, shown, syst
 NO_ROOM = TokenBudget(1_000, 0, sections={"facts": SectionBudget(max_tokens=400)})
 """A budget for the facts of all turns that leave, but not for 30 turns."""
 
-# In nobody's way
+# Slow, failing and missing models
 
 
 def test_a_slow_model_is_bridged_verbatim(opened: Any) -> None:
@@ -133,7 +133,7 @@ def test_a_conversation_that_is_one_turn(opened: Any) -> None:
     assert window.receipt.notes == ("some older messages are not summarised yet: the newest turns are shown",)
 
 
-# Stores that fail
+# Failing stores
 
 
 @pytest.mark.parametrize("table", ["arc_segments", "arc_facts"])
@@ -170,7 +170,7 @@ def test_a_view_that_cannot_be_read(tmp_path: Path, opened: Any) -> None:
     assert verbatim(session.context()) == [message.id for message in session.window() if message.id]
 
 
-# Time
+# Long runs
 
 
 @pytest.mark.parametrize("turns", [80, pytest.param(1_000, marks=pytest.mark.torture)])
