@@ -1,1 +1,1 @@
-"""The command line: arc demo, arc inspect, arc db."""
+"""The `arc` command."""

@@ -95,7 +95,7 @@ class FoundMessages:
     often: NDArray[np.float64] | None = None
     """The number of times that messages have each word, themselves or beside them; of shape (n, words)."""
     lengths: NDArray[np.float64] | None = None
-    """The terms of the message in each row and of what is indexed with it; of shape (n,)."""
+    """The number of terms of each row's message and of the neighbours indexed with it; of shape (n,)."""
     count: int = 0
     """The number of messages searched by words."""
 
