@@ -4,14 +4,13 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import psycopg
 import pytest
-from sqlalchemy import make_url
 
 from tests.goldens.conversations import LANGUAGES
 from tests.goldens.long_conversations import NAMES, golden, requests
 from tests.goldens.recordings import differences
 from tests.goldens.windows import WAYS, Turn, build, turns
+from tests.support.databases import copied_database
 from tests.support.servers import PostgresServer
 
 ON_POSTGRES = {"arc": 4_000, "langchain-middleware": 1_000, "llamaindex-buffer": 2_000}
@@ -55,12 +54,8 @@ def test_the_same_requests_on_postgres(
     """The same goldens hold, at one budget for each entry point."""
     filled = postgres_database()
     build(filled, language)
-    source = make_url(filled).database
     for way, budget in ON_POSTGRES.items():
-        copied = f"{source}_{way.replace('-', '_')}"
-        with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {copied} TEMPLATE {source} STRATEGY wal_log")
-        check(language, way, budget, turns(postgres.url(copied), language, way, budget))
+        check(language, way, budget, turns(copied_database(postgres, filled), language, way, budget))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -42,7 +42,7 @@ def sqlite_url(folder: Path, name: str = "arc.db") -> str:
 
 def new_database(server: PostgresServer, *, tables: bool = True) -> str:
     """Return the URL of a new database on the server, with arc's tables or empty."""
-    return copied_database(server, _template(server.port) if tables else "template1")
+    return copied_database(server, _template(server.port, "tables", _make_tables) if tables else "template1")
 
 
 def copied_database(server: PostgresServer, template: str) -> str:
@@ -60,10 +60,7 @@ def planned_once(url: str) -> str:
 
 def partitioned_database(server: PostgresServer) -> str:
     """Return the URL of a new database with arc's tables in 16 partitions each."""
-    url = new_database(server, tables=False)
-    engine = create_engine(url, poolclass=NullPool)
-    assert partition(engine)
-    return url
+    return copied_database(server, _template(server.port, "partitions", _make_partitions))
 
 
 @cache
@@ -75,14 +72,14 @@ def _sqlite_file() -> bytes:
 
 
 @cache
-def _template(port: int) -> str:
-    """Return the name of the database with arc's tables, which the first process that needs it makes."""
-    server, name = PostgresServer(port), "tables"
+def _template(port: int, name: str, make: Callable[[str], None]) -> str:
+    """Return the name of a database to copy, which the first process that needs it makes."""
+    server = PostgresServer(port)
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
         connection.execute("SELECT pg_advisory_lock(1)")  # until the connection is closed
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
             url = new_database(server, tables=False)
-            _make_tables(url)
+            make(url)
             connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} RENAME TO {name}")
     return name
 
@@ -91,6 +88,10 @@ def _make_tables(url: str) -> None:
     store = SqlStore(url)
     store.get(SessionKey("nothing"))
     store.close()
+
+
+def _make_partitions(url: str) -> None:
+    assert partition(create_engine(url, poolclass=NullPool))
 
 
 def observed(url: str, before: Callable[[str], None]) -> Engine:

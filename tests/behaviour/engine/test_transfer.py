@@ -39,9 +39,9 @@ def other(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> str:
     return sqlite_url(tmp_path, "other.db")
 
 
-@pytest.mark.parametrize("name", ["ann.jsonl", "ann.jsonl.gz"])
-def test_what_is_imported_shows_what_was_exported(database: str, other: str, tmp_path: Path, name: str) -> None:
+def test_what_is_imported_shows_what_was_exported(database: str, other: str, tmp_path: Path) -> None:
     """Every public view is equal on each branch; a second import stores nothing; others' data is not exported."""
+    name = "ann.jsonl.gz" if database.startswith("sqlite") else "ann.jsonl"
     with (
         ContextEngine.open(database, embedder=Letters(), clock=lambda: DAY) as source,
         ContextEngine.open(other, embedder=Letters(), clock=lambda: DAY) as target,

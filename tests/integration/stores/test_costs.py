@@ -31,7 +31,7 @@ from arc_common.testing.conversation_store_contract import counted
 from tests.contracts.index_queries import count, dense, embedding, lexical, vectors_of
 from tests.contracts.search_index_contract import an_entry
 from tests.contracts.summary_store_contract import a_fact, a_leaf, a_view
-from tests.support.databases import new_database, sqlite_url
+from tests.support.databases import copied_database, new_database, sqlite_url
 from tests.support.probes import Wire, counted_syncs, wire
 from tests.support.servers import PostgresServer
 
@@ -540,22 +540,34 @@ SHORT = """INSERT INTO arc_messages (conversation, branch, seq, caller_id, messa
     (SELECT * FROM arc_messages WHERE seq < 3 ORDER BY conversation LIMIT 2) AS two"""
 
 
+@pytest.fixture(scope="module")
+def long_conversations(postgres: PostgresServer) -> list[str]:
+    """Return the URL of a database with long conversations, and that of one in which most are short."""
+    long = new_database(postgres)
+    store = SqlStore(long)
+    for number in range(20):
+        store.append(SessionKey(f"s{number}"), [counted(f"m{i}") for i in range(300)])
+    store.append(KEY, [counted(f"m{number}") for number in range(3_000)])
+    store.close()
+    short = copied_database(postgres, long)
+    for url, statement in ((long, "SELECT 1"), (short, SHORT)):
+        with psycopg.connect(postgres.dsn(url.rpartition("/")[2]), autocommit=True) as admin:
+            admin.execute(statement)
+            admin.execute("VACUUM ANALYZE")
+    return [long, short]
+
+
 @pytest.mark.parametrize("how", USES)
-def test_a_read_of_postgres_fetches_what_it_returns(postgres: PostgresServer, how: str) -> None:
+def test_a_read_of_postgres_fetches_what_it_returns(
+    postgres: PostgresServer, long_conversations: list[str], how: str
+) -> None:
     """The server's own figures: rows fetched by index are those returned, and no table is read through.
 
     Nor is a conversation for some of its places, although most are so short that this would cost no more.
     """
     use, expected = USES[how]
-    url = new_database(postgres)
-    store = SqlStore(url)
-    for number in range(20):
-        store.append(SessionKey(f"s{number}"), [counted(f"m{i}") for i in range(300)])
-    store.append(KEY, [counted(f"m{number}") for number in range(3_000)])
+    url = copied_database(postgres, long_conversations[how != "newest"])
     with psycopg.connect(postgres.dsn(url.rpartition("/")[2]), autocommit=True) as admin:
-        if how != "newest":
-            admin.execute(SHORT)
-        admin.execute("VACUUM ANALYZE")
 
         def figures() -> tuple[int, int]:
             row = admin.execute(
@@ -564,8 +576,6 @@ def test_a_read_of_postgres_fetches_what_it_returns(postgres: PostgresServer, ho
             assert row is not None
             return int(row[0]), int(row[1])
 
-        store.close()
-        _wait_for_end(admin, url)
         before = figures()
         store = SqlStore(url)
         for number in range(20):
