@@ -403,6 +403,8 @@ class Admin:
     def purge(self, *, older_than: timedelta = timedelta(0), progress: Progress | None = None) -> int:
         """Remove the sessions, of all callers, that were deleted with `soft=True`; return their number.
 
+        If one can't be removed, such as one whose archive is away, the others are, and its error is raised at the end.
+
         Args:
             older_than: Keep those that were deleted more recently than this.
             progress: Called after each session with the number so far.
@@ -418,7 +420,8 @@ class Admin:
     def clear(self, *, caller_id: str, user_id: str | None = None, progress: Progress | None = None) -> int:
         """Delete all sessions of a caller, or of one of its users, whatever their status; return their number.
 
-        Memories, documents and everything else that belongs to no single session stay: `erase` removes those, too.
+        - Memories, documents and everything else that belongs to no single session stay: `erase` removes those, too.
+        - If one session can't be deleted, the others are, and its error is raised at the end.
 
         Raises:
             InvalidInputError: An id is invalid.

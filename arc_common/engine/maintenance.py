@@ -1,7 +1,7 @@
 """Upkeep of conversations: archives or deletes idle ones, purges deleted ones, and clears those of a caller."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Condition, Thread
@@ -50,9 +50,10 @@ def maintain(runtime: "Runtime", progress: Progress | None) -> Maintenance:
     if not ages:
         return Maintenance()
     idle = idle_for(runtime, ConversationStatus.ACTIVE, ages[0])
-    deleted, failed = _each(runtime, idle, lambda key: runtime.delete_session(key, idle=idle), progress)
+    keys = runtime.store.idle(idle)
+    deleted, errors = _each(runtime, keys, lambda key: runtime.delete_session(key, idle=idle), progress)
     runtime.observer.count("maintenance.deleted", deleted)
-    return Maintenance(deleted=deleted, failed=failed)
+    return Maintenance(deleted=deleted, failed=len(errors))
 
 
 def archive(runtime: "Runtime", older_than: timedelta | None, progress: Progress | None) -> Maintenance:
@@ -66,21 +67,30 @@ def archive(runtime: "Runtime", older_than: timedelta | None, progress: Progress
         runtime.store.sweep()
     except ArchiveError as error:
         _log.warning("objects without a conversation stay in the archive for now: %s", error)
-    archived, failed = _each(runtime, idle, lambda key: runtime.archive_session(key, idle=idle), progress)
+    keys = runtime.store.idle(idle)
+    archived, errors = _each(runtime, keys, lambda key: runtime.archive_session(key, idle=idle), progress)
     runtime.observer.count("maintenance.archived", archived)
-    return Maintenance(archived=archived, failed=failed)
+    return Maintenance(archived=archived, failed=len(errors))
 
 
 def purge(runtime: "Runtime", older_than: timedelta, progress: Progress | None) -> int:
     """Remove softly deleted sessions: see `Admin.purge`."""
     idle = idle_for(runtime, ConversationStatus.DELETED, older_than)
-    return _counted((runtime.delete_session(key, idle=idle) for key in runtime.store.idle(idle)), progress)
+    keys = runtime.store.idle(idle)
+    return _all(*_each(runtime, keys, lambda key: runtime.delete_session(key, idle=idle), progress))
 
 
 def clear(runtime: "Runtime", caller_id: str, user_id: str | None, progress: Progress | None) -> int:
     """Delete the sessions of a caller or user: see `Admin.clear`."""
-    found = (runtime.delete_session(one.key) for one in conversations_of(runtime, caller_id, user_id))
-    return _counted(found, progress)
+    keys = (one.key for one in conversations_of(runtime, caller_id, user_id))
+    return _all(*_each(runtime, keys, runtime.delete_session, progress))
+
+
+def _all(count: int, errors: Sequence[StoreError]) -> int:
+    """Return how many steps had an effect, or raise the first error once the others have been tried."""
+    if errors:
+        raise errors[0]
+    return count
 
 
 def idle_for(runtime: "Runtime", status: ConversationStatus, older_than: timedelta) -> Idle:
@@ -104,19 +114,21 @@ def _counted(done: Iterable[bool], progress: Progress | None) -> int:
 
 
 def _each(
-    runtime: "Runtime", idle: Idle, step: Callable[[SessionKey], bool], progress: Progress | None
-) -> tuple[int, int]:
-    """Take a step for each idle conversation; return how many had an effect, and how many failed."""
-    failed = in_a_row = 0
+    runtime: "Runtime", keys: Iterable[SessionKey], step: Callable[[SessionKey], bool], progress: Progress | None
+) -> tuple[int, list[StoreError]]:
+    """Take a step for each conversation; return how many had an effect, and the errors of those that failed."""
+    errors = list[StoreError]()
+    in_a_row = 0
 
     def steps() -> Iterable[bool]:
-        nonlocal failed, in_a_row
-        for key in runtime.store.idle(idle):
+        nonlocal in_a_row
+        for key in keys:
             try:
                 yield step(key)
                 in_a_row = 0
             except StoreError as error:
-                failed, in_a_row = failed + 1, in_a_row + 1
+                errors.append(error)
+                in_a_row += 1
                 _log.warning("maintenance of session %r failed: %s", key.session_id, error)
                 runtime.observer.count("maintenance.errors", error=type(error).__name__)
                 if in_a_row == _MOST_FAILURES:
@@ -125,7 +137,7 @@ def _each(
             except NotFoundError:  # deleted meanwhile
                 continue
 
-    return _counted(steps(), progress), failed
+    return _counted(steps(), progress), errors
 
 
 class MaintenanceTimer:

@@ -316,6 +316,33 @@ def test_an_archive_that_fails_loses_nothing(
     assert len(objects(folder)) == 8
 
 
+@pytest.mark.parametrize("how", ["purge", "clear"])
+def test_an_object_that_can_not_be_removed_keeps_no_other_session(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, how: str
+) -> None:
+    """The error comes at the end; what is left goes with the next call."""
+    engine = archiving(database, url=f"calling://{folder}")
+    for number in range(3):
+        engine.session(f"s{number}").save_turn("One.", "Two.")
+        assert engine.session(f"s{number}").archive()
+        if how == "purge":
+            engine.session(f"s{number}").delete(soft=True)
+    delete = engine.admin.purge if how == "purge" else lambda: engine.admin.clear(caller_id="default")
+    removed: list[str] = []
+
+    def fail(step: str) -> None:
+        removed.append(step)
+        if len(removed) == 1:
+            raise PermissionError("Access Denied")
+
+    with calling(fail), pytest.raises(ArchiveError, match="Access Denied"):
+        delete()
+    assert rows(database, "SELECT count(*) FROM arc_conversations") == [(1,)]
+    assert len(objects(folder)) == 1
+    assert delete() == 1
+    assert objects(folder) == []
+
+
 def test_a_truncated_object_is_noticed_before_anything_is_removed(
     database: str, archiving: Callable[..., ContextEngine], folder: Path
 ) -> None:
