@@ -642,7 +642,7 @@ def test_kills_at_each_step(
     assert at > steps
 
 
-@pytest.mark.parametrize("change", ["delete", "clear", "remove", "archive"])
+@pytest.mark.parametrize("change", ["delete", "remove", "archive"])
 def test_a_kill_after_the_conversation_was_changed(
     database: str,
     archiving: Callable[..., ContextEngine],
@@ -672,7 +672,7 @@ def test_a_kill_after_the_conversation_was_changed(
         assert (erased.removed, erased.left) == ({}, {"arc_stray_objects": 1})
     assert str(engine.admin.maintain()) == "archived 0, deleted 0, failed 0"
     assert objects(folder) == kept
-    left = {"delete": 0, "clear": 0, "remove": 2, "archive": 3}
+    left = {"delete": 0, "remove": 2, "archive": 3}
     assert len(engine.session("s", user_id="ann").messages()) == left[change]
     assert engine.admin.erase(caller_id="default", user_id="ann").is_complete
 
