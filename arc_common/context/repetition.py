@@ -111,7 +111,8 @@ class Said:
                 pieces.append(text[one.start : one.end])
             elif pieces and pieces[-1] != "…":
                 pieces.append("…")
-        return head + " ".join(pieces[:-1] if pieces[-1] == "…" else pieces), first
+        unsaid = " ".join(pieces[:-1] if pieces[-1] == "…" else pieces)
+        return head + unsaid.replace("… …", "…"), first
 
 
 def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str, shingles: frozenset[int]) -> str:

@@ -48,16 +48,18 @@ _TERMINATOR = re.compile(
     | (?P<space>[.!?…]{1,8}["'”’)\]]{0,3}(?=\s))           # else a space follows
     | (?P<line>\n+)
     | (?P<polite>(?<=[가-힣])(?:어요|아요|에요|예요|해요|세요|네요|데요|게요|까요|나요|려고요|거든요|고요|지요|죠|니다)
-        (?:\s?[ㅋㅎㅠㅜ~^]{1,20})?(?=\s))                   # chats leave the full stop out
+        (?:\s?[ㅋㅎㅠㅜ~^]{1,20})?(?=\s+[^가-힣\n]{0,80}[가-힣]))   # chats leave the full stop out, also before a value
     """,
     re.VERBOSE,
 )
 
 _ABBREVIATION = re.compile(
     r"(?:(?<![^\s(])[A-Za-z]|\b(?:dr|mr|mrs|ms|prof|st|ave|rd|nr|vs|approx|ca|inc|ltd|jr|sr|e\.g|i\.e|etc|a\.m|p\.m|fig|dept)"
-    r"|^\s*\d{1,3})\.$",
+    r")\.$",
     re.IGNORECASE,
 )
+_NUMBER = re.compile(r"\s*\d{1,2}\.(?=\s+\**[^\Wa-z\d_])")
+"""The number of a list's item, also behind another item in one line: "2. Walk"; not the answer in "180. the hall"."""
 
 _BULLET = re.compile(r"^(?:[-*•·▪◦>#|]{1,6}\s+|\(?\d{1,3}[.)]\s+)")
 
@@ -88,6 +90,8 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         end = match.end()
         kind = match.lastgroup
         if kind == "space" and _ABBREVIATION.search(text, max(start, end - 12), end):
+            continue
+        if kind == "space" and (number := _NUMBER.match(text, start)) and number.end() == end:
             continue
         if kind == "polite" and end - start < 8:
             continue

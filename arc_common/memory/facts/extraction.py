@@ -126,7 +126,7 @@ def answering(fact: ProposedFact, answered: Message | None) -> ProposedFact:
 def _is_value(text: str, *, most: int = _FEW) -> bool:
     """Return whether a text of at most `most` words is only a value ("HB-4471902") and no statement."""
     plain, language = text.translate(QUOTES), detect(text)
-    forms = language.asserting, language.oneself, language.forbidding
+    forms = language.asserting, language.oneself, language.forbidding, language.deciding
     words = sum(word.strip(".,:;!").isalpha() for word in plain.split())
     return words <= most and not any(form.search(plain) for form in forms)
 

@@ -58,7 +58,7 @@ _SKIPPED = " … "
 _MOST_MISSES = 16
 """Stop after this many sentences in a row that do not fit."""
 _SHORTEST = 4
-"""The least (approximate) tokens of a sentence; a shorter one ("Yes, please.", "Hey Ann!") says nothing alone."""
+"""The least (approximate) tokens of a telling sentence, unlike "Yes, please." or "Hey Ann!"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +136,12 @@ class RuleBasedSummarizer:
         for of, one in enumerate(said[:MAX_SENTENCES]):
             give_way()
             whole = list(enumerate(sentences_of(one.text[: each * 2_000])))
-            telling = [one for one in whole if rough_tokens(without_lead_in(one[1])) >= _SHORTEST] or whole
+            telling = [one for one in whole if _is_telling(one[1])] or whole
             found += [
                 _Sentence(of, place, one, sentence, _terms(sentence, speakers), bool(known.says(sentence)))
                 for place, sentence in telling[:each]
             ]
-        return [one for one in found if rough_tokens(without_lead_in(one.text)) >= _SHORTEST] or found
+        return [one for one in found if _is_telling(one.text)] or found
 
     def _vectors(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
         """Return the sentences' TF-IDF vectors, normalised to length 1: shape (sentences, terms), float64."""
@@ -183,6 +183,11 @@ def _terms(sentence: str, speakers: Set[str]) -> Counter[str]:
         else:
             terms[word] += 1
     return terms
+
+
+def _is_telling(sentence: str) -> bool:
+    """Return whether a sentence says something alone; "Some popular tools are:" only announces what follows."""
+    return rough_tokens(without_lead_in(sentence)) >= _SHORTEST and not sentence.endswith((":", "："))
 
 
 def _prior(sentence: _Sentence) -> float:

@@ -31,11 +31,11 @@ ENGLISH = Language(
     ),
     seeking=Pattern(
         r"^(?:(?:and|but|so|or|also|then|now|ok|hey|hi|yes|no|thanks|actually|please|just)[\s,]{1,2}){0,3}"
-        rf"(?:{_AUXILIARY} (?!not\b)[\w']|\w+n't {_SUBJECT}|any(?:thing|one|body)? \w|(?:(?:in|at|on|for|from|to|with"
-        rf"|by|of|about|since|until) )?{_ASKS}|{_PHRASES['requests']}\b(?! (?:is|are|was|makes|has)\b))|\b(?:wonder"
-        rf"|wondering|curious|sure|know|see|asked) (?:{_ASKS}|if\b|whether\b)|\b(?:remind me|tell me|let me know"
-        r"|what (?:was|is|did|are)|last time|forgot|(?:please|what|when|where)\W*$|(?:can't|don't) (?:remember|find)"
-        r"|you (?:remember|recall|said|told|mentioned|recommended|suggested))\b"
+        rf"(?:{_AUXILIARY} (?!not\b|made\b|\w{{3,}}(?:ed|ing)\b)[\w']|\w+n't {_SUBJECT}|any(?:thing|one|body)? \w"
+        rf"|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until) )?{_ASKS}|{_PHRASES['requests']}\b(?! (?:is|are"
+        rf"|was|makes|has)\b))|\b(?:wonder|wondering|curious|sure|know|see|asked) (?:{_ASKS}|if\b|whether\b)"
+        r"|\b(?:remind me|tell me|let me know|what (?:was|is|did|are)|last time|forgot|(?:please|what|when|where)\W*$"
+        r"|(?:can't|don't) (?:remember|find)|you (?:remember|recall|said|told|mentioned|recommended|suggested))\b"
     ),
     chit_chat=Pattern(
         rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take)|i'll (?!go with|take the|be |have |need )"

@@ -102,6 +102,8 @@ def test_nothing_marks_what_is_left_out_at_an_end() -> None:
     """The mark “…” only stands between two sentences."""
     assert unsaid(FLIGHT, f"user: We take two suitcases each. {FLIGHT}")[0] == "user: We take two suitcases each."
     assert unsaid(FLIGHT, f"user: {FLIGHT} We take two suitcases each.")[0] == "user: We take two suitcases each."
+    excerpt = f"user: We take two suitcases each. … {FLIGHT} … The hotel is near the old harbour."
+    assert unsaid(FLIGHT, excerpt)[0] == "user: We take two suitcases each. … The hotel is near the old harbour."
 
 
 def test_a_lead_in_does_not_make_a_sentence_new() -> None:

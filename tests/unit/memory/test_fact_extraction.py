@@ -152,6 +152,7 @@ NOTHING = {
         I'd hate to bother you
         절대 아니에요
         절대 그럴 리 없어요
+        꽃은 하지 말까요
         Vielen Dank, das klingt gut!
         오늘 정말 재미있었어요!
         신경 쓰지 마세요
@@ -371,6 +372,11 @@ def test_no_key_is_invented() -> None:
     """Only an attribute with a single value has a key, which is used for matching."""
     keyed, other = extract_facts([Message(Role.USER, "My email is a@x.org."), Message(Role.USER, "We have a cat.")])
     assert (keyed.key, other.key) == ("email: email", "")
+
+
+def test_a_clause_that_goes_on_with_a_subject_is_no_question() -> None:
+    said = "My instructor, Rachel, was amazing and really helped me with my serve"
+    assert values(f"{said}.") == [said]
 
 
 def test_a_very_long_sentence_is_cut_at_the_border_of_a_clause() -> None:

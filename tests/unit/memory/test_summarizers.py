@@ -283,6 +283,12 @@ def test_answers_are_told_before_questions_and_single_words() -> None:
     assert "Yes" not in RULES.narrative(messages, max_tokens=80)
 
 
+def test_what_only_announces_a_list_is_not_told() -> None:
+    said = "Some popular tools for music production are:\nThe harbour of Porto has a museum of old boats."
+    told = RuleBasedSummarizer(HeuristicTokenCounter()).narrative([Message("assistant", said)], max_tokens=200)
+    assert told == "- assistant: The harbour of Porto has a museum of old boats."
+
+
 def test_a_greeting_with_a_name_is_not_told() -> None:
     told = RULES.narrative(said("Hey Caroline! The boiler leaks.", "Caroline saw the boiler."), max_tokens=200)
     assert told == "- user: The boiler leaks.\n- user: Caroline saw the boiler."

@@ -16,7 +16,12 @@ def test_sentences_end_where_they_end() -> None:
         ("It is 3.5 kg. Done", ["It is 3.5 kg.", "Done"]),
         ("The code is 55-K. Next one", ["The code is 55-K.", "Next one"]),
         ("- milk\n- eggs\n2) bread", ["milk", "eggs", "bread"]),
+        ("1. Walk. 2. Rest at noon. 180. the hall", ["Walk.", "Rest at noon.", "180.", "the hall"]),
         ("저는 서울에 살아요 동생은 부산에 있어요", ["저는 서울에 살아요", "동생은 부산에 있어요"]),
+        (
+            "이메일이 바뀌었어요 ann@b.example\n예약했어요 MS-4471",
+            ["이메일이 바뀌었어요 ann@b.example", "예약했어요 MS-4471"],
+        ),
         ("我叫李明。住在北京！好吗？", ["我叫李明。", "住在北京！", "好吗？"]),
         ("母は東京です。父は「元気だ。」と言った。", ["母は東京です。", "父は「元気だ。」", "と言った。"]),
         ("   \n \n", []),
