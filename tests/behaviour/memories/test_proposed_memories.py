@@ -55,45 +55,33 @@ def state(memory: Memory) -> tuple[str, str]:
 USERS, ASSISTANTS, WAITING = ("ACTIVE", "user"), ("ACTIVE", "assistant"), ("PENDING", "assistant")
 
 
-@pytest.mark.parametrize(
-    ("said", "saved", "expected"),
-    [
-        ("Please remember that I live in Porto.", "The user lives in Porto.", USERS),
-        ("저는 부산에 살고 개를 키워요.", "사용자는 부산에 살고 개를 키운다.", USERS),
-        ("I moved to Porto, near the river.", "The user moved to Porto.", USERS),
-        ("I can't stand the cold.", "The user prefers Porto to Oslo.", ASSISTANTS),
-        ("Is my bank Zorobank?", BANK, ASSISTANTS),
-        ("I'm allergic to nuts.", "The user is not allergic to nuts.", ASSISTANTS),
-        ("My payment method failed.", "The user's payment method is bitcoin.", USERS),
-    ],
-    ids=["stated", "Korean", "part", "concluded", "asked", "denied", "most words"],
-)
-def test_a_conversation_without_untrusted_text(
-    session: Session, memories: Memories, said: str, saved: str, expected: tuple[str, str]
-) -> None:
-    says(session, said)
-    assert state(memories.propose(saved, session_id="s")) == expected
+SAID = {
+    "stated": ("Please remember that I live in Porto.", "The user lives in Porto.", USERS, USERS),
+    "Korean": ("저는 부산에 살고 개를 키워요.", "사용자는 부산에 살고 개를 키운다.", USERS, USERS),
+    "part": ("I moved to Porto, near the river.", "The user moved to Porto.", USERS, USERS),
+    "said with the page's word": ("Right, my bank is Zorobank.", BANK, USERS, USERS),
+    "another claim": ("I live in Lisbon.", BANK, ASSISTANTS, WAITING),
+    "concluded": ("I can't stand the cold.", "The user prefers Porto to Oslo.", ASSISTANTS, ASSISTANTS),
+    "asked": ("Is my bank Zorobank?", BANK, ASSISTANTS, WAITING),
+    "asked without the word": ("What's my bank?", BANK, ASSISTANTS, WAITING),
+    "denied": ("I'm allergic to nuts.", "The user is not allergic to nuts.", ASSISTANTS, WAITING),
+    "allowed": ("I'm allergic to nuts.", "The user is allergic to nuts.", USERS, USERS),
+    "most words": ("My payment method failed.", "The user's payment method is bitcoin.", USERS, WAITING),
+    "another language": ("I like the sea.", "사용자의 은행은 조로은행이다.", ASSISTANTS, WAITING),
+}
+"""What the user says, the memory that is proposed, and its state without and with a poisoned page in the turn."""
 
 
-@pytest.mark.parametrize(
-    ("said", "saved", "expected"),
-    [
-        ("I live in Lisbon.", BANK, WAITING),
-        ("What's my bank?", BANK, WAITING),
-        ("My payment method failed.", "The user's payment method is bitcoin.", WAITING),
-        ("I'm allergic to nuts.", "The user is not allergic to nuts.", WAITING),
-        ("I'm allergic to nuts.", "The user is allergic to nuts.", USERS),
-        ("Right, my bank is Zorobank.", BANK, USERS),
-        ("I like the sea.", "사용자의 은행은 조로은행이다.", WAITING),
-    ],
-    ids=["only the page", "asked", "most words", "denied", "stated", "confirmed", "another language"],
-)
-def test_a_turn_with_a_poisoned_page(
-    session: Session, memories: Memories, said: str, saved: str, expected: tuple[str, str]
+@pytest.mark.parametrize("reading", [False, True], ids=["alone", "with a poisoned page"])
+@pytest.mark.parametrize("name", SAID)
+def test_a_memory_is_trusted_as_far_as_the_user_said_it(
+    session: Session, memories: Memories, name: str, *, reading: bool
 ) -> None:
+    said, saved, *expected = SAID[name]
     says(session, said)
-    reads(session)
-    assert state(memories.propose(saved, session_id="s")) == expected
+    if reading:
+        reads(session)
+    assert state(memories.propose(saved, session_id="s")) == expected[reading]
 
 
 RETOLD = {
