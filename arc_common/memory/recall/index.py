@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice
+from itertools import groupby, islice
 from threading import Lock
 from typing import NamedTuple
 
@@ -326,7 +326,8 @@ class MessageIndex:
         newest = self._conversations.read(key, limit=1) if places else []
         # other places are indexed later, in order
         end = self._known_end(key, path, newest[0].seq) if newest else 0
-        return sum(self._write(key, seq, seq, written_to=min(seq, end)) for seq in places)
+        near = [seq for seq in places if seq <= end + NEIGHBOURS]
+        return sum(self._write(key, one[0], one[-1], written_to=min(one[-1], end)) for one in _in_a_row(near))
 
     def remove_branch(self, key: SessionKey, path: Path, *, end: int) -> None:
         """Remove the entries of a deleted branch up to a place that no other branch shows."""
@@ -506,6 +507,13 @@ class MessageIndex:
         with self._lock:
             self._own_vectors.update(known)
         return [known[digest] for digest in digests]
+
+
+def _in_a_row(places: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Yield ascending places that follow each other, at most 64 at once."""
+    for _, row in groupby(enumerate(places), lambda pair: pair[1] - pair[0]):
+        found = [place for _, place in row]
+        yield from (found[start : start + _BATCH] for start in range(0, len(found), _BATCH))
 
 
 def _versions(stored: Sequence[StoredMessage]) -> list[tuple[int, str | None, int]]:

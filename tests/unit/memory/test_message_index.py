@@ -149,6 +149,31 @@ def test_what_is_indexed_is_not_written_again(stores: tuple[ConversationStore, I
     assert 1 <= later.catch_up(KEY) <= 4  # the message, and the three whose windows include it
 
 
+def test_changes_in_a_row_are_followed_together(stores: tuple[ConversationStore, IndexStore]) -> None:
+    """A hundred removed messages take a few reads, not two each; what is not indexed yet takes none."""
+    conversations, store = stores
+    conversations.append(KEY, [counted(f"m{n}", f"word{n} gravel") for n in range(200)])
+    reads = []
+
+    class Counting(Beside):
+        def read(self, *given: Any, **options: Any) -> Any:
+            reads.append(options)
+            return conversations.read(*given, **options)
+
+    index = MessageIndex(services(Counting(conversations, store)))
+    assert index.catch_up(KEY) >= 200
+    conversations.append(KEY, [counted(f"n{n}", f"word{n} harbour") for n in range(100)])
+    conversations.remove(KEY, [f"m{n}" for n in range(50, 150)])
+    conversations.append(KEY, [counted(f"n{n}", f"word{n} velvet") for n in range(50, 100)])
+    reads.clear()
+    index.refresh(KEY)
+    assert len(reads) < 12
+    index.catch_up(KEY)
+    anew = index_of(conversations, SqlIndexStore.open(), window_terms=60)
+    anew.catch_up(KEY)
+    assert entries(index) == entries(anew)
+
+
 def test_a_stop_loses_nothing(stores: tuple[ConversationStore, IndexStore]) -> None:
     conversations, store = stores
     conversations.append(KEY, [counted(f"m{n}", f"word{n}") for n in range(150)])
