@@ -103,9 +103,14 @@ _everlasting: list[object] = []
 
 
 QUIET = 0.02
-"""Seconds of silence after which the client is assumed to wait for an answer. A large batch is sent in pieces, and an
-answer to the first one would otherwise make one round trip look like two.
+"""Seconds of silence after which the client is assumed to wait for an answer, unless its bytes say so. A large batch is
+sent in pieces, and an answer to the first one would otherwise make one round trip look like two.
 """
+
+
+def _waits_for_answer(sent: bytes) -> bool:
+    """Return whether what was sent ends with a message of PostgreSQL's protocol that ends a batch: Sync or Query."""
+    return sent.endswith(b"S\0\0\0\4") or (sent[:1] == b"Q" and int.from_bytes(sent[1:5]) == len(sent) - 1)
 
 
 @dataclass(slots=True)
@@ -141,7 +146,11 @@ class Wire:
                     break
                 if source is client and not client_speaks:
                     self.round_trips += 1
-                    while select.select([client], [], [], QUIET)[0] and (more := client.recv(65536)):
+                    while (
+                        not _waits_for_answer(data)
+                        and select.select([client], [], [], QUIET)[0]
+                        and (more := client.recv(65536))
+                    ):
                         data += more
                 client_speaks = source is client
                 sink.sendall(data)
