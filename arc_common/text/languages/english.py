@@ -24,29 +24,29 @@ ENGLISH = Language(
     **_WORDS,
     lead_ins=Pattern(
         rf"^(?:(?:{_PHRASES['answers']}|(?:hey|hi|thanks|wow|woah),? [A-Z]\w+)[,.;:!—–-]+\s+"
-        rf"|(?:{_PHRASES['interjections']}|speaking of[^,]{{1,30}})[\s,.:;!—–-]{{1,4}}"
-        rf"|{_LEADS}(?:i (?:need|want) you to )?{_PHRASES['reminders']}(?:\s?[,:;—–-]+\s+| that (?!time|one|day)"
-        r"| (?=(?:i|we|my|our)\b))"
+        rf"|(?:{_PHRASES['interjections']}|speaking of[^,]{{1,30}})[\s,.:;!—–-]{{1,4}}|{_LEADS}(?:i (?:need"
+        rf"|want) you to )?{_PHRASES['reminders']}(?:\s?[,:;—–-]+\s+| that (?!time|one|day)| (?=(?:i|we|my|our)\b))"
         r"|i (?:think|guess|mean|(?:just )?wanted to (?:say|mention))(?: that)? (?=(?:i|we|my)\b))"
     ),
     seeking=Pattern(
         r"^(?:(?:and|but|so|or|also|then|now|ok|hey|hi|yes|no|thanks|actually|please|just)[\s,]{1,2}){0,3}"
-        rf"(?:{_AUXILIARY} (?!not\b|made\b|\w{{3,}}(?:ed|ing)\b)[\w']|\w+n't {_SUBJECT}|any(?:thing|one|body)? \w"
-        rf"|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until) )?{_ASKS}|{_PHRASES['requests']}\b(?! (?:is|are"
-        rf"|was|makes|has)\b))|\b(?:wonder|wondering|curious|sure|know|see|asked) (?:{_ASKS}|if\b|whether\b)"
-        r"|\b(?:remind me|tell me|let me know|what (?:was|is|did|are)|last time|forgot|(?:please|what|when|where)\W*$"
-        r"|(?:can't|don't) (?:remember|find)|you (?:remember|recall|said|told|mentioned|recommended|suggested))\b"
+        rf"(?:{_AUXILIARY} (?:{_SUBJECT}|{_PHRASES['determiners']}\b|(?-i:[A-Z]))|\w+n't {_SUBJECT}|any(?:thing|one"
+        rf"|body)? \w|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until) )?{_ASKS}"
+        rf"|{_PHRASES['requests']}\b(?! (?:is|are|was|makes|has)\b))|\b(?:wonder|wondering|curious|sure|know|see"
+        rf"|asked) (?:{_ASKS}|if\b|whether\b)|\b(?:remind me|tell me|let me know|what (?:was|is|did|are)|last time"
+        r"|forgot|(?:please|what|when|where)\W*$|(?:can't|don't) (?:remember|find)|you (?:remember|recall|said|told"
+        r"|mentioned|recommended|suggested))\b"
     ),
     chit_chat=Pattern(
-        rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take)|i'll (?!go with|take the|be |have |need )"
-        r"|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)|(?:is|are|and|the|an?|(?<!\d )works?)\W*$"
-        r"|(?:love|like) (?-i:it|this|that|how|the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b"
+        rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take)|i'll (?!go with|take the|be |have |need )|(?:that"
+        r"|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)|(?:is|are|and|the|an?|(?<!\d )works?)\W*$|(?:love"
+        r"|like) (?-i:it|this|that|how|the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b"
     ),
     supposition=Pattern(rf"\b(?:{_PHRASES['suppositions']}|(?:would|i'd)(?! (?:like|love|prefer|rather)\b))\b"),
     condition=Pattern(r"^(?:if|unless|assuming|provided|when(?:ever)?|since|as|because|while|after|before|given)\b"),
     joining=Pattern(
-        rf",? (?:and|but|so|because|since|as|which|though|although|plus)(?= (?:{_SUBJECT}|(?:is|was)\b))"
-        r"|, so(?= )|[;!] | [–—-]+ "
+        rf",? (?:and|but|so|because|since|as|which|though|although|plus)(?= (?:{_SUBJECT}|(?:is|was)\b))|, so(?= )"
+        r"|[;!] | [–—-]+ "
     ),
     oneself=Pattern(rf"{_I}\b|\b(?:me|my|our|let's)\b"),
     listener=Pattern(r"\byou(?:rs?|rself)?\b"),
@@ -131,20 +131,20 @@ ENGLISH = Language(
     defining=Pattern(r"(?s)^(?!.*\bthe\s+\w).*\b(?:(?:what|who)(?:['’]s| is| are| was)|define|meaning of|explain)\b"),
     self_quoted=r"(?:I|I['’](?:m|ve|d|ll)|My|We|Our)\s[a-z]",
     forget=Pattern(
-        rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)"
-        r"|(?:don['’]t|do not|stop|never) (?:(?:remember|stor|sav|memori[sz])\w*|keep(?:ing)? in mind)\b"
-        r"|(?:delete|erase|remove|drop|discard|wipe|clear)\b[^.!?\n]{0,40}?\b(?:memor(?:y|ies)|your (?:notes|records)"
-        r"|what (?:i|we) (?:said|told|mentioned|wrote)|that (?:i|i['’]m|i['’]ve|my|we))\b)"
+        rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|(?:don['’]t|do not|stop|never) (?:(?:remember|stor|sav"
+        r"|memori[sz])\w*|keep(?:ing)? in mind)\b|(?:delete|erase|remove|drop|discard|wipe"
+        r"|clear)\b[^.!?\n]{0,40}?\b(?:memor(?:y|ies)|your (?:notes|records)|what (?:i|we) (?:said|told|mentioned"
+        r"|wrote)|that (?:i|i['’]m|i['’]ve|my|we))\b)"
     ),
     said_instead=Pattern(
-        r"(?s).{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|as|now|instead|actually|in fact)[\s,]{1,2}){0,2}"
-        r"|[\s,](?:because|since)\s)(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)"
+        r"(?s).{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|as|now|instead|actually|in fact)[\s,]{1,2}){0,2}|[\s,](?:because"
+        r"|since)\s)(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)"
     ),
     text_task=Pattern(
-        r"(?m)(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:an? )?(?:example|sample)\b"
-        rf"|{_LEADS}(?:translate|proofread|rewrite|rephrase|paraphrase|polish|summari[sz]e|shorten"
-        r"|(?:correct|fix|check|improve|edit|review)\s(?:(?:it|this|that)\b(?!\sout)"
-        r"|[^:\n\"“.]{0,40}?\b(?:grammar|spelling|english|text|sentences?|paragraph|essay|letter|e-?mail|draft))))\b"
-        r"(?:[^:\n\"“.]{0,60}(?::\s{0,3}|(?=[\"“]))|[^:\n]{0,40}\b(?:following|below)\b[^:\n]{0,40}\n)"
+        rf"(?m)(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:an? )?(?:example|sample)\b|{_LEADS}(?:translate|proofread|rewrite"
+        r"|rephrase|paraphrase|polish|summari[sz]e|shorten|(?:correct|fix|check|improve|edit|review)\s(?:(?:it|this"
+        r"|that)\b(?!\sout)|[^:\n\"“.]{0,40}?\b(?:grammar|spelling|english|text|sentences?|paragraph|essay|letter"
+        r"|e-?mail|draft))))\b(?:[^:\n\"“.]{0,60}(?::\s{0,3}|(?=[\"“]))|[^:\n]{0,40}\b(?:following"
+        r"|below)\b[^:\n]{0,40}\n)"
     ),
 )
