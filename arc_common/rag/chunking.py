@@ -36,6 +36,7 @@ def passages_of(text: str, *, fits: Callable[[str], bool]) -> list[Passage]:
         start, end = fence.start, fence.end
         if end > len(text):  # not closed
             break
+        start += len(text[start:end]) - len(text[start:end].lstrip())
         spans += [(place + s, place + e, False) for s, e in sentence_spans(text[place:start])]
         if fits(text[start:end]):
             spans.append((start, end, True))

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arc_common import Document, HeuristicTokenCounter, InvalidInputError
@@ -16,6 +16,7 @@ WORDS = HeuristicTokenCounter()
 
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+@example(text=" ```\nx = 1\n```\n", size=12, overlap=0)
 @given(text=texts, size=st.integers(12, 80), overlap=st.integers(0, 11))
 def test_no_chunk_is_too_large_and_nothing_is_lost(counter, text, size, overlap):
     """Each is a verbatim part within its tokens; the next one begins without a gap and extends further."""

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 import unicodedata
@@ -30,9 +31,9 @@ def test_any_text_gives_the_same_terms_again(text):
         assert not any(map(str.isspace, term))
 
 
-@given(st.lists(words.filter(lambda word: len(word) > 1), max_size=8))
+@given(st.lists(words.filter(lambda word: len(word) > 1 and not re.search("[Ạ-ỹƠơƯư]", word)), max_size=8))
 def test_words_are_analysed_each_for_itself(given_words):
-    """A text's terms are those of its words in order, so that added text never changes them."""
+    """A text's terms are those of its words in order, so that added text never changes them, except in Vietnamese."""
     assert analyze(" ".join(given_words)) == [term for word in given_words for term in analyze(word)]
 
 
