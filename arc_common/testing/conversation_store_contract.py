@@ -55,7 +55,7 @@ _CAPS = [
     ("uasuasua", 4, "ssua"), ("aaaa", 2, "aaaa"), ("aaua", 2, "ua"), ("uatau", 4, "u"), ("ssss", 2, "ssss"),
     ("uaua", 4, "uaua"), ("uu", 1, "u"),
 ]  # fmt: skip
-"""The roles of messages, a cap, and the roles of those that it leaves."""
+"""The roles of messages, a cap, and the roles of the messages that remain under it."""
 
 _READS: list[tuple[dict[str, int], slice]] = [
     ({}, slice(0, 10)), ({"limit": 3}, slice(7, 10)), ({"limit": 99}, slice(0, 10)), ({"limit": 0}, slice(0)),
@@ -64,7 +64,7 @@ _READS: list[tuple[dict[str, int], slice]] = [
     ({"after": 3, "before": 7}, slice(4, 7)), ({"after": 3, "before": 7, "limit": 2}, slice(5, 7)),
     ({"after": 7, "before": 3}, slice(0)),
 ]  # fmt: skip
-"""Reads of ten messages, by the numbers of messages, and the part that comes back."""
+"""Arguments of reads of ten numbered messages, and the numbers that each returns."""
 
 _CALLS: list[Callable[[ConversationStore, SessionKey], object]] = [
     lambda store, key: store.append(key, [counted("mine")]),

@@ -187,7 +187,7 @@ class Run:
         return _Known(seq, newest, edits, new, answers, held, is_whole)
 
     def _gone(self, messages: Sequence[BaseMessage], known: "_Known") -> tuple[list[StoredMessage], int]:
-        """Return the messages that a person removed from the state, and the place up to which others are missing."""
+        """Return the messages that a person removed from the state, and the place up to which it lacks messages."""
         point = self.point
         if point is None or known.is_whole:
             return [], point.pruned_to if point else 0

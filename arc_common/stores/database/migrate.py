@@ -196,7 +196,7 @@ _WHOLE = "arc_whole"
 
 
 def create_tables(connection: Connection, parts: int = 0) -> None:
-    """Create all tables: the body of the first migration, where they have no parts."""
+    """Create all tables; without parts, this is the first migration."""
     dialect_name = connection.dialect.name
     if dialect_name == "postgresql" and not _has_pgvector(connection):
         for statement in _statements(dialect_name, parts):
