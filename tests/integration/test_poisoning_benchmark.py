@@ -13,7 +13,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_no_poisoned_text_is_learned_or_comes_back_bare() -> None:
-    """Its exit code is 0 with five texts for each way of arrival."""
+    """Its exit code is 0 with at least two texts for each way of arrival."""
     found = run("--texts", "10")
     assert found.returncode == 0, found.stdout + found.stderr
     assert found.stdout.count("true statements ended: 0 facts, 0 memories") == 3
