@@ -61,7 +61,7 @@ _ABBREVIATION = re.compile(
 _NUMBER = re.compile(r"\s*\d{1,2}\.(?=\s+\**[^\Wa-z\d_])")
 """The number of a list's item, also behind another item in one line: "2. Walk"; not the answer in "180. the hall"."""
 
-_BULLET = re.compile(r"^(?:[-*•·▪◦>#|]{1,6}\s+|\(?\d{1,3}[.)]\s+)")
+_BULLET = re.compile(r"^(?:[-*+•·▪◦>#|]{1,6}\s+|\(?\d{1,3}[.)]\s+)")
 
 _CLAUSE_BREAK = re.compile(r"[,;:](?=\s)|\s[-–—]{1,2}(?=\s)|—|[，、；：](?!\d)|[()（）]")
 

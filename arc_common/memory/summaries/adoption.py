@@ -13,10 +13,12 @@ from arc_common.context.repetition import Said, body, without_lead_in
 from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndex
 from arc_common.memory.facts.ledger import adopted_facts
+from arc_common.memory.long_term.contradictions import is_negated
 from arc_common.memory.summaries.trigger import ERA, Line, first_to_stay
 from arc_common.prompts.context import ERA_MARK, by_day, is_excerpts
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Segment, SessionState, SummaryStore, View
+from arc_common.text.analyzer import content_words
 
 
 def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequence[Line], recent: int) -> int:
@@ -59,6 +61,8 @@ def shown_narratives(
 _DATED_LINE = re.compile(r"- \d{4}-\d\d-\d\d")
 _CANDIDATES = 300
 """The most facts considered for adoption, the most important first."""
+_FEW = 3
+"""The most specific words that a sentence has beside a fact that it repeats word for word."""
 _COMPOSED = 3
 """The number of boundaries for which material is composed ahead."""
 
@@ -172,10 +176,26 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
             said.add(fact.id, body(fact.line))
     lines: list[str] = []
     for line, bare in told.items():
-        if not said.says(bare) and (left := said.unsaid(line)[0]):
+        if not said.says(bare) and not _adds_nothing(line, kept) and (left := said.unsaid(line)[0]):
             lines.append(left)
             said.add("the summary", body(left))
     return [fact for fact in facts if fact in kept], "\n".join(lines)
+
+
+def _adds_nothing(line: str, facts: Sequence[Fact]) -> bool:
+    """Return whether a line is its speaker's fact with few further words, no denial and no value: "Fun! And I …"."""
+    for fact in facts:
+        before, found, after = body(line).partition(fact.value)
+        rest = f"{before} {after}"
+        if not found or _speaker(line) != _speaker(fact.line) or is_negated(rest) or any(map(str.isdigit, rest)):
+            continue
+        if len(content_words(rest)) <= min(_FEW, len(content_words(found))):
+            return True
+    return False
+
+
+def _speaker(line: str) -> str:
+    return line.removesuffix(body(line)).rpartition(", ")[2]
 
 
 def narrated(

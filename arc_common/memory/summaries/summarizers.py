@@ -187,7 +187,7 @@ def _terms(sentence: str, speakers: Set[str]) -> Counter[str]:
 
 def _is_telling(sentence: str) -> bool:
     """Return whether a sentence says something alone; "Some popular tools are:" only announces what follows."""
-    return rough_tokens(without_lead_in(sentence)) >= _SHORTEST and not sentence.endswith((":", "："))
+    return rough_tokens(without_lead_in(sentence)) >= _SHORTEST and not sentence.rstrip("*_ ").endswith((":", "："))
 
 
 def _prior(sentence: _Sentence) -> float:

@@ -106,18 +106,27 @@ def test_nothing_marks_what_is_left_out_at_an_end() -> None:
     assert unsaid(FLIGHT, excerpt)[0] == "user: We take two suitcases each. … The hotel is near the old harbour."
 
 
-def test_a_lead_in_does_not_make_a_sentence_new() -> None:
-    """A fact that is said without its "ok" is not shown again as an excerpt with it."""
+@pytest.mark.parametrize(
+    ("said", "times"),
+    [
+        ("ok my sister Jule moved to Porto", 1),
+        ("My sister Jule moved to Porto, so when do we leave home on Friday", 1),
+        ("My sister Jule moved to Porto, so when do we have to leave at 9:40", 2),
+    ],
+    ids=["a lead-in", "a question", "a question with a value"],
+)
+def test_a_few_further_words_do_not_make_a_sentence_new(said: str, times: int) -> None:
+    """A fact is not shown again as an excerpt with its "ok", or with what follows it and has no value."""
     chosen = ArcSettings(summary={"high_water_tokens": 0})
     with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=chosen) as engine:
         session = engine.session("s", user_id="ann")
         for place in range(14):
             session.append([Message("user", "Hello there."), Message("assistant", f"Line {place} is green again.")])
-        session.append([Message("user", "ok my sister Jule moved to Porto"), Message("assistant", "Lovely.")])
+        session.append([Message("user", said), Message("assistant", "Lovely.")])
         for place in range(14):
             session.append([Message("user", "Hello there."), Message("assistant", f"Line {place} is red again.")])
         session.summarize()
         assert engine.flush(60)
         window = session.context("What's the weather like?")
     lines = [item.text for section in window.sections for item in section.items if "moved to Porto" in item.text]
-    assert len(lines) == 1
+    assert len(lines) == times

@@ -284,7 +284,7 @@ def test_answers_are_told_before_questions_and_single_words() -> None:
 
 
 def test_what_only_announces_a_list_is_not_told() -> None:
-    said = "Some popular tools for music production are:\nThe harbour of Porto has a museum of old boats."
+    said = "Some popular tools for music are:\n**Good teachers:**\nThe harbour of Porto has a museum of old boats."
     told = RuleBasedSummarizer(HeuristicTokenCounter()).narrative([Message("assistant", said)], max_tokens=200)
     assert told == "- assistant: The harbour of Porto has a museum of old boats."
 

@@ -15,7 +15,7 @@ def test_sentences_end_where_they_end() -> None:
         ("See Dr. Okafor at 9:45 a.m. today. Then go.", ["See Dr. Okafor at 9:45 a.m. today.", "Then go."]),
         ("It is 3.5 kg. Done", ["It is 3.5 kg.", "Done"]),
         ("The code is 55-K. Next one", ["The code is 55-K.", "Next one"]),
-        ("- milk\n- eggs\n2) bread", ["milk", "eggs", "bread"]),
+        ("- milk\n+ eggs\n2) bread", ["milk", "eggs", "bread"]),
         ("1. Walk. 2. Rest at noon. 180. the hall", ["Walk.", "Rest at noon.", "180.", "the hall"]),
         ("저는 서울에 살아요 동생은 부산에 있어요", ["저는 서울에 살아요", "동생은 부산에 있어요"]),
         (
