@@ -129,7 +129,7 @@ ENGLISH = Language(
         r"|\bit (?:is|was|takes?|costs?) (?:\w+ )?(?:to|that)\b|\bwhat (?:time|day|date) is it\b"
     ),
     defining=Pattern(r"(?s)^(?!.*\bthe\s+\w).*\b(?:(?:what|who)(?:['’]s| is| are| was)|define|meaning of|explain)\b"),
-    self_quoted=r"(?:I|I['’](?:m|ve|d|ll)|My|We|Our)\s[a-z]",
+    self_quoted=r"(?:I|I['’](?:m|ve|d|ll)|[Mm]y|[Ww]e|[Oo]ur)\s[a-z]",
     forget=Pattern(
         rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|(?:don['’]t|do not|stop|never) (?:(?:remember|stor|sav"
         r"|memori[sz])\w*|keep(?:ing)? in mind)\b|(?:delete|erase|remove|drop|discard|wipe"

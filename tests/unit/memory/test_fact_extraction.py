@@ -161,6 +161,8 @@ NOTHING = {
     "what others say": """
         Translate: "I live in Seoul."
         My friend says "I hate mushrooms".
+        Look, he wrote "my doctor is Dr. Okafor"
+        The page says 'our bank account is 20931'
         번역해줘: 나는 매운 음식을 좋아해
         Please forget that I live in Seoul
     """,
