@@ -124,7 +124,7 @@ def test_killed_writers(helper: Helper, empty_database: str, tmp_path: Path, kil
     assert_kept(empty_database, logs, ended=False)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
