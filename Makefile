@@ -1,7 +1,7 @@
 # make demo   the main job, in a terminal
-# make test   everything that must hold
+# make test   the linters and all tests
 # make torture   the long forms of the random tests (forty minutes)
-# make notebooks   opens them in JupyterLab
+# make notebooks   the notebooks, in JupyterLab
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ WORKERS ?= 2
 demo: $(VENV)/installed-demo
 	@$(BIN)/arc demo
 
-# The tests start many processes: without bytecode each would compile arc anew.
+# The tests start many processes; without bytecode each of them would compile arc again.
 test: $(VENV)/installed-dev lint
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not torture" --durations=10
 
@@ -37,7 +37,7 @@ format: $(VENV)/installed-dev
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-# Some systems ship Python without ensurepip: then the environment is made without pip, and the system's pip fills it.
+# Some systems ship Python without ensurepip; there the environment has no pip, and the system's pip installs into it.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "arc needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …" >&2; exit 1; }
@@ -54,6 +54,6 @@ $(VENV)/installed-dev: $(BIN)/python pyproject.toml
 	@touch $@ $(VENV)/installed-demo
 
 $(VENV)/installed-notebooks: $(BIN)/python pyproject.toml
-	@echo "installing arc with JupyterLab and what the notebooks need into $(VENV) …"
+	@echo "installing arc with JupyterLab and the notebooks' packages into $(VENV) …"
 	@$(PIP) install -e '.[notebooks]'
 	@touch $@ $(VENV)/installed-demo

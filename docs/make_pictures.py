@@ -1,6 +1,6 @@
-"""Draws the README's pictures of a context window: as HTML and in the inspector, light and dark, and by `arc inspect`.
+"""Draw the README's pictures of a context window: as HTML and in the inspector, light and dark, and by `arc inspect`.
 
-Needs Chromium (Debian: apt install chromium fonts-nanum) and Pillow, which comes with matplotlib. The same
+This needs Chromium (Debian: apt install chromium fonts-nanum) and Pillow, which comes with matplotlib. The same
 conversation, clock and ids give the same pictures.
 
 python docs/make_pictures.py [FOLDER]
@@ -76,7 +76,7 @@ PAGE = """<!doctype html><meta charset="utf-8"><meta name="color-scheme" content
 
 
 def main() -> None:
-    """Draw them."""
+    """Draw all pictures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     with tempfile.TemporaryDirectory() as scratch:
         address = f"sqlite:///{Path(scratch, 'support.db').as_posix()}"
@@ -101,7 +101,7 @@ def main() -> None:
 
 @contextmanager
 def pages(engine: ContextEngine) -> Iterator[str]:
-    """The address of the inspector, served to this machine."""
+    """Serve the inspector to this machine, and yield its address."""
     config = uvicorn.Config(build_inspector(engine, [], anonymous=True), host="127.0.0.1", port=0, log_level="warning")
     server, listening = uvicorn.Server(config), config.bind_socket()
     thread = Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -124,7 +124,7 @@ def play(engine: ContextEngine) -> None:
 
 
 def opened(address: str, settings: ArcSettings | None = None) -> ContextEngine:
-    """An engine whose clock and ids are the same in every run."""
+    """Open an engine with the same clock and ids in every run."""
     numbers, ticks = count(1), count()
     start = datetime(2026, 3, 9, 9, tzinfo=UTC)
     clock: Callable[[], datetime] = lambda: start + timedelta(seconds=20 * next(ticks))  # noqa: E731
@@ -134,7 +134,7 @@ def opened(address: str, settings: ArcSettings | None = None) -> ContextEngine:
 
 
 def talked(engine: ContextEngine) -> ContextWindow:
-    """The window of a question behind a conversation with a furniture shop's support."""
+    """Return the window of a question after a conversation with a furniture shop's support."""
     script = support_script()
     session = engine.session("support-1")
     for turn in script.turns[:TURNS]:
@@ -154,14 +154,14 @@ def talked(engine: ContextEngine) -> ContextWindow:
 
 
 def unfolded(html: str, *parts: str) -> str:
-    """The page with these parts open."""
+    """Open these parts of the page."""
     for part in parts:
         html = html.replace(f'<details class="{part}">', f'<details class="{part}" open>')
     return html
 
 
 def inspected(address: str) -> str:
-    """The output of `arc inspect` on a colour terminal."""
+    """Return the output of `arc inspect` on a colour terminal."""
     command = [str(Path(sys.executable).with_name("arc")), "inspect", "support-1", "--tokens", "700"]
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("ARC_")},
@@ -171,12 +171,12 @@ def inspected(address: str) -> str:
         "TERM": "xterm-256color",
         "TTY_INTERACTIVE": "0",
     }
-    run = subprocess.run(command, check=True, capture_output=True, env=environment)  # noqa: S603 - our own words
+    run = subprocess.run(command, check=True, capture_output=True, env=environment)  # noqa: S603 - our own arguments
     return f"$ {' '.join(['arc', *command[1:]])}\n{run.stdout.decode()}"
 
 
 def draw(page: str, png: Path, *, size: tuple[int, int], is_dark: bool) -> None:
-    """A page as a browser shows it, in as many colours as a README needs."""
+    """Take a browser's picture of the page, and reduce its colours for the README."""
     browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     look = [f"--blink-settings=preferredColorScheme={0 if is_dark else 1}", f"--window-size={size[0]},{size[1]}"]
     shot = [f"--screenshot={png.resolve()}", page]

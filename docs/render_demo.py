@@ -1,4 +1,4 @@
-"""Draws docs/demo.png from what `arc demo` prints. Needs Chromium (Debian: apt install chromium fonts-nanum).
+"""Draw docs/demo.png from the output of `arc demo`. This needs Chromium (Debian: apt install chromium fonts-nanum).
 
 python docs/render_demo.py [--light] [--width COLUMNS] [--all] [PNG]
 """
@@ -50,7 +50,7 @@ i {{ display: inline-block; width: 2ch; font-style: normal; line-height: 1; }}
 
 
 def main() -> None:
-    """Draw it."""
+    """Draw the picture."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("png", nargs="?", type=Path, default=Path(__file__).with_name("demo.png"))
     arguments.add_argument("--light", action="store_true")
@@ -65,11 +65,11 @@ def main() -> None:
         size = f"{given.width * 9 + 62},{text.count(chr(10)) * 20 + 40}"
         browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         shot = [f"--window-size={size}", f"--screenshot={given.png.resolve()}", page.as_uri()]
-        subprocess.run([*browser, *shot], check=True, stderr=subprocess.DEVNULL)  # noqa: S603 - our own words
+        subprocess.run([*browser, *shot], check=True, stderr=subprocess.DEVNULL)  # noqa: S603 - our own arguments
 
 
 def printed(folder: Path, width: int, *, whole: bool) -> str:
-    """The output on a colour terminal of that width; without `whole`, only the comparison, from a second run."""
+    """Return the output on a colour terminal of this width; without `whole`, only the comparison, from a second run."""
     command = [str(Path(sys.executable).with_name("arc")), "demo", "--local", "--file", "arc-demo.db"]
     colour = {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "TERM": "xterm-256color", "COLUMNS": str(width)}
     runs = [
@@ -81,14 +81,12 @@ def printed(folder: Path, width: int, *, whole: bool) -> str:
 
 
 def as_html(text: str, width: int, theme: TerminalTheme) -> str:
-    """A page that shows a terminal's output."""
+    """Return a page that shows a terminal's output."""
     console = Console(record=True, width=width, file=StringIO(), force_terminal=True, color_system="truecolor")
     for line in AnsiDecoder().decode(text):
         console.print(line, soft_wrap=True)
     html = console.export_html(theme=theme, code_format=PAGE)
-    return re.sub(
-        "[가-힣]", r"<i>\g<0></i>", html
-    )  # a terminal gives each of them two cells, a browser's font does not
+    return re.sub("[가-힣]", r"<i>\g<0></i>", html)  # a terminal shows each in two cells, a browser's font does not
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A provider's package, for the tests of the demo."""
+"""A fake model provider's package, for the tests of the demo."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from tests.support.demo_runs import module
 
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
-    """Installs a provider's package in place of the real one, for as long as the test lasts."""
+    """Return a function that installs a fake provider's package until the test ends."""
 
     def install(text: str) -> None:
         module(tmp_path, "langchain_openai", text)

@@ -1,4 +1,4 @@
-"""A window in a real browser: it reads well in every scheme and width, and nothing in it runs."""
+"""A displayed window in a real browser: it is readable in every scheme and width, and runs no script."""
 
 from dataclasses import replace
 from itertools import product
@@ -21,7 +21,7 @@ JUPYTER = """<style>
 .jp-RenderedHTMLCommon tbody tr:nth-child(odd) { background: #808080 }
 .jp-RenderedHTMLCommon pre { background: #808080; color: #909090 }
 </style><div class="jp-RenderedHTMLCommon">"""
-"""What JupyterLab says of tables and texts in outputs."""
+"""JupyterLab's styles for tables and texts in outputs."""
 
 PAGES = {
     "plain": ("<body>", None),
@@ -81,13 +81,13 @@ MEASURE = """view => {
 
 
 def document(window: ContextWindow, body: str) -> str:
-    """A page with the window in it, everything unfolded."""
+    """Return a page with the window, everything unfolded."""
     html = render_html(window).replace("<details class", "<details open class")
     return f'<!doctype html><meta charset="utf-8">{body}{html}'
 
 
 def busy_window() -> ContextWindow:
-    """One with much in it, one very small section, and long words."""
+    """Return a window with many parts, one very small section, and long words."""
     window = window_saying(f"{SCRIPTS} {'long' * 60} {MARKUP.replace('alert(1)', 'window.ran=true')} {CONTROLS[:-1]}")
     sections = tuple(replace(section, tokens=1 if section.name == "tools" else 1_200) for section in window.sections)
     receipt = replace(window.receipt, input_tokens=120_000, total_tokens=9_604)
@@ -96,7 +96,7 @@ def busy_window() -> ContextWindow:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_reads_well_in_every_scheme_and_width(scheme, tmp_path):
-    """Text has a contrast of 4.5 at least and colours of 3 (WCAG 2.2); nothing overflows, also in 280 pixels."""
+    """Text has a contrast of at least 4.5, colours of at least 3 (WCAG 2.2); nothing overflows, even at 280 pixels."""
     window = busy_window()
     kinds = list(product(PAGES, WIDTHS))
     pages = [(document(window, PAGES[page][0]), width) for page, width in kinds]

@@ -1,4 +1,4 @@
-"""What turns, background work and memories cost: statements, steps, round trips and readings."""
+"""Costs of turns, background work and memories: statements, SQLite steps, round trips and analysed texts."""
 
 import sys
 import threading
@@ -39,7 +39,7 @@ LEAF = 16
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> dict[int, bytes]:
-    """Files with conversations of 100 and 2,000 messages."""
+    """Create files with conversations of 100 and 2,000 messages."""
     files = {}
     for messages in (100, 2_000):
         path = tmp_path_factory.mktemp("filled") / "arc.db"
@@ -49,7 +49,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> dict[int, bytes]:
 
 
 def fill(url: str, messages: int) -> None:
-    """A conversation of so many messages with its leaves, blocks and facts."""
+    """Store a conversation of this length with its leaves and facts."""
     store = SqlStore(url, settings=StorageSettings(synchronous="normal"))
     for first in range(1, messages + 1, 1_000):
         last = min(first + 999, messages)
@@ -64,7 +64,7 @@ def fill(url: str, messages: int) -> None:
 
 
 def lived(session: Session, own: OwnThread, turns: int) -> list[tuple[int, int]]:
-    """So many turns with the background kept up; each one's statements and steps."""
+    """Run turns with the background kept up, and return each one's statements and steps."""
     costs = []
     for number in range(turns):
         session.append(
@@ -86,7 +86,7 @@ def lived(session: Session, own: OwnThread, turns: int) -> list[tuple[int, int]]
 def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(
     filled: dict[int, bytes], tmp_path: Path, *, recalls: bool
 ) -> None:
-    """A turn runs the same three or four statements and reads as much at message 100 and at message 2,000."""
+    """At message 2,000, a turn runs as many statements as at 100, and at most 1.2 times the steps (3 with recall)."""
     seen: dict[int, list[tuple[int, int]]] = {}
     for messages, file in filled.items():
         path = tmp_path / f"{messages}.db"
@@ -99,13 +99,13 @@ def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(
         with ContextEngine.open(own.database, token_counter=HeuristicTokenCounter(), settings=settings) as engine:
             session = engine.session(KEY.session_id)
             own.connect(5)
-            session.recall("Hello?")  # all of it is indexed
-            session.context("Hello?")  # the first turn here finds nothing prepared
+            session.recall("Hello?")  # indexes all messages
+            session.context("Hello?")  # the first turn has no caches yet
             (before,) = rows(url, "SELECT boundary FROM arc_views ORDER BY version DESC LIMIT 1")
             seen[messages] = lived(session, own, 16)
             (after,) = rows(url, "SELECT boundary FROM arc_views ORDER BY version DESC LIMIT 1")
         own.database.dispose()
-        assert after > before  # turns adopted on the way
+        assert after > before  # turns adopted new views
     counts = {messages: max(statements for statements, _ in costs) for messages, costs in seen.items()}
     assert set(counts.values()) == {4 if recalls else 3}, counts
     most = {messages: max(steps for _, steps in costs) for messages, costs in seen.items()}
@@ -118,11 +118,11 @@ PACKAGE = str(Path(arc_common.__file__).parent)
 
 
 TURNS = 40
-"""Fewer than a scope holds memories: a full one forgets one for each that comes."""
+"""Fewer than a scope's limit of memories, beyond which each new one replaces another."""
 
 
 def told(number: int) -> list[Message]:
-    """A statement that is worth a fact and a memory, and its answer."""
+    """Return a statement that yields a fact and a memory, and its answer."""
     return [
         Message(Role.USER, f"My locker at the {number}th station has the code LK-{1000 + 7 * number}."),
         Message(Role.ASSISTANT, f"Noted, and your reference number is RF-{number}, valid from now on."),
@@ -136,7 +136,7 @@ WORDS += ["guitar", "hammer", "harvest", "helmet"]
 
 
 def chat(number: int) -> list[Message]:
-    """Small talk in varied words about boats, of which nothing is a fact."""
+    """Return small talk about boats in varied words, without any fact."""
     words = [WORDS[number * prime % len(WORDS)] for prime in (1, 7, 11, 13, 17, 23)]
     return [
         Message(Role.USER, "Shall the boats bring {} or {}, and why would a {} want either?".format(*words)),
@@ -146,7 +146,7 @@ def chat(number: int) -> list[Message]:
 
 @pytest.mark.parametrize("messages", [200, 2_000])
 def test_a_turn_makes_few_calls_in_few_files(tmp_path: Path, messages: int) -> None:
-    """A turn with a new question and recall: exact counts, with a tenth to spare."""
+    """A turn with a new question and recall stays within its counted calls and files, plus a tenth."""
     calls, files = 0, set[str]()
 
     def note(frame: FrameType, happened: str, _: object) -> None:
@@ -175,7 +175,7 @@ def test_a_turn_makes_few_calls_in_few_files(tmp_path: Path, messages: int) -> N
 
 @pytest.fixture(scope="module")
 def background(tmp_path_factory: pytest.TempPathFactory) -> tuple[Counter[str], Counter[str]]:
-    """The statements with which the background worked off a conversation, by first words; and how often it read what.
+    """Summarise a conversation; return the background's statements by first words, and its readings of each text.
 
     Two threads may read a text at the same moment; without a shared reading all texts would be read twice.
     """
@@ -215,14 +215,14 @@ def test_facts_and_memories_share_one_reading_of_a_text(background: tuple[Counte
 
 
 def test_there_are_few_transactions_and_queries(background: tuple[Counter[str], Counter[str]]) -> None:
-    """Of 80 messages with 80 facts and 40 memories: a write for five messages, five queries for four."""
+    """For 80 messages with 80 facts and 40 memories, there is one write per five messages and five queries per four."""
     (statements, _), messages = background, 2 * TURNS
     assert statements["BEGIN IMMEDIATE"] <= messages / 5, statements
     assert sum(number for sql, number in statements.items() if sql.startswith("SELECT")) <= 5 * messages / 4, statements
 
 
 def test_what_another_process_has_indexed_is_not_analysed_again(tmp_path: Path) -> None:
-    """Of 200 messages that another engine saved and indexed meanwhile, the next one reads the last few."""
+    """Another engine saves and indexes 200 messages; the first engine then analyses only the newest ones."""
     url = sqlite_url(tmp_path)
     with ContextEngine.open(url) as one, ContextEngine.open(url) as other:
         one.session("s").append(told(0))
@@ -253,7 +253,7 @@ PLACES = ("Seoul", "Busan", "Incheon", "Daegu")
 
 
 def a_keeper(store: SqlStore) -> MemoryKeeper:
-    """One that knows its scope: it has added before."""
+    """Return a keeper that has already added memories to its scope."""
     keeper = MemoryKeeper(services(store))
     for text in ("The user keeps bees", "The user speaks Welsh", "The user plays the harp in an orchestra"):
         keeper.add(SCOPE, ProposedMemory(text))
@@ -262,7 +262,7 @@ def a_keeper(store: SqlStore) -> MemoryKeeper:
 
 @pytest.fixture(scope="module")
 def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[MemoryKeeper, Wire]]:
-    """On a server, with what counts its round trips."""
+    """Yield a keeper on a server, and the proxy that counts its round trips."""
     with wire(postgres.port) as proxy:
         url = new_database(PostgresServer(postgres.port)).replace(f":{postgres.port}/", f":{proxy.port}/")
         store = SqlStore(url)
@@ -278,7 +278,7 @@ def added(keeper: MemoryKeeper, text: str) -> Outcome:
 
 
 def found(keeper: MemoryKeeper, query: str) -> int:
-    """How many; what a search notes behind itself is written when this returns."""
+    """Return the number of memories found, once the search's own writes are done."""
     memories = keeper.search(SCOPE, query, limit=5)
     assert keeper.store is not None
     return len(memories)
@@ -295,11 +295,11 @@ CALLS: dict[str, tuple[Callable[[MemoryKeeper, int], object], object, int]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_round_trips(on_the_wire: tuple[MemoryKeeper, Wire], name: str) -> None:
-    """An addition takes the lock with what is there, and then writes all at once."""
+    """An addition takes two round trips, one to lock and read and one to write; a search takes at most four."""
     (keeper, proxy), (call, result, trips) = on_the_wire, CALLS[name]
     call(keeper, 0)
     taken = []
-    for number in range(1, 4):  # a process that the machine holds up in the middle of a batch looks as if it waited
+    for number in range(1, 4):  # a process that is paused in the middle of a batch seems to make another round trip
         before = proxy.round_trips
         assert call(keeper, number) == result
         taken.append(proxy.round_trips - before)
@@ -307,7 +307,7 @@ def test_round_trips(on_the_wire: tuple[MemoryKeeper, Wire], name: str) -> None:
 
 
 def test_statements(tmp_path: Path) -> None:
-    """One addition reads none of the texts that are there and writes each row once, with one commit."""
+    """An addition reads no stored texts, writes each row once, and commits once."""
     store = SqlStore(create_engine(sqlite_url(tmp_path), pool_size=1))
     keeper = a_keeper(store)
     sent: list[str] = []

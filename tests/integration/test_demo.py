@@ -1,4 +1,4 @@
-"""`arc demo` from the first turn to the comparison: what is stored, what the model saw, what is shown."""
+"""`arc demo` from the first turn to the comparison: stored messages, requests, and displayed results."""
 
 import io
 import os
@@ -25,7 +25,7 @@ from tests.support.demo_runs import ARC, PROVIDER, environment, here, opened, sc
 from tests.support.servers import arc_server
 
 HALF = "half.db"
-"""The file of the run as it is at the handover."""
+"""A copy of the run's file at the handover."""
 LIMIT = 3_072
 PART_BY_PART = "What the model saw in the end, part by part:"
 
@@ -44,7 +44,7 @@ def recorded(folder: Path) -> list[TurnRecord]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """A run from the first turn to the comparison, which only pauses at the handover, where its file is copied."""
+    """Run the demo to the comparison, with a pause at the handover, where its file is copied."""
     folder = tmp_path_factory.mktemp("whole")
     for words in (("--turns", str(script.handover)), ()):
         ran = here(folder, *words)
@@ -69,7 +69,7 @@ def test_one_database_holds_the_messages_of_both_frameworks(whole: Finished, rec
 
 
 def test_the_second_framework_received_what_the_first_one_wrote(records: list[TurnRecord]) -> None:
-    """The first request through LlamaIndex holds LangChain's newest messages, and facts and summary for the rest."""
+    """The first request through LlamaIndex has LangChain's newest messages, and facts and a summary of the rest."""
     last, first = (one.arc for one in records[script.handover - 1 : script.handover + 1])
     assert first.seen[-2:] == (2 * script.handover - 1, 2 * script.handover)
     assert {*last.seen} & {*first.seen}
@@ -78,7 +78,7 @@ def test_the_second_framework_received_what_the_first_one_wrote(records: list[Tu
 
 
 def test_arc_answers_what_the_newest_messages_lost(records: list[TurnRecord]) -> None:
-    """The same model, the same questions and the same limit; only what it was shown differs."""
+    """With the same model, questions and limit, the newest messages answer fewer than half as many questions as arc."""
     asked = [(question, records[turn.number - 1]) for turn, question in script.questions]
     with_arc = [question.value_in(record.arc.answer) is not None for question, record in asked]
     with_newest = [question.value_in(record.newest.answer) is not None for question, record in asked]
@@ -88,7 +88,7 @@ def test_arc_answers_what_the_newest_messages_lost(records: list[TurnRecord]) ->
 
 
 def test_all_of_it_answers_everything_and_does_not_fit(records: list[TurnRecord]) -> None:
-    """The questions have answers; sending everything gets them, for more than twice arc's tokens and over the limit."""
+    """Sending everything answers all questions, but exceeds the limit and takes more than twice arc's tokens."""
     for turn, question in script.questions:
         assert question.value_in(records[turn.number - 1].whole_answer)
     assert records[-1].whole > 15_000
@@ -96,7 +96,7 @@ def test_all_of_it_answers_everything_and_does_not_fit(records: list[TurnRecord]
 
 
 def test_no_request_is_over_the_limit(records: list[TurnRecord], whole: Finished) -> None:
-    """The window beside arc gets as much as fits: another turn would be too much."""
+    """Neither window exceeds the limit, and the newest messages fill theirs to within 400 tokens."""
     with opened(f"sqlite:///{whole.folder}/arc-demo.db") as run:
         limit = run.limit
     assert limit == CONTEXT_WINDOW - CONTEXT_WINDOW // 4
@@ -108,7 +108,7 @@ def test_no_request_is_over_the_limit(records: list[TurnRecord], whole: Finished
 
 
 def test_views_say_which_messages_a_request_held(records: list[TurnRecord]) -> None:
-    """The newest, without a gap; with arc the older ones' place is taken by facts and summary, not before."""
+    """They are the newest without a gap; arc adds facts and a summary once older ones are left out, and not before."""
     for record in records:
         before = 2 * (record.number - 1)
         for view in (record.arc, record.newest):
@@ -123,7 +123,7 @@ def test_views_say_which_messages_a_request_held(records: list[TurnRecord]) -> N
 
 
 def test_it_says_what_was_right_and_what_it_cost(whole: Finished, records: list[TurnRecord]) -> None:
-    """All costs, what the model refused, and where the conversation is kept; nothing on stderr."""
+    """It prints all costs, the number of accepted requests, and the database's location; stderr is empty."""
     assert whole.errors == ""
     assert "\x1b" not in whole.output
     assert str(whole.folder / "arc-demo.db") in whole.output
@@ -136,7 +136,7 @@ def test_it_says_what_was_right_and_what_it_cost(whole: Finished, records: list[
 
 
 def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, tmp_path: Path) -> None:
-    """As printed, in the same folder, without the environment being active, whatever the file is called."""
+    """They work as printed in the same folder, without an active environment, for any file name."""
     file = tmp_path / "my demo's.db"
     file.write_bytes((whole.folder / "arc-demo.db").read_bytes())
     path = os.pathsep.join(folder for folder in os.defpath.split(os.pathsep) if folder)
@@ -160,7 +160,7 @@ def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, tmp_path: Path
 
 
 def test_the_window_is_what_trim_messages_keeps(records: list[TurnRecord]) -> None:
-    """The conversation beside it is cut as LangChain's own function cuts it, by the same counts."""
+    """The comparison's window is cut as LangChain's own function cuts it, with the same counts."""
     counter = CalibratedTokenCounter()
 
     def cost(messages: Sequence[BaseMessage]) -> int:
@@ -182,7 +182,7 @@ def test_the_window_is_what_trim_messages_keeps(records: list[TurnRecord]) -> No
 
 
 def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished) -> None:
-    """A finished conversation stays as it is."""
+    """A finished conversation does not change."""
     before = spoken(whole.folder)
     again = here(whole.folder)
     assert "complete" in again.out
@@ -206,7 +206,7 @@ def test_the_server_plays_it_to_the_end_and_shows_it(whole: Finished, tmp_path: 
 def test_after_a_kill_it_goes_on_where_it_was(
     whole: Finished, records: list[TurnRecord], tmp_path: Path, begin: int
 ) -> None:
-    """What is there after SIGKILL in either half is what a run without interruption had, with the same records."""
+    """After SIGKILL in either half, the stored messages and records equal those of an uninterrupted run."""
     if begin:
         (tmp_path / "arc-demo.db").write_bytes((whole.folder / HALF).read_bytes())
     kill_at(begin + 4, tmp_path)
@@ -219,7 +219,7 @@ def test_after_a_kill_it_goes_on_where_it_was(
 
 
 def kill_at(turn: int, folder: Path) -> None:
-    """Run it in a process of its own, which is killed as soon as it shows the turn."""
+    """Run the demo in a separate process, and kill it as soon as it shows the turn."""
     process = subprocess.Popen(
         [*ARC, "demo", "--slow"], cwd=folder, env=environment(PYTHONUNBUFFERED="1"), stdout=subprocess.PIPE, text=True
     )
@@ -233,7 +233,7 @@ def kill_at(turn: int, folder: Path) -> None:
 
 
 def without_the_end(whole: Finished, folder: Path, turns: int) -> None:
-    """A copy of the run's file, in which the conversation stands after so many turns."""
+    """Copy the run's file, and cut its conversation after this many turns."""
     (folder / "arc-demo.db").write_bytes((whole.folder / "arc-demo.db").read_bytes())
     with ContextEngine.open(f"sqlite:///{folder}/arc-demo.db") as engine:
         for name, caller, messages in ((SESSION, "default", 2 * turns), (RECORDS, RECORDS, turns)):
@@ -249,7 +249,7 @@ def without_the_end(whole: Finished, folder: Path, turns: int) -> None:
 def test_a_real_model_answers_when_a_key_is_set(
     whole: Finished, provider: Callable[[str], None], tmp_path: Path, begin: int, words: tuple[str, ...], name: str
 ) -> None:
-    """Only the questions cost calls, both halves ask it, also in one process, and the key shows nowhere."""
+    """Both halves call it, even in one process, and only for questions; the key is never shown."""
     provider(PROVIDER.format(body="pass"))
     asked = [turn.number for turn, _ in script.questions]
     end = next(number for number in asked if number > begin + 1)
@@ -267,7 +267,7 @@ def test_a_real_model_answers_when_a_key_is_set(
         if record.number > 1:
             assert record.arc.seen[-1] == 2 * record.number - 2
     assert {number: text for number, text in enumerate(answers, 1) if name in text} == {
-        # two of the system's, and the question
+        # the messages, two system messages and the question
         number: f"{name} was shown {len(records[number - 1].arc.seen) + 3} messages"
         for number in asked
         if begin < number <= end
@@ -275,22 +275,19 @@ def test_a_real_model_answers_when_a_key_is_set(
 
 
 def test_an_old_console_gets_letters_that_it_can_show(whole: Finished) -> None:
-    """No error where the output's encoding holds neither Korean nor block characters."""
+    """An output encoding without Korean or block characters causes no error."""
     ran = here(whole.folder, encoding="ascii")
     assert ran.code == 0, ran.err
     assert f"16 of {len(script.questions)}" in ran.out
     assert ran.out.isascii()
 
 
-# The display fits its console, says the same with and without colour, and shows every verdict
-
-LIMIT = 3_072
+# The display fits its console and shows every verdict
 
 
-def shown(records: list[TurnRecord], width: int, *, encoding: str = "utf-8", colour: bool = False) -> str:
-    stream = io.BytesIO()
-    output = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
-    console = Console(file=output, width=width, force_terminal=colour, color_system="standard" if colour else None)
+def shown(records: list[TurnRecord], width: int) -> str:
+    output = io.StringIO()
+    console = Console(file=output, width=width, force_terminal=False, color_system=None)
     display = Display(console, script, limit=LIMIT)
     display.title([("file", "demo.db")])
     for record in records:
@@ -298,8 +295,7 @@ def shown(records: list[TurnRecord], width: int, *, encoding: str = "utf-8", col
             display.half(record.framework, "goes on")
         display.turn(script.turns[record.number - 1], record)
     display.comparison(records)
-    output.flush()
-    return stream.getvalue().decode(encoding)
+    return output.getvalue()
 
 
 def test_no_line_is_wider_than_the_console(records: list[TurnRecord]) -> None:
@@ -316,7 +312,7 @@ def test_only_what_the_customer_says_is_shortened(records: list[TurnRecord]) -> 
 
 @pytest.mark.parametrize("width", [64, 120])
 def test_a_turn_shows_the_tokens_and_the_mark_of_each_way(records: list[TurnRecord], width: int) -> None:
-    """A right answer is ticked; a wrong one, and a request that the model refuses, are crossed."""
+    """A right answer has a tick; a wrong one and a refused request have a cross."""
     played = shown(records, width).split("in the end, and")[0].splitlines()
     lines = {int(line[:3]): line for line in played if line[:3].strip().isdigit()}
     for turn, record in zip(script.turns, records, strict=True):
@@ -332,7 +328,7 @@ def test_a_turn_shows_the_tokens_and_the_mark_of_each_way(records: list[TurnReco
 
 
 def test_the_map_tells_what_was_seen_from_what_was_only_quoted(records: list[TurnRecord]) -> None:
-    """A cell is full where messages were shown, shaded where arc only quotes some, and a dot elsewhere."""
+    """A cell is full for shown messages, shaded for quoted ones, and a dot otherwise."""
     last = records[-1]
     lines = shown(records, 120).splitlines()
     line = next(line for line in lines if line.startswith(" arc") and "█" in line)
@@ -359,7 +355,7 @@ def test_the_cost_of_everything_is_told_as_it_was_measured(records: list[TurnRec
 
 
 def test_it_is_long_enough_to_outgrow_a_window() -> None:
-    """At least 300 messages that don't repeat each other, some of them Korean, played by two frameworks."""
+    """It has at least 300 distinct messages, some of them Korean, over two frameworks."""
     assert 2 * len(script.turns) >= 300
     said = [text for turn in script.turns for text in (turn.user, turn.reply) if text]
     assert len(set(said)) == len(said)
@@ -368,7 +364,7 @@ def test_it_is_long_enough_to_outgrow_a_window() -> None:
 
 
 def test_a_fact_is_stated_once_by_the_user_and_not_in_its_question() -> None:
-    """The value stands in the turn that is named, and in no other written text: nothing gives it away."""
+    """The value occurs in the named turn and in no other text of the script."""
     written = {(each.number, text) for each in script.turns for text in (each.user, each.reply or "")}
     for turn, question in script.questions:
         assert {number for number, text in written if question.value_in(text)} == {question.stated}, turn.number
@@ -378,13 +374,13 @@ def test_a_fact_is_stated_once_by_the_user_and_not_in_its_question() -> None:
 
 
 def test_facts_are_asked_for_early_and_late() -> None:
-    """The first question comes while all is short, most at the end, one of them about the newest part."""
+    """The first question comes early; at least ten go back more than 50 turns, and one of the others less than 25."""
     distances = [turn.number - question.stated for turn, question in script.questions]
     assert script.questions[0][0].number < 25
     assert sum(distance > 50 for distance in distances) >= 10
     assert sum(distance < 25 for distance in distances[1:]) == 1
 
 
-def test_replies_are_told_apart_by_what_they_answer() -> None:
+def test_no_user_message_begins_with_another() -> None:
     said = [turn.user for turn in script.turns]
     assert not [(a, b) for a in said for b in said if a is not b and b.startswith(a)]

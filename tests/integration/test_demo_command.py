@@ -1,4 +1,4 @@
-"""`arc demo` on a fresh file: frameworks, models and keys that are there or not, terminals, and what a kill left."""
+"""`arc demo` on a new file: missing frameworks, models and keys, terminals, and resuming after a kill."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from tests.support.demo_runs import (
 
 
 def test_it_stops_where_it_is_told_and_begins_anew(tmp_path: Path) -> None:
-    """`--turns` leaves the rest for the next run, `--restart` forgets what was there."""
+    """`--turns` leaves the rest to the next run; `--restart` deletes the earlier conversation."""
     assert "after turn 2 of" in here(tmp_path, "--turns", "2").out
     assert len(spoken(tmp_path)) == 4
     here(tmp_path, "--restart", "--turns", "1")
@@ -42,7 +42,7 @@ def test_it_stops_where_it_is_told_and_begins_anew(tmp_path: Path) -> None:
     [("langchain_core", "langchain", "LlamaIndex"), ("llama_index", "llamaindex", "LangChain")],
 )
 def test_without_one_framework_the_other_one_plays_all(tmp_path: Path, absent: str, extra: str, other: str) -> None:
-    """The extra that is missing is named with the command that installs it."""
+    """The output names the missing extra and the command that installs it."""
     path = module(tmp_path, absent, f"raise ModuleNotFoundError('No module named {absent}')")
     ran = demo(tmp_path, "--turns", "2", PYTHONPATH=path)
     assert ran.code == 0, ran.err
@@ -51,7 +51,7 @@ def test_without_one_framework_the_other_one_plays_all(tmp_path: Path, absent: s
 
 
 def test_without_any_framework_it_says_what_to_install(tmp_path: Path) -> None:
-    """Exit code 1, one message, and no file."""
+    """It exits with code 1 and one message, and creates no file."""
     module(tmp_path, "langchain_core", "raise ImportError('none')")
     ran = demo(tmp_path, PYTHONPATH=module(tmp_path, "llama_index", "raise ImportError('none')"))
     assert ran.code == 1
@@ -62,7 +62,7 @@ def test_without_any_framework_it_says_what_to_install(tmp_path: Path) -> None:
 
 
 def test_a_model_that_fails_ends_the_run_and_can_be_resumed(provider: Callable[[str], None], tmp_path: Path) -> None:
-    """Exit code 1, the model's name, not the client's words; the turns before it, and the question, are kept."""
+    """It exits with code 1 and names the model without the client's error text; all messages so far are kept."""
     provider(PROVIDER.format(body="raise PermissionError('bad key sk-hunter2')"))
     ran = here(tmp_path, OPENAI_API_KEY="sk-hunter2")
     assert ran.code == 1
@@ -74,16 +74,16 @@ def test_a_model_that_fails_ends_the_run_and_can_be_resumed(provider: Callable[[
 
 
 def test_a_named_model_without_its_package_is_an_error(tmp_path: Path) -> None:
-    """Who asked for it gets no other one in its place."""
+    """A requested model is never replaced; the error names the package to install."""
     ran = here(tmp_path, "--model", "google:some")
     assert ran.code == 1
-    if find_spec("langchain_google_genai") is None:  # deepagents brings it along
+    if find_spec("langchain_google_genai") is None:  # deepagents installs it
         assert "pip install langchain-google-genai" in ran.err
     assert "pip install llama-index-llms-google-genai" in ran.err
 
 
 def test_a_client_that_fails_when_it_is_made_is_said(provider: Callable[[str], None], tmp_path: Path) -> None:
-    """Some go online at once; the local model answers, and their words are not repeated."""
+    """Some clients connect when created; the local model replaces a failed one, whose error text is not shown."""
     provider("def ChatOpenAI(model): raise OSError('sk-hunter2')")
     ran = here(tmp_path, "--turns", "1", OPENAI_API_KEY="sk-hunter2")
     assert ran.code == 0, ran.err
@@ -92,14 +92,14 @@ def test_a_client_that_fails_when_it_is_made_is_said(provider: Callable[[str], N
 
 
 def test_local_wins_over_a_key(tmp_path: Path) -> None:
-    """No call is made, and no provider's package is looked for."""
+    """The local model is used although a key is set."""
     ran = here(tmp_path, "--local", "--turns", "1", OPENAI_API_KEY="sk-hunter2")
     assert ran.code == 0
     assert "openai" not in ran.out
 
 
 def test_a_key_without_the_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The local model answers, and the missing package is named."""
+    """The local model answers, and the output names the missing package."""
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
     ran = here(tmp_path, "--turns", "1", ANTHROPIC_API_KEY="sk-hunter2")
     assert ran.code == 0, ran.err
@@ -113,7 +113,7 @@ def test_in_a_terminal(tmp_path: Path) -> None:
     chunks = []
 
     def read() -> None:
-        with suppress(OSError):  # Linux says so when the other end is closed
+        with suppress(OSError):  # Linux raises this when the other end is closed
             while chunk := os.read(ours, 65536):
                 chunks.append(chunk)
 
@@ -130,7 +130,7 @@ def test_in_a_terminal(tmp_path: Path) -> None:
 
 
 def test_no_colour_and_a_dumb_terminal_are_respected(tmp_path: Path) -> None:
-    """NO_COLOR wins over a terminal that has it; a terminal that can do nothing gets plain lines."""
+    """NO_COLOR turns colour off on any terminal, and a dumb terminal gets plain lines."""
     terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "TTY_INTERACTIVE": "0"}
     assert "\x1b[36m" in here(tmp_path, "--turns", "1", **terminal).out
     assert "\x1b[36m" not in here(tmp_path, "--turns", "1", **terminal, NO_COLOR="1").out

@@ -1,4 +1,4 @@
-"""What the pages in docs/ show runs."""
+"""The examples on the pages in docs/ run."""
 
 import json
 import os
@@ -29,17 +29,17 @@ for page, blocks in json.loads(sys.argv[2]).items():
 print("\\f" + json.dumps(told), flush=True)
 os._exit(0)  # at an ordinary end, an engine that a page leaves open first waits 5 s for more reads
 """
-"""Runs each page's blocks in a namespace and an empty folder of its own; a traceback names the line of the page."""
+"""Runs each page's blocks in its own namespace and empty folder; a traceback names the page's line."""
 
 
 def blocks(page: str) -> list[tuple[int, str]]:
-    """Each Python block of a page, with the number of lines before it."""
+    """Return each Python block of a page with the number of lines before it."""
     found = re.finditer(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     return [(page.count("\n", 0, block.start(1)), block[1]) for block in found]
 
 
 def run(pages: dict[str, str], folder: Path) -> tuple[dict[str, str], str]:
-    """Run the pages one after the other, which import the frameworks once; what failed by page, and stderr."""
+    """Run the pages in one process, which imports the frameworks once; return errors by page, and stderr."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("ARC_", "PYTHON"))}
     programs = json.dumps({name: blocks(page) for name, page in pages.items()})
     command = [sys.executable, "-I", "-c", RUN, str(ROOT), programs, str(folder)]
@@ -50,7 +50,7 @@ def run(pages: dict[str, str], folder: Path) -> tuple[dict[str, str], str]:
 
 
 def test_every_page_runs(tmp_path: Path) -> None:
-    """Block after block in one namespace, without a warning; a page says something to run."""
+    """Each page has at least one block; its blocks run in order in one namespace, without a warning."""
     pages = {page.name: page.read_text("utf-8") for page in PAGES}
     assert pages
     assert all(map(blocks, pages.values()))
@@ -60,7 +60,7 @@ def test_every_page_runs(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_on_a_page_is_noticed(tmp_path: Path) -> None:
-    """Or the test above would prove nothing: one namespace for a page and none for two, in an empty folder."""
+    """The runner reports errors and warnings, starts in an empty folder, and shares no names between pages."""
     second = {
         "fine": ("print(known)", ""),
         "statement": ("assert known == 2", 'statement", line 8'),

@@ -1,4 +1,4 @@
-"""A request that the default counter fills to a limit is within it: 1,000 mixed ones, counted by a real vocabulary."""
+"""Requests that the default counter fills to a limit stay within it, by a real vocabulary, in 1,000 mixed cases."""
 
 import inspect
 import json
@@ -24,14 +24,14 @@ LANGUAGES: dict[str, list[str]] = json.loads((Path(__file__).parents[1] / "suppo
     "texts"
 ]
 REQUEST, MESSAGE = 3, 4
-"""Tokens around a request and around each message, as OpenAI has them."""
+"""Tokens that OpenAI adds to each request and to each message."""
 
 
 EXACT = TiktokenCounter("o200k_base")
 
 
 def texts_by_kind(rng: random.Random) -> dict[str, list[str]]:
-    """Texts of 60 languages as they are and decomposed, short messages, code, JSON, emoji and identifiers."""
+    """Return texts of 60 languages, composed and decomposed, short messages, code, JSON, emoji and identifiers."""
     code = [inspect.getsource(module) for module in (budget, selection)]
     faces = "😀😂😅🙏👍🏽❤️🔥✅🎉🚀👩‍💻🇰🇷🇩🇪☀️🤔😭💡📦🧾"
     generated = {
@@ -62,7 +62,7 @@ def texts_by_kind(rng: random.Random) -> dict[str, list[str]]:
 
 
 def requests(number: int, seed: int) -> list[tuple[int, list[Message]]]:
-    """Limits from 500 to 16,000 tokens, and conversations of one to five kinds of text that are longer than that."""
+    """Return limits from 500 to 16,000 tokens, each with a longer conversation of one to five kinds of text."""
     rng = random.Random(seed)
     kinds = texts_by_kind(rng)
     made: list[tuple[int, list[Message]]] = []
@@ -80,7 +80,7 @@ def requests(number: int, seed: int) -> list[tuple[int, list[Message]]]:
 
 
 def real_tokens(messages: Sequence[Message]) -> int:
-    """What a request has by the vocabulary."""
+    """Count a request's tokens with the vocabulary."""
     return REQUEST + sum(MESSAGE + EXACT.count(message.text) for message in messages)
 
 
@@ -114,9 +114,10 @@ def test_at_most_one_of_a_thousand_requests_exceeds_its_limit(number: int) -> No
 def test_whatever_fills_a_limit_keeps_the_error_free(
     fill: Callable[[ContextEngine, list[Message], int], list[Message]],
 ) -> None:
-    """Views and documents as requests. How many real tokens that is, is the counter's matter, and tested above.
+    """Views and documents stay within the usable tokens, as requests do.
 
-    Documents of several languages in one message are counted as one text: up to a fifth less than apart.
+    The test above compares counts with real tokens. Documents in several languages are counted as one text, which
+    gives up to a fifth fewer tokens than separate counts.
     """
     shares = []
     for limit, said in requests(12, seed=7):
@@ -130,21 +131,21 @@ def test_whatever_fills_a_limit_keeps_the_error_free(
 
 
 def stored(engine: ContextEngine, said: list[Message]) -> Session:
-    """A session with these messages."""
+    """Return a session with these messages."""
     session = engine.session("s")
     session.append(said)
     return session
 
 
 def packed(engine: ContextEngine, said: list[Message], limit: int) -> list[Message]:
-    """The texts as documents in one message."""
+    """Return a message with the texts as documents."""
     documents = [Document(message.text) for message in said]
     packed = ContextBuilder(engine.token_counter, max_tokens=limit).build(documents)
     return [Message(Role.USER, packed.context)]
 
 
 def test_an_exact_counter_has_all_of_a_limit() -> None:
-    """Only what estimates keeps something free; a heuristic that says nothing of its error does not."""
+    """Only a counter that states its error keeps tokens free; an exact counter and a plain heuristic don't."""
     assert usable_tokens(1_000, EXACT) == usable_tokens(1_000, HeuristicTokenCounter()) == 1_000
     assert usable_tokens(1_000, CalibratedTokenCounter()) < 900
     with ContextEngine.open(token_counter=EXACT) as engine:
@@ -153,7 +154,7 @@ def test_an_exact_counter_has_all_of_a_limit() -> None:
 
 
 def test_decomposed_text_is_counted_as_it_is_sent() -> None:
-    """It has up to twice the tokens of the same text composed, and nothing composes it before it is sent."""
+    """Decomposed text has up to twice the tokens of composed text; it is counted as such and sent unchanged."""
     for name in ("vi", "cs", "tr", "el"):
         text = unicodedata.normalize("NFD", " ".join(LANGUAGES[name]))
         assert EXACT.count(text) <= 1.13 * CalibratedTokenCounter().count(text)

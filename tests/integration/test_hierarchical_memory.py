@@ -1,4 +1,4 @@
-"""Sixty facts in a long conversation: what is still in the prompt, and what comes back when asked for."""
+"""Sixty facts in a long conversation: those that stay in the prompt, and those that recall finds."""
 
 import json
 import shutil
@@ -12,12 +12,12 @@ from tests.support.databases import sqlite_url
 from tests.support.planted_facts import FACT_SETS, FIRST_SIGHT_SETS, build_conversation, load_facts
 
 BUDGET = TokenBudget(5_000, 0)
-"""Some 4,400 counted tokens, as the counter's error is kept free; how many facts are shown varies with the boundary."""
+"""About 4,400 counted tokens, since the counter keeps its error free; the number of shown facts varies by boundary."""
 INVENTIONS = {"swordfish-99", "zeppelin"}
 
 
 class Good:
-    """A summariser that finds what was planted, and nothing else."""
+    """A summariser that finds the planted facts and nothing else."""
 
     def __init__(self, facts):
         self._facts = facts
@@ -33,14 +33,14 @@ class Good:
 
 
 class Failing:
-    """A summariser that is down."""
+    """A summariser that always fails."""
 
     def complete(self, messages):
         raise ConnectionError("down")
 
 
 class Inventing:
-    """A summariser that makes facts, names and a narrative up, and says that everything known is over."""
+    """A summariser that invents facts, names and a narrative, and removes every known fact."""
 
     def complete(self, messages):
         known = messages[-1].text.rpartition("<arc:conversation>")[0]
@@ -63,7 +63,7 @@ def in_text(facts, text):
 
 
 def played(planted, model, url=None):
-    """An engine that has lived through the conversation, turn by turn, with its background kept up."""
+    """Return an engine after the whole conversation, turn by turn, with its background kept up."""
     engine = ContextEngine.open(url, chat_model=model, settings=ArcSettings(model_calls={"attempts": 1}))
     session = engine.session("s")
     conversation = build_conversation(planted)
@@ -76,7 +76,7 @@ def played(planted, model, url=None):
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory) -> Callable[[str], Path]:
-    """Gives the file of a set's conversation, summarised by rules; made once, and not to be written to."""
+    """Return a function that gives the file of a set's conversation, summarised by rules; tests only read it."""
     folder = tmp_path_factory.mktemp("lived")
 
     def file(name: str) -> Path:
@@ -90,7 +90,7 @@ def lived(tmp_path_factory) -> Callable[[str], Path]:
 
 @pytest.fixture
 def by_rules(lived, tmp_path) -> Iterator[Callable[[str], ContextEngine]]:
-    """Opens an engine over a copy of it."""
+    """Return a function that opens an engine over a copy of a set's file."""
     opened = []
 
     def engine(name: str) -> ContextEngine:
@@ -103,7 +103,7 @@ def by_rules(lived, tmp_path) -> Iterator[Callable[[str], ContextEngine]]:
 
 
 def check_prompt(planted, engine: ContextEngine, least: int) -> None:
-    """At 4,000 tokens, of a conversation of twice as many; and none of a model's inventions."""
+    """Check that a prompt of 4,000 tokens, for a conversation twice as long, has enough facts and no inventions."""
     session = engine.session("s")
     window = session.context("Is there anything else?", system_prompt="You are helpful.", budget=BUDGET)
     assert window.total_tokens <= 4_000
@@ -119,24 +119,24 @@ def check_prompt(planted, engine: ContextEngine, least: int) -> None:
 
 
 BY_RULES, WITH_A_MODEL, ASKED = 32, 46, 52
-"""How many of 60 planted facts stand in the prompt, at least, and come back to a question in other words. Before facts
-were whole sentences these were 45, 58 and 56: rules take fewer statements for facts (see the changelog), and
-whole lines take more room. The sets have 33 to 49 by rules and 48 to 55 with a good model, excerpts included."""
+"""The least number of 60 planted facts in a prompt by rules, in one with a model, and found by other words.
+Before facts were whole sentences these were 45, 58 and 56: rules take fewer statements for facts (see the changelog),
+and whole lines take more tokens. The sets have 33 to 49 by rules and 48 to 55 with a good model, excerpts included."""
 
 SETS = (*FACT_SETS, *FIRST_SIGHT_SETS)
 SHORT = ("facts_unforeseen", "facts_first_sight_work")
-"""The suite tries these sets; `make torture` tries all of them."""
+"""The sets of the normal suite; `make torture` runs all of them."""
 
 
 def sets(names, *, short=SHORT):
-    """Mark the sets that take too long for the suite."""
+    """Parametrize a test by these sets, and mark all but the short ones as torture."""
     marked = [name if name in short else pytest.param(name, marks=pytest.mark.torture) for name in names]
     return pytest.mark.parametrize("name", marked)
 
 
 @sets(SETS)
 def test_facts_stay_in_the_prompt(by_rules, name):
-    """Rules alone keep them, and each fact names messages that say it, also behind a restart."""
+    """Rules alone keep them, and each fact's source messages contain its value, also after a restart."""
     engine = by_rules(name)
     check_prompt(load_facts(name), engine, BY_RULES)
     session = engine.session("s")
@@ -159,14 +159,14 @@ def test_facts_stay_in_the_prompt(by_rules, name):
     ids=["good", "inventing", "failing"],
 )
 def test_facts_stay_in_the_prompt_whatever_the_model(name, make_model, least):
-    """A model that makes things up does no harm; one that fails is tested with the sessions, and here at length."""
+    """An inventing model does no harm; a failing one is covered by the tests of sessions, and here by the long form."""
     planted = load_facts(name)
     with played(planted, make_model(planted)) as engine:
         check_prompt(planted, engine, least)
 
 
 def lost_to_recall(planted, engine):
-    """The questions whose fact is in none of the messages that recall gives, with no embedder."""
+    """Return the questions for which recall, without an embedder, finds no message with the fact."""
     session = engine.session("s")
     return [
         fact.question
@@ -177,7 +177,7 @@ def lost_to_recall(planted, engine):
 
 @sets([*FACT_SETS, "facts_own_question", "facts_first_sight_home"])
 def test_facts_come_back_with_their_own_question(by_rules, name):
-    """Recall gives a message for all but a few of the 420 questions."""
+    """Recall finds a message for all but at most four questions of a set."""
     assert len(lost_to_recall(load_facts(name), by_rules(name))) <= 4
 
 
@@ -185,7 +185,7 @@ def test_facts_come_back_with_their_own_question(by_rules, name):
     "name", ["facts_first_sight_work", pytest.param("facts_first_sight_wedding", marks=pytest.mark.torture)]
 )
 def test_most_facts_come_back_when_asked_in_other_words(by_rules, name):
-    """Without an embedder recall misses some questions that avoid the words that were said."""
+    """Without an embedder, recall misses only a few of the questions that avoid the stated words."""
     planted = load_facts(name)
     lost = lost_to_recall(planted, by_rules(name))
     assert len(planted) - len(lost) >= ASKED, lost

@@ -1,4 +1,4 @@
-"""The import contracts would fail; that they hold is seen by `make lint`, which `make test` begins with."""
+"""The import contracts reject wrong imports; `make lint` checks the packages themselves."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ PACKAGES = ("arc_common", "langchain_arc", "llamaindex_arc")
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of the packages and their contracts."""
+    """Copy the packages and their contracts."""
     folder = tmp_path_factory.mktemp("contracts")
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -22,7 +22,7 @@ def copy(tmp_path_factory):
 
 
 def lint(folder):
-    """Import-linter's verdict on a folder's packages."""
+    """Run import-linter on a folder's packages."""
     code = (
         "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command; lint_imports_command()"
     )
@@ -45,7 +45,7 @@ WRONG = [
 
 
 def test_wrong_imports_fail(copy):
-    """Each of them is told: a lower module imports a higher one, or the engine or an adapter a wrong framework."""
+    """Each is reported: a lower module's import of a higher one, and a wrong framework in the engine or an adapter."""
     before = {file: (copy / file).read_text("utf-8") for file, _ in WRONG}
     try:
         for file, imported in WRONG:
@@ -62,7 +62,7 @@ def test_wrong_imports_fail(copy):
 
 
 def test_a_module_without_a_place_fails(copy):
-    """Whatever is new has its layer."""
+    """A new module must be assigned to a layer."""
     path = copy / "arc_common" / "unplaced.py"
     path.write_text("import arc_common.engine.session\n", "utf-8")
     try:

@@ -1,4 +1,4 @@
-"""The comparison of the index with bare SQL in its short form: few entries, fewer than a graph is built for."""
+"""The short form of the index's comparison with bare SQL, with too few entries for a graph."""
 
 import importlib.util
 import sys
@@ -14,7 +14,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "index_sql.py"
 
 @pytest.fixture(scope="module")
 def comparing() -> ModuleType:
-    """`benchmarks/index_sql.py`."""
+    """Load `benchmarks/index_sql.py`."""
     spec = importlib.util.spec_from_file_location("index_sql", BENCHMARK)
     assert spec is not None
     assert spec.loader is not None
@@ -27,7 +27,7 @@ def comparing() -> ModuleType:
 def test_few_vectors_are_compared_on_postgres(
     comparing: ModuleType, postgres_database: Callable[[], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """There is no graph; each filter is asked all the same, and nothing that passes is missed."""
+    """Without a graph, each filter is still measured, and its recall is 1."""
     comparing.on_postgres(comparing.made_up(60, 4, 2), postgres_database())
     lines = [line for line in capsys.readouterr().out.splitlines() if "recall" in line]
     assert len(lines) == 1 + 2 * len(comparing.SHARES)
@@ -35,8 +35,8 @@ def test_few_vectors_are_compared_on_postgres(
 
 
 @pytest.mark.parametrize("passing", [0, 6, 60])
-def test_recall_is_of_as_many_as_pass(comparing: ModuleType, passing: int) -> None:
-    """A search that finds all that there is has missed nothing; one that finds half of it, half."""
+def test_recall_counts_only_entries_that_pass(comparing: ModuleType, passing: int) -> None:
+    """A search that returns all passing entries has a recall of 1, one that returns half of them 0.5."""
     data = comparing.made_up(60, 4, 3)
     passes = np.arange(60) < passing
 

@@ -1,4 +1,4 @@
-"""Nothing crosses: every public way to read, by everybody who may and by those who may not, on every store."""
+"""Data isolation: every public way to read, by owners and by others, on every store."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -33,16 +33,16 @@ from tests.support.leak_world import (
 
 FACES = (ContextEngine, Session, Admin, DocumentIndex, HybridIndex, RagPipeline, Memories)
 ASKING = [PARTIES[n] for n in (0, 1, 3, 7)]
-"""Each differs from the one before in one more thing: the session, the user, the caller."""
+"""Each differs from the one before in one more respect: session, user, caller."""
 ADAPTERS = (langchain_arc, llamaindex_arc)
 CASES = list({read.run: name for name, read in reversed(READS.items())}.values())[::-1]
-"""Each function that reads once, by the first of its names."""
+"""Each reading function once, by the first of its names."""
 PACKAGES = ("arc_common", "langchain_arc", "llamaindex_arc")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ContextEngine]]:
-    """The engine that stored everything, and one that has to read it from the store."""
+    """Open the engine that stored everything, and one that must read it from the store."""
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path_factory.mktemp('leaks') / 'arc.db'}"
     else:
@@ -58,9 +58,9 @@ def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_everybody_reads_their_own_and_nothing_else(
     engines: list[ContextEngine], request: pytest.FixtureRequest
 ) -> None:
-    """One after the other through the same engine, so that what it keeps of one can't be shown to the next.
+    """All parties ask one engine in turn, so that its caches could show one party's data to the next.
 
-    What an engine keeps is the same over each database: on PostgreSQL two of them ask.
+    The caches do not depend on the database, so only two parties ask on PostgreSQL.
     """
     asking = ASKING if request.node.callspec.params["engines"] == "sqlite" else ASKING[::3]
     for name in CASES:
@@ -74,7 +74,7 @@ def test_everybody_reads_their_own_and_nothing_else(
 
 
 def test_who_only_knows_a_sessions_name_reads_nothing_of_it(engines: list[ContextEngine]) -> None:
-    """The caller's other user, and nobody in particular: an error, or only what is theirs anyway."""
+    """The caller's other user and a request without a user get an error or only their own data."""
     for name in CASES:
         read = READS[name]
         for party in ASKING[::2]:
@@ -88,7 +88,7 @@ def test_who_only_knows_a_sessions_name_reads_nothing_of_it(engines: list[Contex
 
 
 def test_a_branch_reads_its_own_and_what_came_before(engines: list[ContextEngine]) -> None:
-    """The abandoned branch of a conversation, which nobody else reads: the other tests would see its marks."""
+    """On the abandoned branch, each method finds that branch's markers and those before the fork, and no others."""
     for name in CASES:
         if not name.startswith(("Session.", "Admin.debug", "Admin.replay", "llamaindex_arc.ArcMemory.")):
             continue  # these read the current branch, or no session
@@ -107,7 +107,7 @@ def test_an_unknown_caller_reads_nothing(engines: list[ContextEngine]) -> None:
     """Under the same names of user and session."""
     for name in CASES:
         if not READS[name].reaches:
-            continue  # these count what the known callers have
+            continue  # these count the known callers' data
         for party in ASKING[:1]:
             try:
                 found = markers_in(READS[name].run(engines[0], Party("nobody", party.user, party.session)))
@@ -122,7 +122,7 @@ def test_an_unknown_caller_reads_nothing(engines: list[ContextEngine]) -> None:
     ids=str,
 )
 def other_scopes(request: pytest.FixtureRequest) -> Iterator[ContextEngine]:
-    """An engine whose sessions recall, or remember, over other borders."""
+    """Open an engine whose sessions recall or remember across other boundaries."""
     changed = {name: getattr(SETTINGS, name).model_copy(update=settings) for name, settings in request.param.items()}
     ids = Ids()
     with ContextEngine.open(settings=SETTINGS.model_copy(update=changed), embedder=Letters(), new_id=ids) as engine:
@@ -131,7 +131,7 @@ def other_scopes(request: pytest.FixtureRequest) -> Iterator[ContextEngine]:
 
 
 def test_other_scopes_reach_no_other_user(other_scopes: ContextEngine) -> None:
-    """Whatever sessions share: it is their user's or their caller's, and who only knows a session's name gets none."""
+    """Sessions share data only within their user or caller; another user who knows a session's name gets none."""
     for name in CASES:
         for party in ASKING[:1]:
             for asking in (party, *intruders(party)):
@@ -145,7 +145,7 @@ def test_other_scopes_reach_no_other_user(other_scopes: ContextEngine) -> None:
 
 
 def test_sessions_recall_and_remember_as_the_settings_say(other_scopes: ContextEngine) -> None:
-    """Else the test before would show nothing."""
+    """Recall and memory follow the scopes; otherwise the test above would prove nothing."""
     settings = other_scopes.settings
     party, other = PARTIES[0], PARTIES[1]
     shown = markers_in(READS["Session.context"].run(other_scopes, party))
@@ -157,11 +157,11 @@ def test_sessions_recall_and_remember_as_the_settings_say(other_scopes: ContextE
         assert marker(other, "session") not in shown
 
 
-# --- is there a case for everything? ----------------------------------------------------------------------------------
+# --- every public name has a case ------------------------------------------------------------------------------------
 
 
 def own_names(face: type) -> set[str]:
-    """The public names that arc gives a class; an async form goes with its blocking one."""
+    """Return the public names that arc defines on a class; an async form counts as its blocking one."""
     names = {
         name
         for kind in face.__mro__
@@ -173,7 +173,7 @@ def own_names(face: type) -> set[str]:
 
 
 def public_names() -> Iterator[str]:
-    """What an application can call: the engine's faces, and what the adapters export."""
+    """Yield everything that an application can call: the engine's classes and the adapters' exports."""
     for face in FACES:
         yield from (f"{face.__name__}.{name}" for name in own_names(face))
     for package in ADAPTERS:
@@ -192,19 +192,19 @@ def _exported(package: ModuleType) -> Iterator[str]:
 
 
 def has_case(name: str) -> bool:
-    """Whether a case reads through this name; a class has one if one of its methods does."""
+    """Return whether a case reads through this name; a class has one if one of its methods does."""
     cases = {case.partition(" ")[0] for case in READS}
     return name in cases or any(case.startswith(f"{name}.") for case in cases)
 
 
 def test_every_public_name_is_a_case_or_no_way_to_read() -> None:
-    """A new method, property or class needs one: that is what this test is for."""
+    """A new method, property or class needs a case or a reason in `NO_READS`."""
     missing = sorted(name for name in public_names() if not has_case(name) and name not in NO_READS)
     assert not missing, f"add a case to READS in leak_cases.py, or say in NO_READS why it reads nothing: {missing}"
 
 
 def test_every_case_is_of_something_that_is_there() -> None:
-    """A case of what was renamed or removed tests nothing."""
+    """`NO_READS` lists only existing names, and none that has a case."""
     known = set(public_names())
     stale = sorted(name for name in NO_READS if name not in known)
     assert not stale, f"not there any more: {stale}"
@@ -212,7 +212,7 @@ def test_every_case_is_of_something_that_is_there() -> None:
 
 
 def test_the_world_tells_its_texts_apart() -> None:
-    """Eight sessions, four users and two callers, each with a marker of its own."""
+    """Eight sessions, four users and two callers have different markers."""
     marks = {(level, marker(party, level)) for party in PARTIES for level in ("session", "user", "caller")}
     assert len(marks) == len({mark for _, mark in marks}) == 8 + 4 + 2
     assert marker(Party("acme", "eve", "ann-1"), "session") is None

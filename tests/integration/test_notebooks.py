@@ -1,4 +1,4 @@
-"""The notebooks show what runs."""
+"""The notebooks run, and their committed outputs are current."""
 
 import re
 from pathlib import Path
@@ -10,9 +10,9 @@ from tests.support.notebooks import FOLDER, PATHS, executed, read
 
 
 async def test_the_outputs_are_those_of_a_run() -> None:
-    """Executed from top to bottom without a key or a network, each notebook shows what is committed.
+    """Executed in order without a key or a network, each notebook produces its committed outputs.
 
-    After a change on purpose, `python -m tests.support.notebooks` writes them anew: look at them, then commit.
+    After an intended change, run `python -m tests.support.notebooks`, read the new outputs, and commit them.
     """
     run = [(shown(committed), shown(fresh)) async for committed, fresh in executed(PATHS)]
     for path, (committed, fresh) in zip(PATHS, run, strict=True):
@@ -21,7 +21,7 @@ async def test_the_outputs_are_those_of_a_run() -> None:
 
 @pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
 def test_the_outputs_are_the_same_everywhere(path: Path) -> None:
-    """No warning, no error, no path, no minted id and no Python version is committed."""
+    """The committed outputs have no warning, error, path, generated id or Python version."""
     notebook = read(path)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert {output.output_type for output in outputs} <= {"stream", "display_data", "execute_result"}
@@ -33,19 +33,19 @@ def test_the_outputs_are_the_same_everywhere(path: Path) -> None:
 
 
 def test_both_frameworks_have_one() -> None:
-    """The first two are the main jobs, and no notebook is passed over by the tests."""
+    """The first two notebooks cover the two frameworks, and the tests run every notebook."""
     names = [path.name for path in PATHS]
     assert names[:2] == ["01_langchain_chain.ipynb", "02_llamaindex_query_engine.ipynb"]
     assert sorted(path.name for path in FOLDER.glob("*.ipynb")) == names
 
 
 def test_no_notebook_is_heavy() -> None:
-    """A clone and a review stay quick: a picture is of some ten kilobytes."""
+    """Each has less than 200 kB, so that clones and reviews stay fast; a picture has some 10 kB."""
     assert all(path.stat().st_size < 200_000 for path in PATHS)
 
 
 def shown(notebook: Any) -> list[tuple[str, int, list[str]]]:
-    """What a reader sees below each code cell; of a picture only that there is one: versions of matplotlib differ."""
+    """Return each code cell's outputs as a reader sees them; pictures by type, since matplotlib versions differ."""
     return [
         (cell.id, cell.execution_count, list(map(_shown, cell.outputs)))
         for cell in notebook.cells

@@ -1,4 +1,4 @@
-"""The wheel holds the three packages, what they read at run time, and nothing of the tests."""
+"""The wheel contains the three packages with their data files, and no tests."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ PACKAGES = ("arc_common", "langchain_arc", "llamaindex_arc")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel, built without a network by the backend that `pyproject.toml` names."""
+    """Build the wheel offline with the backend that `pyproject.toml` names."""
     pytest.importorskip("hatchling", reason="hatchling builds the wheel")
     folder = tmp_path_factory.mktemp("wheel")
     build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
@@ -25,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 
 def test_it_holds_the_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
-    """Every source file is in it; no tests, benchmarks or notebooks."""
+    """It contains every source file, and no tests, benchmarks or notebooks."""
     names = set(wheel.namelist())
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
     sources = {
@@ -44,7 +44,7 @@ def test_it_holds_the_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
 
 
 def test_its_metadata_name_licence_commands_and_extras(wheel: zipfile.ZipFile) -> None:
-    """So that `pip install` finds what the README promises."""
+    """Installed by pip, the wheel has arc's licence, the `arc` command, its plugins and its extras."""
     names = {name.partition(".dist-info/")[2]: name for name in wheel.namelist() if ".dist-info/" in name}
     assert "MIT" in wheel.read(names["licenses/LICENSE"]).decode()
     entry_points = ConfigParser()

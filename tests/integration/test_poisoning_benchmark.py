@@ -1,4 +1,4 @@
-"""The benchmark of poisoned texts in its short form."""
+"""The short form of the benchmark of poisoned texts."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_no_poisoned_text_is_learned_or_comes_back_bare() -> None:
-    """Its exit code is 0 with at least two texts for each way of arrival."""
+    """The benchmark exits with 0 for at least two texts per way of arrival."""
     found = run("--texts", "10")
     assert found.returncode == 0, found.stdout + found.stderr
     assert found.stdout.count("true statements ended: 0 facts, 0 memories") == 3

@@ -1,4 +1,4 @@
-"""Consecutive requests share their prefix, so that providers' prompt caches hit: the benchmark in its short form."""
+"""Consecutive requests share a prefix, so that providers' prompt caches hit: the short form of the benchmark."""
 
 import importlib.util
 import sys
@@ -13,7 +13,7 @@ PATH = Path(__file__).parents[2] / "benchmarks" / "prompt_cache.py"
 
 @pytest.fixture(scope="module")
 def replaying() -> ModuleType:
-    """`benchmarks/prompt_cache.py`."""
+    """Load `benchmarks/prompt_cache.py`."""
     spec = importlib.util.spec_from_file_location("prompt_cache", PATH)
     assert spec is not None
     assert spec.loader is not None
@@ -25,7 +25,7 @@ def replaying() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def rows(replaying: ModuleType) -> dict[str, dict[str, Any]]:
-    """What 160 turns took at 4,000 tokens: arc as it is, without recall and by rules, and two of its peers."""
+    """Replay 160 turns at 4,000 tokens with three variants of arc and with two other libraries."""
     conversation, compared = replaying.generated(160), replaying.strategies(4_000)
     ways = dict([*compared, *replaying.variants(4_000)])
     asked = ("arc", "… nothing recalled", "… and by rules", "SummarizationMiddleware", "trim_messages")
@@ -39,25 +39,25 @@ def rows(replaying: ModuleType) -> dict[str, dict[str, Any]]:
 
 
 def test_stable_layers_repeat(rows: dict[str, dict[str, Any]]) -> None:
-    """System prompt, facts, summary and history are nearly always the beginning of the request before."""
+    """System prompt, facts, summary and history nearly always repeat the beginning of the previous request."""
     assert rows["arc"]["stable"] >= 0.9
     assert rows["trim_messages"]["stable"] < 0.6
 
 
 def test_no_reply_waits_for_a_model(rows: dict[str, dict[str, Any]]) -> None:
-    """Arc's summaries are made beside the turns, the middleware's within them."""
+    """Arc writes its summaries beside the turns; the middleware writes its own within them."""
     assert rows["arc"]["calls"] > 0
     assert rows["arc"]["blocking"] == 0
     assert rows["SummarizationMiddleware"]["blocking"] == rows["SummarizationMiddleware"]["calls"] > 0
 
 
 def test_all_keep_the_budget(rows: dict[str, dict[str, Any]]) -> None:
-    """Or the comparison would be none."""
+    """No request exceeds the budget, so the costs are comparable."""
     assert {name: row["largest"] for name, row in rows.items() if row["largest"] > 4_000} == {}
 
 
 def test_costs_no_more_than_the_summarising_middleware_and_holds_as_much(rows: dict[str, dict[str, Any]]) -> None:
-    """Also with recall, since hardly anything is relevant here."""
+    """This includes arc with recall, which finds hardly anything relevant in this conversation."""
     peer = rows["SummarizationMiddleware"]
     for name in ("arc", "… nothing recalled", "… and by rules"):
         assert rows[name]["cost"] <= peer["cost"]
@@ -66,7 +66,7 @@ def test_costs_no_more_than_the_summarising_middleware_and_holds_as_much(rows: d
 
 @pytest.mark.torture
 def test_more_room_means_longer_prefixes(replaying: ModuleType) -> None:
-    """Where there is room for hundreds of messages, the boundary stays for as many."""
+    """With a limit for hundreds of messages, the boundary moves only after as many."""
     conversation = replaying.generated(150)
     summariser = replaying.Summariser(conversation.said, output_price=5.0, most=1_000)
     row = replaying.replay(conversation, lambda model: replaying.Arc(16_000, model), summariser)
@@ -75,7 +75,7 @@ def test_more_room_means_longer_prefixes(replaying: ModuleType) -> None:
 
 
 def test_common_prefix(replaying: ModuleType) -> None:
-    """Token by token, framing included, also within a message."""
+    """The prefix is counted in tokens with framing, and may end within a message."""
     before = [("system", "Be brief."), ("user", "one two three")]
     longer = [("system", "Be brief."), ("user", "one two four"), ("assistant", "five")]
     assert replaying.common_prefix([], before) == 0
@@ -84,7 +84,7 @@ def test_common_prefix(replaying: ModuleType) -> None:
 
 
 def test_cached_tokens_cost_a_tenth_from_1_024_on_in_blocks_of_128(replaying: ModuleType) -> None:
-    """1,024 and whole blocks behind it; nothing below."""
+    """Repeated prefixes are cheaper from 1,024 tokens on, in whole blocks of 128."""
     for words, cached in ((900, 0), (1_100, 1_024), (1_200, 1_152)):
         usage = replaying.Usage()
         request = [("user", " word" * words)]

@@ -1,4 +1,4 @@
-"""What the README shows runs, with only what it says to install."""
+"""The README's examples run with only the packages that it says to install."""
 
 import json
 import os
@@ -37,12 +37,12 @@ for arguments, program in json.loads(sys.argv[2]):
             raise
     print("\\f")
 """
-"""Runs programs one after the other; a form feed ends the output of each."""
+"""Runs programs in order; a form feed ends the output of each."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One code block: a program, or a line for a shell, and the extras of the installation above it."""
+    """One Python block or `arc` command, with the extras of the installation above it."""
 
     text: str
     is_python: bool
@@ -66,7 +66,7 @@ def examples() -> Iterator[Example]:
 
 
 def needed(extras: tuple[str, ...]) -> dict[str, Distribution]:
-    """The distributions that pip would install for arc with these extras, by name."""
+    """Return the distributions that pip would install for arc with these extras, by name."""
     found: dict[str, Distribution] = {}
     waiting = [Requirement(one) for one in PROJECT["dependencies"]]
     waiting += [Requirement(one) for extra in extras for one in PROJECT["optional-dependencies"][extra]]
@@ -93,7 +93,7 @@ def needed(extras: tuple[str, ...]) -> dict[str, Distribution]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, ...]], Path]:
-    """A folder with arc and what these extras bring, and no other package; made of links, so no registry is asked."""
+    """Return a function that links arc, the extras' packages and no others into a folder, without asking a registry."""
     known: dict[tuple[str, ...], Path] = {}
 
     def make(extras: tuple[str, ...]) -> Path:
@@ -113,7 +113,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, 
 
 
 def run(programs: list[Example], site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run them one by one in the folder; only packages of the site are found, and warnings are errors."""
+    """Run the examples in order in the folder; they can import only the site's packages, and warnings are errors."""
     steps = [
         ([], one.text)
         if one.is_python
@@ -134,7 +134,7 @@ def run(programs: list[Example], site: Path, folder: Path) -> subprocess.Complet
 def test_every_example_runs_with_what_is_installed_for_it(
     tmp_path: Path, installed: Callable[[tuple[str, ...]], Path]
 ) -> None:
-    """In an empty folder, in the order in which a reader meets them, without a warning; figures are the ones told."""
+    """They run in the README's order in an empty folder without a warning, and print the README's results."""
     outputs = []
     for extras, group in groupby(examples(), key=lambda example: example.extras):
         programs = list(group)
@@ -152,7 +152,7 @@ def test_every_example_runs_with_what_is_installed_for_it(
 
 
 def test_what_is_not_installed_is_not_found(tmp_path: Path, installed: Callable[[tuple[str, ...]], Path]) -> None:
-    """The examples' environments hold nothing else, or the test above would prove nothing."""
+    """The examples can't import other packages; otherwise the test above would prove nothing."""
     absent = {(): ("langchain_core", "llama_index.core"), ("langchain",): ("langchain",), ("agents",): ("pytest",)}
     for extras, modules in absent.items():
         for module in modules:
@@ -171,7 +171,7 @@ def test_a_deprecated_class_of_langchain_would_be_noticed(
 
 
 def test_set_up_is_two_commands() -> None:
-    """`make demo` and `make test`; everything else in a shell is an installation or arc's own command."""
+    """They are `make demo` and `make test`; all other commands begin with `pip install` or `arc`."""
     consoles = re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     commands = [line[2:].split("#")[0].strip() for block in consoles for line in block.splitlines()]
     assert [command for command in commands if not command.startswith(("pip install ", "arc "))] == [
@@ -181,7 +181,7 @@ def test_set_up_is_two_commands() -> None:
 
 
 def test_every_installation_names_extras_that_there_are() -> None:
-    """In the table and before the examples."""
+    """This covers the table and the commands before the examples."""
     named = {extra for found in re.findall(r"'\.\[([\w,]+)\]'", README) for extra in found.split(",")}
     assert named >= {"agents", "langchain", "llamaindex"}
     assert named <= set(PROJECT["optional-dependencies"])

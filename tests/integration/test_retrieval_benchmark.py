@@ -1,4 +1,4 @@
-"""The comparison of retrieval in its short form: its measures by hand, and a collection of a few texts."""
+"""The short form of the retrieval benchmark: its measures by hand, and a collection of a few texts."""
 
 import gzip
 import importlib.util
@@ -22,10 +22,10 @@ judged = st.dictionaries(names, st.integers(-1, 4), min_size=1).filter(lambda gr
 
 @pytest.fixture(scope="module")
 def comparing() -> Iterator[ModuleType]:
-    """`benchmarks/retrieval.py`."""
+    """Load `benchmarks/retrieval.py`."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            patch.setenv(variable, "1")  # as it does itself, but not for the tests after these
+            patch.setenv(variable, "1")  # the module sets these itself, but would leave them to later tests
         patch.syspath_prepend(str(BENCHMARKS))
         yield _loaded("retrieval")
 
@@ -44,7 +44,7 @@ quality = _loaded("ranking_quality")
 
 
 class SpellingEmbedder:
-    """A vector of how often each letter occurs."""
+    """Embeds a text as its counts of each letter."""
 
     name = "letters"
 
@@ -54,7 +54,7 @@ class SpellingEmbedder:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Forty texts, ten of which are asked for; one query has no answer, one names a text that is not there."""
+    """Write forty texts and eleven queries; one query has no answer, the others also judge a missing text."""
     animals = ["cat", "dog", "horse", "owl", "wolf", "bear", "eagle", "salmon", "rabbit", "camel"]
     places = ["forest", "harbour", "market", "island"]
     documents = {f"{a}-{p}": f"A {a} was seen near the {p} on day {len(a + p)}." for a in animals for p in places}
@@ -70,8 +70,8 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def test_ndcg_is_trec_eval_s() -> None:
-    """Linear gains over log2(place + 1); what was judged and not found lowers it; a second time earns nothing."""
+def test_ndcg_equals_trec_eval() -> None:
+    """Gains are linear over log2(rank + 1); a missed document lowers the value, and a repeated one adds nothing."""
     grades = {"a": 3, "b": 2, "c": 1, "d": 0, "e": -1}
     ideal = 3 + 2 / 1.5849625 + 1 / 2
     assert quality.ndcg(["a", "b", "c"], grades) == pytest.approx(1)
@@ -81,8 +81,8 @@ def test_ndcg_is_trec_eval_s() -> None:
     assert quality.ndcg([], grades) == 0
 
 
-def test_recall_counts_what_is_relevant() -> None:
-    """Whatever its grade, if it is above 0."""
+def test_recall_counts_relevant_documents() -> None:
+    """Every document with a grade above 0 is relevant."""
     grades = {"a": 3, "b": 1, "c": 0, "d": -1}
     assert quality.recall(["c", "d", "b"], grades) == 0.5
     assert quality.recall(["c", "d", "b"], grades, depth=2) == 0
@@ -93,7 +93,7 @@ def test_recall_counts_what_is_relevant() -> None:
 def test_measures_lie_between_0_and_1_and_better_is_not_worse(
     ranking: list[str], grades: dict[str, int], place: int
 ) -> None:
-    """Putting a document of the best grade first never lowers either."""
+    """Both measures are between 0 and 1, and a best document ranked first never lowers nDCG."""
     assert 0 <= quality.recall(ranking, grades) <= 1
     before = quality.ndcg(ranking, grades, depth=3)
     best = max(grades, key=grades.__getitem__)
@@ -102,7 +102,7 @@ def test_measures_lie_between_0_and_1_and_better_is_not_worse(
 
 
 def test_all_contestants_answer_all_queries(comparing: ModuleType, path: Path, tmp_path: Path) -> None:
-    """Those that are installed; every measure is one, and the table names them all."""
+    """Each installed contestant has measures from 0 to 1 for every query, and the table names all contestants."""
     collection = comparing.Collection.read(path, 8)
     assert len(collection.queries) == 8
     assert "nothing" not in collection.queries

@@ -1,4 +1,4 @@
-"""`arc serve` and `arc mcp` in a process of their own, on a real port or a real pipe."""
+"""`arc serve` and `arc mcp` in a separate process, over a real port or pipe."""
 
 import importlib.util
 import json
@@ -23,7 +23,7 @@ SECRET = "a-token-of-the-shop"
 
 
 def test_serve_takes_its_tokens_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written through it is durable, and it ends at SIGTERM; `arc mcp` takes the file's name as an option."""
+    """The file's token is required to write, and a message written through the server is durable."""
     url = sqlite_url(tmp_path)
     (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "role": "writer"}]))
     monkeypatch.setenv("ARC_SERVER__TOKENS_FILE", "tokens.json")
@@ -55,7 +55,7 @@ def test_serve_takes_its_tokens_from_a_file(tmp_path: Path, monkeypatch: pytest.
 def test_it_refuses_to_serve_without_tokens(
     tmp_path: Path, words: tuple[str, ...], secret: str | None, said: str
 ) -> None:
-    """Except to this machine, if that is asked for; nothing is written to standard output."""
+    """Only `--anonymous` on this machine works without a token; errors leave standard output empty."""
     (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "user": "ann"}]))
     command, *options = words
     named = {"ARC_SERVER__MCP_TOKEN": secret} if secret else {}
@@ -66,7 +66,7 @@ def test_it_refuses_to_serve_without_tokens(
 
 
 async def uses(client: Client, **whose: str) -> list[str]:
-    """What the client lists, after it has saved a memory and found it."""
+    """Save a memory, find it, and return the names of the server's tools."""
     tools = [one.name for one in (await client.list_tools()).tools]
     saved: Any = await client.call_tool("save_memory", {"content": "Ann likes tea.", **whose})
     assert not saved.is_error, saved
@@ -76,7 +76,7 @@ async def uses(client: Client, **whose: str) -> list[str]:
 
 
 async def test_a_client_starts_the_mcp_server_and_calls_its_tools(tmp_path: Path) -> None:
-    """The SDK's own, over standard input and output, with `server.mcp_token`; what it saved is durable."""
+    """The SDK's client starts it over standard input and output with `server.mcp_token`; its memory is durable."""
     url = sqlite_url(tmp_path)
     (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "role": "writer"}]))
     words = [*ARC[1:], "mcp", "--url", url, "--tokens", "tokens.json", "--user", "ann"]
@@ -89,7 +89,7 @@ async def test_a_client_starts_the_mcp_server_and_calls_its_tools(tmp_path: Path
 
 
 async def test_the_mcp_server_over_http(tmp_path: Path) -> None:
-    """Each request carries its token."""
+    """A request without a token is rejected, and a client with one can use the tools."""
     (tmp_path / "tokens.json").write_text(json.dumps([{"token": SECRET, "caller": "shop", "role": "writer"}]))
     with arc_server(tmp_path, "mcp", "--url", sqlite_url(tmp_path), "--tokens", "tokens.json") as address:
         async with httpx2.AsyncClient() as http:
@@ -103,7 +103,7 @@ async def test_the_mcp_server_over_http(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def comparing() -> ModuleType:
-    """`benchmarks/server_latency.py`."""
+    """Load `benchmarks/server_latency.py`."""
     spec = importlib.util.spec_from_file_location("server_latency", ROOT / "benchmarks" / "server_latency.py")
     assert spec is not None
     assert spec.loader is not None
@@ -114,7 +114,7 @@ def comparing() -> ModuleType:
 
 
 def test_reads_take_little_longer_than_a_bare_route(comparing: ModuleType, tmp_path: Path) -> None:
-    """Fifty clients at once, in one run: no errors, and the slowest in a hundred at most three times as slow."""
+    """With fifty clients there are no errors, and arc's 99th percentile is at most three times a bare route's."""
     taken = comparing.run(f"sqlite:///{tmp_path / 'arc.db'}", clients=50, seconds=60, most=20)
     assert taken.errors == 0
     assert sum(map(len, taken.seconds.values())) == 50 * 20

@@ -1,4 +1,4 @@
-"""Leases on sessions: one holds as long as its process works on the session, and hardly longer."""
+"""Leases on sessions: one lasts while its process works on the session, and little longer."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ ContextEngine.open(sys.argv[1], chat_model=Hangs(), settings=settings).session("
 
 @pytest.fixture
 def database(tmp_path: Path) -> str:
-    """A conversation of 60 messages that nobody has summarised."""
+    """Store a conversation of 60 messages without a summary."""
     url = sqlite_url(tmp_path)
     with ContextEngine.open(url, settings=settings_with(summary={"enabled": False})) as engine:
         engine.session("shared", user_id="user").append([message for number in range(30) for message in turn(number)])
@@ -46,7 +46,7 @@ def database(tmp_path: Path) -> str:
 
 
 def test_a_killed_process_is_taken_over_within_seconds(database: str) -> None:
-    """`summarize` finishes what a process began that was killed while a model answered it, once its lease is over."""
+    """If a process is killed while its model answers, `summarize` does its work once the lease has expired."""
     process = subprocess.Popen(
         [sys.executable, "-c", SUMMARIZES_FOR_EVER, database], stdout=subprocess.PIPE, text=True, cwd=ROOT
     )
@@ -62,13 +62,13 @@ def test_a_killed_process_is_taken_over_within_seconds(database: str) -> None:
         took = time.monotonic() - begin
         summary = session.summary()
     assert took < 5, took
-    assert ArcSettings().background.lease_seconds <= 5  # what this takes in production, and a second or two
+    assert ArcSettings().background.lease_seconds <= 5  # in production, this and a second or two pass
     assert summary is not None
     assert summary.pending < 16
 
 
 def test_a_lease_holds_while_a_model_answers(database: str) -> None:
-    """A call that takes several times as long as a lease loses it to nobody, and its summary is stored."""
+    """During a call several times as long as a lease, no rival can take the lease, and the summary is stored."""
     model = SlowChatModel(ReplyingChatModel([_SUMMARY]))
     rival = SqlStore(database)
     settings = settings_with(background={"lease_seconds": 0.3})
