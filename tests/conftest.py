@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,11 @@ LONG = (
 
 
 def pytest_configure() -> None:
-    """Keep temporary files in memory if there is room, since a commit to SQLite on a disk takes 2 to 5 ms."""
+    """Keep temporary files in memory if there is room, since a commit to SQLite on a disk takes 2 to 5 ms.
+
+    A run that is told to end ends as by an interrupt: fixtures stop their servers and remove their folders.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if folder := memory_folder():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
 
