@@ -22,16 +22,15 @@ import pytest
 import sqlalchemy
 
 import arc_common
-from arc_common import ArcSettings, ContextEngine, Document, Message
+from arc_common import ArcSettings, ContextEngine, Document, Message, concurrency
 from arc_common.messages import Role
+from arc_common.stores.database import connection, drivers
 from tests.support.databases import sqlite_url
 
 ARC = str(Path(arc_common.__file__).parent)
 BELOW = (ARC, str(Path(sqlalchemy.__file__).parent), contextlib.__file__)
 """What is interrupted with SQLite; with PostgreSQL only arc's lines: SQLAlchemy's queue loses connections."""
-HOLDERS = tuple(
-    f"{ARC}{os.sep}{name}.py" for name in ("concurrency", f"stores{os.sep}connection", f"stores{os.sep}drivers")
-)
+HOLDERS = (concurrency.__file__, connection.__file__, drivers.__file__)
 """What takes and gives up connections and locks: each of its lines is interrupted, also in the short form."""
 MEMORY = (f"{ARC}{os.sep}memory",)
 """What is interrupted of `add_memory`: the other operations reach the lines below it."""
@@ -78,7 +77,7 @@ def interrupted_once(
                 line = (frame.f_code.co_filename, frame.f_lineno, called)
                 if line not in done and not is_safe(frame.f_code, frame.f_lasti):
                     done.add(line)
-                    if len(done) % every == 0 or line[0].startswith(HOLDERS):
+                    if len(done) % every == 0 or line[0] in HOLDERS:
                         hit.append(line)
                         raise KeyboardInterrupt
             return lines
