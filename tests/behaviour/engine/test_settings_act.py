@@ -197,7 +197,7 @@ ELSEWHERE: dict[str, str] = {
     "storage.secure_delete": "test_sqlite_is_treated_as_the_settings_say",
     "storage.statement_timeout_seconds": "test_a_statement_that_takes_too_long_is_ended",
     "background.in_process": "test_a_worker_makes_what_the_sessions_own_process_makes",
-    "storage.transaction_pooling": "test_a_pooler_by_the_transaction_is_told_of",
+    "storage.transaction_pooling": "test_a_transaction_pooler_needs_its_setting",
     "storage.synchronous": "test_sqlite_is_treated_as_the_settings_say",
     "summary.high_water_mark": "test_a_tail_of_too_many_tokens_triggers",
     "summary.llm_model": "test_a_model_by_name_is_refused_where_nobody_can_make_it",

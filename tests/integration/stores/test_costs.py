@@ -1,4 +1,4 @@
-"""What reading and writing cost: syncs, round trips, statements and rows, none of them by the clock."""
+"""Costs of reading and writing: syncs, round trips, statements, rows and calls."""
 
 import json
 import sqlite3
@@ -42,12 +42,12 @@ PARTS, RANGE = Condition("part", "eq", 3), Not(Condition("n", "gt", 50))
 
 
 def pooled_store(path: Path) -> SqlStore:
-    """A store on an engine with one connection, which the test can watch."""
+    """Return a store on an engine with one connection, which the test can watch."""
     return SqlStore(create_engine(f"sqlite:///{path}", pool_size=1))
 
 
 def driver_connection(store: SqlStore) -> sqlite3.Connection:
-    """The connection that a `pooled_store` uses."""
+    """Return the connection of a `pooled_store`."""
     pooled = store.engine.raw_connection()
     connection = pooled.driver_connection
     pooled.close()
@@ -56,7 +56,7 @@ def driver_connection(store: SqlStore) -> sqlite3.Connection:
 
 
 def summarised(store: SqlStore, *, leaves: int, key: SessionKey = KEY) -> None:
-    """A conversation with so many leaves of four messages, an adopted view, and four messages more."""
+    """Store a conversation with leaves of four messages, an adopted view, and four more messages."""
     store.append(key, [counted(f"m{n}") for n in range(1, leaves * 4 + 5)])
     epoch = store.summaries.state(key, limit=0).epoch
     for start in range(1, leaves * 4, 4):
@@ -72,7 +72,7 @@ def add_leaf(store: SqlStore, key: SessionKey, number: int) -> None:
 
 
 def edit_early(store: SqlStore, key: SessionKey, number: int) -> None:
-    """Edit a message under a leaf, a block and a view, with one that is not summarised and a new one."""
+    """Edit a message under a leaf, a block and a view and an unsummarised one, and append a new one."""
     if number == 0:
         epoch = store.summaries.state(key, limit=0).epoch
         assert store.summaries.commit(key, Commit(a_leaf(1, 64, level=1)), lease=None, epoch=epoch)
@@ -80,7 +80,7 @@ def edit_early(store: SqlStore, key: SessionKey, number: int) -> None:
 
 
 def indexed(store: SqlStore, scope: Scope, count: int = 200) -> None:
-    """Entries with a word that all share."""
+    """Add entries that share a word."""
     store.index.put(
         scope,
         "document",
@@ -92,7 +92,7 @@ def indexed(store: SqlStore, scope: Scope, count: int = 200) -> None:
 
 
 def test_an_append_is_one_sync_of_a_sqlite_file(tmp_path: Path) -> None:
-    """One message, many, a revision, with a cap: each append syncs the log once; reads and repetitions never."""
+    """Each append syncs the log once, for any number of messages, a revision or a cap; reads and repeats never do."""
     with counted_syncs() as syncs:
         store = SqlStore(sqlite_url(tmp_path))
         store.append(KEY, [counted("first")])
@@ -128,13 +128,13 @@ def test_a_commit_and_an_early_edit_are_one_sync_each(tmp_path: Path) -> None:
 
 
 def test_an_append_is_one_sync_of_postgres(durable_postgres: PostgresServer) -> None:
-    """The server counts one sync of its log for each append, none for reads and repetitions."""
+    """The server counts one sync of its log for each append, and none for reads and repeats."""
     url = new_database(durable_postgres)
     first = SqlStore(url)
     first.append(KEY, [counted("first")])
     first.close()
     with psycopg.connect(durable_postgres.dsn(), autocommit=True) as admin:
-        admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")  # it would take syncs from the appends
+        admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")  # this process would take over syncs of the appends
         admin.execute("SELECT pg_reload_conf()")
 
         def syncs() -> int:
@@ -161,7 +161,7 @@ def test_an_append_is_one_sync_of_postgres(durable_postgres: PostgresServer) -> 
 
 
 def _wait_for_end(admin: "psycopg.Connection[tuple[object, ...]]", url: str) -> None:
-    """Until the server has taken leave of a database's clients, and so has their figures."""
+    """Wait until the server has ended a database's connections, which then have reported their syncs."""
     deadline = time.monotonic() + 10
     others = "SELECT 1 FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
     while admin.execute(others, [url.rpartition("/")[2]]).fetchone():
@@ -171,7 +171,7 @@ def _wait_for_end(admin: "psycopg.Connection[tuple[object, ...]]", url: str) -> 
 
 @pytest.fixture(scope="module")
 def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire, SqlStore]]:
-    """A store whose round trips are counted, its proxy, and a store on the same database without it."""
+    """Yield a store with counted round trips, its proxy, and a store on the same database without the proxy."""
     with wire(postgres.port) as proxy:
         url = new_database(PostgresServer(postgres.port))
         store, direct = SqlStore(url.replace(f":{postgres.port}/", f":{proxy.port}/")), SqlStore(url)
@@ -182,7 +182,7 @@ def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire, SqlS
 
 
 def trips_of(proxy: Wire, call: Callable[[int], object], before: Callable[[], object] = lambda: None) -> list[int]:
-    """The round trips of each of nine calls; a statement is prepared at its sixth use."""
+    """Return the round trips of each of nine calls; a statement is prepared at its sixth use."""
     counts = []
     for number in range(9):
         before()
@@ -215,13 +215,13 @@ APPENDS: dict[str, tuple[Callable[[SqlStore, SessionKey, int], object], int]] = 
 
 @pytest.mark.parametrize("name", APPENDS)
 def test_round_trips_of_conversations(on_the_wire: tuple[SqlStore, Wire, SqlStore], name: str) -> None:
-    """An append is one round trip, a read too; known messages are looked up, and what was made of revised words."""
+    """An append or a read is one round trip; known and revised messages need further ones."""
     (store, proxy, direct), (call, trips) = on_the_wire, APPENDS[name]
     key = SessionKey(name, user_id="user")
     direct.append(key, [counted(f"m{number}") for number in range(50)])
     counts = trips_of(proxy, lambda n: call(store, key, n))
     assert sum(counts[:8]) <= trips * 8 + 3, counts
-    assert mode(counts[6:]) == trips, counts  # on a busy machine the proxy once saw one more
+    assert mode(counts[6:]) == trips, counts  # on a busy machine the proxy once counted one more
 
 
 SUMMARIES: dict[str, tuple[Callable[[SqlStore, SessionKey, int], object], int]] = {
@@ -241,7 +241,7 @@ SUMMARIES: dict[str, tuple[Callable[[SqlStore, SessionKey, int], object], int]] 
 
 @pytest.mark.parametrize("name", SUMMARIES)
 def test_round_trips_of_summaries(on_the_wire: tuple[SqlStore, Wire, SqlStore], name: str) -> None:
-    """A read is one round trip, a commit two, an edit four, and two more to find what it undoes."""
+    """A read is one round trip and a commit two; an edit takes up to five, and two more to undo summaries."""
     (store, proxy, direct), (call, trips) = on_the_wire, SUMMARIES[name]
     key = SessionKey(f"summarised {name}", user_id="user")
     summarised(direct, leaves=16, key=key)
@@ -271,7 +271,7 @@ INDEX: dict[str, tuple[Callable[[SqlStore], object], int]] = {
 
 @pytest.mark.parametrize("name", INDEX)
 def test_round_trips_of_the_index(on_the_wire: tuple[SqlStore, Wire, SqlStore], name: str) -> None:
-    """What reads is one round trip, what writes two: the lock with what is there, and all the rest."""
+    """A read is one round trip; a write is two, one to lock and read and one to write."""
     (store, proxy, _), (call, trips) = on_the_wire, INDEX[name]
     indexed(store, SCOPE)
     lexical(store.index, SCOPE, "document", {"common": 1.0}, limit=5)
@@ -296,7 +296,7 @@ def test_the_first_search_of_a_scope_takes_one_more(on_the_wire: tuple[SqlStore,
 
 
 def test_statements_on_sqlite(tmp_path: Path) -> None:
-    """A read is one statement, an append six with its BEGIN and COMMIT, however many messages it has."""
+    """A read is one statement, and an append six with its BEGIN and COMMIT."""
     store = pooled_store(tmp_path / "arc.db")
     store.append(KEY, [counted("first")])
     seen: list[str] = []
@@ -310,13 +310,13 @@ def test_statements_on_sqlite(tmp_path: Path) -> None:
 
 
 def looks(seen: list[str]) -> int:
-    """How often the index was read."""
+    """Return the number of reads of the index."""
     return sum("json_each" in sql and "arc_index_scopes" in sql for sql in seen)
 
 
 @pytest.mark.parametrize(("entries", "first"), [(50, 1), (2_100, 2)], ids=["few", "many"])
 def test_a_search_on_sqlite_is_one_statement(entries: int, first: int, tmp_path: Path) -> None:
-    """The words of few entries are read with the first search, those of many when they are asked for; once."""
+    """The first search reads all words of few entries, or its own words of many; later ones read only changes."""
     filled = SqlStore(sqlite_url(tmp_path))
     words = [an_entry(f"{n:04}", f"common word{n % 7}") for n in range(entries)]
     filled.index.put(SCOPE, "document", words)
@@ -336,7 +336,7 @@ def test_a_search_on_sqlite_is_one_statement(entries: int, first: int, tmp_path:
     filled.index.put(SCOPE, "document", [an_entry("0003", "new new common"), an_entry("9999", "word3")])
     filled.index.remove(SCOPE, "document", ["0010"])
     changed = found(store)
-    assert looks(seen) == 2  # after a removal, words are read anew
+    assert looks(seen) == 2  # after a removal, words are read again
     seen.clear()
     filled.index.put(SCOPE, "document", [an_entry("0004", "new word3"), an_entry("9998", "common")])
     assert len(found(store)) == len(changed) + 1
@@ -351,7 +351,7 @@ MOST_CALLS = {"sqlite": 560, "postgresql": 850}
 
 
 def test_an_append_makes_few_calls(database: str) -> None:
-    """An append calls a bounded number of functions, Python's and C's: a loop by hand takes a quarter of the time."""
+    """An append makes a bounded number of Python and C calls; a handwritten loop takes a quarter of the time."""
     off = {"enabled": False}
     called = 0
 
@@ -376,7 +376,7 @@ def test_an_append_makes_few_calls(database: str) -> None:
 @pytest.mark.torture
 @pytest.mark.parametrize(("number", "wanted"), [(0, 0.45), (1, 0.7)], ids=["sqlite", "postgres"])
 def test_eight_processes_append_nearly_as_fast_as_a_loop(number: int, wanted: float, tmp_path: Path) -> None:
-    """The share of the throughput of a loop that locks, inserts and commits, at equal durability; the best of three."""
+    """Appends reach this share of the throughput of an equally durable loop, in the best of three runs."""
     script = Path(__file__).parents[3] / "benchmarks" / "append_throughput.py"
     best = 0.0
     for _ in range(3):
@@ -402,7 +402,7 @@ READS: dict[str, Callable[[SqlStore], object]] = {
 
 
 def steps_of(store: SqlStore, read: Callable[[], object]) -> int:
-    """How many steps SQLite's virtual machine takes for it."""
+    """Return the number of steps that SQLite's virtual machine takes."""
     done: list[None] = []
     connection = driver_connection(store)
     connection.set_progress_handler(partial(done.append, None), 1)
@@ -412,7 +412,7 @@ def steps_of(store: SqlStore, read: Callable[[], object]) -> int:
 
 
 def test_a_read_costs_the_same_however_much_there_is(tmp_path: Path) -> None:
-    """SQLite runs the same steps with 100 messages and sessions as with 20 times as many."""
+    """SQLite takes hardly more steps with 20 times as many messages and sessions."""
     steps: dict[int, dict[str, int]] = {}
     for size in (100, 2_000):
         store = pooled_store(tmp_path / f"{size}.db")
@@ -440,7 +440,7 @@ CONVERSATION_READS = [
 
 
 def test_reads_go_by_index(tmp_path: Path) -> None:
-    """No read scans a table, and only a few of them sort some rows in memory."""
+    """No read scans a table, and only a few sort rows in memory."""
     store = SqlStore(sqlite_url(tmp_path))
     summarised(store, leaves=2)
     names = {
@@ -473,7 +473,7 @@ def test_every_statement_names_the_caller() -> None:
 
 
 def test_a_state_reads_as_many_rows_as_it_returns(tmp_path: Path) -> None:
-    """A state takes two selects, whose steps do not grow with the length of the conversation."""
+    """The number of steps has a limit that does not depend on the length of the conversation."""
     for leaves in (4, 100):
         store = pooled_store(tmp_path / f"{leaves}.db")
         summarised(store, leaves=leaves)
@@ -482,8 +482,8 @@ def test_a_state_reads_as_many_rows_as_it_returns(tmp_path: Path) -> None:
         store.close()
 
 
-def test_a_state_is_one_moment(tmp_path: Path) -> None:
-    """What another connection commits between its two selects is in neither."""
+def test_a_state_is_a_consistent_snapshot(tmp_path: Path) -> None:
+    """A commit by another connection between its two selects is in neither of them."""
     url = sqlite_url(tmp_path)
     store, other = pooled_store(tmp_path / "arc.db"), SqlStore(url)
     summarised(store, leaves=2)
@@ -505,7 +505,7 @@ def test_a_state_is_one_moment(tmp_path: Path) -> None:
     other.close()
 
 
-def test_a_state_is_one_moment_while_others_write(sql_store: SqlStore) -> None:
+def test_a_state_is_a_consistent_snapshot_while_others_write(sql_store: SqlStore) -> None:
     sql_store.append(KEY, [counted("first")])
 
     def write() -> None:
@@ -561,9 +561,9 @@ def long_conversations(postgres: PostgresServer) -> list[str]:
 def test_a_read_of_postgres_fetches_what_it_returns(
     postgres: PostgresServer, long_conversations: list[str], how: str
 ) -> None:
-    """The server's own figures: rows fetched by index are those returned, and no table is read through.
+    """The server fetches only the returned rows, by index, and scans no table.
 
-    Nor is a conversation for some of its places, although most are so short that this would cost no more.
+    It never reads a whole conversation for a few messages, although most conversations are short enough for that.
     """
     use, expected = USES[how]
     url = copied_database(postgres, long_conversations[how != "newest"])
@@ -599,7 +599,7 @@ def test_the_words_of_a_question_are_one_statement_on_sqlite(tmp_path: Path) -> 
         ran.clear()
         found = lexical(store.index, SCOPE, "document", dict.fromkeys(terms, 1.0), limit=99)
         assert len(found.ids) == 90
-        return sum(not sql.startswith("--") for sql in ran)  # those are FTS5's own
+        return sum(not sql.startswith("--") for sql in ran)  # these are FTS5's own
 
     statements("a")
     assert statements("abcdefghijklmnop") == statements("b")
@@ -607,7 +607,7 @@ def test_the_words_of_a_question_are_one_statement_on_sqlite(tmp_path: Path) -> 
 
 
 def test_other_tenants_cost_nothing_on_sqlite(tmp_path: Path) -> None:
-    """SQLite takes as many steps for a search beside thirty tenants with the same words as with none."""
+    """A search beside thirty tenants with the same words takes hardly more steps than one alone."""
     engine = create_engine(sqlite_url(tmp_path))
     steps = 0
 
@@ -633,7 +633,7 @@ def test_other_tenants_cost_nothing_on_sqlite(tmp_path: Path) -> None:
     for n in range(30):
         indexed(store, Scope("caller", f"other {n}"))
     search()
-    assert search() <= alone * 1.3  # trees are deeper by a level
+    assert search() <= alone * 1.3  # trees are one level deeper
     store.index.put(SCOPE, "document", [IndexEntry("new", "text", {"common": 1.0})])
     behind_a_change = search()
     assert behind_a_change <= alone * 3

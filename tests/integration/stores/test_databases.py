@@ -1,4 +1,4 @@
-"""Migrations, engines of the user's own, and what goes wrong with a database."""
+"""Migrations, engines that users pass, settings of connections, and failures of databases."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ KEY = SessionKey("session")
 
 
 def reading_and_writing(store: SqlStore) -> list[Callable[[], object]]:
-    """A call of each kind."""
+    """Return a read and a write."""
     return [partial(store.read, KEY), partial(store.append, KEY, [counted("new")])]
 
 
@@ -49,7 +49,7 @@ def reading_and_writing(store: SqlStore) -> list[Callable[[], object]]:
 
 
 def test_migrations_make_the_tables_that_the_code_knows(empty_database: str) -> None:
-    """Alembic finds no difference between a database at first use and the schema; upgrading again changes nothing."""
+    """Alembic finds no difference between a new database and the schema, and a second upgrade changes nothing."""
     engine = create_engine(empty_database)
     upgrade(engine)
     upgrade(engine)
@@ -74,7 +74,7 @@ INDEXES = {
 
 
 def test_alembic_makes_the_same(empty_database: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """`alembic upgrade head` leaves the tables, columns and indexes that the first use makes without it."""
+    """`alembic upgrade head` creates the same tables, columns and indexes as arc's own upgrade."""
 
     def shape(url: str, make: Callable[[Engine], None]) -> set[str]:
         engine, _ = connect(url)
@@ -96,7 +96,7 @@ def test_alembic_makes_the_same(empty_database: str, tmp_path: Path, request: py
 
 
 def upgrade_by_alembic(engine: Engine) -> None:
-    """What somebody's own deployment runs."""
+    """Upgrade as a deployment with its own Alembic does."""
     config = Config()
     config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
     config.set_main_option("path_separator", "os")
@@ -106,7 +106,7 @@ def upgrade_by_alembic(engine: Engine) -> None:
 
 
 def test_no_migration_unless_allowed(empty_database: str) -> None:
-    """With `auto_migrate` off, an empty database is an error that says what to run, and stays empty."""
+    """With `auto_migrate` off, an empty database raises an error that names the command, and stays empty."""
     store = SqlStore(empty_database, settings=StorageSettings(auto_migrate=False))
     for call in reading_and_writing(store):
         with pytest.raises(ConfigurationError, match="arc db upgrade"):
@@ -119,7 +119,7 @@ def test_no_migration_unless_allowed(empty_database: str) -> None:
 
 @pytest.mark.parametrize("revision", ["9999", "not a number"])
 def test_a_newer_database_is_left_alone(sql_store: SqlStore, revision: str) -> None:
-    """Tables of a version that this one does not know are neither read nor changed."""
+    """Tables of an unknown version are neither read nor changed."""
     sql_store.append(KEY, [counted("a")])
     with sql_store.engine.begin() as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = :new"), {"new": revision})
@@ -131,7 +131,7 @@ def test_a_newer_database_is_left_alone(sql_store: SqlStore, revision: str) -> N
 
 
 def test_a_migration_that_fails_leaves_nothing(empty_database: str) -> None:
-    """A migration that breaks off half-way takes back what it did; the next one succeeds."""
+    """A migration that fails rolls back its changes, and a later one succeeds."""
     engine = create_engine(empty_database)
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE arc_messages (something INTEGER)"))
@@ -145,11 +145,11 @@ def test_a_migration_that_fails_leaves_nothing(empty_database: str) -> None:
     engine.dispose()
 
 
-# An engine of the user's own
+# An engine that the user passes
 
 
-def test_an_engine_of_the_users_own_keeps_its_ways(database: str) -> None:
-    """Sessions on the same engine commit and roll back as ever, before and after, and closing leaves it open."""
+def test_a_users_engine_keeps_its_behaviour(database: str) -> None:
+    """Other sessions on the engine commit and roll back as before, and closing the store leaves the engine open."""
     engine = create_engine(database, pool_size=1, max_overflow=0)
     store = SqlStore(engine)
     assert store.engine is engine
@@ -173,7 +173,7 @@ def test_an_engine_of_the_users_own_keeps_its_ways(database: str) -> None:
     engine.dispose()
 
 
-def test_a_strict_engine_of_the_users_own(postgres_database: Callable[[], str]) -> None:
+def test_a_users_engine_may_be_serializable(postgres_database: Callable[[], str]) -> None:
     engine = create_engine(
         postgres_database(),
         isolation_level="SERIALIZABLE",
@@ -197,7 +197,7 @@ def test_closing_twice_and_using_again(sql_store: SqlStore) -> None:
     sql_store.append(KEY, [counted("a")])
     sql_store.close()
     sql_store.close()
-    if sql_store.engine.dialect.name == "sqlite":  # the last connection to a file takes its log away
+    if sql_store.engine.dialect.name == "sqlite":  # the last connection to a file deletes its log
         assert not Path(f"{sql_store.engine.url.database}-wal").exists()
     else:
         assert sql_store.engine.pool.checkedin() == 0  # type: ignore[attr-defined]  # a queue counts
@@ -226,7 +226,7 @@ def test_every_connection_is_durable_and_secure(tmp_path: Path) -> None:
         return [rows[0][0] for rows in transaction.run(*((pragma, {}) for pragma in pragmas))]
 
     driver = SqliteDriver(store.engine, StorageSettings())
-    # The connection of the inner reading is another one: the outer's is in use.
+    # The outer reading holds its connection, so the inner one gets another.
     found = driver.reading(lambda outer: [ask(outer), driver.reading(ask)])
     assert found == [["wal", 2, 1, 30_000]] * 2
     driver.close()
@@ -234,7 +234,7 @@ def test_every_connection_is_durable_and_secure(tmp_path: Path) -> None:
 
 
 def test_deleted_text_is_not_in_the_file(tmp_path: Path) -> None:
-    """After a checkpoint, text that was removed is in no page of the file."""
+    """After a checkpoint, no page of the file contains deleted text."""
     secret = "the secret of the golden goose"
     names = [f"m{n}" for n in range(40)]
     removals: list[Callable[[SqlStore], object]] = [
@@ -256,11 +256,11 @@ def test_deleted_text_is_not_in_the_file(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == [f"{number}.db" for number in range(5)]
 
 
-# What goes wrong
+# Failures
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    """One clear error names the file, for reading and writing, and nothing is changed."""
+    """Reading and writing raise an error that names the file, and the file does not change."""
     garbage, short = _garbage(tmp_path / "garbage.db"), _garbage(tmp_path / "short.db", b"x" * 10)
     for path in (tmp_path, tmp_path / "missing" / "arc.db", garbage, short, _truncated(tmp_path / "cut.db")):
         before = path.read_bytes() if path.is_file() else None
@@ -289,7 +289,7 @@ def _truncated(path: Path) -> Path:
 
 @pytest.mark.parametrize("mode", [0o444, 0o000], ids=["read only", "nothing"])
 def test_a_file_without_permission(helper: Helper, tmp_path: Path, mode: int) -> None:
-    """An ordinary user who may not write gets an error of ours; reading takes that too, or a folder for the log."""
+    """Without permission, a write raises arc's error; a read raises it, too, or works on a read-only file."""
     path = tmp_path / "arc.db"
     store = SqlStore(f"sqlite:///{path}")
     store.append(KEY, [counted("a")])
@@ -308,18 +308,18 @@ def test_a_file_without_permission(helper: Helper, tmp_path: Path, mode: int) ->
 
 
 def test_a_wrong_address() -> None:
-    """What is no address of ours is refused before anything is opened, with what is allowed and no password."""
+    """An unsupported URL is refused before anything is opened; the error lists supported ones, and no password."""
     for url in (
         "", "nonsense", "mysql://u:secret@h/d", "postgresql+asyncpg://u:secret@h/d", "sqlite+aiosqlite:///x.db",
         "redis://h", "postgresql+psycopg://u:secret@h:port/d", 5, None, b"sqlite://", "postgresql+psycopg2://u:secret@h/d",
     ):  # fmt: skip
         with pytest.raises(ConfigurationError, match="sqlite") as caught:
-            SqlStore(url)  # type: ignore[arg-type]  # that is the point
+            SqlStore(url)  # type: ignore[arg-type]  # some have the wrong type on purpose
         assert "secret" not in str(caught.value)
 
 
 def test_an_unreachable_server() -> None:
-    """A server that isn't there is one clear error, each time, and the password is not in it."""
+    """An unreachable server raises an error at each call, without the password."""
     store = SqlStore(f"postgresql+psycopg://arc:secret@127.0.0.1:{free_port()}/arc")
     for call in reading_and_writing(store):
         with pytest.raises(StoreUnavailableError, match=r"127\.0\.0\.1") as caught:
@@ -330,7 +330,7 @@ def test_an_unreachable_server() -> None:
 
 
 def test_a_wrong_password(postgres: PostgresServer) -> None:
-    """A server that refuses us says so; the password stays out of the message."""
+    """If the server rejects the login, the error names the user, and not the password."""
     store = SqlStore(f"postgresql+psycopg://nobody_here:secret@127.0.0.1:{postgres.port}/postgres")
     with pytest.raises(StoreUnavailableError, match="nobody_here") as caught:
         store.read(KEY)
@@ -339,14 +339,14 @@ def test_a_wrong_password(postgres: PostgresServer) -> None:
 
 
 def test_connections_that_the_server_ended(postgres: PostgresServer, postgres_database: Callable[[], str]) -> None:
-    """One call fails, clearly and without a silent retry; the next works, though all pooled connections are gone."""
+    """One call fails without a silent retry, and the next works, although all pooled connections are gone."""
     url = postgres_database()
     store = SqlStore(url)
     store.append(KEY, [counted("a")])
     pooled = [store.engine.raw_connection() for _ in range(4)]
     for one in pooled:
         one.close()
-    kill = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"  # waits until it ended
+    kill = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"  # waits for the end
     with psycopg.connect(postgres.dsn(), autocommit=True) as admin:
         for number, call in enumerate(reading_and_writing(store)):
             assert len(admin.execute(kill, [url.rpartition("/")[2]]).fetchall()) == (1 if number else 4)
@@ -378,7 +378,7 @@ def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_the_first_connection_waits_to_switch_to_a_log(tmp_path: Path) -> None:
-    """While another process uses a file without a write-ahead log, the switch is refused at once; it is tried again."""
+    """While another process writes without a write-ahead log, SQLite refuses the switch at once; arc tries again."""
     store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
     upgrade(store.engine)
     other = sqlite3.connect(tmp_path / "arc.db", isolation_level=None)
@@ -393,7 +393,7 @@ def test_the_first_connection_waits_to_switch_to_a_log(tmp_path: Path) -> None:
 
 
 def test_a_failed_append_leaves_the_connection_usable(sql_store: SqlStore) -> None:
-    """A statement that the database refuses rolls the whole append back."""
+    """A statement that the database rejects rolls back the whole append."""
     sql_store.append(KEY, [counted("a")])
     with sql_store.engine.begin() as connection:
         connection.execute(text("ALTER TABLE arc_branches RENAME COLUMN total_tokens TO renamed"))
@@ -407,7 +407,7 @@ def test_a_failed_append_leaves_the_connection_usable(sql_store: SqlStore) -> No
 
 
 def test_a_statement_that_takes_too_long_is_ended(postgres_database: Callable[[], str]) -> None:
-    """With a timeout, a call that waits for another's lock fails in that time, and the next one works."""
+    """A call that waits for a lock longer than the timeout fails, and the next one works."""
     url = postgres_database()
     store = SqlStore(url, settings=StorageSettings(statement_timeout_seconds=0.2))
     store.append(KEY, [counted("a")])
@@ -420,8 +420,8 @@ def test_a_statement_that_takes_too_long_is_ended(postgres_database: Callable[[]
     store.close()
 
 
-def test_a_pooler_by_the_transaction_is_told_of(pooled_postgres: PostgresServer, postgres: PostgresServer) -> None:
-    """Behind PgBouncer, eight writers at once lose nothing; without the setting, the error names it."""
+def test_a_transaction_pooler_needs_its_setting(pooled_postgres: PostgresServer, postgres: PostgresServer) -> None:
+    """Behind PgBouncer, eight concurrent writers lose nothing; without the setting, the error names it."""
     url = pooled_postgres.url(new_database(postgres).rpartition("/")[2])
 
     def write(store: SqlStore, name: str) -> None:
@@ -440,9 +440,9 @@ def test_a_pooler_by_the_transaction_is_told_of(pooled_postgres: PostgresServer,
 
 
 def test_statements_that_the_server_refused_are_not_missed_later(postgres_database: Callable[[], str]) -> None:
-    """What came behind a refused statement counts as prepared to psycopg, but is not; arc takes another connection.
+    """After a rejected statement, psycopg takes unprepared statements for prepared ones; arc uses a new connection.
 
-    A statement is prepared at its sixth use, so a refusal comes after each number of uses.
+    A statement is prepared at its sixth use, so there is a rejection after each number of uses.
     """
     store = SqlStore(postgres_database())
     store.append(KEY, [counted("first")])

@@ -1,4 +1,4 @@
-"""Work that is due: what makes it so, who gets it, and when it is done."""
+"""Due work: the changes that cause it, the worker that gets it, and its completion."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +43,7 @@ def done(store: SqlStore, lease: Lease | None) -> None:
 
 
 def test_the_session_that_has_waited_longest_comes_first(store: SqlStore, clock: Clock) -> None:
-    """Each once, of any caller, with its owner; a second message does not send a session to the end."""
+    """Each session of any caller comes once, with its owner; a second message does not move it to the end."""
     assert due(store) is None
     others = [SessionKey(f"t{number}") for number in range(2)]
     for key in (KEY, *others):
@@ -71,7 +71,7 @@ CHANGES: dict[str, Callable[[SqlStore], object]] = {
 def test_what_changes_a_session_makes_its_work_due_again(
     store: SqlStore, clock: Clock, change: Callable[[SqlStore], object], while_working: bool
 ) -> None:
-    """Also if the worker's clock is slow, so that its lease seems to be over."""
+    """This holds even if the worker's clock is slow, so that its lease seems to have expired."""
     say(store)
     store.branch(KEY, "fork")
     lease = due(store)
@@ -100,12 +100,12 @@ def test_work_that_failed_is_due_again_later(store: SqlStore, clock: Clock) -> N
 
 
 def test_work_of_a_dead_worker_is_taken_over(store: SqlStore, clock: Clock) -> None:
-    """Once its lease has expired and no sooner; what it does when it is alive after all does not count."""
+    """Another worker takes over when the lease expires, not before, and the first one's late result is ignored."""
     say(store)
     dead = due(store)
     assert dead is not None
     clock.pass_by(30)
-    assert store.summaries.claim(KEY, owner="a", seconds=60) == dead  # it was renewed
+    assert store.summaries.claim(KEY, owner="a", seconds=60) == dead  # the lease is renewed
     clock.pass_by(59)
     assert due(store, "b") is None
     clock.pass_by(1)
@@ -118,7 +118,7 @@ def test_work_of_a_dead_worker_is_taken_over(store: SqlStore, clock: Clock) -> N
 
 
 def test_work_under_way_in_a_process_of_its_own_is_left_alone(store: SqlStore) -> None:
-    """A process that works on one of its sessions holds the same lease, and its work stays due."""
+    """A process that works on its own session holds the same lease, and the work stays due."""
     say(store)
     own = store.summaries.claim(KEY, owner="own", seconds=60)
     assert own is not None
@@ -141,7 +141,7 @@ def test_a_deleted_session_is_not_due(store: SqlStore) -> None:
 
 @pytest.mark.parametrize("sessions", [40, pytest.param(2_000, marks=pytest.mark.torture)], ids=["short", "long"])
 def test_two_workers_never_get_one_session(database: str, sessions: int) -> None:
-    """Eight connections race; each session is claimed once."""
+    """Eight connections compete, and each session is claimed once."""
     stores = [SqlStore(database) for _ in range(8)]
     for number in range(sessions):
         say(stores[0], SessionKey(f"s{number}"))

@@ -1,4 +1,4 @@
-"""With a cipher, no text stands in a database as it was said, and everything works as without one."""
+"""With a cipher, a database contains no readable text, and everything works as without one."""
 
 import json
 import shutil
@@ -36,12 +36,12 @@ from tests.support.servers import PostgresServer
 from tests.support.summaries import Model
 
 SAID = "zyzzyvaquokka"
-"""A word that stands in no key, hash or ciphertext by chance."""
+"""A word that occurs in no key, hash or ciphertext by chance."""
 FACT = {"key": "a diet", "value": f"my {SAID}: it eats 0 boats", "category": "NUMERIC"}
 
 
 class Summarizer(Model):
-    """Says the word in its narratives, too."""
+    """Writes the word into its narratives, too."""
 
     def complete(self, messages: Sequence[Message]) -> str:
         super().complete(messages)
@@ -57,7 +57,7 @@ class Vectors:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a database without tables."""
+    """Return the URL of a database without tables."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'arc.db'}"
     return new_database(request.getfixturevalue("postgres"), tables=False)
@@ -73,11 +73,11 @@ def encrypted(*keys: str, **more: Any) -> ArcSettings:
 
 
 KEPT = {"context": {"store_receipts": "all"}, "rag": {"ingestion": {"enabled": True}}}
-"""Settings with which requests and answered questions are stored."""
+"""Settings that store requests and answered questions."""
 
 
 def fill(engine: ContextEngine) -> None:
-    """Store the word in every way that there is."""
+    """Store the word in every possible way."""
     session = engine.session("s", user_id="ann")
     origin = Origin("test", json.dumps({"text": SAID}))
     call = ToolCall("search", {"query": SAID}, "call-1")
@@ -118,7 +118,7 @@ def fill(engine: ContextEngine) -> None:
 
 
 def stored_bytes(url: str, postgres: PostgresServer | None) -> bytes:
-    """Everything in a SQLite database's files, or every column of every table of a PostgreSQL database."""
+    """Return a SQLite database's files, or every column of every table of a PostgreSQL database."""
     address = make_url(url)
     if address.drivername.startswith("sqlite"):
         path = Path(address.database or "")
@@ -136,7 +136,7 @@ def server(request: pytest.FixtureRequest, url: str) -> PostgresServer | None:
 
 
 def test_no_text_stands_in_the_database(url: str, server: PostgresServer | None, key: str) -> None:
-    """Neither in the file, nor in its log, nor in any column; without a key, the same search finds it everywhere."""
+    """No file, log or column contains the word, and every kind of data can still be read and searched."""
     model = Summarizer()
     with ContextEngine.open(url, settings=encrypted(key, **KEPT), chat_model=model, embedder=Vectors()) as engine:
         fill(engine)
@@ -160,7 +160,7 @@ def test_no_text_stands_in_the_database(url: str, server: PostgresServer | None,
 
 
 def test_the_same_search_finds_plain_text(tmp_path: Path) -> None:
-    """Or the test above would prove nothing: each table that has texts without a cipher is among those searched."""
+    """Without a key, the search finds the word in each table; otherwise the test above would prove nothing."""
     url = f"sqlite:///{tmp_path / 'plain.db'}"
     with ContextEngine.open(url, settings=encrypted(**KEPT), chat_model=Summarizer(), embedder=Vectors()) as engine:
         fill(engine)
@@ -190,7 +190,7 @@ def test_requests_are_what_the_goldens_say(
 def test_a_database_and_keys_that_do_not_fit_are_refused(
     url: str, server: PostgresServer | None, key: str, given: str
 ) -> None:
-    """Before anything is written."""
+    """They are refused before anything is written."""
     plain, other = given == "a key for a plain database", Fernet.generate_key().decode()
     with ContextEngine.open(url, settings=encrypted(*([] if plain else [key]))) as engine:
         engine.session("s").save_turn("Hello", "Hi")
@@ -209,14 +209,14 @@ def test_a_database_and_keys_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize("keys", ["", "short", f"{'A' * 43}=,short", "ключ"])
-def test_a_key_that_is_none_is_refused_without_being_shown(keys: str) -> None:
+def test_an_invalid_key_is_refused_without_being_shown(keys: str) -> None:
     with pytest.raises(ConfigurationError, match="encryption_keys") as caught:
         ContextEngine.open("sqlite://", settings=ArcSettings(storage={"encryption_keys": keys}))
     assert not keys or keys not in str(caught.value)
 
 
 def test_keys_are_rotated(url: str, key: str) -> None:
-    """The new key goes before the old one; once everything is encrypted anew, the old one can go."""
+    """The new key is put before the old one, which is not needed once everything is encrypted again."""
     with ContextEngine.open(url, settings=encrypted(key), chat_model=Summarizer(), embedder=Vectors()) as engine:
         fill(engine)
         before = shown(engine)
@@ -246,7 +246,7 @@ def shown(engine: ContextEngine) -> list[Any]:
 
 
 def test_data_move_between_encrypted_and_plain_databases(url: str, tmp_path: Path, key: str) -> None:
-    """An export is plain; an import is encrypted under the other database's key, and facts are found by theirs."""
+    """An export is plain; an import is encrypted with the other database's key, and its facts are found."""
     with ContextEngine.open(url, settings=encrypted(key), chat_model=Summarizer(), embedder=Vectors()) as engine:
         fill(engine)
         before = shown(engine)
@@ -271,7 +271,7 @@ def test_texts_are_not_compared_by_their_order(url: str, key: str) -> None:
 
 
 def test_a_changed_text_is_an_error(tmp_path: Path, key: str) -> None:
-    """Somebody who writes to the database can't put words into a conversation."""
+    """Someone who can write to the database can't insert text into a conversation."""
     url = f"sqlite:///{tmp_path / 'arc.db'}"
     with ContextEngine.open(url, settings=encrypted(key)) as engine:
         engine.session("s").save_turn("Hello", "Hi")
@@ -286,7 +286,7 @@ def test_a_changed_text_is_an_error(tmp_path: Path, key: str) -> None:
 
 
 def test_no_text_stands_in_redis(redis: RedisServer, tmp_path: Path, key: str) -> None:
-    """What one process has cached, another one reads from there."""
+    """Each process reads the encrypted values that the other has cached."""
     url, prefix = f"sqlite:///{tmp_path / 'arc.db'}", f"encrypted-{tmp_path.name}:"
     kept = {"url": redis.url, "key_prefix": prefix}
     observer = CountingObserver()
@@ -305,7 +305,7 @@ def test_no_text_stands_in_redis(redis: RedisServer, tmp_path: Path, key: str) -
 
 
 class Reversing:
-    """A cipher of one's own, which hides nothing from people who read backwards."""
+    """A user's own cipher, which only reverses the hexadecimal text."""
 
     def encrypt(self, data: bytes) -> bytes:
         return b"own:" + data.hex()[::-1].encode()
@@ -325,8 +325,8 @@ def test_a_cipher_of_ones_own(url: str, server: PostgresServer | None) -> None:
         assert SAID in engine.session("s").messages()[0].text
 
 
-def test_terms_and_keys_are_hashed_under_the_databases_own_key(tmp_path: Path, key: str) -> None:
-    """Who knows the salts in one database can't tell which words are in it, nor which keys its facts have."""
+def test_fact_keys_are_hashed_under_the_databases_own_key(tmp_path: Path, key: str) -> None:
+    """Equal fact keys have different hashes in two encrypted databases, and equal forms in two plain ones."""
 
     def hashes(name: str, settings: ArcSettings) -> tuple[set[Any], set[Any]]:
         path = tmp_path / f"{name}.db"

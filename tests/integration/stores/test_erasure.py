@@ -1,4 +1,4 @@
-"""What is deleted leaves nothing behind in any table, and takes nothing else along."""
+"""Deleted data leaves nothing behind in any table, and other data stays."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ SECRET = "S3CRET"
 
 
 def rows(url: str) -> set[str]:
-    """All rows of all tables, as text that begins with the table's name."""
+    """Return all rows of all tables as text that begins with the table's name."""
     engine = create_engine(url)
     with engine.connect() as connection:
         tables = [name for name in inspect(engine).get_table_names() if name.startswith("arc_")]
@@ -52,7 +52,7 @@ REMOVALS: dict[str, Callable[[SqlStore], object]] = {
 
 @pytest.mark.parametrize("removal", REMOVALS)
 def test_nothing_of_a_removed_message_is_left_or_comes_back(database: str, sql_store: SqlStore, removal: str) -> None:
-    """A secret goes from its message, its leaf, what stood above, its facts and the view, also under a late lease."""
+    """A secret disappears from its message, leaf, blocks, facts and view, and a late lease can't bring it back."""
     summaries = sql_store.summaries
     sql_store.append(KEY, [counted(f"m{n}", SECRET if n == 2 else "hello") for n in range(1, 33)])
     epoch = summaries.state(KEY, limit=0).epoch
@@ -107,7 +107,7 @@ def test_a_session_takes_its_own_index_entries_along(sql_store: SqlStore) -> Non
 
 
 def test_nothing_of_the_index_is_left_in_the_tables(database: str, sql_store: SqlStore) -> None:
-    """Neither readable text nor a token nor a vector stays in any table, FTS5's own ones included."""
+    """No text, token or vector stays in any table, including FTS5's own."""
     for removal in ("delete", "clear"):
         sql_store.append(KEY, [counted("m1")])
         before = rows(database)
@@ -121,7 +121,7 @@ def test_nothing_of_the_index_is_left_in_the_tables(database: str, sql_store: Sq
 
 
 def test_a_database_file_keeps_no_word_of_what_was_erased(tmp_path: Path) -> None:
-    """Its bytes hold neither the text nor its words, although FTS5 keeps deleted rows until it merges."""
+    """The file contains neither the text nor its words, although FTS5 keeps deleted rows until it merges."""
     path = tmp_path / "arc.db"
     store = SqlStore(f"sqlite:///{path}")
     store.append(KEY, [counted("m1")])
@@ -139,7 +139,7 @@ def test_a_database_file_keeps_no_word_of_what_was_erased(tmp_path: Path) -> Non
 
 
 def test_nothing_of_erased_memories_is_left_in_the_tables(database: str, sql_store: SqlStore) -> None:
-    """Neither rows nor names stay, when a scope is erased and when its session is forgotten."""
+    """No row or name is left after a scope is erased or its session is forgotten."""
     key = SessionKey(SECRET, "caller", SECRET)
     sql_store.records.find(USERS)
     before = rows(database)
@@ -157,14 +157,14 @@ def test_nothing_of_erased_memories_is_left_in_the_tables(database: str, sql_sto
 
 @pytest.fixture
 def store(sql_store: SqlStore) -> SqlStore:
-    """A store with one memory that is found by its word and has a vector."""
+    """Store one memory that its word finds and that has a vector."""
     index = IndexChange((an_entry("old", "word", vector=[1, 0]),))
     assert sql_store.records.commit(USERS, RecordChange((a_memory("old"),)), version=0, index=index)
     return sql_store
 
 
 def held(store: SqlStore) -> tuple[list[str], list[str]]:
-    """The memories that there are, and those that are found."""
+    """Return the ids of the stored memories and of the found ones."""
     known = store.records.changes(USERS)
     found = lexical(store.index, USERS, "memory", {"word": 1.0}, limit=9)
     return sorted(memory.id for memory in known.memories), sorted(found.ids)
@@ -180,7 +180,7 @@ def test_memories_and_their_index_entries_change_at_once(store: SqlStore) -> Non
 
 
 def test_a_refused_change_leaves_memories_and_index_alone(store: SqlStore) -> None:
-    """Neither changes when another writer was first, or when the index refuses an entry."""
+    """Neither changes if another writer was first or the index rejects an entry."""
     version = store.records.changes(USERS).version
     index = IndexChange((an_entry("new", "word"),), ("old",))
     assert store.records.commit(USERS, RecordChange((a_memory("new"),)), version=version + 1, index=index) is None

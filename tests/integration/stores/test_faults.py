@@ -1,6 +1,6 @@
-"""Whatever fails under an application, nothing acknowledged is lost, nothing is there twice, and order is kept.
+"""When processes, servers, disks, clocks or storage fail, acknowledged messages are kept once and in order.
 
-Applications append, edit and remove messages at random and try again what fails. Each test has a short form; the long
+Applications append, edit and remove messages at random, and retry after failures. Each test has a short form; the long
 one (`make torture`) repeats it with other seeds.
 """
 
@@ -41,12 +41,12 @@ SHARED = SessionKey("shared", user_id="ann")
 
 
 def assert_kept(url: str, logs: Sequence[Path], *, ended: bool = True) -> None:
-    """What each application was told is there, once, in its order and whole; and all of it is indexed in the end.
+    """Check that every acknowledged change is stored once, in order and whole, and that everything is indexed.
 
     Args:
         url: The database.
         logs: The reports of the applications.
-        ended: `False` if they were killed: of each, the change at hand is there or not.
+        ended: `False` if the applications were killed; the last change of each may then be stored or not.
     """
     store = SqlStore(url)
     stored = store.read(SHARED)
@@ -73,7 +73,7 @@ INDEXED = """SELECT e.entry_id, t.text FROM arc_index_entries e, arc_index_scope
 
 
 def assert_indexed(url: str, count: int) -> None:
-    """A worker that takes over leaves the index as it is if all messages are indexed anew."""
+    """Check that a worker leaves the same index as one that indexes all messages again."""
     indexed = []
     for _ in range(2):
         with ContextEngine.open(url, settings=TALKING) as engine:
@@ -102,7 +102,7 @@ def due(url: str) -> bool:
     indirect=["empty_database"],
 )
 def test_killed_writers(helper: Helper, empty_database: str, tmp_path: Path, kills: int) -> None:
-    """Two at a time, at random moments: a quarter while they start, the first ones on no tables."""
+    """Two are killed at a time, at random moments; every fourth pair while it starts, the first one without tables."""
     chance = random.Random(20260101 + kills)
     logs: list[Path] = []
     for number in range(0, kills, 2):
@@ -135,7 +135,7 @@ Trouble = Callable[[random.Random, PostgresServer, PostgresServer], None]
 
 
 def kill_server(chance: random.Random, server: PostgresServer, _: PostgresServer) -> None:
-    """Kill the server, and once more while it recovers now and then."""
+    """Kill the server, and sometimes once more while it recovers."""
     server.kill()
     if chance.random() < 0.5:
         with suppress(RuntimeError):
@@ -146,7 +146,7 @@ def kill_server(chance: random.Random, server: PostgresServer, _: PostgresServer
 
 
 def started(server: PostgresServer) -> bool:
-    """Start the server, unless processes of the killed one still end."""
+    """Start the server, and return `False` if processes of the killed one have not ended yet."""
     try:
         server.start()
     except RuntimeError:
@@ -155,14 +155,14 @@ def started(server: PostgresServer) -> bool:
 
 
 def kill_backend(chance: random.Random, server: PostgresServer, _: PostgresServer) -> None:
-    """Kill the process of a connection: the server ends all others and recovers."""
+    """Kill the process of a connection, after which the server ends all others and recovers."""
     if pids := backends(server):
         with suppress(ProcessLookupError):
             os.kill(chance.choice(pids), signal.SIGKILL)
 
 
 def drop_connections(chance: random.Random, server: PostgresServer, _: PostgresServer) -> None:
-    """Let the server end some connections, or all."""
+    """Let the server end some connections or all."""
     pids = backends(server)
     with suppress(psycopg.Error), psycopg.connect(server.dsn(), autocommit=True) as admin:
         for pid in chance.sample(pids, chance.randint(min(1, len(pids)), len(pids))):
@@ -188,7 +188,7 @@ def backends(server: PostgresServer) -> list[int]:
 def test_failing_postgres(
     own_server: PostgresServer, helper: Helper, tmp_path: Path, trouble: Trouble, times: int
 ) -> None:
-    """Two applications go on as soon as the database, or the pooler before it, is there again."""
+    """Two applications continue as soon as the database or its pooler is back."""
     chance = random.Random(f"{trouble.__name__} {times}")
     url = direct = new_database(own_server)
     logs = [tmp_path / f"{name}.log" for name in ("a", "b")]
@@ -214,13 +214,13 @@ def test_failing_postgres(
 
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[PostgresServer]:
-    """A server that these tests may kill: what a killed process has written, the system keeps."""
+    """Start a server that these tests may kill; the operating system keeps the writes of a killed process."""
     with postgres_server() as server:
         yield server
 
 
 def test_a_deadlock_is_tried_again(postgres_database: Callable[[], str]) -> None:
-    """PostgreSQL rolls one of two transactions back that wait for each other: nobody is told of it."""
+    """PostgreSQL rolls back one of two deadlocked transactions, and arc retries it without an error."""
     url, scope, now = postgres_database(), Scope("default", "ann"), datetime.now(UTC)
     with ContextEngine.open(url) as engine:
         ids = sorted(engine.memories(user_id="ann").add(f"Ann has a {pet}.").id for pet in ("cat", "dog"))
@@ -234,7 +234,7 @@ def test_a_deadlock_is_tried_again(postgres_database: Callable[[], str]) -> None
 
     other, touching = Thread(target=touch), "UPDATE arc_records SET importance = importance WHERE record_id = %s"
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
-        connection.execute("SET deadlock_timeout = '60s'")  # so that the other one is rolled back
+        connection.execute("SET deadlock_timeout = '60s'")  # so that arc's transaction is rolled back
         connection.execute(touching, [ids[1]])
         other.start()
         waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
@@ -248,7 +248,7 @@ def test_a_deadlock_is_tried_again(postgres_database: Callable[[], str]) -> None
 
 @pytest.mark.parametrize("times", [2, pytest.param(60, marks=pytest.mark.torture)], ids=["short", "long"])
 def test_full_disks(helper: Helper, tmp_path: Path, times: int) -> None:
-    """A disk that fills up stops an application only until there is room again."""
+    """A full disk stops an application only until there is room again."""
     chance = random.Random(times)
     log = tmp_path / "a.log"
     with small_disk(24_000) as disk:
@@ -269,7 +269,7 @@ def test_full_disks(helper: Helper, tmp_path: Path, times: int) -> None:
 
 
 class LeapingClock:
-    """Goes backwards and forwards at each look, by up to forty days."""
+    """A clock that jumps by up to forty days in either direction."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -284,7 +284,7 @@ class LeapingClock:
 
 @pytest.mark.parametrize(("seeds", "count"), [(1, 40), pytest.param(20, 300, marks=pytest.mark.torture)])
 def test_a_clock_that_goes_backwards(database: str, tmp_path: Path, seeds: int, count: int) -> None:
-    """Order is that of the appends, work is done, and maintenance removes nothing that is in use."""
+    """Messages keep the order of the appends, background work is done, and maintenance removes nothing in use."""
     logs = []
     for seed in range(seeds):
         logs.append(log := tmp_path / f"c{seed}.log")
@@ -300,7 +300,7 @@ def test_a_clock_that_goes_backwards(database: str, tmp_path: Path, seeds: int, 
 
 @pytest.mark.parametrize("seeds", [1, pytest.param(30, marks=pytest.mark.torture)], ids=["short", "long"])
 def test_a_failing_object_storage(s3: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seeds: int) -> None:
-    """Conversations that are archived and used while requests fail, are cut off or stored in part stay whole."""
+    """Archived conversations stay complete when requests to the object storage fail, break off or store only a part."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "arc")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")

@@ -1,4 +1,4 @@
-"""What only a database in memory does: it holds so many sessions, and a forked child gets a copy."""
+"""Databases in memory: their limit of sessions, and their copies in forked children."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ OLD = SessionKey("old", user_id="ann")
 
 
 def test_the_session_written_longest_ago_leaves(caplog: pytest.LogCaptureFixture) -> None:
-    """One that was written again stays; the log says so once; another caller's counts like any."""
+    """A session that is written again stays; one warning is logged; other callers' sessions count, too."""
     seconds = numbers()
     store = SqlStore(max_sessions=3, clock=lambda: datetime.fromtimestamp(next(seconds), UTC))
     for name in "abc":
@@ -62,7 +62,7 @@ def test_everything_made_from_it_leaves_too() -> None:
     assert store.summaries.facts(OLD) == []
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # what the test is about
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # the test forks on purpose
 def test_both_sides_of_a_fork_go_on() -> None:
     store, stop = SqlStore(), Event()
     store.append(OLD, [counted("m0")])
@@ -89,8 +89,8 @@ def test_both_sides_of_a_fork_go_on() -> None:
     assert [stored.message.id for stored in store.read(OLD)] == [f"m{number}" for number in range(6)]
 
 
-def test_an_index_of_its_own(tmp_path: Path) -> None:
-    """In memory each is another one; on a file, closing it closes the file, which the next one opens."""
+def test_an_index_without_a_conversation_store(tmp_path: Path) -> None:
+    """Each index in memory is separate; closing one on a file closes the file, which can be opened again."""
     place = Scope("default", "ann")
     one, other = SqlIndexStore.open(), SqlIndexStore.open()
     one.put(place, "document", [an_entry("e1", "word")])

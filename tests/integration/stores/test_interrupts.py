@@ -29,17 +29,17 @@ from tests.support.databases import sqlite_url
 
 ARC = str(Path(arc_common.__file__).parent)
 BELOW = (ARC, str(Path(sqlalchemy.__file__).parent), contextlib.__file__)
-"""What is interrupted with SQLite; with PostgreSQL only arc's lines: SQLAlchemy's queue loses connections."""
+"""The folders interrupted with SQLite; with PostgreSQL only arc's, since SQLAlchemy's queue loses connections."""
 HOLDERS = (concurrency.__file__, connection.__file__, drivers.__file__)
-"""What takes and gives up connections and locks: each of its lines is interrupted, also in the short form."""
+"""Files that take and release connections and locks; each of their lines is interrupted, also in the short form."""
 MEMORY = (f"{ARC}{os.sep}memory",)
-"""What is interrupted of `add_memory`: the other operations reach the lines below it."""
+"""The folder interrupted in `add_memory`; the other operations reach the lines below it."""
 OFF = {"enabled": False}
 Operation = Callable[[ContextEngine, int], object]
 
 
 def append(engine: ContextEngine, number: int) -> list[Message]:
-    """A turn of two messages that belong together."""
+    """Append a turn of two messages that belong together."""
     turn = [Message(Role.USER, f"My order number is {number}.", id=f"u{number}"), Message(Role.ASSISTANT, "Noted.")]
     return engine.session("s").append(turn)
 
@@ -58,14 +58,14 @@ def add_documents(engine: ContextEngine, number: int) -> object:
 
 
 def add_memory(engine: ContextEngine, number: int) -> object:
-    """A memory that takes the place of the one before it."""
+    """Add a memory that replaces the previous one."""
     return engine.memories(user_id="ann").add(f"Ann has {number} bees.")
 
 
 def interrupted_once(
     run: Callable[[], object], done: set[tuple[object, ...]], folders: tuple[str, ...], every: int
 ) -> KeyboardInterrupt | None:
-    """Run it, and interrupt it at a line below the folders that is not in `done`: at one of `every`, or of holders.
+    """Run it, and interrupt it at a line below the folders that is not in `done`: one of `every`, or any in `HOLDERS`.
 
     Return the interrupt, which holds the interrupted frames as a notebook's last traceback does.
     """
@@ -89,7 +89,7 @@ def interrupted_once(
             return None
         finalizes = {"__del__", "_collection_gced"} & {
             one.f_code.co_name for one in (frame, frame.f_back) if one is not None
-        }  # Python drops what is raised there
+        }  # Python drops exceptions raised there
         return None if finalizes else lines_of(caller(frame))
 
     before = sys.gettrace()
@@ -110,7 +110,7 @@ def is_below(file: str, folders: tuple[str, ...]) -> bool:
 
 
 def caller(frame: FrameType) -> object:
-    """The line of arc's that called a library."""
+    """Return the line of arc that called a library."""
     inner: FrameType | None = frame
     while inner is not None and not is_below(inner.f_code.co_filename, (ARC,)):
         inner = inner.f_back
@@ -119,7 +119,7 @@ def caller(frame: FrameType) -> object:
 
 @cache
 def is_safe(code: CodeType, at: int) -> bool:
-    """Python reports `try:`, and a `with` again before it is left, as lines; no interrupt ever comes there."""
+    """Return whether Python reports a line where no interrupt can occur: `try:`, or a `with` before it is left."""
     leaves_with = bytes([dis.opmap["LOAD_CONST"]]) * 3
     steps = code.co_code[at : at + 8 : 2]
     return leaves_with in (steps[:3], steps[1:]) or code.co_code[at] == dis.opmap["NOP"]
@@ -127,7 +127,7 @@ def is_safe(code: CodeType, at: int) -> bool:
 
 @pytest.fixture(autouse=True)
 def nothing_is_collected() -> Iterator[None]:
-    """Python drops an exception raised while it collects garbage, this test's or that of an earlier one."""
+    """Turn off garbage collection, during which Python drops exceptions."""
     gc.collect()
     gc.disable()
     yield
@@ -143,7 +143,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def stranger(url: str) -> Iterator[Callable[[], None]]:
-    """Writes to the file on a connection of its own, as another process would: at once or not at all."""
+    """Return a function that writes to the file on its own connection, as another process would."""
     if not url.startswith("sqlite:///"):
         yield lambda: None
         return
@@ -169,10 +169,10 @@ LONG = [*SHORT, ("file", summarize), ("memory", append), ("memory", add_document
     + [pytest.param(*one, 1, marks=pytest.mark.torture) for one in LONG],
     indirect=["url"],
 )
-def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
+def test_an_interrupt_at_any_line_leaves_the_engine_at_work(
     url: str, stranger: Callable[[], None], operation: Operation, every: int
 ) -> None:
-    """After each one another thread, another connection and a fork go on; a turn is there whole or not at all."""
+    """After each interrupt, another thread and connection and a fork work; a turn is stored whole or not at all."""
     summaries = {} if operation in (context, summarize) else {"summary": OFF}
     settings = ArcSettings(recall=OFF, memory=OFF, **summaries)
     with ContextEngine.open(url, settings=settings) as engine, ThreadPoolExecutor(1) as other:
@@ -185,7 +185,7 @@ def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
         def once() -> None:
             stored = operation(engine, number)
             if operation is append:
-                acknowledged.extend(stored)  # type: ignore[arg-type]  # what an append returns
+                acknowledged.extend(stored)  # type: ignore[arg-type]  # an append returns messages
 
         folders = MEMORY if operation is add_memory else BELOW if url.startswith("sqlite") else (ARC,)
         while held := interrupted_once(once, done, folders, every):
@@ -208,7 +208,7 @@ def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
 @pytest.mark.parametrize("signals", [300, pytest.param(20_000, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("url", ["file", "memory"], indirect=True)
 def test_signals_at_random_moments_leave_nothing_locked(url: str, stranger: Callable[[], None], signals: int) -> None:
-    """After each signal in an append, whose traceback is kept, another connection and another thread write at once."""
+    """After each signal in an append, whose traceback is kept, another connection and thread can write at once."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -243,7 +243,7 @@ def test_signals_at_random_moments_leave_nothing_locked(url: str, stranger: Call
 
 @contextlib.contextmanager
 def handled(number: signal.Signals, handler: Callable[..., None]) -> Iterator[None]:
-    """Handle a signal, within the block."""
+    """Handle a signal within the block."""
     before = signal.signal(number, handler)
     try:
         yield
@@ -253,12 +253,12 @@ def handled(number: signal.Signals, handler: Callable[..., None]) -> Iterator[No
 
 
 def test_control_c_while_an_append_waits_for_another_writer(tmp_path: Path) -> None:
-    """SQLite ends its wait first and has the lock when the interrupt arrives: it is given up at once."""
+    """SQLite gets the lock just before the interrupt arrives, and arc releases it at once."""
     path = tmp_path / "arc.db"
     with (
         ContextEngine.open(f"sqlite:///{path}", settings=ArcSettings(summary=OFF, recall=OFF, memory=OFF)) as engine,
         closing(sqlite3.connect(path, isolation_level=None, timeout=1, check_same_thread=False)) as writer,
-        handled(signal.SIGINT, signal.default_int_handler),  # whatever ran before in this process
+        handled(signal.SIGINT, signal.default_int_handler),  # other tests in this process may have changed it
     ):
         append(engine, 0)
         writer.execute("BEGIN IMMEDIATE")
@@ -269,7 +269,7 @@ def test_control_c_while_an_append_waits_for_another_writer(tmp_path: Path) -> N
 
         timer = threading.Timer(0.2, interrupt_then_end)
         timer.start()
-        with pytest.raises(KeyboardInterrupt) as held:  # holds the traceback, and all that its frames hold
+        with pytest.raises(KeyboardInterrupt) as held:  # keeps the traceback with its frames
             append(engine, 1)
         timer.join()
         writer.execute("BEGIN IMMEDIATE")

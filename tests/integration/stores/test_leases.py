@@ -1,4 +1,4 @@
-"""Several writers on one session's summaries: each leaf is stored once, by whoever holds the lease."""
+"""Several writers on one session's summaries: each leaf is stored once, by the holder of the lease."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ KEY = SessionKey("shared", user_id="user")
 
 
 class Writer:
-    """Writes leaves on connections and with a clock of its own, as a process would."""
+    """Writes leaves with its own connections and clock, like a separate process."""
 
     def __init__(self, url: str, name: str) -> None:
         self.clock = Clock()
@@ -24,7 +24,7 @@ class Writer:
         self.lease: Lease | None = None
 
     def acquire(self) -> int | None:
-        """Take the lease for a minute; its fence."""
+        """Take the lease for a minute, and return its fence."""
         self.lease = self.store.summaries.claim(KEY, owner=self.name, seconds=60)
         return self.lease.fence if self.lease else None
 
@@ -36,7 +36,7 @@ class Writer:
         return self.store.summaries.commit(KEY, Commit(leaf, (fact,)), lease=self.lease, epoch=self.lease.epoch)
 
     def race(self, leaves: int) -> list[int]:
-        """Store leaf after leaf as soon as the lease can be had, until all are there; those that it stored."""
+        """Store leaf after leaf under the lease until all exist, and return the starts of its own."""
         stored = []
         while len(there := self.store.summaries.segments(KEY)) < leaves:
             if self.acquire() is None:

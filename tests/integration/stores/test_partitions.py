@@ -1,4 +1,4 @@
-"""PostgreSQL's tables in partitions: nothing is lost on the way, and a turn touches one partition of each table."""
+"""PostgreSQL's tables in partitions: no data is lost, and a turn touches one partition of each table."""
 
 import json
 import re
@@ -28,7 +28,7 @@ QUESTION = "What did I say about the order of blue chairs?"
 
 
 def talk(engine: ContextEngine, user_id: str = "ann") -> None:
-    """Let a user say things, and the engine derive what it does from them."""
+    """Let a user talk, and let the engine derive summaries, facts and memories."""
     session = engine.session(user_id, user_id=user_id)
     engine.memories(user_id=user_id).add("Prefers blue chairs to red ones.")
     for number in range(24):
@@ -39,7 +39,7 @@ def talk(engine: ContextEngine, user_id: str = "ann") -> None:
 
 
 def seen(engine: ContextEngine) -> list[Any]:
-    """What a user sees."""
+    """Return a user's request, messages, facts, documents and memories."""
     session = engine.session("ann", user_id="ann")
     window = session.context(QUESTION, system_prompt="You sell chairs.")
     return [
@@ -52,7 +52,7 @@ def seen(engine: ContextEngine) -> list[Any]:
 
 
 def test_partitioning_keeps_everything(postgres: PostgresServer) -> None:
-    """Rows of a database in use move; partitioning it again does nothing."""
+    """The rows of a database in use are moved, and a second call changes nothing."""
     url = new_database(postgres)
     with ContextEngine.open(url) as engine:
         engine.documents.add([Document(f"Wooden chairs, model {n}", id=f"d{n}") for n in range(3)])
@@ -98,7 +98,7 @@ def test_what_cannot_be_partitioned_is_left_as_it_was(postgres: PostgresServer, 
 
 @pytest.fixture
 def explained(postgres: PostgresServer) -> Iterator[tuple[ContextEngine, list[dict[str, Any]]]]:
-    """An engine on a partitioned database, and the plans of all that it runs, with what was executed."""
+    """Open an engine on a partitioned database, and yield it with the plans of its statements."""
     plans: list[dict[str, Any]] = []
     database = create_engine(partitioned_database(postgres))
 
@@ -119,7 +119,7 @@ def explained(postgres: PostgresServer) -> Iterator[tuple[ContextEngine, list[di
 
 
 def touched(plan: Any) -> Iterator[str]:
-    """The tables that a plan read or changed."""
+    """Yield the tables that a plan read or changed."""
     if isinstance(plan, list):
         for part in plan:
             yield from touched(part)
@@ -131,7 +131,7 @@ def touched(plan: Any) -> Iterator[str]:
 
 
 def test_the_page_distributes_each_table_by_the_same_key() -> None:
-    """For Citus, `docs/postgresql.md` names each table in a block of its key."""
+    """For Citus, `docs/postgresql.md` lists each table in the block of its key."""
     page = (Path(__file__).parents[3] / "docs" / "postgresql.md").read_text()
     block = re.sub(r"\bcolocate_with => '\w+'", "", page.partition("```sql")[2].partition("```")[0])
     first, _, second = block.partition("'arc_scopes'")
@@ -144,7 +144,7 @@ def test_the_page_distributes_each_table_by_the_same_key() -> None:
 def test_every_statement_of_a_turn_touches_one_partition(
     explained: tuple[ContextEngine, list[dict[str, Any]]],
 ) -> None:
-    """One for each scope that it names: a search and the pins are of several. So do the background's statements."""
+    """A statement touches one partition for each scope that it names; this includes the background's statements."""
     engine, plans = explained
     talk(engine)
     engine.documents.add([Document(f"Wooden chairs, model {n}", id=f"d{n}") for n in range(3)])
@@ -168,7 +168,7 @@ def test_every_statement_of_a_turn_touches_one_partition(
 
 
 def test_each_partition_has_a_graph(postgres: PostgresServer) -> None:
-    """Graphs are built while others write, and walked; what they find is what comparing all finds."""
+    """The graphs are built and walked, and find the same vectors as a full comparison."""
     url = partitioned_database(postgres)
     database = Database(url, settings=StorageSettings(index_graph_from=50))
     index = SqlIndexStore(database)
@@ -189,6 +189,6 @@ def test_each_partition_has_a_graph(postgres: PostgresServer) -> None:
         assert found == exact
     database.close()
     walked = "SELECT count(*) FROM pg_stat_user_indexes WHERE indexrelname LIKE '%hnsw%' AND idx_scan >= 20"
-    deadline = time.monotonic() + 10  # until the connections that were closed have reported
+    deadline = time.monotonic() + 10  # until the closed connections have reported
     while not rows(url, walked)[0][0]:
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""What only PostgreSQL does: plans by what a filter lets through, graphs, and servers without pgvector."""
+"""The index on PostgreSQL: plans by the share that passes a filter, graphs, and servers without pgvector."""
 
 import sys
 import time
@@ -37,7 +37,7 @@ GRAPH = {"name": "arc_index_vectors_hnsw_8"}
 
 
 def clustered(count: int, dimension: int) -> NDArray[np.float32]:
-    """Unit vectors, ten about each centre."""
+    """Return unit vectors, about ten around each centre."""
     rng = np.random.default_rng(3)
     centres = rng.standard_normal((count // 10, dimension), dtype=np.float32)
     table = centres[rng.integers(len(centres), size=count)]
@@ -47,7 +47,7 @@ def clustered(count: int, dimension: int) -> NDArray[np.float32]:
 
 
 def entries(table: NDArray[np.float32]) -> list[IndexEntry]:
-    """Each with its number, in an order without a relation to the vectors."""
+    """Return an entry for each vector, with metadata by its number."""
     return [
         IndexEntry(f"{n:05}", "", {}, {"n": n, "part": n % 20, "rare": n % 1000}, None, vector, "test")
         for n, vector in enumerate(table)
@@ -60,20 +60,20 @@ def index_on(url: str, *, graph_from: int) -> tuple[Database, SqlIndexStore]:
 
 
 def scans(database: Database, url: str, dimension: int) -> int:
-    """How often was the graph walked? -1 if there is none."""
+    """Return the number of walks of the graph, or -1 if there is none."""
     walked = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = :name"
     found = reported(database, url, walked, name=f"arc_index_vectors_hnsw_{dimension}")
     return -1 if found is None else int(found)
 
 
 def blocks(database: Database, url: str) -> int:
-    """How many blocks of vectors were read."""
+    """Return the number of blocks of vectors that were read."""
     read = "SELECT heap_blks_hit + heap_blks_read FROM pg_statio_user_tables WHERE relname = 'arc_index_vectors'"
     return int(reported(database, url, read))
 
 
 def reported(database: Database, url: str, query: str, **asked: str) -> Any:
-    """Close the connections, which then report, and ask for one of the statistics."""
+    """Close the connections, which then report, and return one of the statistics."""
     database.close()
     others = text(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"
@@ -98,7 +98,7 @@ SHARES: dict[str, tuple[Filter | None, Callable[[int], bool]]] = {
 
 
 def test_filters_keep_recall_and_rows(postgres_database: Callable[[], str]) -> None:
-    """Whatever share passes, a search finds the ten nearest, beside another tenant twice as large."""
+    """For any share that passes the filter, a search beside a larger tenant finds the ten nearest."""
     url = postgres_database()
     database, index = index_on(url, graph_from=100)
     table = clustered(1000, 24)
@@ -118,7 +118,7 @@ def test_filters_keep_recall_and_rows(postgres_database: Callable[[], str]) -> N
         assert hits >= 0.95 * min(10, len(passing)) * len(queries), name  # each graph differs a little
         all_hits, wanted = all_hits + hits, wanted + min(10, len(passing)) * len(queries)
     assert all_hits >= 0.99 * wanted
-    assert scans(database, url, 24) >= before + 2 * len(queries)  # of 37 %, the planner's statistics decide
+    assert scans(database, url, 24) >= before + 2 * len(queries)  # for 37 %, the planner decides by its statistics
 
 
 def wait_until(happens: Callable[[], bool]) -> None:
@@ -134,7 +134,7 @@ def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def nearest_found(index: SqlIndexStore, table: NDArray[np.float32], queries: NDArray[np.float32], limit: int) -> float:
-    """The part of the nearest that searches find."""
+    """Return the share of the nearest entries that searches find."""
     found = 0
     for query in queries:
         names = {name for name, _ in dense(index, SCOPE, "document", query, embedder="test", limit=limit)}
@@ -146,7 +146,7 @@ def nearest_found(index: SqlIndexStore, table: NDArray[np.float32], queries: NDA
 def test_vectors_in_all_directions_are_found_too(
     postgres_database: Callable[[], str], dimension: int, limit: int
 ) -> None:
-    """A graph leads astray where nothing is near to anything; of 3,000 vectors walks find all but a hundredth."""
+    """Graphs are least reliable without clusters; walks over 3,000 such vectors still find 99 %."""
     url = postgres_database()
     database, index = index_on(url, graph_from=300)
     rows = unit(np.random.default_rng(5).standard_normal((3030, dimension), dtype=np.float32))
@@ -157,7 +157,7 @@ def test_vectors_in_all_directions_are_found_too(
 
 
 def test_other_writers_do_not_wait_for_a_graph(postgres_database: Callable[[], str]) -> None:
-    """A builder waits for a writer that came before it; those that come later wait for neither."""
+    """A builder waits for an earlier writer; later writers wait for neither."""
     url = postgres_database()
     database, index = index_on(url, graph_from=50)
     table = clustered(100, 8)
@@ -171,7 +171,7 @@ def test_other_writers_do_not_wait_for_a_graph(postgres_database: Callable[[], s
             " WHERE waiting.locktype = 'virtualxid' AND NOT waiting.granted"
         )
         wait_until(lambda: before.execute(waiting).scalar_one() > 0)
-        for name in ("first", "second"):  # the second has as many vectors, and leaves building to the other
+        for name in ("first", "second"):  # the second has as many vectors, and leaves the building to the other
             other, others = index_on(url, graph_from=50)
             others.put(Scope(name), "document", entries(table))
             other.close()
@@ -183,7 +183,7 @@ def test_other_writers_do_not_wait_for_a_graph(postgres_database: Callable[[], s
 def test_a_graph_that_was_not_completed_is_built_anew(
     postgres_database: Callable[[], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Vectors are stored where building fails, and compared, as the log says; the next addition tries again."""
+    """If building fails, vectors are stored and compared, and the log says so; the next addition builds the graph."""
     url = postgres_database()
     database, index = index_on(url, graph_from=50)
     table = clustered(300, 8)
@@ -208,7 +208,7 @@ def test_a_graph_that_was_not_completed_is_built_anew(
 
 
 def test_a_graph_is_built_through_a_pooler(pooled_postgres: PostgresServer, postgres: PostgresServer) -> None:
-    """Behind PgBouncer, a builder leaves no lock and no setting on a connection that others are given."""
+    """Behind PgBouncer, a builder leaves no lock and no setting on shared connections."""
     url = pooled_postgres.url(new_database(postgres).rpartition("/")[2])
     settings = StorageSettings(index_graph_from=50, transaction_pooling=True)
     database = Database(url, settings=settings)
@@ -224,7 +224,7 @@ def test_a_graph_is_built_through_a_pooler(pooled_postgres: PostgresServer, post
     database.close()
 
 
-def test_what_a_walk_leaves_short_is_compared(postgres_database: Callable[[], str]) -> None:
+def test_a_walk_that_finds_too_few_is_completed_by_comparing(postgres_database: Callable[[], str]) -> None:
     url = postgres_database()
     database, index = index_on(url, graph_from=500)
     table = np.abs(clustered(2000, 16))
@@ -243,8 +243,8 @@ def test_what_a_walk_leaves_short_is_compared(postgres_database: Callable[[], st
     database.close()
 
 
-def test_a_database_made_anew_is_not_taken_for_the_former(postgres_database: Callable[[], str]) -> None:
-    """Its scopes have the same numbers and other salts: what was learned of the former ones is not asked of them."""
+def test_a_database_created_again_is_not_taken_for_the_former(postgres_database: Callable[[], str]) -> None:
+    """Its scopes have the same numbers and other salts; cached data of the former scopes is not used for them."""
     database, index = index_on(postgres_database(), graph_from=10_000)
     table = clustered(40, 8)
     asked = Not(Condition("part", "eq", 3))
@@ -260,7 +260,7 @@ def test_a_database_made_anew_is_not_taken_for_the_former(postgres_database: Cal
 
 
 class Named:
-    """Says whose the vectors are that entries and questions bring."""
+    """Names the embedder of given vectors."""
 
     name = "test"
 
@@ -272,7 +272,7 @@ class Named:
 def test_a_search_by_vectors_alone_looks_no_farther_than_asked(
     postgres_database: Callable[[], str], asked: SearchMode, *, walks: bool
 ) -> None:
-    """A search for ten walks; comparing is shorter for the hundred that fusing takes. Both find the same."""
+    """A search for ten walks; fusion takes a hundred, which comparing finds sooner. Both find the same."""
     url = postgres_database()
     database, index = index_on(url, graph_from=500)
     table = clustered(800, 16)
@@ -287,7 +287,7 @@ def test_a_search_by_vectors_alone_looks_no_farther_than_asked(
 
 
 def test_ranges_are_those_of_a_scope(postgres_database: Callable[[], str]) -> None:
-    """A compared range finds what is in the scope, whatever others have under the same key."""
+    """A range finds only entries of its scope, although other scopes have the same key."""
     database, index = index_on(postgres_database(), graph_from=10_000)
     table = clustered(40, 8)
     for scope in (SCOPE, Scope("stranger"), Scope("caller", session_id="other")):
@@ -299,7 +299,7 @@ def test_ranges_are_those_of_a_scope(postgres_database: Callable[[], str]) -> No
 
 
 def test_an_exact_search_walks_no_graph(postgres_database: Callable[[], str]) -> None:
-    """What is asked for exactly, or among named entries, is compared with all of them."""
+    """An exact search, or one among given ids, compares all vectors."""
     url = postgres_database()
     database, index = index_on(url, graph_from=100)
     table = clustered(600, 8)
@@ -316,7 +316,7 @@ def test_an_exact_search_walks_no_graph(postgres_database: Callable[[], str]) ->
 
 @pytest.mark.parametrize(("dimension", "has_graph"), [(2500, True), (4001, False)], ids=["half precision", "no graph"])
 def test_long_vectors(postgres_database: Callable[[], str], dimension: int, *, has_graph: bool) -> None:
-    """Beyond 2,000 numbers the graph has half their precision, beyond 4,000 there is none: the cosines are exact."""
+    """Beyond 2,000 dimensions the graph has half precision, beyond 4,000 there is none; the cosines are exact."""
     url = postgres_database()
     database, index = index_on(url, graph_from=300)
     table = clustered(600, dimension)
@@ -332,7 +332,7 @@ def test_long_vectors(postgres_database: Callable[[], str], dimension: int, *, h
 
 
 def test_a_server_without_pgvector_searches_by_words(postgres: PostgresServer) -> None:
-    """Vectors are an error that says what to do, and nothing is written; once pgvector is there, they work."""
+    """Adding vectors raises an error that names the command and writes nothing; with pgvector, it works."""
     url = new_database(postgres, tables=False)
     name = url.rpartition("/")[2]
     with psycopg.connect(postgres.dsn(name), autocommit=True) as admin:
@@ -355,8 +355,8 @@ def test_a_server_without_pgvector_searches_by_words(postgres: PostgresServer) -
         store.close()
 
 
-def test_walks_are_as_wide_as_the_nearest_are_spread() -> None:
-    """A walk is wider where fewer of the graph pass a filter; all that pass are compared where that is shorter."""
+def test_the_width_of_a_walk_depends_on_the_share_that_passes() -> None:
+    """A walk is wider if fewer of the graph pass a filter; where comparing is shorter, there is no walk."""
     for passing, graph, limit, width in (
         (100_000, 100_000, 10, 120),
         (20_000, 100_000, 10, 120),
@@ -371,7 +371,7 @@ def test_walks_are_as_wide_as_the_nearest_are_spread() -> None:
 
 
 def among_many(url: str) -> tuple[Database, SqlIndexStore, NDArray[np.float32]]:
-    """A thousand vectors among so many that the database would care for how many pass, and how many are wanted."""
+    """Add 1,000 vectors among so many that the planner would choose by the share that passes and by the limit."""
     database, index = index_on(url, graph_from=10_000)
     table = clustered(1000, 8)
     words = [replace(entry, metadata={**entry.metadata, "word": f"w{n:04}"}) for n, entry in enumerate(entries(table))]
@@ -402,7 +402,7 @@ FEW: dict[str, Filter] = {
 PLANS = "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE '%<#>%'"
 
 
-def test_few_are_found_by_one_plan_without_reading_all(postgres_database: Callable[[], str]) -> None:
+def test_a_filter_that_few_pass_has_one_plan_and_does_not_read_all(postgres_database: Callable[[], str]) -> None:
     """A search is planned for five values, then no more; it neither reads all vectors nor gathers the scope."""
     url = postgres_database()
     database, index, table = among_many(url)
@@ -418,8 +418,8 @@ def test_few_are_found_by_one_plan_without_reading_all(postgres_database: Callab
     assert reported(database, url, gathered) == 0
 
 
-def test_what_must_not_be_is_planned_for_its_scope(postgres_database: Callable[[], str]) -> None:
-    """A search that reads its whole scope anyhow: a plan for one of the mean size looks up its rows one by one."""
+def test_a_negated_filter_is_planned_for_its_scope(postgres_database: Callable[[], str]) -> None:
+    """A negated filter reads its whole scope; a generic plan would look up the rows one by one."""
     url = postgres_database()
     database, index = index_on(url, graph_from=10_000)
     table = clustered(100, 8)
@@ -441,7 +441,7 @@ def test_what_must_not_be_is_planned_for_its_scope(postgres_database: Callable[[
 
 
 def test_frequent_words_do_not_make_a_search_read_a_large_scope(postgres_database: Callable[[], str]) -> None:
-    """The words that weigh most find the entries, and all words score them; with a filter, all words find."""
+    """The heaviest words find the entries, and all words score them; with a filter, all words find entries."""
     url = postgres_database()
     database, index = index_on(url, graph_from=10_000)
     held = [{"the": 1.0, "order": 0.0 + (n % 5 == 0), "rare": 2.0 * (n < 4)} for n in range(3_000)]
@@ -462,7 +462,7 @@ def test_frequent_words_do_not_make_a_search_read_a_large_scope(postgres_databas
 
 
 def test_a_frequent_word_beside_a_rare_one_is_passed_over(postgres_database: Callable[[], str]) -> None:
-    """It finds as much as is asked for if it is alone, and still ranks what the rare one finds."""
+    """A frequent word alone finds as many entries as requested; beside a rare word it only ranks."""
     database, index = index_on(postgres_database(), graph_from=10**9)
     scope = Scope("caller")
     index.put(scope, "message", [IndexEntry(f"e{n:04}", "", {"common": 1.0}) for n in range(1_100)])
@@ -477,7 +477,7 @@ def test_a_frequent_word_beside_a_rare_one_is_passed_over(postgres_database: Cal
 
 
 def test_each_vector_is_compared_once(postgres_database: Callable[[], str]) -> None:
-    """The order and the cosine that is returned come from one comparison."""
+    """The order and the returned cosine come from one comparison."""
     url = postgres_database()
     database, index = index_on(url, graph_from=10_000)
     table = clustered(100, 8)
@@ -498,7 +498,7 @@ def test_each_vector_is_compared_once(postgres_database: Callable[[], str]) -> N
 
 
 def test_labels_are_spelt_out_before_they_are_sent(postgres_database: Callable[[], str]) -> None:
-    """In a list, psycopg would look for the types of its items anew at each search."""
+    """For a list, psycopg would look up the types of its items at each search."""
     database, index = index_on(postgres_database(), graph_from=10_000)
     index.put(SCOPE, "document", entries(clustered(100, 8)))
     called: set[str] = set()
@@ -520,7 +520,7 @@ def test_labels_are_spelt_out_before_they_are_sent(postgres_database: Callable[[
 
 
 def test_what_was_just_added_does_not_slow_searches(postgres_database: Callable[[], str]) -> None:
-    """What an index has still to take in is a list that each search reads: of some pages, not of hundreds."""
+    """The index's list of pending entries, which each search reads, has some pages, not hundreds."""
     database, index = index_on(postgres_database(), graph_from=10_000)
     index.put(SCOPE, "document", [replace(one, terms={one.id: 1, "all": 1}) for one in entries(clustered(4000, 4))])
     for table, column in (("arc_index_vectors", "labels"), ("arc_index_entries", "tokens")):
@@ -533,7 +533,7 @@ def test_what_was_just_added_does_not_slow_searches(postgres_database: Callable[
 
 
 def test_postgresql_needs_the_package_pgvector(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store names the extra to install when it is opened, not when the first vector comes."""
+    """Opening a store raises an error that names the extra to install."""
     monkeypatch.setitem(sys.modules, "pgvector.psycopg.vector", None)
     with pytest.raises(MissingDependencyError, match=r"'pgvector'.*arc-context-engine\[postgres\]"):
         SqlStore("postgresql+psycopg://nobody@localhost/nowhere")
@@ -541,7 +541,7 @@ def test_postgresql_needs_the_package_pgvector(monkeypatch: pytest.MonkeyPatch) 
 
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
 def test_vectors_are_stored_bit_for_bit(postgres: PostgresServer, numbers: list[float]) -> None:
-    """PostgreSQL gives back the numbers as they are, from arrays that lie in memory in any way."""
+    """PostgreSQL returns the same numbers, for arrays of any memory layout."""
     vector = np.array([numbers, numbers], np.float32).T[:, 0]
     with psycopg.connect(postgres.dsn()) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")

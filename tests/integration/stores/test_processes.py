@@ -31,7 +31,7 @@ SHARED = SessionKey("shared")
 
 
 def assert_sound(url: str, store: SqlStore) -> None:
-    """The record agrees with the rows, and the file with itself."""
+    """Check that the record agrees with the rows, and that a SQLite file is intact."""
     stored = store.read(SHARED)
     record = store.get(SHARED)
     assert record is not None
@@ -71,7 +71,7 @@ def test_eight_processes_open_a_fresh_database(
 
 
 def test_a_reader_is_not_stopped_by_a_writer(tmp_path: Path) -> None:
-    """While another connection holds the write lock of a SQLite file, reads go on."""
+    """Reads continue while another connection holds the write lock of a SQLite file."""
     store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
     assert store.read(SHARED) == []
     other = sqlite3.connect(tmp_path / "arc.db", isolation_level=None)
@@ -84,14 +84,14 @@ def test_a_reader_is_not_stopped_by_a_writer(tmp_path: Path) -> None:
 
 
 def test_a_store_works_on_both_sides_of_a_fork(helper: Helper, database: str, tmp_path: Path) -> None:
-    """The child goes on after its parent has closed, and nothing that either wrote is lost."""
+    """The child continues after its parent has closed, and no message of either is lost."""
     ((ended, names),) = helper.run(workers.fork, tmp_path, [{"url": database}])
     assert (ended, names) == ("child ended 0", "before, child 1, parent, child 2")
 
 
 @pytest.mark.parametrize("forks", [6, pytest.param(300, marks=pytest.mark.torture)], ids=["short", "long"])
 def test_forks_while_another_thread_writes(helper: Helper, database: str, tmp_path: Path, forks: int) -> None:
-    """No child waits for a lock that a thread of its parent held; all that was acknowledged is there."""
+    """No child waits for a lock of its parent's thread, and every acknowledged message is stored."""
     (acknowledged,) = helper.run(workers.fork_while_writing, tmp_path, [{"url": database, "forks": forks}])
     store = SqlStore(database)
     names = [one.message.text for one in store.read(SHARED)]
@@ -143,13 +143,13 @@ NEW = "The new warranty lasts one year only. " * 7
 
 @pytest.fixture
 def engine(database: str) -> Iterator[ContextEngine]:
-    """On the database that the processes write to."""
+    """Open an engine on the database that the processes write to."""
     with ContextEngine.open(database, settings=SMALL_CHUNKS) as opened:
         yield opened
 
 
 def found(engine: ContextEngine) -> Counter[str]:
-    """How many chunks of the document have each text, by what a search finds."""
+    """Return the number of found chunks of the document for each text."""
     return Counter(one.document.text for one in engine.documents.search("warranty version", top_k=1_000))
 
 
@@ -157,7 +157,7 @@ def found(engine: ContextEngine) -> Counter[str]:
 def test_a_process_killed_at_any_statement_leaves_one_whole_version(
     engine: ContextEngine, database: str, helper: Helper, tmp_path: Path, step: int
 ) -> None:
-    """The old document until the new one is there, never parts of either, and never both."""
+    """A search finds the old document until the new one is stored, never parts of either, and never both."""
     old, new = Counter({OLD[:35]: 9}), Counter({NEW[:37]: 7})
     engine.documents.add(Document(OLD, id="d"), chunk=True)
     seen, at, code = [], 1 - step, -9
@@ -206,7 +206,7 @@ SCOPE = Scope("caller")
 
 @pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=pytest.mark.torture)])
 def test_statistics_stay_exact(helper: Helper, database: str, sql_store: SqlStore, tmp_path: Path, rounds: int) -> None:
-    """Three processes store, replace, remove and embed the same entries: what is counted is what is there."""
+    """After three processes store, replace, remove and embed the same entries, the statistics match the entries."""
     count(sql_store.index, INDEXED, "memory")
     helper.run(churn, tmp_path, [{"url": database, "seed": seed, "rounds": rounds} for seed in range(3)])
     entries = sql_store.index.scan(INDEXED, "memory", limit=1_000)
@@ -254,8 +254,8 @@ def test_what_another_process_changed_is_found(database: str, sql_store: SqlStor
     store.close()
 
 
-def test_vectors_alone_are_asked_for(database: str, sql_store: SqlStore) -> None:
-    """What was learned of a scope by its vectors is no longer so when it was made anew, or by another embedder."""
+def test_a_scope_created_again_is_searched_afresh(database: str, sql_store: SqlStore) -> None:
+    """Cached data of a scope's vectors is not used once the scope is created again, also by another embedder."""
     store, vector = SqlStore(database), np.array([1, 0], np.float32)
     other, index = store.index, sql_store.index
     other.put(SCOPE, "document", [an_entry("a", vector=[1, 0])])
@@ -297,7 +297,7 @@ def test_an_index_goes_on_in_a_forked_child(sql_store: SqlStore) -> None:
 
 
 def test_late_vectors_leave_metadata_alone(sql_store: SqlStore) -> None:
-    """An entry that is given for its vector may lack the metadata: filters go by what is stored."""
+    """Entries passed for their vectors may lack metadata; filters use the stored metadata."""
     index = sql_store.index
     index.put(SCOPE, "document", [IndexEntry("a", "text", {}, {"n": 1}), IndexEntry("b", "text", {}, {"n": 2})])
     vector = np.array([1, 0], np.float32)

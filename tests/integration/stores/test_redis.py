@@ -1,4 +1,4 @@
-"""The cache in Redis: its keys and limits, what it never serves or keeps, and its failures."""
+"""The cache in Redis: its keys, limits and failures, and data that it must not serve or keep."""
 
 import logging
 import random
@@ -42,14 +42,14 @@ def own_server() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def server(own_server: RedisServer) -> RedisServer:
-    """An empty server, which a test may stop if it starts it again."""
+    """Return an empty server; a test that stops it starts it again."""
     own_server.client().flushall()
     return own_server
 
 
 @pytest.fixture
 def opened(server: RedisServer, tmp_path: Path) -> Iterator[Callable[..., CachedStore]]:
-    """Opens stores with a cache over one database."""
+    """Return a function that opens stores with a cache over one database."""
     stores = []
 
     def open_store(observer: CountingObserver | None = None, **settings: Any) -> CachedStore:
@@ -64,7 +64,7 @@ def opened(server: RedisServer, tmp_path: Path) -> Iterator[Callable[..., Cached
 
 @pytest.fixture
 def plain(tmp_path: Path) -> Iterator[SqlStore]:
-    """A store without a cache over the same database, like a process that dies after each commit."""
+    """Open a store without a cache over the same database, like a process that dies after each commit."""
     store = SqlStore(sqlite_url(tmp_path))
     yield store
     store.close()
@@ -79,7 +79,7 @@ def texts(store: SqlStore, key: SessionKey = KEY, limit: int = 256) -> list[str]
 
 
 def stored_text(server: RedisServer) -> str:
-    """All keys and values, each conversation's as it stands."""
+    """Return all keys, with the values of hashes."""
     client = server.client()
     return "\n".join(f"{key} {client.hgetall(key) if client.type(key) == 'hash' else ''}" for key in client.scan_iter())
 
@@ -87,7 +87,7 @@ def stored_text(server: RedisServer) -> str:
 def test_another_process_reads_what_a_writer_has_cached(
     opened: Callable[..., CachedStore], server: RedisServer
 ) -> None:
-    """What a writer appends reaches the cache; a reader asks the database whether it is current."""
+    """A writer's messages reach the cache, and a reader checks with the database that they are current."""
     observer = CountingObserver()
     writer, reader = opened(), opened(observer)
     fill(writer)
@@ -99,7 +99,7 @@ def test_another_process_reads_what_a_writer_has_cached(
 
 
 def test_ids_stand_in_no_key(opened: Callable[..., CachedStore], server: RedisServer) -> None:
-    """Keys are hashes of caller and session, and of caller and user; all have a time to live."""
+    """Keys are hashes of caller and session, or of caller and user, and all of them expire."""
     store = opened(ttl_minutes=2, list_ttl_hours=1)
     fill(store)
     texts(store)
@@ -157,7 +157,7 @@ def test_a_key_on_another_branch_or_of_another_user_reads_its_own(
 def test_a_database_brought_back_from_a_backup_is_read_anew(
     opened: Callable[..., CachedStore], plain: SqlStore
 ) -> None:
-    """Numbers and places are the same on both courses of events; the newest message is not."""
+    """Counts and positions are equal in both histories, but the newest message differs."""
     store = opened()
     fill(store)
     backup = list(plain.dump("shop", "ann"))
@@ -173,8 +173,8 @@ def test_a_database_brought_back_from_a_backup_is_read_anew(
 def test_messages_that_never_reached_the_cache_are_read_beside_later_ones(
     opened: Callable[..., CachedStore], plain: SqlStore
 ) -> None:
-    """A cap may drop as many messages as the cache has missed, so that the numbers agree."""
-    for again, dropped in ((0, 3), (1, 2)):  # as many of the missed ones are appended again
+    """A cap may drop as many messages as the cache has missed, so that the counts agree."""
+    for again, dropped in ((0, 3), (1, 2)):  # some of the missed messages are appended again
         key = SessionKey(f"again {again}")
         store = opened()
         fill(store, key)
@@ -200,7 +200,7 @@ def test_a_softly_deleted_session_is_not_read_from_the_cache(
 def test_what_is_deleted_meanwhile_is_not_cached_by_a_slow_reader(
     server: RedisServer, tmp_path: Path, plain: SqlStore
 ) -> None:
-    """A reader that has read from the database before a deletion writes nothing after it."""
+    """A reader that read the database before a deletion caches nothing after it."""
     database = create_engine(sqlite_url(tmp_path))
     settings = RedisSettings(url=server.url)
     deleter = CachedStore(sqlite_url(tmp_path), redis=settings)
@@ -225,7 +225,7 @@ def test_what_is_deleted_meanwhile_is_not_cached_by_a_slow_reader(
 
 
 def test_an_erasure_empties_the_cache(opened: Callable[..., CachedStore], server: RedisServer, plain: SqlStore) -> None:
-    """Also of conversations whose deletion never reached Redis; what may be left is named while it does not answer."""
+    """This includes deletions that never reached Redis; while Redis is down, the receipt names possible remains."""
     settings = ArcSettings(redis={"url": server.url, "retry_seconds": 0.01})
     with ContextEngine.open(plain.engine.url.render_as_string(), settings=settings) as engine:
         for name in ("one", "two", "three"):
@@ -251,7 +251,7 @@ def test_an_erasure_empties_the_cache(opened: Callable[..., CachedStore], server
 
 
 def test_erasing_a_caller_empties_the_cache_of_all_its_users(server: RedisServer, plain: SqlStore) -> None:
-    """Another caller's tails stay; what a process that died may have left is on the receipt, with its end."""
+    """Another caller's messages stay; the receipt names possible remains of dead processes, with their expiry."""
     url, settings = plain.engine.url.render_as_string(), ArcSettings(redis={"url": server.url})
     with ContextEngine.open(url, settings=settings) as engine:
         for caller_id, user_id in (("shop", "ann"), ("shop", "ben"), ("shop", None), ("blog", "ann")):
@@ -271,7 +271,7 @@ def test_erasing_a_caller_empties_the_cache_of_all_its_users(server: RedisServer
 def test_an_archived_conversation_is_not_read_from_the_cache(
     server: RedisServer, tmp_path: Path, plain: SqlStore
 ) -> None:
-    """Its next use brings it back for all processes, and what is written then is read by them."""
+    """The next use restores it for all processes, which also read later messages."""
     settings = ArcSettings(redis={"url": server.url}, archive={"url": str(tmp_path / "archive")})
     url = plain.engine.url.render_as_string()
     with ContextEngine.open(url, settings=settings) as one, ContextEngine.open(url, settings=settings) as two:
@@ -303,7 +303,7 @@ def test_a_value_that_arc_has_not_written_is_replaced(opened: Callable[..., Cach
 
 
 def test_long_tails_are_not_kept(opened: Callable[..., CachedStore], server: RedisServer) -> None:
-    """A value has at most a million bytes; appending does not let it grow further."""
+    """More than a million bytes are not cached, even if they grow by appends."""
     store, client = opened(), server.client()
     store.append(KEY, [counted("m", "x" * 400_000)])
     for n in range(4):
@@ -315,7 +315,7 @@ def test_long_tails_are_not_kept(opened: Callable[..., CachedStore], server: Red
 
 
 def test_it_says_once_that_redis_is_away(server: RedisServer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The database serves; after three failures Redis is left alone, until it is tried again and answers."""
+    """The database serves all reads; after three failures Redis is skipped until an attempt succeeds."""
     observer = CountingObserver()
     settings = ArcSettings(redis={"url": server.url, "retry_seconds": 1.0})
     with ContextEngine.open(sqlite_url(tmp_path), settings=settings, observer=observer) as engine:
@@ -363,7 +363,7 @@ def test_a_redis_that_hangs_is_not_waited_for(opened: Callable[..., CachedStore]
 
 
 def test_reads_fail_without_redis_if_the_settings_say_so(server: RedisServer, tmp_path: Path) -> None:
-    """With fallback_to_sql off, a database is spared the load of a fleet whose cache is away; writes go on."""
+    """With fallback_to_sql off, reads fail, which spares the database the load of all processes; writes continue."""
     settings = ArcSettings(redis={"url": server.url, "fallback_to_sql": False, "retry_seconds": 0.01})
     with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as engine:
         session = engine.session("s")
@@ -391,7 +391,7 @@ def test_no_password_of_redis_shows(server: RedisServer, tmp_path: Path, caplog:
 
 
 def test_a_cluster_of_three_serves_all_sessions(tmp_path: Path) -> None:
-    """Sessions of all nodes are read, counted, limited and erased; without one node, the database has its sessions."""
+    """Sessions on all nodes are read, counted, limited and erased; the database serves those of a dead node."""
     with redis_cluster() as nodes:
         settings = RedisSettings(url=nodes[1].url, max_sessions=20)
         observer = CountingObserver()
@@ -418,7 +418,7 @@ def test_a_cluster_of_three_serves_all_sessions(tmp_path: Path) -> None:
 
 
 def test_a_mode_without_its_parts_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The error names the setting, or the extra; nothing else takes the cache's place."""
+    """The error names the setting or the extra, and no other cache is used."""
     url, redis = sqlite_url(tmp_path), {"url": "redis://127.0.0.1:1"}
     for wrong, named in (
         ({"storage": {"mode": "redis"}}, r"storage.mode .*'redis', which needs redis.url \(ARC_REDIS__URL\)"),
@@ -458,7 +458,7 @@ def test_settings_alone_choose_the_mode(
 
 
 class Troubled:
-    """A fleet on PostgreSQL, and a Redis that is killed, paused and emptied at random."""
+    """Processes on PostgreSQL, and a Redis server that is killed, paused and emptied at random."""
 
     def __init__(self, url: str, server: RedisServer, seed: int) -> None:
         self.url, self.server, self.random = url, server, random.Random(seed)
@@ -468,7 +468,7 @@ class Troubled:
         self.hits = 0
 
     def write(self, name: str, count: int) -> None:
-        """Append one or two messages or edit an earlier one; a third of that never reaches Redis."""
+        """Append one or two messages or edit an earlier one; a third of the writes never reaches Redis."""
         chance = random.Random(name)
         stores = [CachedStore(self.url, redis=self.settings), SqlStore(self.url)]
         for n in range(count):
@@ -482,7 +482,7 @@ class Troubled:
             store.close()
 
     def read(self) -> None:
-        """Read until all is written: what was acknowledged before is there, once and in order."""
+        """Read until the writers end, and check that acknowledged messages are there, once and in order."""
         observer = CountingObserver()
         store = CachedStore(self.url, redis=self.settings, observer=observer)
         while not self.done.is_set():
@@ -525,12 +525,12 @@ class Troubled:
 
 
 def number(text: str) -> int:
-    """The number of an edit; 0 before the first."""
+    """Return the number of an edit, or 0 before the first."""
     return int(text.rpartition(" ")[2]) if " " in text else 0
 
 
 def survive(url: str, seed: int, count: int) -> None:
-    with redis_server("--save", "1", "1") as server:  # so that a killed server comes back with an older state
+    with redis_server("--save", "1", "1") as server:  # a killed server restarts with an older state
         troubled = Troubled(url, server, seed)
         troubled.run(count)
         plain, cached = SqlStore(url), CachedStore(url, redis=troubled.settings)

@@ -1,4 +1,4 @@
-"""Messages that come again with other content, while others write: what is undone, and that nothing is lost."""
+"""Revisions of messages while others write: they undo the derived summaries and facts, and none is lost."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ SHARED = SessionKey("shared")
 
 
 def summarised(store: SqlStore) -> None:
-    """Messages m1 … m12 in the places 1 … 12, with two leaves, a block over them, and an adopted view."""
+    """Store messages m1 … m12 at positions 1 … 12, with two leaves, a block over them, and an adopted view."""
     store.append(SHARED, [counted(f"m{n}", str(n)) for n in range(1, 13)])
     for start in (1, 5):
         commit(store, a_leaf(start, start + 3), a_fact(f"f{start}", start, sources=(f"m{start}",)))
@@ -39,12 +39,12 @@ def commit(store: SqlStore, *what: object) -> None:
 
 
 def with_metadata(message: CountedMessage) -> CountedMessage:
-    """The same message with a note, which makes no revision."""
+    """Return the message with new metadata, which makes no revision."""
     return replace(message, message=replace(message.message, metadata={"note": "new"}))
 
 
 def stretches(store: SqlStore) -> list[tuple[int, int, int, bool]]:
-    """The segments in force, and whether they have text."""
+    """Return the current segments, with `True` for those that have text."""
     return [(one.level, one.start, one.end, bool(one.narrative)) for one in store.summaries.segments(SHARED)]
 
 
@@ -57,7 +57,7 @@ BESIDE = {
 
 
 def test_only_what_was_made_from_the_revised_message_is_undone(sql_store: SqlStore) -> None:
-    """Whatever else the append holds, the other summaries and facts stay."""
+    """Other summaries and facts stay, for any other messages in the append."""
     for (what, beside), cap in product(BESIDE.items(), (None, 20)):
         summarised(sql_store)
         sql_store.append(SHARED, [counted("m2", "other"), *beside], max_messages=cap)
@@ -70,7 +70,7 @@ def test_only_what_was_made_from_the_revised_message_is_undone(sql_store: SqlSto
 
 
 def test_a_block_without_its_leaves_is_undone_too(sql_store: SqlStore) -> None:
-    """A worker whose leaves were refused may still have stored the block over them."""
+    """A worker may have stored a block although its leaves were refused."""
     sql_store.append(SHARED, [counted(f"m{n}", str(n)) for n in range(1, 9)])
     commit(sql_store, a_leaf(1, 8, level=1))
     sql_store.append(SHARED, [counted("m6", "other")])
@@ -87,7 +87,7 @@ def test_many_messages_are_revised_at_once(sql_store: SqlStore) -> None:
 
 
 def test_two_roles_under_one_id_are_refused(sql_store: SqlStore) -> None:
-    """A question and its answer are no revisions of each other: none is lost, for nothing is written."""
+    """A question and an answer are no revisions of each other; nothing is written, so none is lost."""
     given = [counted("new"), counted("same", "question", role="user"), counted("same", "answer", role="assistant")]
     twice = [counted("same", "first", role="user"), counted("same", "then", role="user")]
     with pytest.raises(InvalidInputError, match=r"'same'.*user and assistant"):
@@ -109,10 +109,10 @@ QUOTED = """INSERT INTO arc_facts
     [(REVISED, 3, ["f5"]), (REMOVED, 1, ["f5", "f1"]), (QUOTED, 2, ["f5"])],
     ids=["it was revised", "it was removed", "a fact was read from it"],
 )
-def test_what_came_between_look_and_write_counts(
+def test_a_change_between_preparation_and_lock_counts(
     postgres: PostgresServer, theirs: str, revision: int, facts: list[str]
 ) -> None:
-    """Another writer changes the session after a revision has been prepared: it is prepared anew, under the lock."""
+    """If another writer changes the session after a revision is prepared, it is prepared again under the lock."""
     url = new_database(postgres)
     store = SqlStore(url)
     summarised(store)
@@ -144,7 +144,7 @@ def test_what_came_between_look_and_write_counts(
 def test_processes_revise_the_same_messages_while_they_are_summarised(
     helper: Helper, database: str, tmp_path: Path, each: int
 ) -> None:
-    """No revision is lost, the sums agree, and no summary stands that was made from a text which is gone."""
+    """No revision is lost, the sums agree, and no summary is based on replaced text."""
     store = SqlStore(database)
     store.append(SHARED, [counted(f"m{n}", "first") for n in range(1, 9)])
     at = time.time() + 0.3

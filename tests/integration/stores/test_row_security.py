@@ -15,7 +15,7 @@ SHOP = 'shop "A"'
 
 
 def use(engine: ContextEngine, caller_id: str) -> list[str]:
-    """Let a caller's user talk, and read what is derived from it."""
+    """Let a caller's user talk, and return the request's texts and the found documents."""
     session = engine.session("s", user_id="ann", caller_id=caller_id)
     documents = engine.documents_of(caller_id)
     documents.add([Document(f"Chairs of {caller_id}", id="d")])
@@ -30,7 +30,7 @@ def use(engine: ContextEngine, caller_id: str) -> list[str]:
 
 @pytest.mark.parametrize("make", [new_database, partitioned_database], ids=["whole", "partitioned"])
 def test_a_role_sees_one_caller_only(postgres: PostgresServer, make: object) -> None:
-    """It can do all that its caller does, and neither reads nor writes another caller's rows, whatever SQL it runs."""
+    """A role can do everything for its caller, and can't read or write another caller's rows, even with its own SQL."""
     url = make(postgres)  # type: ignore[operator]
     run(
         url,
@@ -56,13 +56,13 @@ def test_a_role_sees_one_caller_only(postgres: PostgresServer, make: object) -> 
                 with connection.begin_nested():
                     others = f"SELECT count(*) FROM {table} WHERE caller_id <> :mine"
                     assert connection.execute(text(others), {"mine": SHOP}).scalar() == 0
-            except ProgrammingError as error:  # a partition by itself, or the revision
+            except ProgrammingError as error:  # a partition itself, or the revision's table
                 assert "permission denied" in str(error) or table == "arc_alembic_version"
     limited.dispose()
 
 
 def test_a_role_uses_an_encrypted_database(postgres: PostgresServer) -> None:
-    """It may read the database's key, which is encrypted itself."""
+    """A role may read the database's key, which is itself encrypted."""
     url, role, cipher = new_database(postgres, tables=False), "it's $$ mine", Fernet(Fernet.generate_key())
     run(url, """DO 'BEGIN CREATE ROLE "it''s $$ mine" LOGIN; EXCEPTION WHEN duplicate_object THEN END'""")
     with ContextEngine.open(url, cipher=cipher) as engine:

@@ -1,4 +1,4 @@
-"""A database that can't be written, or not any more: all that is there can be read."""
+"""Databases that can't be written, from the start or later: all data can still be read."""
 
 import resource
 import tempfile
@@ -15,7 +15,7 @@ from tests.support.processes import Helper
 
 
 def fill(url: str) -> None:
-    """Say, remember and add something."""
+    """Store a turn, a memory and a document."""
     with ContextEngine.open(url, settings=ArcSettings()) as engine:
         engine.session("s", user_id="ann").save_turn("My locker code is 4711.", "Noted.")
         engine.memories(user_id="ann").add("Ann keeps bees.")
@@ -24,7 +24,7 @@ def fill(url: str) -> None:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """No file of this process can grow."""
+    """Keep this process from making any file larger."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:
@@ -35,7 +35,7 @@ def full_disk() -> Iterator[None]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """One that an ordinary user can look into; pytest closes its own to others whenever a session starts."""
+    """Create a folder that other users can enter; pytest closes its own folders to them at each start."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)

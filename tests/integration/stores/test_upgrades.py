@@ -1,6 +1,6 @@
-"""`arc db upgrade` from the database of each release, and from one that this version has just made.
+"""`arc db upgrade` from the database of each release, and from one that this version has just created.
 
-See `tests/support/releases.py` for how a release is recorded. None is released yet: the tables of 0.1.0 may change.
+See `tests/support/releases.py` for recording a release. None is released yet, so the tables of 0.1.0 may change.
 """
 
 import gzip
@@ -35,7 +35,7 @@ def this_version(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresSer
 def test_a_releases_database_is_upgraded(
     name: str, kind: str, this_version: Path, tmp_path: Path, postgres: PostgresServer
 ) -> None:
-    """It then has the tables of a new one and shows all that was stored, and one can go on with it."""
+    """The upgraded database has the tables of a new one, shows all stored data, and can be used further."""
     file = (releases.FOLDER if name in RELEASES else this_version) / f"{name}.{kind}.gz"
     url = f"sqlite:///{tmp_path / 'arc.db'}"
     if kind == "sqlite":

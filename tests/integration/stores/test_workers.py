@@ -1,4 +1,4 @@
-"""Workers in processes of their own: they share the work, and what a killed one began is done once all the same."""
+"""Workers in separate processes: they share the work, and finish the work of a killed one once."""
 
 import os
 import random
@@ -21,7 +21,7 @@ THINGS = ("tea", "rice", "chess", "jazz", "Rome", "bread", "wool", "roses", "rai
 
 
 def said(session: int, turns: int) -> list[Message]:
-    """A conversation that is the same each time, and in which no two turns say the same."""
+    """Return a conversation that is equal in each run and repeats no turn."""
     messages = []
     for number in range(turns):
         at = DAY + timedelta(minutes=number)
@@ -38,7 +38,7 @@ def fill(url: str, *, sessions: int, turns: int) -> None:
 
 
 def made(url: str, *, sessions: int) -> list[Any]:
-    """All that was made from the messages, without ids and times of its making."""
+    """Return everything derived from the messages, without ids and times."""
     with ContextEngine.open(url, settings=WORKED) as engine:
         found: list[Any] = []
         for number in range(sessions):
@@ -64,7 +64,7 @@ def made(url: str, *, sessions: int) -> list[Any]:
 def test_what_killed_workers_began_is_done_once(
     helper: Helper, database: str, tmp_path: Path, sessions: int, kills: int
 ) -> None:
-    """Two at a time are killed at random moments. In the end, all is as one undisturbed worker makes it."""
+    """Two workers at a time are killed at random; in the end, all is as if one worker had run undisturbed."""
     whole = sqlite_url(tmp_path, "whole.db")
     for url in (whole, database):
         fill(url, sessions=sessions, turns=40)
@@ -79,7 +79,7 @@ def test_what_killed_workers_began_is_done_once(
             os.kill(pid, signal.SIGKILL)
         interrupted += [helper.wait(pid) for pid in pids].count(-signal.SIGKILL)
         if number % 8 == 7:
-            with ContextEngine.open(database, settings=WORKED) as engine:  # so that there is something left to do
+            with ContextEngine.open(database, settings=WORKED) as engine:  # adds work for the next workers
                 for at in range(sessions):
                     engine.session(f"s{at}", user_id=f"u{at}").append(said(at, 40))
     assert interrupted > kills // 4, "most had nothing to do any more"
@@ -88,7 +88,7 @@ def test_what_killed_workers_began_is_done_once(
 
 
 def _wait_until_done(helper: Helper, url: str, folder: Path) -> None:
-    """Let a worker take over what dead ones have claimed, once their leases have expired."""
+    """Run workers until no work is due, which takes until the leases of dead ones have expired."""
     deadline = time.monotonic() + 120
     number = 0
     while rows(url, "SELECT count(*) FROM arc_conversations WHERE work_due_at IS NOT NULL") != [(0,)]:
@@ -99,7 +99,7 @@ def _wait_until_done(helper: Helper, url: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("sessions", [6, pytest.param(300, marks=pytest.mark.torture)], ids=["short", "long"])
 def test_workers_share_the_work(helper: Helper, database: str, tmp_path: Path, sessions: int) -> None:
-    """Of four, each does some of it, and the model is asked each thing once."""
+    """More than one of four workers takes part, and the model is asked each question once."""
     fill(database, sessions=sessions, turns=20)
     reported = helper.run(workers.work, tmp_path, [{"url": database, "asks": True}] * 4)
     asked = [one for mine in reported for one in mine]
