@@ -76,11 +76,11 @@ ENGLISH = Language(
     forbidding=Pattern(
         r"^(?:(?:please|so|and|but|also),? ){0,2}(?:(?:never|always) (?!had|been|saw|knew|thought|make|\w+(?:ed|ing)\b)"
         r"|(?:don't|do not) (?!forget|give up|worry|let|mention|hesitate|be |stop|you|know|think|get)|avoid|no more"
-        r"|only|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from|please)|any(?:thing|where|one"
-        rf"|body) (?:but|except)|{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}|not (?-i:[A-Z])\w+ (?:please|again)"
-        rf"|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})\b|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y"
-        r"|ies) to|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)|(?:has|have|needs?) to be (?:\w+ ){0,2}\d|(?:can't|cannot"
-        r"|won't|don't) (?:eat|drink|take|use|touch|fly|drive|stand|accept|handle))\b"
+        r"|only(?! (?:the|an?|one|two|some|my)\b)|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from"
+        rf"|please)|any(?:thing|where|one|body) (?:but|except)|{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
+        rf"|not (?-i:[A-Z])\w+ (?:please|again)|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})\b"
+        rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)"
+        rf"|(?:has|have|needs?) to be (?:\w+ ){{0,2}}\d|(?:can't|cannot|won't|don't) {_PHRASES['refused']})\b"
     ),
     deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
     preferring=Pattern(

@@ -145,6 +145,8 @@ NOTHING = {
         Don't mention it
         Don't bother
         Only kidding
+        Only the bedside table is left to assemble
+        Only one of the leather loops is missing
         I like it
         Sounds good, I'd prefer that
         I'd love to, thanks
