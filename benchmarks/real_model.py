@@ -136,6 +136,8 @@ _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_HEAD = re.compile(r"^- [\d-]{10}, [^:\n]{1,100}: ", re.MULTILINE)
+"""The day and the speaker of an excerpt."""
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -167,7 +169,9 @@ def shown_statements(session: Session, engine: ContextEngine, request: Sequence[
         for name, inside in parse_fences(message.text)[1]:
             if name == "memory":
                 lines, narrative = parse_memory(inside)
-                yield from ((sentence, everything) for sentence in _SENTENCE.split(narrative) if sentence.strip())
+                yield from (
+                    (sentence, everything) for sentence in _SENTENCE.split(_HEAD.sub("", narrative)) if sentence.strip()
+                )
             elif name == "memories":
                 lines = [line for line in inside.splitlines() if line.startswith("- ")]
             else:
