@@ -326,8 +326,8 @@ class MessageIndex:
         newest = self._conversations.read(key, limit=1) if places else []
         # other places are indexed later, in order
         end = self._known_end(key, path, newest[0].seq) if newest else 0
-        near = [seq for seq in places if seq <= end + NEIGHBOURS]
-        return sum(self._write(key, one[0], one[-1], written_to=min(one[-1], end)) for one in _in_a_row(near))
+        # another process may have indexed beyond the end that this one knows
+        return sum(self._write(key, one[0], one[-1], written_to=min(one[-1], end)) for one in _in_a_row(places))
 
     def remove_branch(self, key: SessionKey, path: Path, *, end: int) -> None:
         """Remove the entries of a deleted branch up to a place that no other branch shows."""

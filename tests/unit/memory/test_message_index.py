@@ -150,7 +150,7 @@ def test_what_is_indexed_is_not_written_again(stores: tuple[ConversationStore, I
 
 
 def test_changes_in_a_row_are_followed_together(stores: tuple[ConversationStore, IndexStore]) -> None:
-    """A hundred removed messages take a few reads, not two each; what is not indexed yet takes none."""
+    """A hundred removed messages take a few reads, not two each."""
     conversations, store = stores
     conversations.append(KEY, [counted(f"m{n}", f"word{n} gravel") for n in range(200)])
     reads = []
