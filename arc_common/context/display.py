@@ -1,6 +1,7 @@
 """Displays a context window: as HTML for notebooks and web pages, and through rich on a terminal."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from arc_common.context.receipt import ContextWindow, Item, Omission, Section, receipt_of
+from arc_common.context.receipt import ContextWindow, Item, LeftOut, Omission, Section, receipt_of
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import longest_share
 
@@ -116,10 +117,18 @@ def left_out(window: ContextWindow) -> tuple[int, int]:
     return count, tokens
 
 
+_CARRIER = re.compile(r"(?<=^merged into )(fact|memory|message) \S+$")
+"""The item that says what others were merged into, with its id."""
+
+
 def omission_rows(window: ContextWindow, *, named: int) -> list[tuple[str, str, int]]:
     """Return the omissions with their reasons and tokens: the first `named` one by one, the others by reason."""
     receipt = window.receipt
-    others = receipt_of((), receipt.nearest[named:], rest=receipt.rest, nearest=0).rest
+    others: dict[str, LeftOut] = {}
+    for reason, left in receipt_of((), receipt.nearest[named:], rest=receipt.rest, nearest=0).rest.items():
+        kind = _CARRIER.sub(r"a \1", reason)
+        count, tokens = (others[kind].count, others[kind].tokens) if kind in others else (0, 0)
+        others[kind] = LeftOut(count + left.count, tokens + left.tokens)
     return [
         *((about(one), excerpt(one.reason, _NOTE_CHARACTERS), one.tokens) for one in receipt.nearest[:named]),
         *(
@@ -331,6 +340,7 @@ _PREVIEWED = 3
 _LINE_CHARACTERS = 400
 _FULL_CHARACTERS = 20_000
 _NAMED = 5
+_LONG_ID = re.compile(r"\b([\w-]{12})[\w-]{12,}\b")
 
 
 class _TerminalView:
@@ -406,7 +416,8 @@ class _TerminalView:
         table.add_column("why", overflow="fold")
         table.add_column("tokens", justify="right", no_wrap=True)
         for what, why, missed in omission_rows(self._window, named=_ROWS if self._full else _NAMED):
-            table.add_row(Text(what), Text(why), f"{missed:,}")
+            cells = (what, why) if self._full else (_LONG_ID.sub(r"\1…", what), _LONG_ID.sub(r"\1…", why))
+            table.add_row(*map(Text, cells), f"{missed:,}")
         yield Padding(table, (0, 0, 0, 2), expand=False)
 
 
