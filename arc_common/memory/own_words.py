@@ -150,11 +150,16 @@ def _given(text: str) -> Iterator[tuple[int, int]]:
 
 
 def forget_requests(text: str) -> list[str]:
-    """Return the sentences of a user's text in which they ask to forget something, in their own words."""
+    """Return what a user asks to forget in their own words, without what they state instead."""
     fenceless = without_fences(text)
     own = without_insertions(_without(fenceless, foreign_spans(fenceless)))
-    sentences = [own[start:end] for start, end in sentence_spans(own)]
-    return [sentence for sentence in sentences if _stated_instead(sentence) is not None]
+    asked = []
+    for start, end in sentence_spans(own):
+        sentence = own[start:end]
+        if (stated := _stated_instead(sentence)) is not None:
+            asked.append(sentence.removesuffix(stated))
+    found = ((one, language.forget.search(one)) for one in asked for language in LANGUAGES)
+    return [re.sub(r"^\W+", "", _without(one, [request.span()])) or request[0] for one, request in found if request]
 
 
 def without_forgotten(text: str) -> str:

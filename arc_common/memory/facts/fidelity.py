@@ -240,6 +240,21 @@ def is_stated(statement: str, source_text: str, *, share: float = GROUNDED_WORDS
     )
 
 
+_FORGETTING = word_set(
+    "forget delete erase remove drop discard wipe clear remember store save memory memories please fact dass vergiss "
+    "lösche lösch erinnerung notiz bitte 것 건 걸 거 게 기억 사실"
+)
+
+
+def names_only(request: str, statement: str) -> bool:
+    """Return whether a statement contains all that a user names in a request, and they name something."""
+    language, text = detect(request), _Text.of(statement)
+    dropped = language.stop_words | language.speaker | _FORGETTING
+    words = [word for word in words_of(_folded(request)) if not {word, strip_particles(word)} & dropped]
+    words = [word for word in words if not is_common(word, language)] or words
+    return bool(words) and all(text.has_value(word) or text.has_word(word) for word in words)
+
+
 _SIGN = re.compile(r"[$€£¥₩%°+#@/<>=~*−-]")
 _OWNERS = word_set("the a an my our your his her their i we me us am is are be have has do does don't doesn't")
 

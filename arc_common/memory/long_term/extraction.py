@@ -16,6 +16,7 @@ from arc_common.memory.facts.fidelity import (
     is_in_own_words,
     is_retold,
     is_stated,
+    names_only,
     rests_on,
 )
 from arc_common.memory.own_words import foreign_texts, forget_requests, learnable
@@ -31,7 +32,6 @@ from arc_common.prompts.memories import (
     parse_extraction,
     render_extraction_request,
 )
-from arc_common.text import analyze_query
 from arc_common.text.languages.registry import detect
 from arc_common.trust import Trust
 
@@ -236,13 +236,14 @@ def without_memory_tools(messages: Iterable[Message]) -> list[Message]:
 def may_forget(memory: Memory, messages: Sequence[Message], *, shown: Shown) -> bool:
     """Return whether a model may delete a memory: one of its own, or one that only the user can have asked to forget.
 
-    That is so if the user asks for it in their own words, or if there is no untrusted text that can have asked.
+    That is so if the user asks for it in their own words since they said it, or if there is no untrusted text that can
+    have asked.
     """
     users = [one for one in messages if one.role is Role.USER and one.trust is Trust.USER and not one.made_by_arc]
     if memory.trust is not Trust.USER or (users and not foreign_texts(messages) and not shown.texts):
         return True
-    terms = set(analyze_query(memory.text))
-    return any(terms & set(analyze_query(asked)) for message in users for asked in forget_requests(message.text))
+    since = [one for one in users if one.created_at is None or one.created_at >= memory.valid_from]
+    return any(names_only(asked, memory.text) for message in since for asked in forget_requests(message.text))
 
 
 def memories_by_rules(

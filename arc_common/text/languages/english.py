@@ -14,7 +14,10 @@ _CHANGED = _PHRASES["changed"]
 _SINGLE = rf"(?:[\w'-]+ ){{0,3}}?(?:{_PHRASES['single_valued']}|(?<!'s )name|(?<=my )number)s?"
 _NUMBER = rf"(?:[$€£¥₩]?\d[\w.,:%€-]*|{'|'.join(_WORDS['numbers'])})"
 _ALONE = rf"(?=(?:,? (?!{_PHRASES['asserted']}\b)[\w'€-]+){{0,4}}(?: (?:is|are|works?)(?: {_PHRASES['fine']})?)?\W*$)"
-_LEADS = r"(?:(?:please|yes|ok|now|just|also|then|so|and|actually|(?:can|could|will) you|help me)[\s,.!]{1,3}){0,4}"
+_LEADS = (
+    r"(?:(?:please|yes|ok|now|just|also|then|so|and|actually|(?:can|could|will) you|help me|hey|hi|thanks"
+    r"|i(?: want|['’]d like| would like) you to)[\s,.!]{1,3}){0,4}"
+)
 
 ENGLISH = Language(
     name="English",
@@ -131,10 +134,10 @@ ENGLISH = Language(
     defining=Pattern(r"(?s)^(?!.*\bthe\s+\w).*\b(?:(?:what|who)(?:['’]s| is| are| was)|define|meaning of|explain)\b"),
     self_quoted=r"(?:I|I['’](?:m|ve|d|ll)|[Mm]y|[Ww]e|[Oo]ur)\s[a-z]",
     forget=Pattern(
-        rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|(?:don['’]t|do not|stop|never) (?:(?:remember|stor|sav"
-        r"|memori[sz])\w*|keep(?:ing)? in mind)\b|(?:delete|erase|remove|drop|discard|wipe"
-        r"|clear)\b[^.!?\n]{0,40}?\b(?:memor(?:y|ies)|your (?:notes|records)|what (?:i|we) (?:said|told|mentioned"
-        r"|wrote)|that (?:i|i['’]m|i['’]ve|my|we))\b)"
+        rf"^(?!(?:(?!\byou\b)[^.!?\n])*\?){_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|(?:don['’]t|do not|stop|never)"
+        r" (?:(?:remember|stor|sav|memori[sz])\w*|keep(?:ing)? in mind)\b(?! (?:if|whether|when)\b)|(?:delete|erase"
+        r"|remove|drop|discard|wipe|clear)\b(?:[^.!?\n]{0,40}?\b(?:memor(?:y|ies)|your (?:notes|records)|what (?:i|we)"
+        r" (?:said|told|mentioned|wrote))| (?:[\w ]{0,12}(?:fact|part|thing) )?that (?:i|i['’]m|i['’]ve|my|we))\b)"
     ),
     said_instead=Pattern(
         r"(?s).{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|as|now|instead|actually|in fact)[\s,]{1,2}){0,2}|[\s,](?:because"

@@ -128,8 +128,9 @@ GERMAN = Language(
         "dezember"
     ),
     forget=Pattern(
-        r"^(?:(?:bitte|und|nein|ok)[\s,]{1,2}){0,2}(?:vergiss\b(?! nicht)|vergessen sie\b(?! nicht)|merk dir (?:das"
-        r" )?nicht|lösch\w{0,2}\b[^.!?\n]{0,40}\b(?:erinnerung|notiz))"
+        r"^(?:(?:bitte|und|nein|ok)[\s,]{1,2}){0,2}(?:merk dir (?:das )?nicht|(?![^.!?,\n]*\b(?:nicht|nie|niemals)\b)"
+        r"(?:vergiss\b|vergessen sie\b|(?:kannst|könntest|würdest) du (?:\w+ )?vergessen\b"
+        r"|lösch\w{0,2}\b[^.!?\n]{0,40}\b(?:erinnerung|notiz)))"
     ),
     said_instead=Pattern(r"(?s).{0,1200}?[,;.–-]\s(?:(?:sondern|aber|denn|jetzt)\s)?(?=(?:ich|wir)\s)"),
     text_task=Pattern(

@@ -310,11 +310,33 @@ def test_without_untrusted_text_the_model_understands_the_user(
 
 @pytest.mark.parametrize(
     ("said", "is_kept"),
-    [("부산에 산다는 건 잊어줘", False), ("Forget that I keep bees.", True), ("Thanks, and forget it.", True)],
-    ids=["Korean", "something else", "nothing"],
+    [
+        ("부산에 산다는 건 잊어줘", False),
+        ("부산 호텔은 잊어줘.", True),
+        ("Forget that I keep bees.", True),
+        ("Thanks, and forget it.", True),
+        ("Please forget where I live.", False),
+        ("Hey, I'd like you to forget that I live in Porto.", False),
+        ("Please remove Porto from your memory.", False),
+        ("Forget that I live in Lisbon.", True),
+        ("Forget Lisbon, I live in Porto.", True),
+        ("Forget the hotel in Porto.", True),
+        ("Forget that the user is rich.", True),
+        ("Forget that I live in Porto? No way.", True),
+        ("Don't remember if I live in Porto.", True),
+        ("Delete the file that I made in Porto.", True),
+        ("Kannst du bitte vergessen, dass ich in Porto wohne?", False),
+        ("Vergiss bitte nicht, dass ich in Porto wohne.", True),
+        ("Vergiss Porto nicht.", True),
+    ],
 )
 def test_only_what_the_user_asks_to_forget_goes(session: Session, memories: Memories, said: str, is_kept: bool) -> None:
-    theirs = memories.add("사용자는 부산에 산다.")
+    texts = {
+        "ich": "Der Nutzer wohnt in Porto.",
+        "Vergiss": "Der Nutzer wohnt in Porto.",
+        "부산": "사용자는 부산에 산다.",
+    }
+    theirs = memories.add(next((text for word, text in texts.items() if word in said), HOME))
     says(session, said)
     reads(session)
     try:
@@ -322,3 +344,11 @@ def test_only_what_the_user_asks_to_forget_goes(session: Session, memories: Memo
     except InvalidInputError:
         assert is_kept
     assert bool(memories.list()) is is_kept
+
+
+def test_a_request_to_forget_does_not_outlast_what_the_user_says_later(session: Session, memories: Memories) -> None:
+    says(session, "Please forget that I live in Porto.", "I live in Porto after all.")
+    theirs = memories.add(HOME)
+    reads(session)
+    with pytest.raises(InvalidInputError, match="Ask the user"):
+        memories.forget(theirs.id, session_id="s")
