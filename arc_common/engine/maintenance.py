@@ -47,6 +47,8 @@ def maintain(runtime: "Runtime", progress: Progress | None) -> Maintenance:
     ages = [] if hours is None else [timedelta(hours=hours)]
     if archive_settings.enabled:
         return archive(runtime, min([*ages, timedelta(days=archive_settings.after_days)]), progress)
+    if archive_settings.location is not None:  # for single sessions
+        _sweep(runtime)
     if not ages:
         return Maintenance()
     idle = idle_for(runtime, ConversationStatus.ACTIVE, ages[0])
@@ -63,14 +65,18 @@ def archive(runtime: "Runtime", older_than: timedelta | None, progress: Progress
     if older_than is None:
         older_than = timedelta(days=runtime.settings.archive.after_days)
     idle = idle_for(runtime, ConversationStatus.ACTIVE, older_than)
-    try:
-        runtime.store.sweep()
-    except ArchiveError as error:
-        _log.warning("objects without a conversation stay in the archive for now: %s", error)
+    _sweep(runtime)
     keys = runtime.store.idle(idle)
     archived, errors = _each(runtime, keys, lambda key: runtime.archive_session(key, idle=idle), progress)
     runtime.observer.count("maintenance.archived", archived)
     return Maintenance(archived=archived, failed=len(errors))
+
+
+def _sweep(runtime: "Runtime") -> None:
+    try:
+        runtime.store.sweep()
+    except ArchiveError as error:
+        _log.warning("objects without a conversation stay in the archive for now: %s", error)
 
 
 def purge(runtime: "Runtime", older_than: timedelta, progress: Progress | None) -> int:

@@ -224,6 +224,15 @@ def archive_and_die(report: Callable[[str], None], *, url: str, folder: str, cha
     report("done")
 
 
+def die_while_writing(report: Callable[[str], None], *, url: str, folder: str) -> None:
+    """Archive Ann's session `s` into a folder, and be killed when part of the object is on the disk."""
+    os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+    settings = ArcSettings(archive={"url": folder}, recall={"enabled": False})
+    with ContextEngine.open(url, settings=settings) as engine:
+        engine.session("s", user_id="ann").archive()
+    report("done")
+
+
 def edit_and_die(report: Callable[[str], None], *, url: str, text: str) -> None:
     """Change the text of the message `m` of Ann's session `s`, and be killed before anything follows from it."""
     message = Message(Role.USER, text, id="m", created_at=datetime.now(UTC))
@@ -480,7 +489,8 @@ _JOBS: dict[str, Callable[..., None]] = {
     job.__name__: job
     for job in (
         append, churn, converse, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork,
-        fork_while_writing, archive_and_restore, archive_and_die, unprivileged, read_all, serve_postgres, work,
+        fork_while_writing, archive_and_restore, archive_and_die, die_while_writing,
+        unprivileged, read_all, serve_postgres, work,
     )
 }  # fmt: skip
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from arc_common.exceptions import ArchiveError, ConfigurationError, MissingDependencyError, hide_password, scrubbed
 
@@ -59,6 +58,8 @@ class ArchiveObjects:
     def remove(self, path: str) -> None:
         """Remove an object, if it is there."""
         with self._using(path, "removed") as (files, name), suppress(FileNotFoundError):
+            if _is_local(files):
+                _part(Path(name)).unlink(missing_ok=True)
             files.rm_file(name)
 
     def exists(self, path: str) -> bool:
@@ -90,10 +91,15 @@ def _is_local(files: Any) -> bool:
     return "file" in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,))
 
 
+def _part(path: Path) -> Path:
+    """Return the name of a file that is being written; a machine that dies meanwhile leaves it."""
+    return path.with_name(f"{path.name}.part")
+
+
 def _write_file(path: Path, content: bytes) -> None:
     """Write a file at once, so that its name never shows part of it, and wait for the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{uuid4().hex}.part")
+    part = _part(path)
     try:
         with part.open("wb") as file:
             file.write(content)

@@ -158,7 +158,12 @@ class SqlArchive:
         same = {**self._place(key), "incarnation": row["incarnation"]}
         if not self._commit((self._sql.name_objects, {**same, "before": before, "objects": known}))[0]:
             return False
-        objects.write(path, content)
+        try:
+            objects.write(path, content)
+        except ArchiveError:
+            if (now := self._look(key)) is not None and now.objects == known:
+                raise
+            return False  # somebody has changed or deleted it meanwhile, and removed the object
         unchanged = {**same, **{name: row[name] for name in ("epoch", "next_seq", "next_branch")}}
         heads = [(one["branch"], one["head_seq"]) for one in record[branches.name]]
 

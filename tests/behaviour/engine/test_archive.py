@@ -36,7 +36,7 @@ from tests.behaviour.engine.test_transfer import shown
 from tests.support.archives import calling, fill, small_disk
 from tests.support.databases import observed, rows, sqlite_url
 from tests.support.leak_world import Letters
-from tests.support.processes import append, archive_and_die, archive_and_restore
+from tests.support.processes import append, archive_and_die, archive_and_restore, die_while_writing
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -540,6 +540,23 @@ def test_a_change_while_another_machine_archives(
     assert objects(folder) == []
 
 
+def test_a_deletion_before_the_object_is_read_back(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path
+) -> None:
+    """The deletion removes the object; the archive reports no failure."""
+    first, second = archiving(database, url=f"calling://{folder}"), archiving(database)
+    first.session("s").save_turn("One.", "Two.")
+    deleted: list[bool] = []
+
+    def interrupt(step: str) -> None:
+        if step == "read" and not deleted:
+            deleted.append(second.session("s").delete())
+
+    with calling(interrupt):
+        assert not first.session("s").archive()
+    assert (deleted, objects(folder)) == ([True], [])
+
+
 @pytest.mark.parametrize("use", ["read", "export"])
 def test_two_use_it_at_the_same_time(
     database: str, archiving: Callable[..., ContextEngine], tmp_path: Path, folder: Path, use: str
@@ -670,11 +687,37 @@ def test_a_kill_after_the_conversation_was_changed(
     if change == "delete":
         erased = engine.admin.erase(caller_id="default", user_id="ann")
         assert (erased.removed, erased.left) == ({}, {"arc_stray_objects": 1})
-    assert str(engine.admin.maintain()) == "archived 0, deleted 0, failed 0"
+    with archiving(database, enabled=False) as single:  # archives only the sessions that somebody names
+        assert str(single.admin.maintain()) == "archived 0, deleted 0, failed 0"
     assert objects(folder) == kept
     left = {"delete": 0, "remove": 2, "archive": 3}
     assert len(engine.session("s", user_id="ann").messages()) == left[change]
     assert engine.admin.erase(caller_id="default", user_id="ann").is_complete
+
+
+@pytest.mark.parametrize("then", ["archive", "erase"])
+def test_a_kill_while_a_file_is_written(
+    database: str,
+    archiving: Callable[..., ContextEngine],
+    folder: Path,
+    tmp_path: Path,
+    helper: Any,
+    clock: Clock,
+    then: str,
+) -> None:
+    """The next attempt removes the part that is in the folder; so does an erasure."""
+    engine = archiving(database)
+    engine.session("s", user_id="ann").append([Message("user", "My code is 4711.", id="m")])
+    code = helper.wait(helper.start(die_while_writing, tmp_path / "log", url=database, folder=str(folder)))
+    assert code == -9, (tmp_path / "log").read_text()
+    assert len(objects(folder)) == 1
+    if then == "erase":
+        engine.admin.erase(caller_id="default", user_id="ann")
+        assert objects(folder) == []
+        return
+    clock.now = datetime.now(UTC) + timedelta(hours=1)  # the dead process's lease has ended
+    assert engine.session("s", user_id="ann").archive()
+    assert [one.endswith(".json.gz") for one in objects(folder)] == [True]
 
 
 def test_an_archive_must_be_usable(opened: Callable[..., ContextEngine], tmp_path: Path) -> None:
