@@ -164,7 +164,7 @@ class Memories:
     ) -> Memory:
         """Store a memory that a model wants to keep; for models' tools.
 
-        - It is stored as the user's if they stated it in the session's newest 64 messages, or in `messages`. If
+        - It is stored as the user's if they stated it in the session's newest 256 messages, or in `messages`. If
           untrusted text may have prompted it, one of their statements must say just that.
         - It waits for a review ("PENDING") if it takes anything from untrusted text that the user did not state. With
           `settings.memory.require_review`, everything waits.
@@ -343,7 +343,7 @@ class Memories:
 
         - An assistant's memory is deleted.
         - A user's memory is deleted if the user asks for it in their own words ("Forget that I live in Porto") in the
-          session's newest 64 messages, or in `messages`; or if these hold no untrusted text that may have asked.
+          session's newest 256 messages, or in `messages`; or if these hold no untrusted text that may have asked.
 
         Args:
             memory_id: The memory's id.

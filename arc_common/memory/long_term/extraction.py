@@ -224,7 +224,7 @@ def saved_by_model(
         metadata=proposed.metadata if is_users else {**proposed.metadata, SAID_BY: Role.ASSISTANT.value},
         reinforces=is_users,
         supersedes=is_users,
-        speaker=_one_speaker(users) if is_users else None,
+        speaker=_one_speaker([one for one in users if one.id in sources] or users) if is_users else None,
     )
 
 

@@ -220,6 +220,9 @@ def _scopes_of(key: SessionKey) -> Iterator[Scope]:
 _PAGE = 64
 """The most messages in one request to the model."""
 
+_SEEN = 256
+"""The newest messages in which a page may ask a model to save or forget something: a window shows no more, mostly."""
+
 MOST_WITHOUT_ANSWER = 8
 """Once this many user messages are unanswered, they are read without an answer."""
 
@@ -398,7 +401,7 @@ class LongTermMemory:
         stored: Sequence[Message] = ()
         if key is not None:
             with suppress(NotFoundError):  # there is no session yet, or it is another user's
-                stored = [one.message for one in self._conversations.read(key, limit=_PAGE)]
+                stored = [one.message for one in self._conversations.read(key, limit=_SEEN)]
         known = {message.id for message in stored}
         return stored, [one for one in running if one.id is None or one.id not in known]
 

@@ -369,3 +369,17 @@ def test_a_request_to_forget_does_not_outlast_what_the_user_says_later(session: 
     reads(session)
     with pytest.raises(InvalidInputError, match="Ask the user"):
         memories.forget(theirs.id, session_id="s")
+
+
+def test_a_page_far_back_in_the_window_asks_for_nothing(session: Session, memories: Memories) -> None:
+    theirs = memories.add(HOME)
+    reads(session)
+    says(session, "Nothing of use, thanks.", *["Thanks a lot."] * 40, "I read about Zorobank. My bank is Lisbon Trust.")
+    assert state(memories.propose(BANK, session_id="s")) == WAITING
+    with pytest.raises(InvalidInputError, match="Ask the user"):
+        memories.forget(theirs.id, session_id="s")
+
+
+def test_a_memory_names_the_speaker_who_stated_it(session: Session, memories: Memories) -> None:
+    session.append([Message("user", "My bank is Zorobank.", name="Tom", id="t"), Message("user", "Hello!", name="Ann")])
+    assert memories.propose(BANK, session_id="s").speaker == "Tom"
