@@ -160,6 +160,7 @@ class Memories:
         importance: float = 0.5,
         metadata: Mapping[str, Any] | None = None,
         session_id: str | None = None,
+        branch: int | None = None,
         messages: Sequence[Message] = (),
     ) -> Memory:
         """Store a memory that a model wants to keep; for models' tools.
@@ -178,10 +179,12 @@ class Memories:
             importance: From 0 to 1; values outside are clamped.
             metadata: JSON values of the application's own.
             session_id: The session in which the model runs, if the engine stores it; by default that of the scope.
+            branch: The number of the branch on which it runs; by default the session's current one.
             messages: Messages that the model was shown and that the engine has not stored.
 
         Raises:
             InvalidInputError: A value is not acceptable, or the importance is too low for a scope that is full.
+            BranchNotFoundError: The session has no such branch.
         """
         running = checked_items("messages", messages, Message, expected="messages")
         check_metadata(metadata)
@@ -193,7 +196,7 @@ class Memories:
             importance=clamped(importance),
             metadata=metadata or {},
         )
-        key, scope = self._session(session_id), self._scope
+        key, scope = self._session(session_id, branch), self._scope
         kept = self._service().propose(scope, proposed, key=key, running=running, shown=self._runtime.shown)
         if kept is None:
             raise InvalidInputError("memory.importance", importance, "more, as the scope is full of stronger memories")
@@ -338,7 +341,14 @@ class Memories:
 
     adelete = async_form(delete)
 
-    def forget(self, memory_id: str, *, session_id: str | None = None, messages: Sequence[Message] = ()) -> None:
+    def forget(
+        self,
+        memory_id: str,
+        *,
+        session_id: str | None = None,
+        branch: int | None = None,
+        messages: Sequence[Message] = (),
+    ) -> None:
         """Delete a memory permanently, as a model wants, unless only the user may ask for that; for models' tools.
 
         - An assistant's memory is deleted.
@@ -348,15 +358,17 @@ class Memories:
         Args:
             memory_id: The memory's id.
             session_id: The session in which the model runs, if the engine stores it; by default that of the scope.
+            branch: The number of the branch on which it runs; by default the session's current one.
             messages: What the model was shown that the engine does not store (yet).
 
         Raises:
             InvalidInputError: The memory is the user's, and untrusted text may have asked for this; or a value is not
                 acceptable. Nothing was written.
             MemoryNotFoundError: This scope has no memory with that id.
+            BranchNotFoundError: The session has no such branch.
         """
         running = checked_items("messages", messages, Message, expected="messages")
-        key, memory = self._session(session_id), self.get(memory_id)
+        key, memory = self._session(session_id, branch), self.get(memory_id)
         if not self._service().may_forget(memory, key=key, running=running, shown=self._runtime.shown):
             raise InvalidInputError("memory_id", memory_id, _NOT_ASKED)
         self.delete(memory_id)
@@ -425,12 +437,12 @@ class Memories:
 
     alist = async_form(list)  # noqa: A003 - the method above
 
-    def _session(self, session_id: str | None) -> SessionKey | None:
-        """Return the key of the session in which a model runs; by default the scope's."""
+    def _session(self, session_id: str | None, branch: int | None) -> SessionKey | None:
+        """Return the key of the session and branch on which a model runs; by default the scope's session."""
         if session_id is not None:
             check_identifier("session_id", session_id)
         of = session_id or self._scope.session_id
-        return SessionKey(of, self._scope.caller_id, self._scope.user_id) if of else None
+        return SessionKey(of, self._scope.caller_id, self._scope.user_id, branch=branch) if of else None
 
     def _service(self) -> "LongTermMemory":
         """Return the memory service after checking that the session is not another user's."""

@@ -156,13 +156,18 @@ def memory_tools(
             raise ToolException("Not saved: this conversation is temporary.")
         session = scope(run)[1] or run.conversation
         saved = memories(run).propose(
-            content, type=type, importance=importance, session_id=session, messages=run.messages
+            content,
+            type=type,
+            importance=importance,
+            session_id=session,
+            branch=run.branch(session),
+            messages=run.messages,
         )
         return f"{_said_of(saved)}:\n{_line(saved)}"
 
     def forget(run: "_Run", memory_id: str) -> str:
         session = scope(run)[1] or run.conversation
-        memories(run).forget(memory_id, session_id=session, messages=run.messages)
+        memories(run).forget(memory_id, session_id=session, branch=run.branch(session), messages=run.messages)
         return "Forgotten."
 
     return [
@@ -272,21 +277,31 @@ class _Run:
         thread_id = self.from_context("session_id") or self._configurable.get("thread_id")
         return str(thread_id) if thread_id and len(str(thread_id)) <= _LONGEST_ID else None
 
+    def branch(self, session_id: str | None) -> int | None:
+        """Return the branch of a conversation that the run is on; `None` for the current one."""
+        if "arc_point" not in self._state:
+            return None
+        from langchain_arc.agents.checkpoints import Point  # noqa: PLC0415 - optional, as agents are
+
+        point = Point.from_state(self._state["arc_point"], session_id)
+        return point.branch if point else None
+
     @property
     def messages(self) -> list[Message]:
         """The messages of the run's state."""
-        state = getattr(self.runtime, "state", None)
-        said = state.get("messages", ()) if isinstance(state, Mapping) else ()
+        said = self._state.get("messages", ())
         return stored_batch(said_in([one for one in said if isinstance(one, BaseMessage)]))
 
     @property
     def is_temporary(self) -> bool:
         """True in a turn that `ArcMemoryMiddleware` does not remember."""
+        asked = (message.id for message in reversed(self._state.get("messages", ())) if message.type == "human")
+        return next(asked, None) in (self._state.get("arc_temporary") or ())
+
+    @property
+    def _state(self) -> Mapping[str, Any]:
         state = getattr(self.runtime, "state", None)
-        if not isinstance(state, Mapping):
-            return False
-        asked = (message.id for message in reversed(state.get("messages", ())) if message.type == "human")
-        return next(asked, None) in (state.get("arc_temporary") or ())
+        return state if isinstance(state, Mapping) else {}
 
     @property
     def _configurable(self) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from threading import Lock
 from arc_common.caches import LRUCache
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.documents import Document, ScoredDocument
-from arc_common.exceptions import InvalidInputError, NotFoundError, StoreError, check_whole
+from arc_common.exceptions import InvalidInputError, NotFoundError, SessionNotFoundError, StoreError, check_whole
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.answer_sources import Shown
 from arc_common.memory.long_term.deduplication import Holdings
@@ -400,7 +400,7 @@ class LongTermMemory:
         """Return the session's newest messages, and those of a run that are not stored (yet)."""
         stored: Sequence[Message] = ()
         if key is not None:
-            with suppress(NotFoundError):  # there is no session yet, or it is another user's
+            with suppress(SessionNotFoundError):  # there is none yet, or it is another user's
                 stored = [one.message for one in self._conversations.read(key, limit=_SEEN)]
         known = {message.id for message in stored}
         return stored, [one for one in running if one.id is None or one.id not in known]
