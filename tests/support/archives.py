@@ -1,4 +1,4 @@
-"""Archives for tests: an fsspec file system with a callback before each step, and a disk that fills up."""
+"""Archives for tests: a file system with a callback before each step, a disk that fills up, and their contents."""
 
 import os
 import subprocess
@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
+
+from tests.support.databases import rows
 
 
 class CallingFiles(LocalFileSystem):
@@ -76,3 +78,19 @@ def fill(disk: Path, *, leave: int = 0) -> Path:
     with suppress(OSError):  # other processes write to the disk, too
         filler.write_bytes(b"x" * max(0, free.f_bavail * free.f_frsize - leave))
     return filler
+
+
+def objects(folder: Path) -> list[str]:
+    """Return the names of the objects in an archive."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def status(database: str) -> tuple[str, int]:
+    """Return the status of the only session, and the number of its messages in the database."""
+    ((found,),) = rows(database, "SELECT status FROM arc_conversations")
+    return found, rows(database, "SELECT count(*) FROM arc_messages")[0][0]
+
+
+def status_of(database: str, session: str) -> str:
+    """Return the status of a session."""
+    return str(rows(database, "SELECT status FROM arc_conversations WHERE session_id = :id", id=session)[0][0])
