@@ -14,10 +14,7 @@ _CHANGED = _PHRASES["changed"]
 _SINGLE = rf"(?:[\w'-]+ ){{0,3}}?(?:{_PHRASES['single_valued']}|(?<!'s )name|(?<=my )number)s?"
 _NUMBER = rf"(?:[$€£¥₩]?\d[\w.,:%€-]*|{'|'.join(_WORDS['numbers'])})"
 _ALONE = rf"(?=(?:,? (?!{_PHRASES['asserted']}\b)[\w'€-]+){{0,4}}(?: (?:is|are|works?)(?: {_PHRASES['fine']})?)?\W*$)"
-_LEADS = (
-    r"(?:(?:please|yes|ok|now|just|also|then|so|and|actually|(?:can|could|will) you|help me|hey|hi|thanks"
-    r"|i(?: want|['’]d like| would like) you to)[\s,.!]{1,3}){0,4}"
-)
+_LEADS = rf"(?:{_PHRASES['leads']}[\s,.!]{{1,3}}){{0,4}}"
 
 ENGLISH = Language(
     name="English",
@@ -27,29 +24,29 @@ ENGLISH = Language(
     **_WORDS,
     lead_ins=Pattern(
         rf"^(?:(?:{_PHRASES['answers']}|(?:hey|hi|thanks|wow|woah),? [A-Z]\w+)[,.;:!—–-]+\s+"
-        rf"|(?:{_PHRASES['interjections']}|speaking of[^,]{{1,30}})[\s,.:;!—–-]{{1,4}}|{_LEADS}(?:i (?:need"
-        rf"|want) you to )?{_PHRASES['reminders']}(?:\s?[,:;—–-]+\s+| that (?!time|one|day)| (?=(?:i|we|my|our)\b))"
+        rf"|(?:{_PHRASES['interjections']}|speaking of[^,]{{1,30}})[\s,.:;!—–-]{{1,4}}"
+        rf"|{_LEADS}(?:i (?:need|want) you to )?{_PHRASES['reminders']}"
+        r"(?:\s?[,:;—–-]+\s+| that (?!time|one|day)| (?=(?:i|we|my|our)\b))"
         r"|i (?:think|guess|mean|(?:just )?wanted to (?:say|mention))(?: that)? (?=(?:i|we|my)\b))"
     ),
     seeking=Pattern(
         r"^(?:(?:and|but|so|or|also|then|now|ok|hey|hi|yes|no|thanks|actually|please|just)[\s,]{1,2}){0,3}"
-        rf"(?:{_AUXILIARY} (?:{_SUBJECT}|{_PHRASES['determiners']}\b|(?-i:[A-Z]))|\w+n't {_SUBJECT}|any(?:thing|one"
-        rf"|body)? \w|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until) )?{_ASKS}"
-        rf"|{_PHRASES['requests']}\b(?! (?:is|are|was|makes|has)\b))|\b(?:wonder|wondering|curious|sure|know|see"
-        rf"|asked) (?:{_ASKS}|if\b|whether\b)|\b(?:remind me|tell me|let me know|what (?:was|is|did|are)|last time"
-        r"|forgot|(?:please|what|when|where)\W*$|(?:can't|don't) (?:remember|find)|you (?:remember|recall|said|told"
-        r"|mentioned|recommended|suggested))\b"
+        rf"(?:{_AUXILIARY} (?:{_SUBJECT}|{_PHRASES['determiners']}\b|(?-i:[A-Z]))|\w+n't {_SUBJECT}"
+        rf"|any(?:thing|one|body)? \w|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until) )?{_ASKS}"
+        rf"|{_PHRASES['requests']}\b(?! (?:is|are|was|makes|has)\b))"
+        rf"|\b(?:wonder|wondering|curious|sure|know|see|asked) (?:{_ASKS}|if\b|whether\b)"
+        rf"|\b(?:{_PHRASES['recollections']}|(?:please|what|when|where)\W*$)\b"
     ),
     chit_chat=Pattern(
-        rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take)|i'll (?!go with|take the|be |have |need )|(?:that"
-        r"|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)|(?:is|are|and|the|an?|(?<!\d )works?)\W*$|(?:love"
-        r"|like) (?-i:it|this|that|how|the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b"
+        rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take)|i'll (?!go with|take the|be |have |need )"
+        r"|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)|(?:is|are|and|the|an?|(?<!\d )works?)\W*$"
+        r"|(?:love|like) (?-i:it|this|that|how|the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b"
     ),
     supposition=Pattern(rf"\b(?:{_PHRASES['suppositions']}|(?:would|i'd)(?! (?:like|love|prefer|rather)\b))\b"),
     condition=Pattern(r"^(?:if|unless|assuming|provided|when(?:ever)?|since|as|because|while|after|before|given)\b"),
     joining=Pattern(
-        rf",? (?:and|but|so|because|since|as|which|though|although|plus)(?= (?:{_SUBJECT}|(?:is|was)\b))|, so(?= )"
-        r"|[;!] | [–—-]+ "
+        rf",? (?:and|but|so|because|since|as|which|though|although|plus)(?= (?:{_SUBJECT}|(?:is|was)\b))"
+        r"|, so(?= )|[;!] | [–—-]+ "
     ),
     oneself=Pattern(rf"{_I}\b|\b(?:me|my|our|let's)\b"),
     listener=Pattern(r"\byou(?:rs?|rself)?\b"),
@@ -79,8 +76,9 @@ ENGLISH = Language(
     forbidding=Pattern(
         r"^(?:(?:please|so|and|but|also),? ){0,2}(?:(?:never|always) (?!had|been|saw|knew|thought|make|\w+(?:ed|ing)\b)"
         r"|(?:don't|do not) (?!forget|give up|worry|let|mention|hesitate|be |stop|you|know|think|get)|avoid|no more"
-        r"|only(?! (?:the|an?|one|two|some|my)\b)|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from"
-        rf"|please)|any(?:thing|where|one|body) (?:but|except)|{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
+        r"|only(?! (?:the|an?|one|two|some|my)\b)"
+        r"|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from|please)"
+        rf"|any(?:thing|where|one|body) (?:but|except)|{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
         rf"|not (?-i:[A-Z])\w+ (?:please|again)|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})\b"
         rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)"
         rf"|(?:has|have|needs?) to be (?:\w+ ){{0,2}}\d|(?:can't|cannot|won't|don't) {_PHRASES['refused']})\b"
@@ -120,11 +118,11 @@ ENGLISH = Language(
         r"|go on|tell me more|more (?:details?|about)|(?:the )?same (?:for|with|in))\b"
     ),
     pointer=Pattern(
-        r"\b(?:it|(?P<personal>its|theirs?|they|them|he|him|his|she|hers?)|those|these|this|the (?:former|latter"
-        r"|others?)|(?:that|which|other|another) (?:one|case|part|option|time|day|place|person)|(?:first|second|third"
-        r"|last|next|previous|other|same|cheaper|bigger|smaller|better|newer) ones?|(?:about|of|for|with|from|to|in|on"
-        rf"|like|after|before|than|by|{_AUXILIARY}|why|how) that(?! (?:{_SUBJECT}|{_AUXILIARY}))|(?:from|in|over|to"
-        r"|near|around|get|going?|lived?|stay|up|down|out) there)\b|\b(?:that|there)\s*[?.!]*\s*$"
+        rf"\b(?:it|(?P<personal>its|theirs?|they|them|he|him|his|she|hers?)|those|these|this|{_PHRASES['ranks']} ones?"
+        r"|the (?:former|latter|others?)|(?:that|which|other|another) (?:one|case|part|option|time|day|place|person)"
+        rf"|(?:about|of|for|with|from|to|in|on|like|after|before|than|by|{_AUXILIARY}|why|how) that"
+        rf"(?! (?:{_SUBJECT}|{_AUXILIARY}))|(?:from|in|over|to|near|around|get|going?|lived?|stay|up|down|out) there)\b"
+        r"|\b(?:that|there)\s*[?.!]*\s*$"
     ),
     expletive=Pattern(
         r"\b(?:is|was|isn['’]t|would|will) it (?:be )?(?:true|possible|legal|necessary|safe|ok(?:ay)?|worth|better|best"
@@ -134,20 +132,19 @@ ENGLISH = Language(
     defining=Pattern(r"(?s)^(?!.*\bthe\s+\w).*\b(?:(?:what|who)(?:['’]s| is| are| was)|define|meaning of|explain)\b"),
     self_quoted=r"(?:I|I['’](?:m|ve|d|ll)|[Mm]y|[Ww]e|[Oo]ur)\s[a-z]",
     forget=Pattern(
-        rf"^(?!(?:(?!\byou\b)[^.!?\n])*\?){_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|(?:don['’]t|do not|stop|never)"
-        r" (?:(?:remember|stor|sav|memori[sz])\w*|keep(?:ing)? in mind)\b(?! (?:if|whether|when)\b)|(?:delete|erase"
-        r"|remove|drop|discard|wipe|clear)\b(?:[^.!?\n]{0,40}?\b(?:memor(?:y|ies)|your (?:notes|records)|what (?:i|we)"
-        r" (?:said|told|mentioned|wrote))| (?:[\w ]{0,12}(?:fact|part|thing) )?that (?:i|i['’]m|i['’]ve|my|we))\b)"
+        rf"^(?!(?:(?!\byou\b)[^.!?\n])*\?){_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|(?:don['’]t|do not|stop|never) "
+        r"(?:(?:remember|stor|sav|memori[sz])\w*|keep(?:ing)? in mind)\b(?! (?:if|whether|when)\b)"
+        rf"|(?:delete|erase|remove|drop|discard|wipe|clear)\b(?:[^.!?\n]{{0,40}}?\b{_PHRASES['remembered']}"
+        r"| (?:[\w ]{0,12}(?:fact|part|thing) )?that (?:i|i['’]m|i['’]ve|my|we))\b)"
     ),
     said_instead=Pattern(
-        r"(?s).{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|as|now|instead|actually|in fact)[\s,]{1,2}){0,2}|[\s,](?:because"
-        r"|since)\s)(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)"
+        r"(?s).{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|as|now|instead|actually|in fact)[\s,]{1,2}){0,2}"
+        r"|[\s,](?:because|since)\s)(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)"
     ),
     text_task=Pattern(
-        rf"(?m)(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:an? )?(?:example|sample)\b|{_LEADS}(?:translate|proofread|rewrite"
-        r"|rephrase|paraphrase|polish|summari[sz]e|shorten|(?:correct|fix|check|improve|edit|review)\s(?:(?:it|this"
-        r"|that)\b(?!\sout)|[^:\n\"“.]{0,40}?\b(?:grammar|spelling|english|text|sentences?|paragraph|essay|letter"
-        r"|e-?mail|draft))))\b(?:[^:\n\"“.]{0,60}(?::\s{0,3}|(?=[\"“]))|[^:\n]{0,40}\b(?:following"
-        r"|below)\b[^:\n]{0,40}\n)"
+        rf"(?m)(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:an? )?(?:example|sample)\b|{_LEADS}(?:{_PHRASES['tasks']}"
+        r"|(?:correct|fix|check|improve|edit|review)\s(?:(?:it|this|that)\b(?!\sout)"
+        rf"|[^:\n\"“.]{{0,40}}?\b{_PHRASES['texts']})))\b"
+        r"(?:[^:\n\"“.]{0,60}(?::\s{0,3}|(?=[\"“]))|[^:\n]{0,40}\b(?:following|below)\b[^:\n]{0,40}\n)"
     ),
 )
