@@ -196,7 +196,7 @@ class SqlAppends:
             return []
         request = _Request(messages, rows, to_microseconds(self._clock()), max_messages, keep_unsummarized, after)
         if self._database.dialect == "postgresql" and max_messages is None and key.branch is None and after is None:
-            results = self._without_lock(key, messages, rows, self._wanted(key, request), request.now)
+            results = self._without_lock(key, request)
             if results is not None:
                 return results
         return self._database.transact(lambda transaction: self._append(transaction, key, request))
@@ -274,15 +274,7 @@ class SqlAppends:
         is_capped = request.max_messages is not None and not (
             locked.is_forked and len(self._parts.branches.all(transaction, place)) > 1
         )
-        writes = self._writes(
-            plan,
-            place,
-            request.now,
-            locked,
-            request.max_messages if is_capped else None,
-            keep_unsummarized=request.keep_unsummarized,
-            written=request.rows,
-        )
+        writes = self._writes(plan, place, locked, request, max_messages=request.max_messages if is_capped else None)
         if moving:
             transaction.run(*moving)
             moving = self._parts.branches.refreshing(transaction, place)
@@ -303,15 +295,9 @@ class SqlAppends:
             )
         return [call for row in rows for call in self._deletions.deleting(transaction, SessionKey(*row))]
 
-    def _without_lock(
-        self,
-        key: SessionKey,
-        messages: Sequence[CountedMessage],
-        rows: Mapping[int, dict[str, Any]],
-        wanted: Mapping[str, Any],
-        now: int,
-    ) -> list[StoredMessage] | None:
+    def _without_lock(self, key: SessionKey, request: _Request) -> list[StoredMessage] | None:
         """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
+        messages, wanted = request.messages, self._wanted(key, request)
         existing: Mapping[str, StoredMessage] = {}
         while True:
             plan = plan_append(messages, existing=existing, next_seq=0)
@@ -320,7 +306,7 @@ class SqlAppends:
             if not plan.inserted:
                 return plan.results
             try:
-                places = self._database.read((self._sql.append_new, self._new_rows(key, plan, rows, wanted, now)))
+                places = self._database.read((self._sql.append_new, self._new_rows(key, plan, wanted, request)))
             except StoreError as error:
                 if is_conflict(error):
                     return None
@@ -337,16 +323,12 @@ class SqlAppends:
             existing = session.existing
 
     def _new_rows(
-        self,
-        key: SessionKey,
-        plan: AppendPlan,
-        rows: Mapping[int, dict[str, Any]],
-        wanted: Mapping[str, Any],
-        now: int,
+        self, key: SessionKey, plan: AppendPlan, wanted: Mapping[str, Any], request: _Request
     ) -> dict[str, Any]:
         """Return the parameters of `append_new`."""
+        made, now = request.rows, request.now
         given = [
-            {**(rows.get(id(stored.message)) or message_row(stored)), "place": stored.seq, "revision": stored.revision}
+            {**(made.get(id(stored.message)) or message_row(stored)), "place": stored.seq, "revision": stored.revision}
             for stored in plan.inserted
         ]
         names = [row["message_id"] for row in given]
@@ -398,27 +380,25 @@ class SqlAppends:
         self,
         plan: AppendPlan,
         place: Mapping[str, Any],
-        now: int,
         locked: Locked,
-        max_messages: int | None,
+        request: _Request,
         *,
-        keep_unsummarized: bool,
-        written: Mapping[int, dict[str, Any]],
+        max_messages: int | None,
     ) -> Iterator[Call]:
-        """Yield the calls that carry out a plan; `written` holds rows already made, by the `id()` of their messages."""
-        rows = [_placed_row(stored, place, written.get(id(stored.message))) for stored in plan.inserted]
+        """Yield the calls that carry out a plan and keep at most `max_messages`."""
+        rows = [_placed_row(stored, place, request.rows.get(id(stored.message))) for stored in plan.inserted]
         if rows:
             yield self._sql.insert_message, rows
         for revised in plan.revised:
             row = _placed_row(revised, place)
             values = {name: row[name] for name in REVISED_COLUMNS}
             yield self._sql.revise_message, {**values, **place, "branch": revised.branch, "at_seq": revised.seq}
-        change = {**_change(plan, rows, locked.path.branch), **place, "now": now}
+        change = {**_change(plan, rows, locked.path.branch), **place, "now": request.now}
         excess = 0 if max_messages is None else locked.message_count + len(rows) - max_messages
         yield self._sql.update_session, change
         if excess > 0:
             dropping = self._along if "path" in place else self._sql
-            leaves_to = locked.summarized if keep_unsummarized else MOST
+            leaves_to = locked.summarized if request.keep_unsummarized else MOST
             oldest = {"excess_less_one": excess - 1, "leaves_to": leaves_to}
             yield dropping.update_branch_dropping, {**change, **oldest}
             yield dropping.drop_oldest, {**place, **oldest}
