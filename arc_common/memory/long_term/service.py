@@ -14,8 +14,9 @@ from arc_common.exceptions import InvalidInputError, NotFoundError, SessionNotFo
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.answer_sources import Shown
 from arc_common.memory.long_term.deduplication import Holdings
-from arc_common.memory.long_term.extraction import Extractor, may_forget, saved_by_model, without_memory_tools
+from arc_common.memory.long_term.extraction import Extractor
 from arc_common.memory.long_term.index import MemoryIndex, with_one_of
+from arc_common.memory.long_term.model_tools import may_forget, saved_by_model, without_memory_tools
 from arc_common.memory.long_term.policy import Outcome, held_at, ranked
 from arc_common.memory.long_term.writer import MemoryWriter, T
 from arc_common.memory.own_words import learnable
