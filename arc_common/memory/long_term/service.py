@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from threading import Lock
@@ -10,13 +9,13 @@ from threading import Lock
 from arc_common.caches import LRUCache
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.documents import Document, ScoredDocument
-from arc_common.exceptions import InvalidInputError, NotFoundError, SessionNotFoundError, StoreError, check_whole
+from arc_common.exceptions import InvalidInputError, NotFoundError, StoreError, check_whole
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.answer_sources import Shown
 from arc_common.memory.long_term.deduplication import Holdings
 from arc_common.memory.long_term.extraction import Extractor
 from arc_common.memory.long_term.index import MemoryIndex, with_one_of
-from arc_common.memory.long_term.model_tools import may_forget, saved_by_model, without_memory_tools
+from arc_common.memory.long_term.model_tools import ToolContext, may_forget, saved_by_model
 from arc_common.memory.long_term.policy import Outcome, held_at, ranked
 from arc_common.memory.long_term.writer import MemoryWriter, T
 from arc_common.memory.own_words import learnable
@@ -221,9 +220,6 @@ def _scopes_of(key: SessionKey) -> Iterator[Scope]:
 _PAGE = 64
 """The most messages in one request to the model."""
 
-_SEEN = 256
-"""The newest messages in which a page may ask a model to save or forget something: a window shows no more, mostly."""
-
 MOST_WITHOUT_ANSWER = 8
 """Once this many user messages are unanswered, they are read without an answer."""
 
@@ -372,15 +368,8 @@ class LongTermMemory:
 
         Return the memory that represents it; `None` if its scope is full of stronger ones.
         """
-        stored, running = self._seen(key, running)
-        saved = saved_by_model(
-            proposed,
-            stored=stored,
-            running=running,
-            session_id=key.session_id if key and stored else None,
-            shown=shown(key, proposed.text) if key and stored else Shown(),
-        )
-        (saved,) = self._held_back([saved])
+        context = ToolContext.read(self._conversations, key, running, lambda key: shown(key, proposed.text))
+        (saved,) = self._held_back([saved_by_model(proposed, context)])
         added = self.keeper.add(scope, saved, by_hand=saved.supersedes)
         return None if added.outcome is Outcome.FULL else added.memory
 
@@ -393,18 +382,9 @@ class LongTermMemory:
         shown: Callable[[SessionKey, str], Shown],
     ) -> bool:
         """Return whether a model may delete a memory, given the newest and the running messages."""
-        stored, running = self._seen(key, running)
-        in_sight = shown(key, memory.text) if key and stored else Shown()
-        return may_forget(memory, without_memory_tools((*stored, *running)), shown=in_sight)
-
-    def _seen(self, key: SessionKey | None, running: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
-        """Return the session's newest messages, and those of a run that are not stored (yet)."""
-        stored: Sequence[Message] = ()
-        if key is not None:
-            with suppress(SessionNotFoundError):  # there is none yet, or it is another user's
-                stored = [one.message for one in self._conversations.read(key, limit=_SEEN)]
-        known = {message.id for message in stored}
-        return stored, [one for one in running if one.id is None or one.id not in known]
+        return may_forget(
+            memory, ToolContext.read(self._conversations, key, running, lambda key: shown(key, memory.text))
+        )
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
         """Remove memories whose only sources are a session, or some of its messages; return how many."""
