@@ -153,32 +153,28 @@ def forget_requests(text: str) -> list[str]:
     """Return what a user asks to forget in their own words, without what they state instead."""
     fenceless = without_fences(text)
     own = without_insertions(_without(fenceless, foreign_spans(fenceless)))
-    asked = []
-    for start, end in sentence_spans(own):
-        sentence = own[start:end]
-        if (stated := _stated_instead(sentence)) is not None:
-            asked.append(sentence.removesuffix(stated))
-    found = ((one, language.forget.search(one)) for one in asked for language in LANGUAGES)
-    return [re.sub(r"^\W+", "", _without(one, [request.span()])) or request[0] for one, request in found if request]
+    requests = (_forget_request(own[start:end]) for start, end in sentence_spans(own))
+    return [named for named, _ in filter(None, requests)]
 
 
 def without_forgotten(text: str) -> str:
     """Return a text without requests to forget something and the content to be forgotten."""
     kept, rest = [], 0
     for start, end in sentence_spans(text):
-        sentence = text[start:end]
-        if (stated := _stated_instead(sentence)) is not None:
-            kept += [text[rest:start], stated]
+        if request := _forget_request(text[start:end]):
+            kept += [text[rest:start], request[1]]
             rest = end
     return "".join([*kept, text[rest:]])
 
 
-def _stated_instead(sentence: str) -> str | None:
-    """Return the statement after a request to forget; `None` if the sentence contains no such request."""
+def _forget_request(sentence: str) -> tuple[str, str] | None:
+    """Return the content that a sentence asks to forget, and the statement after it; `None` if it asks nothing."""
     for language in LANGUAGES:
         if request := language.forget.search(sentence):
             instead = language.said_instead.match(sentence, request.end())
-            return sentence[instead.end() :] if instead else ""
+            stated = sentence[instead.end() :] if instead else ""
+            named = _without(sentence.removesuffix(stated), [request.span()])
+            return re.sub(r"^\W+", "", named) or request[0], stated
     return None
 
 
