@@ -109,41 +109,32 @@ def idle_for(runtime: "Runtime", status: ConversationStatus, older_than: timedel
         raise InvalidInputError("older_than", older_than, "a timedelta that begins in the year 1 or later") from None
 
 
-def _counted(done: Iterable[bool], progress: Progress | None) -> int:
-    """Return how many steps had an effect, and report each of these to `progress`."""
-    count = 0
-    for _ in filter(None, done):
-        count += 1
-        if progress is not None:
-            progress(count)
-    return count
-
-
 def _each(
     runtime: "Runtime", keys: Iterable[SessionKey], step: Callable[[SessionKey], bool], progress: Progress | None
 ) -> tuple[int, list[StoreError]]:
     """Take a step for each conversation; return how many had an effect, and the errors of those that failed."""
     errors = list[StoreError]()
-    in_a_row = 0
-
-    def steps() -> Iterable[bool]:
-        nonlocal in_a_row
-        for key in keys:
-            try:
-                yield step(key)
-                in_a_row = 0
-            except StoreError as error:
-                errors.append(error)
-                in_a_row += 1
-                _log.warning("maintenance of session %r failed: %s", key.session_id, error)
-                runtime.observer.count("maintenance.errors", error=type(error).__name__)
-                if in_a_row == _MOST_FAILURES:
-                    _log.error("maintenance ends early: %d conversations in a row failed", in_a_row)
-                    return
-            except NotFoundError:  # deleted meanwhile
-                continue
-
-    return _counted(steps(), progress), errors
+    count = in_a_row = 0
+    for key in keys:
+        try:
+            had_effect = step(key)
+            in_a_row = 0
+        except StoreError as error:
+            errors.append(error)
+            in_a_row += 1
+            _log.warning("maintenance of session %r failed: %s", key.session_id, error)
+            runtime.observer.count("maintenance.errors", error=type(error).__name__)
+            if in_a_row == _MOST_FAILURES:
+                _log.error("maintenance ends early: %d conversations in a row failed", in_a_row)
+                break
+            continue
+        except NotFoundError:  # deleted meanwhile
+            continue
+        if had_effect:
+            count += 1
+            if progress is not None:
+                progress(count)
+    return count, errors
 
 
 class MaintenanceTimer:
