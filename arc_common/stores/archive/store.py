@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import sleep
 from typing import Any
 from uuid import uuid4
 
@@ -40,6 +41,8 @@ _LEASE_SECONDS = 60.0
 _STRAY = timedelta(days=1)
 """The longest that a machine may stand still between naming an object and writing it."""
 _PAGE = 200
+_LOOKS, _PAUSE = 5, 0.05
+"""How often, and in which seconds, to look whether a conversation changes whose object can't be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +196,9 @@ class SqlArchive:
         try:
             found = self.messages_of(key, row.objects, row.checksum) if row.is_only_archived else []
         except ArchiveError:
-            if self._look(key) == row:
+            if not self._is_changing(key, row):
                 raise
-            return self.restore(key)  # somebody has restored or deleted it meanwhile, with its object
+            return self.restore(key)
         changed = {"incarnation": row.incarnation, "was": row.status, "before": row.objects}
         objects = None if row.objects is None else disowned(row.objects)
         changed |= {**self._place(key), "objects": objects, "now": to_microseconds(self._clock())}
@@ -212,6 +215,14 @@ class SqlArchive:
         if objects is not None:
             self._tidy(key, objects, whole=row.whole)
         return True
+
+    def _is_changing(self, key: SessionKey, row: _Row) -> bool:
+        """Return whether somebody has restored or deleted a conversation, which removes its object before its row."""
+        for _ in range(_LOOKS):
+            if self._look(key) != row:
+                return True
+            sleep(_PAUSE)
+        return False
 
     def tidy(self, key: SessionKey) -> None:
         """Remove the objects of an active conversation, which may have messages that were removed from it since."""

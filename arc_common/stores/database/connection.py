@@ -4,6 +4,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path as FilePath
 from threading import Lock
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from arc_common.exceptions import (
     BranchNotFoundError,
     ConfigurationError,
     MissingDependencyError,
+    SessionNotFoundError,
     hide_password,
     scrubbed,
 )
@@ -211,7 +213,8 @@ class Database:
     def _restore(self, key: SessionKey) -> None:
         if in_background():  # it would undo the archiving of a conversation that nobody uses
             raise ArchivedConversationError(key)
-        self.restore(key)
+        with suppress(SessionNotFoundError):  # deleted meanwhile, which the next try finds
+            self.restore(key)
 
     def _known_path(self, key: SessionKey, user_id: str | None, branch: int | None, text: str | None) -> Path:
         """Return a path as read, and keep it for the next read."""

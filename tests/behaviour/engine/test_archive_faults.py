@@ -322,6 +322,45 @@ def test_two_use_it_at_the_same_time(
     assert (restored, objects(folder)) == ([2], [])
 
 
+@pytest.mark.parametrize("use", ["append", "read"])
+def test_a_use_between_an_object_s_removal_and_its_session_s(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, use: str
+) -> None:
+    """A deletion removes the object first: an append begins the session again, and a reader finds none."""
+    engine, other = (archiving(database, url=f"calling://{folder}") for _ in range(2))
+    engine.session("s").save_turn("One.", "Two.")
+    assert engine.session("s").archive()
+    found: list[Any] = []
+
+    def use_it() -> None:
+        try:
+            found.append(
+                other.session("s").append(Message("user", "Three.", id="m3"))
+                if use == "append"
+                else other.session("s").messages()
+            )
+        except ArchiveError as error:
+            found.append(error)
+
+    reading, user = Event(), Thread(target=use_it)
+
+    def interrupt(step: str) -> None:
+        if step == "remove":
+            for name in objects(folder):
+                (folder / name).unlink()
+            user.start()
+            assert reading.wait(30)
+        elif step == "read":
+            reading.set()
+
+    with calling(interrupt):
+        engine.session("s").delete()
+        user.join()
+    assert found != []
+    assert [one.id for one in found[0]] == (["m3"] if use == "append" else [])
+    assert [one.id for one in engine.session("s").messages()] == (["m3"] if use == "append" else [])
+
+
 def test_a_full_disk_loses_nothing(archiving: Callable[..., ContextEngine]) -> None:
     """It may be full for the object or for the restored messages."""
     with small_disk(512) as archive, small_disk(16_384) as home:
