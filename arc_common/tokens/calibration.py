@@ -58,8 +58,10 @@ _LINE_END = COEFFICIENTS["line_end"]
 _ENGLISH, _WESTERN = (frozenset(_DATA["words"][name].split()) for name in ("english", "western"))
 _CLASSES: Mapping[str, str] = _DATA["classes"]
 _NAMES = tuple(_CLASSES)
-_CODE = {name: bytes((index + 1,)) for index, name in enumerate(_NAMES)}
-_ASCII_CODE = {name: _CODE[name] for name in ("punctuation", "space", "line_end", "tab", "digit", "upper", "lower")}
+_ASCII_CODE = {
+    "punctuation": b".", "space": b" ", "line_end": b"\n", "tab": b"\t", "digit": b"0", "upper": b"A", "lower": b"a",
+}  # fmt: skip
+_CODE = {name: bytes((index + 128,)) for index, name in enumerate(_NAMES)} | _ASCII_CODE
 
 
 class _ClassOf(dict[int, str]):
@@ -69,7 +71,7 @@ class _ClassOf(dict[int, str]):
         for name in reversed(_NAMES):
             for first, last in _RANGES[name]:
                 if first <= code <= last:
-                    self[code] = _CODE[name].decode()
+                    self[code] = _CODE[name].decode("latin-1")
                     return self[code]
         raise AssertionError(code)  # the first two classes and the ASCII ones cover all code points
 
@@ -95,28 +97,22 @@ _PARTS = {
     "han": ("han_traditional",),
 }
 """Classes and their subclasses, whose characters also count towards the class and its runs."""
-_ASCII_IN_RUNS = ("upper",)
-_IN_RUNS = (
-    *_ASCII_IN_RUNS,
-    *str.split(
-        "greek cyrillic armenian hebrew arabic devanagari bengali gurmukhi gujarati oriya tamil telugu kannada "
-        "malayalam sinhala thai lao tibetan burmese georgian ethiopic khmer hiragana katakana hangul"
-    ),
+_IN_RUNS = str.split(
+    "greek cyrillic armenian hebrew arabic devanagari bengali gurmukhi gujarati oriya tamil telugu kannada malayalam "
+    "sinhala thai lao tibetan burmese georgian ethiopic khmer hiragana katakana hangul"
 )
 """Classes with two features each: the runs, and the further characters in runs."""
-_KEEP = {
-    name: _only(name, *_PARTS.get(name, ())) for name in (*_IN_RUNS, "punctuation", "space", "line_end", "tab", "digit")
-}
-_SINGLE = str.split(
+_KEEP = {name: _only(name, *_PARTS.get(name, ())) for name in (*_IN_RUNS, *_ASCII_CODE)}
+_SINGLE = frozenset(str.split(
     "rare rare_wide accented accented_far accented_rare turkish vietnamese combining polytonic hebrew_mark arabic_mark "
     "arabic_rare cyrillic_not_russian cyrillic_rare jamo jamo_alone full_width digit_known digit_rare cjk_mark "
     "typography symbol joiner picture face flag_letter skin_tone"
-)
+))  # fmt: skip
 """Classes whose characters cost about the same each."""
 
 _ACCENTED = ("accented", "accented_far", "accented_rare", "turkish", "vietnamese", "combining")
 _WORD = re.compile(f"[a-z{''.join(map(_CLASSES.__getitem__, _ACCENTED))}]+")
-_NOT_LOWER_TO_SPACE = {code: " " for code in range(128) if not chr(code).islower()}
+_LOWER_ONLY = bytes(code if chr(code).islower() else 32 for code in range(128)).ljust(256)
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _REPEATED = re.compile(r"([!-/:-@\[-`{-~])\1+")
@@ -126,7 +122,7 @@ class _NotMarkToSpace(dict[int, int]):
     """Maps ASCII punctuation to itself and other code points to a space, for `str.translate`."""
 
     def __missing__(self, code: int) -> int:
-        return code if _class_of[code] == _CODE["punctuation"].decode() else 32
+        return code if _class_of[code] == "." else 32
 
 
 _NOT_MARK_TO_SPACE = _NotMarkToSpace()
@@ -145,8 +141,6 @@ def _by_length(cost: Callable[[int], int]) -> Callable[[Sequence[str | bytes]], 
     return total
 
 
-_beyond_four = _by_length(lambda length: max(0, length - 4))
-_beyond_sixteen = _by_length(lambda length: max(0, length - 16))  # strings of this length are not words
 _sixteens = _by_length(lambda length: (length + 15) // 16)
 _three_to_six = _by_length(lambda length: min(max(0, length - 2), 4))  # "--------" is one token
 _threes = _by_length(lambda length: (length + 2) // 3)
@@ -159,125 +153,127 @@ def _classes_of(text: str) -> bytes:
     if text.isascii():
         return text.encode().translate(_ASCII_CLASS_OF)
     if 20 * len(text.encode("ascii", "ignore")) < 19 * len(text):
-        return text.translate(_class_of).encode()
+        return text.translate(_class_of).encode("latin-1")
     classes = bytearray(text.encode("ascii", "replace").translate(_ASCII_CLASS_OF))
     for run in _NOT_ASCII.finditer(text):
-        classes[run.start() : run.end()] = run[0].translate(_class_of).encode()
+        classes[run.start() : run.end()] = run[0].translate(_class_of).encode("latin-1")
     return bytes(classes)
 
 
 def features(text: str) -> dict[str, float]:
     """Return a text's features by name, omitting some that are zero. Linear in the text's length."""
-    found: dict[str, float] = dict(_counted(text))
-    return found | _of_languages([int(found.pop(name, 0)) for name in _LANGUAGE_COUNTS])
+    found, counts = _counted(text)
+    return {**found, **_of_languages(counts)}
 
 
 _MARKS = ("punctuation", "cjk_mark", "typography")
-_LANGUAGE_COUNTS = (
-    "letters", "marks", "words", "beyond_four", "endless", "english", "western", "unusual", "not_turkish",
-    *_ACCENTED,
-    "han", "han_traditional", "kana", "russian", "not_russian", "cyrillic_run", "cyrillic_more",
-)  # fmt: skip
-"""Counts from which a whole text's languages are estimated."""
+_OTHERS = (*_ACCENTED, "han", "han_traditional", "kana", "russian", "not_russian", "cyrillic_run", "cyrillic_more")
+_NO_OTHERS = (0,) * len(_OTHERS)
+_NOTHING = (0,) * 8 + _NO_OTHERS
+_DIGITS = frozenset(("digit_known", "digit_rare"))
 
 
-def _counted(line: str) -> dict[str, int]:
-    """Return a text's counts by name: its features, and the `_LANGUAGE_COUNTS`."""
-    is_ascii = line.isascii()
+def _counted(line: str) -> tuple[dict[str, int], tuple[int, ...]]:
+    """Return a text's features by name, and the counts from which `_of_languages` estimates a whole text's languages.
+
+    `classes` reads like the text: `0a` is a digit before a lower-case letter.
+    """
     classes = _classes_of(line)
-    characters = {name: classes.count(code) for name, code in _ASCII_CODE.items()}
-    found: dict[str, int] = {}
+    count = classes.count
 
     def runs(name: str) -> list[bytes]:
         return classes.translate(_KEEP[name]).split()
 
-    def meetings(before: str, after: str) -> int:
-        return classes.count(_CODE[before] + _CODE[after])
-
-    if not is_ascii:
-        others = classes.translate(None, delete=_ASCII_CODES)
-        characters |= {name: others.count(code) for name, code in _CODE.items() if name not in _ASCII_CODE}
-        for name, parts in _PARTS.items():
-            characters[name] += sum([characters[part] for part in parts])
-    for name in _ASCII_IN_RUNS if is_ascii else _IN_RUNS:
-        if characters[name]:
-            count = len(runs(name))
-            found[f"{name}_run"] = count
-            found[f"{name}_more"] = characters[name] - count
-    marks = runs("punctuation")
-    found["marks"] = len(marks)
-    found["punctuation_run"] = _sixteens(marks)
-    found["punctuation_more"] = _three_to_six(marks)
-    if found["punctuation_more"]:
-        found["punctuation_mixed"] = _beyond_two(_REPEATED.sub(r"\1", line).translate(_NOT_MARK_TO_SPACE).split())
-    if characters["line_end"]:  # a line end after a mark is part of the mark's token
-        after_marks = sum([meetings(name, "line_end") for name in _MARKS])
-        found["line_end"] = _sixteens(runs("line_end")) - after_marks
-    if characters["tab"]:
+    marks, upper = count(b"."), count(b"A")
+    found = {"punctuation_run": marks}
+    if count(b".."):
+        in_runs = runs("punctuation")
+        marks = len(in_runs)
+        found = {"punctuation_run": _sixteens(in_runs), "punctuation_more": _three_to_six(in_runs)}
+        if found["punctuation_more"]:
+            mixed = _REPEATED.sub(r"\1", line).translate(_NOT_MARK_TO_SPACE).split()
+            found["punctuation_mixed"] = _beyond_two(mixed)
+    if b"\n" in classes:  # a line end after a mark is part of the mark's token
+        found["line_end"] = _sixteens(runs("line_end")) - sum([count(_CODE[name] + b"\n") for name in _MARKS])
+    if b"\t" in classes:
         found["tab"] = _sixteens(runs("tab"))
-    if meetings("space", "space"):
+    if b"  " in classes:
         found["spaces"] = _wide_spaces(runs("space"))
-    if characters["digit"]:
+    if b"0" in classes:
         found["digit_group"] = _threes(runs("digit"))
-        found["space_before_digit"] = meetings("space", "digit")
-        found["letter_after_digit"] = meetings("digit", "lower") + meetings("digit", "upper")
-    if characters["upper"]:
-        found["upper_alone"] = found.pop("upper_run") - meetings("upper", "lower")
-        found["upper_inside"] = meetings("lower", "upper")
-    found["letters"] = characters["lower"] + characters["upper"]
-    found |= _counted_words(line)
-    if not is_ascii:
-        found |= {name: characters[name] for name in _SINGLE if characters[name]}
-        found["han"], found["han_traditional"] = characters["han"], characters["han_traditional"]
-        found["kana"] = characters["hiragana"] + characters["katakana"]
-        found["space_before_typography"] = meetings("space", "typography")
-        if characters["digit_known"] or characters["digit_rare"]:
-            before = meetings("space", "digit_known") + meetings("space", "digit_rare")
-            found["space_before_digit"] = found.get("space_before_digit", 0) + before
-        found["russian"] = characters["cyrillic_russian"]
-        found["not_russian"] = characters["cyrillic_not_russian"] + characters["cyrillic_rare"]
-    return found
+        found["space_before_digit"] = count(b" 0")
+        found["letter_after_digit"] = count(b"0a") + count(b"0A")
+    if upper:
+        in_runs = runs("upper")
+        found["upper_more"] = upper - len(in_runs)
+        found["upper_alone"] = len(in_runs) - count(b"Aa")
+        found["upper_inside"] = count(b"aA")
+    others = _NO_OTHERS if line.isascii() else _counted_others(classes, found)
+    return found, (count(b"a") + upper, marks, *_counted_words(line), *others)
 
 
-def _counted_words(line: str) -> dict[str, int]:
-    """Return the `_LANGUAGE_COUNTS` of words in Latin letters."""
-    lowered = line.lower()
-    words = lowered.translate(_NOT_LOWER_TO_SPACE).split() if line.isascii() else _WORD.findall(lowered)
-    if not words:
-        return {}
-    return {
-        "words": len(words),
-        "beyond_four": _beyond_four(words),
-        "endless": _beyond_sixteen(words),
-        "english": sum(map(_ENGLISH.__contains__, words)),
-        "western": sum(map(_WESTERN.__contains__, words)),
-        "unusual": sum(map(lowered.count, "kqwxyz")),  # frequent in Basque and Luganda, rare elsewhere
-        "not_turkish": sum(map(lowered.count, "êîûwx")),  # Kurdish writes "ş", too
-    }
+def _counted_others(classes: bytes, found: dict[str, int]) -> tuple[int, ...]:
+    """Add the features of characters that are not ASCII; return the counts of `_OTHERS`."""
+    present = classes.translate(None, delete=_ASCII_CODES)
+    counts = {_NAMES[code - 128]: present.count(code) for code in set(present)}
+    found |= {name: number for name, number in counts.items() if name in _SINGLE}
+    for name in _DIGITS & counts.keys():
+        found["space_before_digit"] = found.get("space_before_digit", 0) + classes.count(b" " + _CODE[name])
+    counts["not_russian"] = counts.get("cyrillic_not_russian", 0) + counts.get("cyrillic_rare", 0)
+    counts["russian"] = counts.get("cyrillic_russian", 0)
+    counts["kana"] = counts.get("hiragana", 0) + counts.get("katakana", 0)
+    for name, parts in _PARTS.items():
+        counts[name] = counts.get(name, 0) + sum([counts.get(part, 0) for part in parts])
+    for name in [name for name in _IN_RUNS if counts.get(name)]:
+        found[f"{name}_run"] = len(classes.translate(_KEEP[name]).split())
+        found[f"{name}_more"] = counts[name] - found[f"{name}_run"]
+    counts["cyrillic_run"], counts["cyrillic_more"] = found.pop("cyrillic_run", 0), found.pop("cyrillic_more", 0)
+    return tuple([counts.get(name, 0) for name in _OTHERS])
 
 
-def _of_languages(counts: Sequence[int]) -> dict[str, float]:
+def _counted_words(line: str) -> tuple[int, ...]:
+    """Count words in Latin letters: all, letters beyond four, known ones, and letters that tell languages apart."""
+    if line.isascii():
+        lowered = line.encode().lower()
+        words = lowered.translate(_LOWER_ONLY).decode().split()
+        unusual = len(lowered) - len(lowered.translate(None, b"kqwxyz"))
+        not_turkish = lowered.count(b"w") + lowered.count(b"x")
+    else:
+        low = line.lower()
+        words = _WORD.findall(low)
+        unusual, not_turkish = (sum(map(low.count, few)) for few in ("kqwxyz", "êîûwx"))
+    return (
+        len(words),
+        sum([length - 4 for length in map(len, words) if length > 4]),
+        sum(map(_ENGLISH.__contains__, words)),
+        sum(map(_WESTERN.__contains__, words)),
+        unusual,  # frequent in Basque and Luganda, rare elsewhere
+        not_turkish,  # Kurdish writes "ş", too
+    )
+
+
+def _of_languages(counts: tuple[int, ...]) -> dict[str, float]:
     """Divide words among English (and code), Western European, Turkish, Vietnamese and other languages, and Han too."""
-    letters, marks, count, more, endless, english, western, unusual, not_turkish, *rest = counts
-    *accented, han, han_traditional, kana, russian, not_russian, cyrillic_run, cyrillic_more = rest
-    found: dict[str, float] = {name: number for name, number in zip(_ACCENTED, accented, strict=True) if number}
+    letters, marks, count, more, english, western, unusual, not_turkish = counts[:8]
+    *accented, han, han_traditional, kana, russian, not_russian, cyrillic_run, cyrillic_more = counts[8:]
+    found: dict[str, float] = {}
     if letters:
         in_code = min(1.0, max(0.0, (marks / (count + 1) - 0.25) / 0.35))  # prose has 0.15 marks a word, code 0.6
         foreign = western + sum(accented)
         in_english = min(1.0, (english + 1) / (0.25 * count + 1 + foreign))  # prose: every fourth word at least
         left = foreign_share = (1 - in_english) * (1 - in_code)
         shares = {"english": 1 - foreign_share}
-        for language, known in (
-            ("vietnamese", 2 * accented[_VIETNAMESE]),  # every second word has a letter of its own
-            ("turkish", 3 * max(0, accented[_TURKISH] - not_turkish)),
-            ("western", 5 * western),
-        ):
-            shares[language] = min(left, known / (count + 0.5) * foreign_share)
-            left -= shares[language]
-        shares["foreign"] = left
+        if left:
+            for language, known in (
+                ("vietnamese", 2 * accented[_VIETNAMESE]),  # every second word has a letter of its own
+                ("turkish", 3 * max(0, accented[_TURKISH] - not_turkish)),
+                ("western", 5 * western),
+            ):
+                shares[language] = min(left, known / (count + 0.5) * foreign_share)
+                left -= shares[language]
+            shares["foreign"], found["foreign_unusual"] = left, left * unusual
         for language, share in shares.items():
             found[f"{language}_word"], found[f"{language}_more"] = share * count, share * more
-        found["foreign_unusual"], found["endless"] = left * unusual, endless
     if han:
         japanese = min(1.0, 5 * kana / han)
         found["han_japanese"], found["han_chinese"] = japanese * han, (1 - japanese) * han
@@ -292,12 +288,11 @@ _VIETNAMESE, _TURKISH = _ACCENTED.index("vietnamese"), _ACCENTED.index("turkish"
 
 
 _Counts = tuple[float, tuple[int, ...]]
-"""The tokens of features that count the same in any language, and the `_LANGUAGE_COUNTS`."""
+"""The tokens of features that count the same in any language, and the counts for `_of_languages`."""
 
 _LINE = re.compile(r"[^\r\n]+")
 _LINE_ENDS = re.compile(r"[\r\n]+")
-_MARK_CODES = frozenset([_CODE[name].decode() for name in _MARKS])
-_NOTHING = (0,) * len(_LANGUAGE_COUNTS)
+_MARK_CODES = frozenset([_CODE[name].decode("latin-1") for name in _MARKS])
 _MOST_LINES = 8_192
 _FEW = 16
 _known: dict[int, _Counts] = {}
@@ -306,33 +301,36 @@ _known: dict[int, _Counts] = {}
 
 def _counts_of(text: str) -> _Counts:
     """Count a text by its lines, which add up to it: except line ends, nothing that is counted spans two lines."""
+    if "\n" not in text and "\r" not in text:
+        return _counts_of_line(text)
     lines = _LINE.findall(text)
-    keys = [hash(line) + len(line) for line in lines]  # as in `cached_by_hash`
-    found = list(map(_known.get, keys))
-    counts = [one for one in found if one is not None]
-    if len(counts) < len(lines):
-        new = {key: line for key, line, one in zip(keys, lines, found, strict=True) if one is None}
-        if len(new) > _FEW:  # each line by itself would take twice as long
-            counts.append(_split("\n".join([line for line, one in zip(lines, found, strict=True) if one is None])))
-        else:
-            new_counts = {key: _split(line) for key, line in new.items()}
-            counts += [new_counts[key] for key, one in zip(keys, found, strict=True) if one is None]
-            if len(_known) > _MOST_LINES:
-                _known.clear()
-            _known.update(new_counts)
-    if len(counts) == 1 and len(lines[0]) == len(text):
-        return counts[0]
+    known = [_known.get(hash(line) + len(line)) for line in lines]
+    if known.count(None) > _FEW:  # each line by itself would take twice as long
+        new = _split("\n".join([line for line, one in zip(lines, known, strict=True) if one is None]))
+        counts = [new, *filter(None, known)]
+    else:
+        counts = list(map(_counts_of_line, lines))
     ended = lines if text[-1] in "\r\n" else lines[:-1]
     ends = _sixteens(_LINE_ENDS.findall(text)) - sum([_class_of[ord(line[-1])] in _MARK_CODES for line in ended])
     tokens = sum([one for one, _ in counts]) + _LINE_END * ends
     return tokens, tuple(map(sum, zip(_NOTHING, *[one for _, one in counts], strict=True)))
 
 
+def _counts_of_line(line: str) -> _Counts:
+    key = hash(line) + len(line)  # as in `cached_by_hash`
+    counts = _known.get(key)
+    if counts is None:
+        counts = _split(line)
+        if len(_known) >= _MOST_LINES:
+            _known.clear()
+        _known[key] = counts
+    return counts
+
+
 def _split(text: str) -> _Counts:
-    found = _counted(text)
-    of_languages = tuple([found.pop(name, 0) for name in _LANGUAGE_COUNTS])
+    found, counts = _counted(text)
     found["line_end"] = 0
-    return sum([_COSTS(name, 0.0) * value for name, value in found.items()]), of_languages
+    return sum([_COSTS(name, 0.0) * value for name, value in found.items()]), counts
 
 
 _RELATIVE_ERROR = 0.13
