@@ -9,7 +9,7 @@ from arc_common.concurrency import give_way
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import without_fences, without_insertions
 from arc_common.prompts.memories import without_memories
-from arc_common.text.languages.registry import LANGUAGES
+from arc_common.text.languages.registry import LANGUAGES, possible_languages
 from arc_common.text.sentences import sentence_spans
 from arc_common.trust import Trust
 
@@ -53,6 +53,8 @@ _HANDED_OVER = re.compile(
 
 _SIGN = re.compile("[\n:：>＞│┃\"“„«「『‘`~–—]|\\s-|--|(?<![A-Za-z])'")
 """A text without any of these has no foreign part except, perhaps, a mail; most messages have none."""
+_MARK = re.compile("[>＞│┃\"“„«「『‘`~]|(?<![A-Za-z])'")
+"""Each form of a quotation or of code begins with one of these."""
 
 
 def own_words(text: str) -> str:
@@ -99,9 +101,10 @@ def foreign_spans(text: str, role: Role = Role.USER) -> Sequence[tuple[int, int]
 def _spans_of(text: str) -> Sequence[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     if _SIGN.search(text):
-        forms = (_CODE, _BLOCK_QUOTE, _LONG_QUOTE, _OF_ONESELF)
-        spans = [match.span() for form in forms for match in form.finditer(text)]
-        spans += _quoted_ahead(text)
+        if _MARK.search(text):
+            forms = (_CODE, _BLOCK_QUOTE, _LONG_QUOTE, _OF_ONESELF)
+            spans = [match.span() for form in forms for match in form.finditer(text)]
+            spans += _quoted_ahead(text)
         spans += _given(text)
         if "\n" in text and (announced := _HANDED_OVER.search(text)):
             spans.append((announced.end(), len(text)))
@@ -135,7 +138,7 @@ def _quoted_ahead(text: str) -> Iterator[tuple[int, int]]:
 
 def _given(text: str) -> Iterator[tuple[int, int]]:
     """Yield the texts that the writer hands over as a task: a quotation, a paragraph, or the lines below."""
-    for language in LANGUAGES:
+    for language in possible_languages(text):
         behind = 0
         for task in language.text_task.finditer(text):
             if task.end() < behind:
@@ -169,7 +172,7 @@ def without_forgotten(text: str) -> str:
 
 def _forget_request(sentence: str) -> tuple[str, str] | None:
     """Return the content that a sentence asks to forget, and the statement after it; `None` if it asks nothing."""
-    for language in LANGUAGES:
+    for language in possible_languages(sentence):
         if request := language.forget.search(sentence):
             instead = language.said_instead.match(sentence, request.end())
             stated = sentence[instead.end() :] if instead else ""

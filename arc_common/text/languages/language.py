@@ -30,8 +30,8 @@ class Pattern:
         return getattr(self, name)
 
 
-NEVER = Pattern(r"(?!)")
-"""Matches nothing: the default of a form that a language does not describe."""
+NEVER = Pattern(r"\0(?!)")
+"""Matches nothing, and skips a text at once: the default of a form that a language does not describe."""
 
 
 def word_set(text: str) -> frozenset[str]:

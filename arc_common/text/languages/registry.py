@@ -33,6 +33,11 @@ def detect(text: str) -> Language:
     return KOREAN if hangul and len("".join(hangul)) >= len("".join(han)) else CHINESE_JAPANESE
 
 
+def possible_languages(text: str) -> tuple[Language, ...]:
+    """Return the languages that a text may be in by its characters."""
+    return _LATIN if text.isascii() else LANGUAGES
+
+
 def with_other_scripts(language: Language) -> tuple[Language, ...]:
     """Return a language and the first of each other script, with which its texts may be mixed."""
     first = {one.script: one for one in reversed(LANGUAGES)} | {language.script: language}
