@@ -23,6 +23,7 @@ from arc_common.context.repetition import Said, each_once
 from arc_common.context.request import (
     NO_LAYERS,
     NOTHING,
+    RECALLED,
     Costs,
     Draft,
     Layers,
@@ -58,9 +59,6 @@ OLDER_STEP = "older step of the running turn"
 
 _KINDS = 4
 """Recalled items share one section: memories, artifacts and facts get up to a quarter each, messages the rest."""
-
-KIND_OF = {"memories": "memory", "artifacts": "artifact", "recalled": "fact", "messages": "recalled"}
-"""The recalled items' kinds in the receipt, by their layers."""
 
 _SYSTEM = Role.SYSTEM
 _ORDER = ("system", "tools", "facts", "summary", "history", "user_message", "recalled", "documents", "current_turn")
@@ -225,7 +223,7 @@ class _WindowBuilder(Builder):
             fixed=fixed,
             items=shared_out(facts + fixed, partial(fact_items, layers.pins, layers.facts, layers.fact_ids)),
         )
-        items = shared_out(summary, partial(_summary_items, narrative))
+        items = shared_out(summary, lambda: [Item("summary", line) for line in narrative])
         allocator.close("summary", tokens=summary, limit=max(room_narrative, summary), items=items)
         self._omissions += [
             Omission("summary", None, costs.text(line), TOO_LARGE)
@@ -277,7 +275,7 @@ class _WindowBuilder(Builder):
         if not lines:
             return 0
         corrected = self._costs.corrected
-        lines, merged = each_once(lines, KIND_OF[kind], self._said, corrected=corrected, room=room)
+        lines, merged = each_once(lines, RECALLED[kind], self._said, corrected=corrected, room=room)
         self._merged += merged
         filled = self._allocator.filled(
             lines,
@@ -380,7 +378,8 @@ class _WindowBuilder(Builder):
         bare = Draft(request, draft.user, Layers(instructions=texts)).system
         instructions = costs.message(bare) if bare else 0
         asked = REQUEST_OVERHEAD + costs.message(self._user)
-        sections["system"] = Section("system", instructions, limit, shared_out(instructions, partial(_texts, texts)))
+        written = shared_out(instructions, lambda: [Item("message", text) for text in texts])
+        sections["system"] = Section("system", instructions, limit, written)
         sections["tools"] = Section("tools", self._schemas, limit, self._tool_items())
         sections["user_message"] = Section("user_message", asked, limit, message_items([self._user], [asked]))
         said = [one for one in (draft.system, *self._kept, draft.query, *self._steps) if one]
@@ -421,14 +420,6 @@ class _WindowBuilder(Builder):
         shown = shown.union([one.id for one in self._merged if one.id])
         missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
         return LeftOut(others.count + len(missed), others.tokens + sum(map(self._costs.corrected, missed)))
-
-
-def _texts(texts: Sequence[str]) -> list[Item]:
-    return [Item("message", text) for text in texts]
-
-
-def _summary_items(lines: Sequence[str]) -> list[Item]:
-    return [Item("summary", line) for line in lines]
 
 
 def _document(document: Document | ScoredDocument, costs: Costs) -> Item:

@@ -5,24 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Any
 
-from arc_common.context.builder import KIND_OF, Builder, less
-from arc_common.context.receipt import (
-    ContextWindow,
-    Item,
-    LeftOut,
-    Omission,
-    Section,
-    receipt_of,
-    with_parts_of,
-)
+from arc_common.context.builder import Builder, less
+from arc_common.context.receipt import ContextWindow, Item, LeftOut, Omission, Section, receipt_of, with_parts_of
 from arc_common.context.repetition import Said, each_once
-from arc_common.context.request import (
-    Costs,
-    Draft,
-    Layers,
-    Request,
-    fact_items,
-)
+from arc_common.context.request import RECALLED, Costs, Draft, Layers, Request, fact_items
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import ARC_MARK, Message, Role
 from arc_common.tokens.selection import (
@@ -161,8 +147,8 @@ class _ViewBuilder(Builder):
         said = Said(layers.recalled_lines)
         verbatim = self._window(costs.messages(self._newest) + self._room()).kept
         said.add_fixed((*verbatim, *self._newest), layers)
-        for name, kind in KIND_OF.items():
-            lines, merged = each_once(getattr(layers, name), kind, said, corrected=costs.corrected, room=self._most)
+        for name, given in layers.recollections.items():
+            lines, merged = each_once(given, RECALLED[name], said, corrected=costs.corrected, room=self._most)
             parts: dict[str, Any] = {name: tuple(lines)}
             layers = replace(layers, **parts)
             self._merged += merged

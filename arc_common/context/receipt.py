@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, overload
 
@@ -87,12 +86,9 @@ class LazyItems(Sequence[Item]):
 
 def message_items(messages: Sequence[Message], tokens: Sequence[int]) -> LazyItems:
     """Return messages as items."""
-    return LazyItems(partial(_message_items, messages, tokens))
-
-
-def _message_items(messages: Sequence[Message], tokens: Sequence[int]) -> list[Item]:
-    pairs = zip(messages, tokens, strict=True)
-    return [Item("message", message.text, message.id, cost) for message, cost in pairs]
+    return LazyItems(
+        lambda: [Item("message", one.text, one.id, cost) for one, cost in zip(messages, tokens, strict=True)]
+    )
 
 
 def holds_untrusted(items: Sequence[Item]) -> bool:

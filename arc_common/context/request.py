@@ -158,6 +158,10 @@ class RecalledLine(NamedTuple):
         return self if line == self.line else self._replace(line=line, tokens=self.tokens * len(line) // len(self.line))
 
 
+RECALLED = {"memories": "memory", "artifacts": "artifact", "recalled": "fact", "messages": "recalled"}
+"""The layers recalled for the current question, in the order of the prompt, with their items' kinds in the receipt."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layers:
     """Everything shown of a conversation except its verbatim messages; recalled lines are ordered best first."""
@@ -185,38 +189,38 @@ class Layers:
         return tuple(self.narrative.splitlines())
 
     @property
+    def recollections(self) -> dict[str, tuple[RecalledLine, ...]]:
+        """Everything recalled for the question, by the names in `RECALLED`."""
+        return {name: getattr(self, name) for name in RECALLED}
+
+    @property
     def has_recollections(self) -> bool:
         """Return whether anything was recalled for the question."""
-        return bool(self.memories or self.artifacts or self.recalled or self.messages)
+        return any(self.recollections.values())
 
     @property
     def recalled_lines(self) -> list[str]:
         """The lines of everything recalled for the question."""
-        return [one.line for one in (*self.memories, *self.artifacts, *self.recalled, *self.messages)]
+        return [one.line for lines in self.recollections.values() for one in lines]
 
     def recollecting(self, count: Callable[[RecalledLine], int], room: int) -> "Layers":
         """Return the layers with the recalled items that fit: memories, artifacts, facts, then messages."""
-        kept: list[tuple[RecalledLine, ...]] = []
-        for lines in (self.memories, self.artifacts, self.recalled, self.messages):
+        kept: dict[str, Any] = {}
+        for name, lines in self.recollections.items():
             chosen = []
             for line in lines:
                 tokens = count(line)
                 if tokens <= room:
                     chosen.append(line)
                     room -= tokens
-            kept.append(tuple(chosen))
-        memories, artifacts, recalled, messages = kept
-        return replace(self, memories=memories, artifacts=artifacts, recalled=recalled, messages=messages)
+            kept[name] = tuple(chosen)
+        return replace(self, **kept)
 
     def with_fewer_recollections(self) -> "Layers":
         """Drop a quarter of the messages or, if there are none, of the facts, artifacts or memories."""
-        if self.messages:
-            return replace(self, messages=_fewer(self.messages))
-        if self.recalled:
-            return replace(self, recalled=_fewer(self.recalled))
-        if self.artifacts:
-            return replace(self, artifacts=_fewer(self.artifacts))
-        return replace(self, memories=_fewer(self.memories))
+        name, lines = next((name, lines) for name, lines in reversed(self.recollections.items()) if lines)
+        fewer: dict[str, Any] = {name: lines[: len(lines) - max(len(lines) // 4, 1)]}
+        return replace(self, **fewer)
 
     def with_fewer_facts(self) -> "Layers":
         """Return the layers without the least important quarter of the adopted facts; the earlier go first at ties."""
@@ -231,12 +235,7 @@ class Layers:
         )
 
 
-def _fewer(lines: tuple[RecalledLine, ...]) -> tuple[RecalledLine, ...]:
-    return lines[: len(lines) - max(len(lines) // 4, 1)]
-
-
 NO_LAYERS = Layers()
-
 
 _ADOPTED = ("instructions", "pins", "facts", "narrative")
 """The layers that stay the same between adoptions; the others change each turn."""
@@ -287,10 +286,26 @@ class Draft:
 
     def recollections(self, costs: Costs) -> Callable[[], list[Item]]:
         """Return a function that makes the items recalled for the question, in the order of the prompt."""
-        shown = self.shown
-        recalled = (shown.memories, shown.artifacts, shown.recalled, self._messages_by_time)
+        shown, corrected = self.shown, costs.corrected
+        recalled = {**shown.recollections, "messages": self._messages_by_time}
         note = [Item("note", shown.idle_note, tokens=costs.text(shown.idle_note))] if shown.idle_note else []
-        return partial(_recollections, note, recalled, costs.corrected)
+        return lambda: (
+            note
+            + [
+                Item(
+                    RECALLED[name],
+                    one.line,
+                    one.id,
+                    corrected(one.tokens),
+                    one.score_parts,
+                    _day(one.order),
+                    one.trust,
+                    one.source,
+                )
+                for name, lines in recalled.items()
+                for one in lines
+            ]
+        )
 
     @cached_property
     def _messages_by_time(self) -> list[RecalledLine]:
@@ -320,19 +335,6 @@ class Draft:
         if self.documents:
             blocks.append(render_documents([plain(document) for document in self.documents]))
         return blocks
-
-
-_KINDS = ("memory", "artifact", "fact", "recalled")
-
-
-def _recollections(
-    note: list[Item], recalled: Sequence[Sequence[RecalledLine]], corrected: Callable[[int], int]
-) -> list[Item]:
-    return note + [
-        Item(kind, one.line, one.id, corrected(one.tokens), one.score_parts, _day(one.order), one.trust, one.source)
-        for kind, lines in zip(_KINDS, recalled, strict=True)
-        for one in lines
-    ]
 
 
 def fact_items(pins: Sequence[Pin], facts: Sequence[str], fact_ids: Sequence[str]) -> list[Item]:
