@@ -191,7 +191,7 @@ class Runtime:
         """Schedule summaries, recall indexing and memory extraction for newly stored messages."""
         self.receipt_log.saved(key)
         if self.memory is not None:
-            self.memory.schedule(key)
+            self.memory.queues.schedule(key)
         here = self.settings.background.in_process
         if self.settings.recall.enabled and here and not self.closed:
             self.recall.schedule(key, len(messages), at_once=bool(edited))
@@ -209,7 +209,7 @@ class Runtime:
     def work(self, key: SessionKey, held: HeldLease, *, stop: Callable[[], bool]) -> None:
         """Do a session's due work under a lease on it: summaries, recall index and long-term memories."""
         if self.memory is not None:
-            self.memory.work(key, held, stop=stop)
+            self.memory.queues.work(key, held, stop=stop)
         if self.settings.recall.enabled:
             self.recall.work(key, stop=stop)
         if self.gathers(key):

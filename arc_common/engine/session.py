@@ -360,7 +360,7 @@ class Session:
         if key is not None and self._runtime.settings.recall.enabled:
             self._runtime.recall.catch_up(key)
         if memory is not None and key is not None:
-            memory.summarize(key)
+            memory.queues.finish(key)
         return self.summary()
 
     asummarize = async_form(summarize)

@@ -4,7 +4,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import accumulate, takewhile
 from threading import Lock
 
@@ -210,33 +209,6 @@ def narrated(
         del lines[one.start]
         dropped.append(one)
     return "\n".join(lines.values()), sorted(dropped, key=lambda one: one.start)
-
-
-def adopted(
-    state: SessionState,
-    shown: Shown,
-    *,
-    boundary: int,
-    remaining: int,
-    instructions: tuple[str, ...],
-    correction: float,
-    now: datetime,
-) -> View:
-    """Return the next view of a session."""
-    return View(
-        version=state.view.version + 1 if state.view else 1,
-        boundary=boundary,
-        covered=state.message_count - remaining,
-        facts=shown.facts,
-        fact_ids=shown.fact_ids,
-        narrative=shown.narrative,
-        instructions=instructions,
-        correction=correction,
-        adopted_at=now,
-        stale=shown.stale,
-        unshown=shown.unshown,
-        unshown_tokens=shown.unshown_tokens,
-    )
 
 
 _SESSIONS = 1_024

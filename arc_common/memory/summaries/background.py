@@ -150,7 +150,7 @@ class SummaryQueues:
         )
 
     def schedule(self, key: SessionKey) -> None:
-        """Schedule due summaries; write leaves by rules even while a model is at work."""
+        """Schedule due summaries; write leaves by rules even while a model is at work, so that no turn has to."""
         if not self.in_process:
             return
         busy = self.queue.is_busy(key)

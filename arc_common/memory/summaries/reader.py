@@ -20,12 +20,11 @@ from arc_common.memory.services import Services
 from arc_common.memory.summaries.adoption import (
     AdoptedViews,
     Material,
-    adopted,
     narrated,
     shown_narratives,
     with_excerpts,
 )
-from arc_common.memory.summaries.background import HeldLease, SummaryQueues
+from arc_common.memory.summaries.background import SummaryQueues
 from arc_common.memory.summaries.summarizers import Summarizer
 from arc_common.memory.summaries.trigger import BACKLOG, EVERY, MOST_VERBATIM, Line, fits, least_to_free, token_limit
 from arc_common.memory.summaries.writer import SummaryWriter
@@ -237,29 +236,21 @@ class HierarchicalMemory:
         self._tails = TailReader(self._store)
         self._views = AdoptedViews(self._store)
         self._indexes = FactIndexes(services)
-        self._queues = SummaryQueues(services, self._writer, prepare=self._prepare, save=self._views.save, pause=pause)
+        self.queues = SummaryQueues(services, self._writer, prepare=self._prepare, save=self._views.save, pause=pause)
         self._lock = Lock()
         self._tickets = count()
         self._materials: LRUCache[SessionKey, tuple[int, Material]] = LRUCache(_SESSIONS)
         self._limits: LRUCache[SessionKey, tuple[int, int]] = LRUCache(_SESSIONS)
         self._rooms: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
 
-    def schedule(self, key: SessionKey) -> None:
-        """Schedule due summaries; write leaves by rules even while a model is at work, so that no turn has to."""
-        self._queues.schedule(key)
-
-    def summarize(self, key: SessionKey) -> None:
-        """Write all due summaries and wait for them, also after another process crashed."""
-        self._queues.finish(key)
-
     def compact(self, key: SessionKey, budget: TokenBudget) -> Compaction:
         """Write summaries of all but the recent messages, adopt them at once, and return the effect."""
         limits = budget.max_tokens("facts") + budget.lent_to_facts(), budget.max_tokens("summary")
         with self._lock:
             limits = self._limits.setdefault(key, limits)
-        self._queues.finish(key)
+        self.queues.finish(key)
         self._writer.leaf_of_the_rest(key)
-        self._queues.finish(key)
+        self.queues.finish(key)
         self._views.save(key)
         room = budget.input_tokens
         tail = self._tail(key, room=room)
@@ -281,10 +272,6 @@ class HierarchicalMemory:
         shown = [by_day(state.view.facts), by_day(state.view.narrative.splitlines())] if state.view else []
         return sum(map(self._services.token_counter.count, shown))
 
-    def work(self, key: SessionKey, held: HeldLease, *, stop: Callable[[], bool] = bool) -> None:
-        """Write all due summaries of a session under a lease on it."""
-        self._queues.work(key, held, stop=stop)
-
     def forget(self, key: SessionKey) -> None:
         """Drop a session from this process's memory; the next read goes to the store."""
         for kept in (self._tails, self._views, self._indexes, self._writer):
@@ -294,12 +281,12 @@ class HierarchicalMemory:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until no summary is being written; return whether that happened within `timeout` seconds."""
-        return self._queues.wait(timeout)
+        return self.queues.wait(timeout)
 
     def close(self) -> None:
         """Drop waiting work, stop running work and store adopted views; a model's later answers are not stored."""
         self._writer.stop()
-        self._queues.close()
+        self.queues.close()
         for key in self._views.waiting():
             try:
                 self._views.save(key)
@@ -351,7 +338,7 @@ class HierarchicalMemory:
             view=known.view if known is not None and known.is_ahead_of(state) else state.view,
             message_count=state.message_count,
             pending=len(state.outlines),
-            is_busy=self._queues.is_busy(key),
+            is_busy=self.queues.is_busy(key),
         )
 
     def facts_about(self, key: SessionKey, question: str) -> list[tuple[Fact, float]]:
@@ -376,7 +363,7 @@ class HierarchicalMemory:
         )
         try:
             with replying():
-                facts = self._indexes.for_turn(key, state, being_read=partial(self._queues.is_busy, key))
+                facts = self._indexes.for_turn(key, state, being_read=partial(self.queues.is_busy, key))
                 found, others = facts.search(query, top_k=_MOST_RECALLED, boundary=view.boundary, adopted=view.fact_ids)
         except Exception as error:  # noqa: BLE001 - a reply must not depend on recalled facts
             _log.warning("facts of session %r are not recalled: %s", key.session_id, error, exc_info=error)
@@ -436,14 +423,14 @@ class HierarchicalMemory:
         """Serve the turn from the material that the background prepared; `None` if that is not enough."""
         key, state = turn.key, turn.state
         material = self._material(key)
-        cold = material is None or not material.serves(state, being_read=self._queues.is_busy(key))
+        cold = material is None or not material.serves(state, being_read=self.queues.is_busy(key))
         if material is None or cold:
             material = self._prepared(key, state)
         material = material.within(*turn.limits)
         reach = self._reach(material, turn, state.messages, any_maker=False)
         by_rules = False
         if not turn.fits and not fits(state.messages, limit=turn.limit, behind=reach):
-            if self._writer.has_model and not self._queues.is_writing(key):
+            if self._writer.has_model and not self.queues.is_writing(key):
                 return None
             further = self._reach(material, turn, state.messages, any_maker=True)
             if not fits(state.messages, limit=turn.limit, behind=further):
@@ -454,15 +441,9 @@ class HierarchicalMemory:
         if reach == turn.boundary or (turn.fits and freed < least):
             return Remembered(state) if turn.fits else None
         if not self._views.is_stored(key, epoch=state.epoch):
-            return self._read_unchanged(turn) if turn.fits else None
+            return Remembered(self._tail(key, room=turn.room).state) if turn.fits else None
         notes = (BY_RULES,) if by_rules and material.by_rules(behind=turn.boundary, up_to=reach) else ()
         return Remembered(self._adopt(turn, material, reach, state.messages, at_once=cold), notes)
-
-    def _read_unchanged(self, turn: _Turn) -> Remembered:
-        """Return the turn without adopting anything, but under a view that another turn adopted meanwhile."""
-        known = self._views.newest(turn.key)
-        ahead = known is not None and known.is_ahead_of(turn.state)
-        return Remembered((turn.tail.under(known.view) if known and ahead else turn.tail).state)
 
     def _read_unprepared(self, turn: _Turn) -> Remembered:
         """Write one leaf if the turn needs it, adopt the finished summaries, and leave the rest to the background."""
@@ -475,7 +456,7 @@ class HierarchicalMemory:
         if not turn.tail.complete:
             is_written = any(one.end > turn.boundary and one.made_by for one in material.cover)
             if not (is_written or is_stale or fits(verbatim, limit=BACKLOG * turn.limit)):  # after a bulk append
-                self._queues.schedule(key)
+                self.queues.schedule(key)
                 return Remembered(state, (BEHIND,))
             verbatim = self._store.state(key, limit=0, after=turn.boundary, outlines=EVERY).outlines
         reach = self._reach(material, turn, verbatim, any_maker=False)
@@ -483,7 +464,7 @@ class HierarchicalMemory:
         if not turn.fits and not fits(verbatim, limit=turn.limit, behind=reach):
             material, reach, notes = self._catch_up(turn, verbatim, material, reach, may_write=not is_stale)
             if not fits(verbatim, limit=turn.limit, behind=reach):
-                self._queues.schedule(key)
+                self.queues.schedule(key)
                 notes.append(BEHIND)
         if reach == turn.boundary and not is_stale:
             return Remembered(state, tuple(notes))
@@ -502,9 +483,9 @@ class HierarchicalMemory:
             return material, reach, []
         notes: list[str] = []
         is_backlog = not fits(verbatim, limit=BACKLOG * turn.limit, behind=furthest)
-        if self._queues.in_process and self._writer.has_model and not is_backlog and not self._queues.is_writing(key):
+        if self.queues.in_process and self._writer.has_model and not is_backlog and not self.queues.is_writing(key):
             with waiting_for_background():
-                self._queues.write(key, timeout=self._settings.synchronous_timeout_seconds)
+                self.queues.write(key, timeout=self._settings.synchronous_timeout_seconds)
             notes.append(WAITED)
             material = self._prepared(key, self._store.state(key, limit=0))
             furthest = self._reach(material, turn, verbatim, any_maker=True)
@@ -517,21 +498,26 @@ class HierarchicalMemory:
     ) -> SessionState:
         """Adopt the next view and return the state under it; with `at_once`, also store the view."""
         key, tail, state = turn.key, turn.tail, turn.state
-        counter = self._services.token_counter
-        view = adopted(
-            state,
-            material.shown(boundary),
+        counter, shown = self._services.token_counter, material.shown(boundary)
+        view = View(
+            version=state.view.version + 1 if state.view else 1,
             boundary=boundary,
-            remaining=sum(line.seq > boundary for line in verbatim),
+            covered=state.message_count - sum(line.seq > boundary for line in verbatim),
+            facts=shown.facts,
+            fact_ids=shown.fact_ids,
+            narrative=shown.narrative,
             instructions=self._instructions(turn, boundary),
             correction=counter.adopt_correction().factor if isinstance(counter, Correcting) else 1.0,
-            now=self._services.clock(),
+            adopted_at=self._services.clock(),
+            stale=shown.stale,
+            unshown=shown.unshown,
+            unshown_tokens=shown.unshown_tokens,
         )
         holding = self._views.adopt(key, view, epoch=state.epoch)
         if holding is view:
             self._services.observer.count("summary.adopted")
             if not at_once:
-                self._queues.save_soon(key)
+                self.queues.save_soon(key)
             elif not self._views.save(key):
                 return self._tail(key, room=tail.tokens).state  # another process adopted first: its view holds
         return tail.under(holding).state

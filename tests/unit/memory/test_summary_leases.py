@@ -68,7 +68,7 @@ def test_a_process_that_died_is_taken_over(bench: Bench) -> None:
     """`summarize` waits for its lease to expire and then does all due work."""
     bench.say(30)
     bench.somebody_takes_the_lease()
-    bench.memory.summarize(KEY)
+    bench.memory.queues.finish(KEY)
     summary = bench.memory.summary(KEY)
     assert summary is not None
     assert summary.summarized_up_to == 26
@@ -82,7 +82,7 @@ def test_a_living_process_is_not_waited_for_for_ever(bench: Bench) -> None:
     """If it renews its lease, `summarize` waits as long as a lease lasts and reports that it is still at work."""
     bench.say(30)
     bench.somebody_takes_the_lease()
-    bench.memory.summarize(KEY)
+    bench.memory.queues.finish(KEY)
     assert bench.memory.summary(KEY) is None
     assert 60 <= bench.waited < 61
     assert bench.counts.counts["summary.lease_held"] == 1
@@ -96,7 +96,7 @@ def test_a_process_that_finishes_is_waited_for_no_longer() -> None:
     bench = Bench(give_back)
     bench.say(30)
     lease = bench.somebody_takes_the_lease()
-    bench.memory.summarize(KEY)
+    bench.memory.queues.finish(KEY)
     assert bench.memory.summary(KEY) is not None
     assert 2 <= bench.waited < 3
     bench.memory.close()
@@ -106,9 +106,9 @@ def test_a_process_that_finishes_is_waited_for_no_longer() -> None:
 def test_nothing_due_is_nothing_to_wait_for(bench: Bench, messages: int) -> None:
     if messages:
         bench.say(messages)
-        bench.memory.summarize(KEY)
+        bench.memory.queues.finish(KEY)
         bench.somebody_takes_the_lease()
-    bench.memory.summarize(KEY)
+    bench.memory.queues.finish(KEY)
     assert bench.waited == 0
 
 
@@ -116,7 +116,7 @@ def test_inspect_lists_segments_view_and_unsummarised_messages(bench: Bench) -> 
     """`inspect` lists segments with author and staleness, the view, and the number of unsummarised messages."""
     assert bench.memory.inspect(KEY).segments == ()
     bench.say(30)
-    bench.memory.summarize(KEY)
+    bench.memory.queues.finish(KEY)
     seen = bench.memory.inspect(KEY)
     assert [(one.level, one.start, one.end, one.made_by, one.stale) for one in seen.segments] == [
         (0, 1, 10, "rules", False),
@@ -138,7 +138,7 @@ def test_inspect_lists_segments_view_and_unsummarised_messages(bench: Bench) -> 
 
 def test_what_was_adopted_is_stored_at_the_end(bench: Bench) -> None:
     bench.say(30)
-    bench.memory.summarize(KEY)
+    bench.memory.queues.finish(KEY)
     state = bench.memory.read(KEY, ROOM).state
     bench.memory.close()
     assert state is not None
