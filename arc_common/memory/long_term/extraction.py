@@ -2,17 +2,16 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from arc_common.exceptions import ModelCallError
-from arc_common.facts import FactCategory, ProposedFact
-from arc_common.memories import SAID_BY, Memory, MemorySource, MemoryStatus, MemoryType, ProposedMemory
+from arc_common.memories import SAID_BY, Memory, MemoryStatus, MemoryType, ProposedMemory
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.fidelity import is_concluded, is_grounded, is_in_own_words, rests_on
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
-from arc_common.memory.summaries.summarizers import with_sources
+from arc_common.memory.summaries.summarizers import sources_in
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel, SpentError
 from arc_common.prompts.context import spoken, user_name
@@ -26,14 +25,6 @@ from arc_common.prompts.memories import (
 from arc_common.text.languages.registry import detect
 
 _log = logging.getLogger("arc.memory")
-
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """The memories extracted from an exchange."""
-
-    memories: tuple[ProposedMemory, ...]
-    failed: bool = False
 
 
 class Extractor:
@@ -73,92 +64,74 @@ class Extractor:
         known: Sequence[Memory] = (),
         before: Message | None = None,
         may_wait: bool = False,
-    ) -> Extracted:
+    ) -> list[ProposedMemory]:
         """Extract the memories of messages that are important enough; the first message answers `before`.
 
         Once the hour's tokens are spent, rules extract them; with `may_wait`, `SpentError` is raised instead.
         """
-        request = render_extraction_request((), mode=mode)
-        said = learnable(messages)
+        own, said = self._settings, learnable(messages)
+        request = render_extraction_request(
+            said if self._model is not None else (),
+            mode=mode,
+            known=[memory.attributed for memory in known],
+            types=own.types,
+            instructions=own.instructions,
+        )
         if not any(message.role is Role.USER for message in said):
-            return Extracted(())
+            return []
         self._observer.count("memory.extraction.count")
-        if self._model is None:
-            extracted = Extracted(self._by_rules(said, session_id, before))
-        else:
-            own = self._settings
-            request = render_extraction_request(
-                said,
-                mode=mode,
-                known=[memory.attributed for memory in known],
-                types=own.types,
-                instructions=own.instructions,
-            )
-            try:
+        memories: Sequence[ProposedMemory] | None = None
+        try:
+            if self._model is not None:
                 answer = self._model.complete(request, schema=MemoriesAnswer)
                 proposed = parse_extraction(answer, known=[memory.id for memory in known], types=own.types)
-            except (ModelCallError, MemoryFormatError) as error:
-                if may_wait and isinstance(error, SpentError):
-                    raise
-                _log.warning("memories are extracted by rules: %s", error)
-                self._observer.count("memory.extraction.errors", error=type(error).__name__)
-                extracted = Extracted(self._by_rules(said, session_id, before), failed=True)
-            else:
-                extracted = self._checked(proposed, said, session_id, untrusted=spoken(messages))
-        if not extracted.failed:
+                memories = self._checked(proposed, messages, said, session_id)
+        except (ModelCallError, MemoryFormatError) as error:
+            if may_wait and isinstance(error, SpentError):
+                raise
+            self._failed(error, type(error).__name__)
+        if self._model is None or memories is not None:
             self._observer.count("memory.extraction.success")
-        enough = [memory for memory in extracted.memories if memory.importance >= self._settings.min_importance]
-        return replace(extracted, memories=tuple(enough))
+        if memories is None:
+            memories = memories_by_rules(said if before is None else [before, *said], session_id=session_id)
+        return [memory for memory in memories if memory.importance >= own.min_importance]
 
-    def _by_rules(
-        self, said: Sequence[Message], session_id: str | None, before: Message | None = None
-    ) -> tuple[ProposedMemory, ...]:
-        return tuple(memories_by_rules(said if before is None else [before, *said], session_id=session_id))
+    def _failed(self, reason: object, error: str) -> None:
+        _log.warning("memories are extracted by rules: %s", reason)
+        self._observer.count("memory.extraction.errors", error=error)
 
     def _checked(
         self,
         proposed: Sequence[ProposedMemory],
+        messages: Sequence[Message],
         said: Sequence[Message],
         session_id: str | None,
-        *,
-        untrusted: str,
-    ) -> Extracted:
-        """Keep the model's memories that trusted words support; if there are none, extract memories by rules."""
-        text = spoken(said)
+    ) -> list[ProposedMemory] | None:
+        """Return the model's memories that trusted words support, with their sources; `None` if none is supported."""
+        text, untrusted = spoken(said), spoken(messages)
         grounded = [one for one in proposed if _is_grounded(one, text) and not rests_on(one.text, untrusted, text)]
         if ungrounded := len(proposed) - len(grounded):
             self._observer.count("memory.extraction.ungrounded", ungrounded)
         if proposed and not grounded:
-            _log.warning("memories are extracted by rules: the model states things that nobody said")
-            self._observer.count("memory.extraction.errors", error="Ungrounded")
-            return Extracted(self._by_rules(said, session_id), failed=True)
-        return Extracted(tuple(self._with_sources(grounded, said, session_id)))
-
-    def _with_sources(
-        self, memories: Sequence[ProposedMemory], said: Sequence[Message], session_id: str | None
-    ) -> list[ProposedMemory]:
-        """Return the memories, each with the messages that state it."""
-        facts = [ProposedFact("memory", memory.text, FactCategory.GENERAL) for memory in memories]
+            self._failed("the model states things that nobody said", "Ungrounded")
+            return None
         users = [message for message in said if message.role is Role.USER]
-        by_user, everybody = spoken(users), spoken(said)
+        by_user, sources_of = spoken(users), sources_in(said)
         times = {message.id: message.created_at for message in said if message.id and message.created_at}
         found = []
-        for memory, fact in zip(memories, with_sources(facts, said), strict=True):
-            sources: tuple[MemorySource, ...] = ()
-            if session_id is not None:
-                sources = tuple((session_id, message_id) for message_id in fact.sources)
-            stating = [message for message in users if message.id in fact.sources]
-            said_at = max((times[name] for name in fact.sources if name in times), default=None)
+        for memory in grounded:
+            ids = sources_of(memory.text)
+            stating = [message for message in users if message.id in ids]
             is_users = is_grounded(memory.text, by_user)
-            by_others = not is_users and is_grounded(memory.text, everybody)
+            by_others = not is_users and is_grounded(memory.text, text)
             reinforces = _is_grounded(memory, by_user) and not by_others
             supersedes = is_users or (reinforces and memory.type == MemoryType.PREFERENCE)
             found.append(
                 replace(
                     memory,
-                    sources=sources,
-                    status=MemoryStatus.PENDING if is_in_own_words(memory.text, everybody) else memory.status,
-                    valid_from=said_at,
+                    sources=() if session_id is None else tuple((session_id, message_id) for message_id in ids),
+                    status=MemoryStatus.PENDING if is_in_own_words(memory.text, text) else memory.status,
+                    valid_from=max((times[name] for name in ids if name in times), default=None),
                     metadata=memory.metadata if supersedes else {SAID_BY: Role.ASSISTANT.value},
                     reinforces=reinforces,
                     supersedes=supersedes,

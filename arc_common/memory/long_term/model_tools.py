@@ -5,13 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from arc_common.exceptions import SessionNotFoundError
-from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memories import MEMORY_TOOLS, SAID_BY, Memory, MemoryStatus, ProposedMemory
 from arc_common.memory.answer_sources import Shown
 from arc_common.memory.facts.fidelity import is_grounded, is_retold, is_stated, names_only, rests_on
 from arc_common.memory.long_term.extraction import one_speaker
 from arc_common.memory.own_words import foreign_texts, forget_requests, learnable
-from arc_common.memory.summaries.summarizers import with_sources
+from arc_common.memory.summaries.summarizers import sources_in
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import spoken
 from arc_common.protocols import SessionKey
@@ -77,7 +76,7 @@ def saved_by_model(proposed: ProposedMemory, context: ToolContext) -> ProposedMe
     asked = [message.id for message in context.stored if message.role is Role.USER and message.id]
     sources: Sequence[str] = asked[-1:]
     if is_users and (stating := [message for message in users if message.id in asked]):
-        sources = with_sources([ProposedFact("memory", proposed.text, FactCategory.GENERAL)], stating)[0].sources
+        sources = sources_in(stating)(proposed.text)
     return replace(
         proposed,
         sources=tuple((session_id, name) for name in sources) if session_id is not None else (),

@@ -349,7 +349,7 @@ class LongTermMemory:
         known = self._known(scope, messages)
         extracted = self.extractor.extract(messages, mode=mode, session_id=session_id, known=known)
         found: dict[str, Memory] = {}
-        for proposed in self._held_back(extracted.memories):
+        for proposed in self._held_back(extracted):
             added = self.keeper.add(scope, proposed)
             if added.outcome not in _NOT_STORED:
                 found[added.memory.id] = added.memory
@@ -507,7 +507,7 @@ class LongTermMemory:
         extracted = self.extractor.extract(
             messages, mode=mode, session_id=key.session_id, known=known, before=answered, may_wait=may_wait
         )
-        return self._held_back(extracted.memories)
+        return self._held_back(extracted)
 
     def _held_back(self, memories: Sequence[ProposedMemory]) -> Sequence[ProposedMemory]:
         """Return the memories, pending if a reviewer must approve them."""

@@ -275,9 +275,10 @@ class ModelSummarizer:
         parsed = self._ask(
             render_leaf_request(messages, related=related, max_tokens=most), SummaryAnswer, _whole_summary
         )
+        sources_of = sources_in(learnable(messages))
         return SegmentSummary(
             narrative=self._cut(parsed.narrative, most),
-            facts=tuple(with_sources(parsed.facts, learnable(messages))),
+            facts=tuple(replace(fact, sources=sources_of(fact.value, fact.key)) for fact in parsed.facts),
             removed_keys=parsed.removed_keys,
         )
 
@@ -313,8 +314,8 @@ def _whole_summary(answer: str) -> ParsedSummary:
     return parsed
 
 
-def with_sources(facts: Sequence[ProposedFact], messages: Sequence[Message]) -> list[ProposedFact]:
-    """Return the facts, each with the ids of the messages that state it."""
+def sources_in(messages: Sequence[Message]) -> Callable[..., tuple[str, ...]]:
+    """Return a function of texts that returns the ids of the messages which state the first text that any states."""
     known = [message for message in messages if message.id is not None]
     said = [spoken([message]) for message in known]
     terms_of = [frozenset(analyze(text)) for text in said]
@@ -339,7 +340,7 @@ def with_sources(facts: Sequence[ProposedFact], messages: Sequence[Message]) -> 
             wanted -= terms_of[best]
         return tuple(message_id for i in sorted(chosen) if (message_id := known[i].id) is not None)
 
-    return [replace(fact, sources=said_by(fact.value) or said_by(fact.key) or anybody) for fact in facts]
+    return lambda *texts: next(filter(None, map(said_by, texts)), anybody)
 
 
 def _nearness(text: str, message: str) -> float:

@@ -37,7 +37,7 @@ def test_by_a_model():
     found = extractor(ReplyingChatModel([answer]), observer).extract(
         [user("I live in Seoul."), assistant("Nice!")], session_id="s"
     )
-    (memory,) = found.memories
+    (memory,) = found
     assert memory == ProposedMemory("The user lives in Seoul.", importance=0.9, sources=(("s", "u1"),), valid_from=NOW)
     assert observer.counts["memory.extraction.count"] == observer.counts["memory.extraction.success"] == 1
 
@@ -46,7 +46,7 @@ def test_what_was_not_said_is_left_out():
     answer = '[{"content": "The user lives in Tokyo and has 3 cats."}, {"content": "The user lives in Seoul."}]'
     observer = CountingObserver()
     found = extractor(ReplyingChatModel([answer]), observer).extract([user("I live in Seoul.")])
-    assert [memory.text for memory in found.memories] == ["The user lives in Seoul."]
+    assert [memory.text for memory in found] == ["The user lives in Seoul."]
     assert observer.counts["memory.extraction.ungrounded"] == 1
 
 
@@ -60,7 +60,7 @@ def test_what_is_said_in_other_words_is_kept():
     ]
     for said, kind, text in cases:
         answer = json.dumps([{"type": kind, "content": text, "importance": 0.8}])
-        (memory,) = extractor(ReplyingChatModel([answer])).extract([user(said)], session_id="s").memories
+        (memory,) = extractor(ReplyingChatModel([answer])).extract([user(said)], session_id="s")
         assert (memory.text, memory.type.value, memory.sources) == (text, kind, (("s", "u1"),))
         assert memory.reinforces
 
@@ -75,7 +75,7 @@ def test_what_is_concluded_from_nothing_is_left_out():
     )
     observer = CountingObserver()
     found = extractor(ReplyingChatModel([answer]), observer).extract([user("I hate long answers.")])
-    assert [memory.text for memory in found.memories] == ["The user hates answers that are long."]
+    assert [memory.text for memory in found] == ["The user hates answers that are long."]
     assert observer.counts["memory.extraction.ungrounded"] == 4
 
 
@@ -83,14 +83,14 @@ def test_what_is_not_important_enough_is_left_out():
     answer = '[{"content": "likes tea", "importance": 0.29}, {"content": "likes jam", "importance": 0.3}]'
     said = [user("I like tea. I like jam.")]
     found = extractor(ReplyingChatModel([answer])).extract(said)
-    assert [memory.text for memory in found.memories] == ["likes jam"]
-    assert len(extractor(ReplyingChatModel([answer]), min_importance=0).extract(said).memories) == 2
+    assert [memory.text for memory in found] == ["likes jam"]
+    assert len(extractor(ReplyingChatModel([answer]), min_importance=0).extract(said)) == 2
 
 
 def test_what_only_the_assistant_says_makes_nothing_more_important():
     answer = '[{"content": "The meeting room is booked for Friday."}]'
     said = [user("Book a room, please."), assistant("The meeting room is booked for Friday.")]
-    (memory,) = extractor(ReplyingChatModel([answer])).extract(said, session_id="s").memories
+    (memory,) = extractor(ReplyingChatModel([answer])).extract(said, session_id="s")
     assert not memory.reinforces
     assert memory.sources == (("s", "a1"),)
 
@@ -107,17 +107,19 @@ def test_what_only_the_assistant_says_makes_nothing_more_important():
 def test_a_model_that_fails_leaves_it_to_the_rules(model):
     observer = CountingObserver()
     found = extractor(model, observer).extract([user("I love hiking in the mountains.")])
-    assert [memory.text for memory in found.memories] == ["I love hiking in the mountains"]
-    assert found.failed
+    assert [memory.text for memory in found] == ["I love hiking in the mountains"]
     assert observer.counts["memory.extraction.errors"] == 1
     assert observer.counts["memory.extraction.success"] == 0
+    question = assistant("Which booking number do you have?", "q")
+    (memory,) = extractor(model).extract([user("HB-4471902.")], before=question)
+    assert memory.text == "HB-4471902 (in reply to: Which booking number do you have?)"
 
 
 def test_nothing_is_asked_about_nothing():
     model, observer = ReplyingChatModel(["[]"]), CountingObserver()
     one = extractor(model, observer)
     for said in ([], [assistant("hello")], [user("  ")], [Message("tool", "42", tool_call_id="c")]):
-        assert one.extract(said).memories == ()
+        assert one.extract(said) == []
     assert not model.requests
     assert not observer.counts
 
@@ -150,7 +152,7 @@ def test_what_is_to_be_forgotten_is_not_read():
     ]
     assert [message.text.strip() for message in learnable(said)] == ["I keep bees.", "I keep goats.", "Noted."]
     model = ReplyingChatModel(["[]"])
-    assert extractor(model).extract([user("Forget that I live in Oslo.")]).memories == ()
+    assert extractor(model).extract([user("Forget that I live in Oslo.")]) == []
     assert not model.requests
 
 
