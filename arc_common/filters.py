@@ -3,13 +3,13 @@
 `matches` defines the semantics; a backend that filters in its database must give the same results.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import is_storable
+from arc_common.serialization import json_copy
 
 Scalar: TypeAlias = str | int | float | bool | None
 """A value to compare metadata with."""
@@ -21,7 +21,6 @@ _MAX_KEY = 255
 _MAX_VALUES = 10_000
 _MAX_DEPTH = 16
 _MAX_CONDITIONS = 256
-_INTEGERS = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ def parse_filter(plain: "Mapping[str, Any] | Filter | None") -> Filter | None:
         InvalidInputError: An operator is unknown, a key is invalid, a value can't be compared, or the filter has more
             than 16 levels or 256 conditions.
     """
-    if plain is None or isinstance(plain, Condition | OneOf | Exists | AllOf | AnyOf | Not):
+    if plain is None or isinstance(plain, Filter):
         return plain
     parsed = _parse(plain, 1)
     if (count := _count(parsed)) > _MAX_CONDITIONS:
@@ -237,22 +236,13 @@ def _check_key(key: object) -> None:
 
 
 def _check_scalar(key: str, value: object) -> None:
-    if value is None or isinstance(value, bool):
-        return
-    if isinstance(value, str):
-        if not is_storable(value):
-            raise InvalidInputError(f"filter[{key!r}]", value, "text without NUL characters and lone surrogates")
-    elif isinstance(value, int):
-        if not -_INTEGERS <= value < _INTEGERS:
-            raise InvalidInputError(f"filter[{key!r}]", value, "a whole number of 64 bits")
-    elif not isinstance(value, float) or not math.isfinite(value):
+    if not _is_scalar(value):
         raise InvalidInputError(f"filter[{key!r}]", value, "text, a finite number, a boolean or None")
+    json_copy(f"filter[{key!r}]", value)
 
 
 def _check_parts(parts: object) -> None:
-    if not isinstance(parts, tuple) or not all(
-        isinstance(part, Condition | OneOf | Exists | AllOf | AnyOf | Not) for part in parts
-    ):
+    if not isinstance(parts, tuple) or not all(isinstance(part, Filter) for part in parts):
         raise InvalidInputError("filters", parts, "a tuple of filters")
     inner: Sequence[Filter] = parts
     for _ in range(_MAX_DEPTH):

@@ -48,8 +48,11 @@ def check_text(field_name: str, value: object) -> str:
 
 def is_storable(text: str) -> bool:
     """Return whether a text has neither NUL characters nor lone surrogates, which databases refuse."""
-    if "\x00" in text:
-        return False
+    return "\x00" not in text and is_utf8(text)
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether a text has no lone surrogates."""
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError:
@@ -337,25 +340,13 @@ def same_content(one: Message, other: Message) -> bool:
 
 def content_of(message: Message) -> tuple[object, ...]:
     """Return the content of a message that `same_content` compares."""
-    return (
-        message.role,
-        message.text,
-        message.tool_calls,
-        message.tool_call_id,
-        message.name,
-        _things(message),
-    )
-
-
-def _things(message: Message) -> list[tuple[object, ...]]:
-    """Return the parts that are neither text nor opaque."""
-    if message.content is None or isinstance(message.content, str):
-        return []
-    return [
+    parts = message.content if isinstance(message.content, tuple) else ()
+    things = [
         (part.type, part.url, part.data, part.mime_type, part.text)
-        for part in message.content
+        for part in parts
         if part.type not in ("text", "opaque")
     ]
+    return message.role, message.text, message.tool_calls, message.tool_call_id, message.name, things
 
 
 _PART_FIELDS = ("text", "url", "data", "mime_type", "name")
@@ -388,14 +379,9 @@ def plain_fields(message: Message) -> dict[str, Any]:
 
 
 def _plain_part(part: ContentPart) -> dict[str, Any]:
-    plain: dict[str, Any] = {"type": part.type}
-    for name in _PART_FIELDS:
-        value = getattr(part, name)
-        if value is not None:
-            plain[name] = value
-    if part.extra:
-        plain["extra"] = dict(part.extra)
-    return plain
+    given = {name: value for name in _PART_FIELDS if (value := getattr(part, name)) is not None}
+    extra = {"extra": dict(part.extra)} if part.extra else {}
+    return {"type": part.type, **given, **extra}
 
 
 def fields_from_plain(plain: dict[str, Any]) -> dict[str, Any]:

@@ -43,16 +43,10 @@ class SpentError(ModelCallError):
 
 
 class ModelHealth:
-    """The failures and the spending of an engine's models, and the end of their calls when it closes. Thread-safe.
-
-    Args:
-        max_tokens_per_hour: The most tokens of background calls within an hour, in this process; `None` for no limit.
-            The call that reaches it is the last one.
-        clock: Returns the time.
-    """
+    """The failures and the spending of an engine's models, and the end of their calls when it closes. Thread-safe."""
 
     def __init__(self, *, max_tokens_per_hour: int | None = None, clock: Callable[[], datetime] | None = None) -> None:
-        self._most = max_tokens_per_hour
+        self._most = max_tokens_per_hour  # of background calls in this process; the call that reaches it is the last
         self._clock = clock or partial(datetime.now, UTC)
         begin_in_each_process(self._begin)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import check_text
+from arc_common.messages import check_text, is_utf8
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -64,20 +64,10 @@ def storable_copy(value: Any, field: str) -> Any:
     return loads(dumps(value, field=field))
 
 
-def _is_utf8(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _encode(value: Any, path: str, depth: int, extensions: tuple[Extension, ...]) -> Any:
     kind = type(value)
     if kind is str:
-        return value if _is_utf8(value) else {TAG: "text", "value": _base64(value.encode(errors="surrogatepass"))}
+        return value if is_utf8(value) else {TAG: "text", "value": _base64(value.encode(errors="surrogatepass"))}
     if kind is int:
         return value if value.bit_length() <= _INT_BITS else {TAG: "int", "value": hex(value)}
     if kind is bool or value is None:
@@ -89,7 +79,7 @@ def _encode(value: Any, path: str, depth: int, extensions: tuple[Extension, ...]
     if kind is list:
         return [_encode(item, f"{path}[{i}]", depth + 1, extensions) for i, item in enumerate(value)]
     if kind is dict:
-        if TAG not in value and all(type(key) is str and _is_utf8(key) for key in value):
+        if TAG not in value and all(type(key) is str and is_utf8(key) for key in value):
             return {key: _encode(item, f"{path}.{key}", depth + 1, extensions) for key, item in value.items()}
         pairs = [
             [
