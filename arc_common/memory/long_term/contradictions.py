@@ -38,25 +38,15 @@ _TWELVE = re.compile(r"(\d+)(?::(\d\d))?\s?([ap])?")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of a sentence, for comparison.
+    """The content of a sentence, for comparison."""
 
-    Args:
-        slots: The value of each single-valued attribute, by its name, owner and kind of value.
-        about: The stems of its words, without values and words of change.
-        values: Its values by kind: times, dates, money, codes, other numbers.
-        changes: True if it has words of change.
-        ends: True if it denies or ends something.
-        is_past: True if it puts something into the past or beside another.
-        owner: The stem of the speaker's relation or belonging that it begins with: "brother" of "My brother plays".
-    """
-
-    slots: dict[str, frozenset[str]]
-    about: frozenset[str]
-    values: dict[str, frozenset[str]]
-    changes: bool
-    ends: bool
-    is_past: bool
-    owner: str
+    slots: dict[str, frozenset[str]]  # the value of each single-valued attribute, by its name, owner and kind of value
+    about: frozenset[str]  # the stems of its words, without values and words of change
+    values: dict[str, frozenset[str]]  # by kind: times, dates, money, codes, other numbers
+    changes: bool  # it has words of change
+    ends: bool  # it denies or ends something
+    is_past: bool  # it puts something into the past or beside another
+    owner: str  # the stem of the speaker's relation or belonging it begins with: "brother" of "My brother plays"
 
 
 class Contradictions:

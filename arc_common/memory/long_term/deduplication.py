@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import combinations
@@ -143,8 +143,8 @@ def own_copy(memory: Memory) -> Memory:
     return replace(memory, metadata=deepcopy(dict(memory.metadata))) if memory.metadata else memory
 
 
-class Holdings:
-    """One scope's memories at one version, indexed for comparison."""
+class Holdings(Mapping[str, Memory]):
+    """One scope's memories at one version by their ids, indexed for comparison."""
 
     def __init__(self, contradictions: Contradictions) -> None:
         self._contradictions = contradictions
@@ -162,39 +162,25 @@ class Holdings:
     def __getitem__(self, memory_id: str) -> Memory:
         return self._memories[memory_id]
 
-    def get(self, memory_id: str) -> Memory | None:
-        """Return a memory, if it exists."""
-        return self._memories.get(memory_id)
-
-    @property
-    def memories(self) -> Collection[Memory]:
-        """All memories."""
-        return self._memories.values()
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._memories)
 
     def apply(self, updates: RecordUpdates) -> None:
         """Apply the updates read from the store."""
         if updates.is_whole:
             named = {memory.id for memory in updates.memories}
-            self._drop([memory_id for memory_id in self._memories if memory_id not in named])
+            self.drop([memory_id for memory_id in self._memories if memory_id not in named])
         changed = [memory for memory in updates.memories if self._memories.get(memory.id) != memory]
-        self._drop([memory.id for memory in changed])
-        self._add(changed)
+        self.drop(memory.id for memory in changed)
+        self.add(changed)
         self.version = updates.version
 
     def change(self, version: int, *, put: Iterable[Memory], removed: Iterable[str]) -> None:
         """Apply the changes that were committed at this version."""
         memories = list(map(own_copy, put))
-        self._drop([*(memory.id for memory in memories), *removed])
-        self._add(memories)
+        self.drop([*(memory.id for memory in memories), *removed])
+        self.add(memories)
         self.version = version
-
-    def expect(self, memory: Memory) -> None:
-        """Add a memory that is about to be stored."""
-        self._add([memory])
-
-    def forget(self, ids: Iterable[str]) -> None:
-        """Drop memories that were not stored."""
-        self._drop(list(ids))
 
     def same_text(self, text: str, speaker: str | None = None) -> str | None:
         """Return the id of a speaker's memory with these words: an active one before a pending, then a rejected one."""
@@ -248,7 +234,8 @@ class Holdings:
             pairs.update(combinations(sorted(memory_id for memory_id in ids if self[memory_id].holds), 2))
         return sorted(pair for pair in pairs if self[pair[0]].speaker == self[pair[1]].speaker)
 
-    def _add(self, memories: Iterable[Memory]) -> None:
+    def add(self, memories: Iterable[Memory]) -> None:
+        """Add memories that are new, or about to be stored."""
         for memory in memories:
             self._memories[memory.id] = memory
             if memory.superseded_by is not None:
@@ -261,7 +248,8 @@ class Holdings:
                 for subject in _subjects(read):
                     self._by_subject.setdefault(subject, {})[memory.id] = None
 
-    def _drop(self, ids: list[str]) -> None:
+    def drop(self, ids: Iterable[str]) -> None:
+        """Drop the memories that exist."""
         for memory_id in ids:
             if self._memories.pop(memory_id, None) is None:
                 continue
@@ -280,7 +268,6 @@ def _subjects(read: Iterable[Reading]) -> frozenset[str]:
 
 
 def _discard(groups: dict[str, dict[str, None]], name: str, memory_id: str) -> None:
-    group = groups[name]
-    group.pop(memory_id, None)
-    if not group:
+    groups[name].pop(memory_id, None)
+    if not groups[name]:
         del groups[name]

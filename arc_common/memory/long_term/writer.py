@@ -90,7 +90,7 @@ class MemoryWriter:
                 self._refresh(scope, holdings)
             for one in proposed:
                 if (new := self._independent(holdings, one)) is not None:
-                    holdings.expect(new[1])
+                    holdings.add([new[1]])
                     together.append(new)
                     continue
                 results += self._added_together(scope, holdings, together, follows=follows)
@@ -139,12 +139,12 @@ class MemoryWriter:
         except InvalidInputError:  # storing them one by one shows which of them can't be stored
             is_stored = False
         if is_stored:
-            holdings.forget(gone.intersection(names))
+            holdings.drop(gone.intersection(names))
             self._observer.count("memory.saved.count", len(put))
             return [
                 WriteResult(Outcome.FULL if memory.id in gone else Outcome.NEW, memory) for _, memory, _ in together
             ]
-        holdings.forget(names)
+        holdings.drop(names)
         self._refresh(scope, holdings)
         return self._added_alone(scope, holdings, [proposed for proposed, _, _ in together], follows=follows)
 
@@ -377,7 +377,7 @@ class MemoryWriter:
         most = self._settings.max_per_scope
         if len(holdings) < most:
             return []
-        after = {memory.id: memory for memory in (*holdings.memories, *put)}
+        after = {memory.id: memory for memory in (*holdings.values(), *put)}
         return leaving(after.values(), now=self._clock(), most=most, keep=keep)
 
     def _commit(self, scope: Scope, holdings: Holdings, change: RecordChange, index: IndexChange | None = None) -> bool:

@@ -131,7 +131,7 @@ def test_it_finds_what_a_look_at_everything_finds(changes, text, cutoff):
             held.apply(RecordUpdates(version, tuple(all_of_it.values()), is_whole=True))
         else:
             held.change(version, put=latest.values(), removed=gone)
-    assert {memory.id: memory for memory in held.memories} == all_of_it
+    assert {memory.id: memory for memory in held.values()} == all_of_it
     assert len(held) == len(all_of_it)
     compared = {name: one for name, one in all_of_it.items() if one.superseded_by is None}
     alike = {name: Levenshtein.normalized_similarity(folded(text), folded(one.text)) for name, one in compared.items()}
@@ -153,5 +153,5 @@ def test_updates_in_part_leave_the_others():
     held.apply(RecordUpdates(2, (), is_whole=False))
     assert (held.version, len(held)) == (2, 2)
     held.apply(RecordUpdates(3, (other,), is_whole=True))
-    assert [memory.id for memory in held.memories] == ["b"]
+    assert [memory.id for memory in held.values()] == ["b"]
     assert held.get("a") is None
