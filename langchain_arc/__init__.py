@@ -3,14 +3,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from langchain_arc.chains import with_arc_memory
-from langchain_arc.context import ArcContext
-from langchain_arc.engine import open_engine
-from langchain_arc.ingestion import ArcIngestionHandler
-from langchain_arc.memory import ArcChatMessageHistory
-from langchain_arc.messages import from_arc, to_arc
-from langchain_arc.models import ArcChatModel, LangChainChatModel, LangChainEmbedder
-from langchain_arc.token_limit import fit_messages
+from arc_common.exceptions import MissingDependencyError
+
+try:
+    from langchain_arc.chains import with_arc_memory
+    from langchain_arc.context import ArcContext
+    from langchain_arc.engine import open_engine
+    from langchain_arc.ingestion import ArcIngestionHandler
+    from langchain_arc.memory import ArcChatMessageHistory
+    from langchain_arc.messages import from_arc, to_arc
+    from langchain_arc.models import ArcChatModel, LangChainChatModel, LangChainEmbedder
+    from langchain_arc.token_limit import fit_messages
+except ImportError as error:
+    raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
 
 if TYPE_CHECKING:
     from langchain_arc.agents.checkpoints import adelete_thread, delete_thread
@@ -72,6 +77,9 @@ _LAZY = {
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use: chains and histories need neither `langchain` nor the retrieval modules."""
-    if name in _LAZY:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
         return getattr(import_module(f"langchain_arc.{_LAZY[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    except ImportError as error:
+        raise MissingDependencyError(name, package="langchain", extra="agents") from error

@@ -7,9 +7,14 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclo
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, HumanMessage, convert_to_messages
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.base import coerce_to_runnable
+from langchain_core.runnables.utils import ConfigurableFieldSpec, Output, get_unique_config_specs
+
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
-from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError, StoreError
+from arc_common.exceptions import BudgetExceededError, InvalidInputError, StoreError
 from arc_common.messages import Message, Role, same_content
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.overflow import LearnedLimits
@@ -17,14 +22,6 @@ from arc_common.tokens.selection import check_limits
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import ids_of, new_messages, split_instructions, stored_batch, taken_meanwhile
 from langchain_arc.token_limit import arc_tokens
-
-try:
-    from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, HumanMessage, convert_to_messages
-    from langchain_core.runnables import Runnable, RunnableConfig
-    from langchain_core.runnables.base import coerce_to_runnable
-    from langchain_core.runnables.utils import ConfigurableFieldSpec, Output, get_unique_config_specs
-except ImportError as error:
-    raise MissingDependencyError("with_arc_memory", package="langchain-core", extra="langchain") from error
 
 _NAMES = ("session_id", "user_id", "caller_id", "account_id")
 _FORMS = "text, a message, a list of messages, or a dictionary with one of these under a key"

@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.utils import ConfigurableFieldSpec
+
 from arc_common.context import ContextWindow, Item
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError
 from arc_common.memories import checked_memory_tags
 from arc_common.messages import Role
 from arc_common.prompts.context import (
@@ -18,13 +22,6 @@ from arc_common.prompts.context import (
 from arc_common.tokens.budget import TokenBudget
 from langchain_arc.chains import SessionSource, input_messages, picked
 from langchain_arc.messages import from_arc
-
-try:
-    from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-    from langchain_core.runnables import Runnable, RunnableConfig
-    from langchain_core.runnables.utils import ConfigurableFieldSpec
-except ImportError as error:
-    raise MissingDependencyError("ArcContext", package="langchain-core", extra="langchain") from error
 
 _QUESTIONS = ("question", "input", "query", "messages")
 

@@ -3,18 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+
 from arc_common.cli.demo import Ask, Half, Stage, model_class
-from arc_common.exceptions import MissingDependencyError
 from arc_common.protocols import ChatModel
 from langchain_arc.chains import with_arc_memory
 from langchain_arc.engine import open_engine
 from langchain_arc.models import ArcChatModel, LangChainChatModel
-
-try:
-    from langchain_core.output_parsers import StrOutputParser
-    from langchain_core.prompts import ChatPromptTemplate
-except ImportError as error:
-    raise MissingDependencyError("LangChain's half of the demo", package="langchain-core", extra="langchain") from error
 
 _MODELS = {
     "openai": ("langchain_openai", "ChatOpenAI", "langchain-openai"),

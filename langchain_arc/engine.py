@@ -5,17 +5,14 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Unpack
 
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import Runnable
+
 from arc_common.engine.context_engine import ContextEngine, EngineOptions, check_options
 from arc_common.exceptions import MissingDependencyError, converter_of
 from arc_common.messages import Message
 from arc_common.protocols import ChatModel, Embedder
 from langchain_arc.models import LangChainChatModel, LangChainEmbedder
-
-try:
-    from langchain_core.embeddings import Embeddings
-    from langchain_core.runnables import Runnable
-except ImportError as error:
-    raise MissingDependencyError("langchain_arc.open_engine", package="langchain-core", extra="langchain") from error
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -5,15 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from langchain_core.messages import messages_from_dict
+
 from arc_common.engine.importers import ImportedSession, imported_id, table_rows
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message
 from langchain_arc.messages import to_arc
-
-try:
-    from langchain_core.messages import messages_from_dict
-except ImportError as error:
-    raise MissingDependencyError("langchain_arc.histories", package="langchain-core", extra="langchain") from error
 
 
 def message_store(url: str, table_name: str = "message_store") -> Iterator[ImportedSession]:

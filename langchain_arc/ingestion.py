@@ -5,16 +5,12 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
 from arc_common.caches import LRUCache
 from arc_common.engine.context_engine import ContextEngine, checked_engine
-from arc_common.exceptions import MissingDependencyError
 from arc_common.messages import check_identifier
-
-try:
-    from langchain_core.callbacks import BaseCallbackHandler
-    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-except ImportError as error:
-    raise MissingDependencyError("ArcIngestionHandler", package="langchain-core", extra="langchain") from error
 
 _RUNNING = 10_000
 """The most runs whose questions are kept until they end."""

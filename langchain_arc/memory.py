@@ -3,18 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import BaseMessage
+
 from arc_common.engine.context_engine import ContextEngine, checked_engine
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message
 from arc_common.tokens.selection import check_limits
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import ids_of, new_messages, stored_batch, taken_meanwhile
-
-try:
-    from langchain_core.chat_history import BaseChatMessageHistory
-    from langchain_core.messages import BaseMessage
-except ImportError as error:
-    raise MissingDependencyError("ArcChatMessageHistory", package="langchain-core", extra="langchain") from error
 
 
 class ArcChatMessageHistory(BaseChatMessageHistory):

@@ -3,33 +3,30 @@
 from collections.abc import Mapping
 from typing import Any
 
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from langchain_core.load.load import Reviver
+from langchain_core.load.serializable import Serializable
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    ChatMessageChunk,
+    FunctionMessage,
+    FunctionMessageChunk,
+    HumanMessage,
+    HumanMessageChunk,
+    SystemMessage,
+    SystemMessageChunk,
+    ToolMessage,
+    ToolMessageChunk,
+)
+
+from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ARC_MARK, Message, Origin, Role, ToolCall
 from arc_common.serialization import OBJECTS, Extension, dumps, loads, storable_copy
 from arc_common.tokens.selection import renamed_ids
 from arc_common.trust import SOURCE
 from langchain_arc.content_blocks import block_of, part_of
-
-try:
-    from langchain_core.load.load import Reviver
-    from langchain_core.load.serializable import Serializable
-    from langchain_core.messages import (
-        AIMessage,
-        AIMessageChunk,
-        BaseMessage,
-        ChatMessage,
-        ChatMessageChunk,
-        FunctionMessage,
-        FunctionMessageChunk,
-        HumanMessage,
-        HumanMessageChunk,
-        SystemMessage,
-        SystemMessageChunk,
-        ToolMessage,
-        ToolMessageChunk,
-    )
-except ImportError as error:
-    raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
 
 _FORMAT = "langchain"
 

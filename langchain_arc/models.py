@@ -5,23 +5,19 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BaseModel
 
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, or_converted
+from arc_common.exceptions import InvalidInputError, or_converted
 from arc_common.messages import Message
 from arc_common.protocols import ChatModel
 from langchain_arc.messages import from_arc, to_arc
-
-try:
-    from langchain_core.callbacks import CallbackManagerForLLMRun
-    from langchain_core.embeddings import Embeddings
-    from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-    from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-    from langchain_core.runnables import Runnable, RunnableConfig
-    from langchain_core.runnables.base import RunnableBindingBase
-except ImportError as error:
-    raise MissingDependencyError("langchain_arc.models", package="langchain-core", extra="langchain") from error
 
 _HIDDEN_FROM_STREAMS: RunnableConfig = {"run_name": "arc", "tags": ["nostream"]}
 """LangGraph streams the tokens of every model call inside a node, except those of runs with this tag."""

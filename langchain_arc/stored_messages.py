@@ -5,23 +5,19 @@ from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    BaseMessageChunk,
+    SystemMessage,
+    ToolMessage,
+    message_chunk_to_message,
+)
+
 from arc_common.documents import checked_items
-from arc_common.exceptions import MissingDependencyError
 from arc_common.memory.conversation import USAGE
 from arc_common.messages import ARC_MARK, Message, Role, same_content
 from langchain_arc.messages import from_arc, to_arc
-
-try:
-    from langchain_core.messages import (
-        AIMessage,
-        BaseMessage,
-        BaseMessageChunk,
-        SystemMessage,
-        ToolMessage,
-        message_chunk_to_message,
-    )
-except ImportError as error:
-    raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
 
 
 def stored_form(message: BaseMessage) -> Message:

@@ -8,7 +8,18 @@ from itertools import takewhile
 from math import ceil
 from typing import Any, Final, Literal, SupportsFloat, TypeAlias, overload
 
-from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    MessageLikeRepresentation,
+    ToolMessage,
+    convert_to_messages,
+)
+from langchain_core.prompt_values import PromptValue
+from langchain_core.runnables import Runnable, RunnableLambda
+
+from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Message, Role
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import usable_tokens
@@ -24,20 +35,6 @@ from arc_common.tokens.selection import (
 )
 from langchain_arc.content_blocks import block_of
 from langchain_arc.messages import to_arc, with_ids_of
-
-try:
-    from langchain_core.language_models import BaseLanguageModel
-    from langchain_core.messages import (
-        AIMessage,
-        BaseMessage,
-        MessageLikeRepresentation,
-        ToolMessage,
-        convert_to_messages,
-    )
-    from langchain_core.prompt_values import PromptValue
-    from langchain_core.runnables import Runnable, RunnableLambda
-except ImportError as error:
-    raise MissingDependencyError("langchain_arc.fit_messages", package="langchain-core", extra="langchain") from error
 
 TokenCounting: TypeAlias = (
     TokenCounter

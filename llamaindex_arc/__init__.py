@@ -1,19 +1,24 @@
 """Arc for LlamaIndex: durable, token-budgeted memory and retrieval under the class names that LlamaIndex knows."""
 
-from llamaindex_arc.chat_store import ArcChatStore
-from llamaindex_arc.engine import open_engine
-from llamaindex_arc.ingestion import ArcIngestionEventHandler
-from llamaindex_arc.memory import ArcChatMemoryBuffer, ArcMemory
-from llamaindex_arc.memory_blocks import ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock
-from llamaindex_arc.messages import from_arc, to_arc
-from llamaindex_arc.models import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder
-from llamaindex_arc.overflow import with_overflow_recovery
-from llamaindex_arc.retrieval.documents import to_document, to_node
-from llamaindex_arc.retrieval.fusion import ArcFusionRetriever
-from llamaindex_arc.retrieval.reranker import ArcNodePostprocessor, ArcTokenBudgetPostprocessor, LlamaIndexReranker
-from llamaindex_arc.retrieval.retriever import ArcRetriever
-from llamaindex_arc.retrieval.sources import LlamaIndexRetriever
-from llamaindex_arc.retrieval.transforms import ArcConversationTransform, ArcHyDETransform
+from arc_common.exceptions import MissingDependencyError
+
+try:
+    from llamaindex_arc.chat_store import ArcChatStore
+    from llamaindex_arc.engine import open_engine
+    from llamaindex_arc.ingestion import ArcIngestionEventHandler
+    from llamaindex_arc.memory import ArcChatMemoryBuffer, ArcMemory
+    from llamaindex_arc.memory_blocks import ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock
+    from llamaindex_arc.messages import from_arc, to_arc
+    from llamaindex_arc.models import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder
+    from llamaindex_arc.overflow import with_overflow_recovery
+    from llamaindex_arc.retrieval.documents import to_document, to_node
+    from llamaindex_arc.retrieval.fusion import ArcFusionRetriever
+    from llamaindex_arc.retrieval.reranker import ArcNodePostprocessor, ArcTokenBudgetPostprocessor, LlamaIndexReranker
+    from llamaindex_arc.retrieval.retriever import ArcRetriever
+    from llamaindex_arc.retrieval.sources import LlamaIndexRetriever
+    from llamaindex_arc.retrieval.transforms import ArcConversationTransform, ArcHyDETransform
+except ImportError as error:
+    raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
 
 __all__ = [
     "ArcChatMemoryBuffer",

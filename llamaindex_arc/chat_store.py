@@ -3,21 +3,18 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn, Self
 
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
+from llama_index.core.storage.chat_store import BaseChatStore
+
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, same_content
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.placement import without_memory
-
-try:
-    from llama_index.core.base.llms.types import ChatMessage
-    from llama_index.core.bridge.pydantic import Field, PrivateAttr
-    from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
-    from llama_index.core.storage.chat_store import BaseChatStore
-except ImportError as error:
-    raise MissingDependencyError("ArcChatStore", package="llama-index-core", extra="llamaindex") from error
 
 _PAGE = 500
 

@@ -7,25 +7,22 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from llama_index.core.base.llms.types import (
+    AudioBlock,
+    BaseContentBlock,
+    CitableBlock,
+    CitationBlock,
+    DocumentBlock,
+    ImageBlock,
+    TextBlock,
+    ThinkingBlock,
+    VideoBlock,
+)
+from llama_index.core.bridge.pydantic import AnyUrl
+
+from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, PartType
 from arc_common.serialization import storable_copy
-
-try:
-    from llama_index.core.base.llms.types import (
-        AudioBlock,
-        BaseContentBlock,
-        CitableBlock,
-        CitationBlock,
-        DocumentBlock,
-        ImageBlock,
-        TextBlock,
-        ThinkingBlock,
-        VideoBlock,
-    )
-    from llama_index.core.bridge.pydantic import AnyUrl
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
 
 _UNTITLED = "input_document"
 """The title that `DocumentBlock` gives an untitled document."""

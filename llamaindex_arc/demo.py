@@ -3,19 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from llama_index.core.chat_engine import SimpleChatEngine
+
 from arc_common.cli.demo import Ask, Half, Stage, model_class
-from arc_common.exceptions import MissingDependencyError
 from arc_common.protocols import ChatModel
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.memory import ArcChatMemoryBuffer
 from llamaindex_arc.models import ArcLLM, LlamaIndexChatModel
-
-try:
-    from llama_index.core.chat_engine import SimpleChatEngine
-except ImportError as error:
-    raise MissingDependencyError(
-        "LlamaIndex's half of the demo", package="llama-index-core", extra="llamaindex"
-    ) from error
 
 _MODELS = {
     "openai": ("llama_index.llms.openai", "OpenAI", "llama-index-llms-openai"),

@@ -7,20 +7,15 @@ from typing import TYPE_CHECKING, Unpack
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.llms.utils import resolve_llm
+
 from arc_common.engine.context_engine import ContextEngine, EngineOptions, check_options
-from arc_common.exceptions import ConfigurationError, MissingDependencyError
+from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message
 from arc_common.protocols import ChatModel, Embedder
 from llamaindex_arc.models import LlamaIndexChatModel, LlamaIndexEmbedder, chat_model_of
-
-try:
-    from llama_index.core.base.embeddings.base import BaseEmbedding
-    from llama_index.core.base.llms.base import BaseLLM
-    from llama_index.core.llms.utils import resolve_llm
-except ImportError as error:
-    raise MissingDependencyError(
-        "llamaindex_arc.open_engine", package="llama-index-core", extra="llamaindex"
-    ) from error
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -7,15 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from llama_index.core.base.llms.types import ChatMessage
+
 from arc_common.engine.importers import ImportedSession, imported_id, read_json, table_rows
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message
 from llamaindex_arc.messages import to_arc
-
-try:
-    from llama_index.core.base.llms.types import ChatMessage
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.histories", package="llama-index-core", extra="llamaindex") from error
 
 
 def memory_table(url: str, table_name: str = "llama_index_memory") -> Iterator[ImportedSession]:

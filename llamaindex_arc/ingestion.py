@@ -9,28 +9,24 @@ from inspect import BoundArguments
 from threading import Lock
 from typing import Any
 
+from llama_index.core.base.response.schema import (
+    AsyncStreamingResponse,
+    PydanticResponse,
+    Response,
+    StreamingResponse,
+)
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.chat_engine.types import AgentChatResponse, BaseChatEngine, StreamingAgentChatResponse
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events import BaseEvent
+from llama_index.core.instrumentation.events.query import QueryEndEvent
+from llama_index.core.instrumentation.span import BaseSpan
+from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
+from llama_index_instrumentation.dispatcher import active_instrument_tags
+
 from arc_common.caches import LRUCache
 from arc_common.engine.context_engine import ContextEngine, checked_engine
-from arc_common.exceptions import MissingDependencyError
 from arc_common.messages import check_identifier
-
-try:
-    from llama_index.core.base.response.schema import (
-        AsyncStreamingResponse,
-        PydanticResponse,
-        Response,
-        StreamingResponse,
-    )
-    from llama_index.core.bridge.pydantic import PrivateAttr
-    from llama_index.core.chat_engine.types import AgentChatResponse, BaseChatEngine, StreamingAgentChatResponse
-    from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-    from llama_index.core.instrumentation.events import BaseEvent
-    from llama_index.core.instrumentation.events.query import QueryEndEvent
-    from llama_index.core.instrumentation.span import BaseSpan
-    from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
-    from llama_index_instrumentation.dispatcher import active_instrument_tags
-except ImportError as error:
-    raise MissingDependencyError("ArcIngestionEventHandler", package="llama-index-core", extra="llamaindex") from error
 
 _STREAMS = 1_000
 """The most streamed chats whose questions are kept until they end."""

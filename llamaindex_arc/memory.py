@@ -9,6 +9,14 @@ from threading import Lock
 from typing import Any, Self, overload
 from uuid import uuid4
 
+from llama_index.core.base.llms.generic_utils import messages_to_history_str
+from llama_index.core.base.llms.types import ChatMessage, TextBlock
+from llama_index.core.bridge.pydantic import Field, PrivateAttr, SerializeAsAny, model_validator
+from llama_index.core.llms.llm import LLM
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory.chat_memory_buffer import DEFAULT_TOKEN_LIMIT, DEFAULT_TOKEN_LIMIT_RATIO
+from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY, BaseMemory
+from llama_index.core.storage.chat_store import BaseChatStore
 from typing_extensions import override
 
 from arc_common.engine.context_engine import ContextEngine
@@ -17,7 +25,6 @@ from arc_common.exceptions import (
     BudgetExceededError,
     EngineClosedError,
     InvalidInputError,
-    MissingDependencyError,
     StoreError,
     check_whole,
 )
@@ -39,18 +46,6 @@ from llamaindex_arc.placement import (
     without_memory,
     without_oldest,
 )
-
-try:
-    from llama_index.core.base.llms.generic_utils import messages_to_history_str
-    from llama_index.core.base.llms.types import ChatMessage, TextBlock
-    from llama_index.core.bridge.pydantic import Field, PrivateAttr, SerializeAsAny, model_validator
-    from llama_index.core.llms.llm import LLM
-    from llama_index.core.memory import ChatMemoryBuffer
-    from llama_index.core.memory.chat_memory_buffer import DEFAULT_TOKEN_LIMIT, DEFAULT_TOKEN_LIMIT_RATIO
-    from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY, BaseMemory
-    from llama_index.core.storage.chat_store import BaseChatStore
-except ImportError as error:
-    raise MissingDependencyError("ArcMemory", package="llama-index-core", extra="llamaindex") from error
 
 
 class ArcMemory(BaseMemory):

@@ -15,6 +15,10 @@ from threading import Lock
 from typing import Any, ClassVar, NoReturn, Self, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.memory import BaseMemoryBlock
+
 from arc_common.caches import LRUCache
 from arc_common.context.repetition import Said, body
 from arc_common.engine.context_engine import ContextEngine, checked_engine
@@ -23,7 +27,6 @@ from arc_common.exceptions import (
     EngineClosedError,
     InvalidInputError,
     MemoryNotFoundError,
-    MissingDependencyError,
     StoreError,
 )
 from arc_common.facts import Fact, ProposedFact
@@ -41,15 +44,6 @@ from arc_common.trust import Trust
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.messages import to_arc, to_exact
 from llamaindex_arc.placement import without_fields
-
-try:
-    from llama_index.core.base.llms.types import ChatMessage, MessageRole
-    from llama_index.core.bridge.pydantic import Field, PrivateAttr
-    from llama_index.core.memory import BaseMemoryBlock
-except ImportError as error:
-    raise MissingDependencyError(
-        "llamaindex_arc.memory_blocks", package="llama-index-core", extra="llamaindex"
-    ) from error
 
 _SESSION = "session_id"
 

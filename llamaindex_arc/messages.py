@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from llama_index.core.base.llms.types import BaseContentBlock, ChatMessage, MessageRole, TextBlock, ToolCallBlock
+from llama_index.core.bridge.pydantic import BaseModel
+
+from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, Role, ToolCall
 from arc_common.prompts.context import holds_insertion
 from arc_common.protocols import TokenCounter
@@ -18,13 +21,6 @@ from arc_common.tokens.calibration import corrected
 from arc_common.tokens.counters import REQUEST_OVERHEAD, message_tokens_batch
 from arc_common.tokens.selection import renamed_ids
 from arc_common.trust import SOURCE
-
-try:
-    from llama_index.core.base.llms.types import BaseContentBlock, ChatMessage, MessageRole, TextBlock, ToolCallBlock
-    from llama_index.core.bridge.pydantic import BaseModel
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
-
 from llamaindex_arc.content_blocks import block_of, fresh, parts_of, text_of, without_none
 
 FORMAT = "llamaindex"

@@ -9,34 +9,30 @@ from threading import Lock
 from typing import Any
 
 from cachetools import cached
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ChatResponseAsyncGen,
+    ChatResponseGen,
+    CompletionResponse,
+    CompletionResponseAsyncGen,
+    CompletionResponseGen,
+    LLMMetadata,
+    MessageRole,
+)
+from llama_index.core.bridge.pydantic import BaseModel, Field, PrivateAttr
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
+from llama_index.core.llms.llm import LLM
+from llama_index.core.prompts import ChatPromptTemplate
 
 from arc_common.caches import LRUCache
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, or_converted
+from arc_common.exceptions import InvalidInputError, or_converted
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel, TokenCounter
 from llamaindex_arc.messages import from_arc, to_arc
-
-try:
-    from llama_index.core.base.embeddings.base import BaseEmbedding
-    from llama_index.core.base.llms.base import BaseLLM
-    from llama_index.core.base.llms.types import (
-        ChatMessage,
-        ChatResponse,
-        ChatResponseAsyncGen,
-        ChatResponseGen,
-        CompletionResponse,
-        CompletionResponseAsyncGen,
-        CompletionResponseGen,
-        LLMMetadata,
-        MessageRole,
-    )
-    from llama_index.core.bridge.pydantic import BaseModel, Field, PrivateAttr
-    from llama_index.core.callbacks import CallbackManager
-    from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
-    from llama_index.core.llms.llm import LLM
-    from llama_index.core.prompts import ChatPromptTemplate
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.models", package="llama-index-core", extra="llamaindex") from error
 
 _log = logging.getLogger("arc.llamaindex")
 

@@ -10,11 +10,22 @@ from functools import cache, partial
 from typing import Any, NoReturn, Self, TypeVar
 from weakref import WeakKeyDictionary
 
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ChatResponseAsyncGen,
+    ChatResponseGen,
+    CompletionResponse,
+    CompletionResponseAsyncGen,
+    CompletionResponseGen,
+)
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.llms.llm import LLM
+
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import (
     BudgetExceededError,
     InvalidInputError,
-    MissingDependencyError,
     StoreError,
     or_converted,
 )
@@ -22,23 +33,6 @@ from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.overflow import LearnedLimits
 from llamaindex_arc.memory import ArcMemory
 from llamaindex_arc.messages import request_tokens
-
-try:
-    from llama_index.core.base.llms.types import (
-        ChatMessage,
-        ChatResponse,
-        ChatResponseAsyncGen,
-        ChatResponseGen,
-        CompletionResponse,
-        CompletionResponseAsyncGen,
-        CompletionResponseGen,
-    )
-    from llama_index.core.bridge.pydantic import PrivateAttr
-    from llama_index.core.llms.llm import LLM
-except ImportError as error:
-    raise MissingDependencyError(
-        "llamaindex_arc.with_overflow_recovery", package="llama-index-core", extra="llamaindex"
-    ) from error
 
 _log = logging.getLogger("arc.llamaindex")
 

@@ -5,23 +5,20 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, NotRequired, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
+from langchain.agents.middleware import AgentState
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.config import get_config
+from langgraph.constants import CONFIG_KEY_CHECKPOINTER
+
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
-from arc_common.exceptions import BranchNotFoundError, InvalidInputError, MissingDependencyError
+from arc_common.exceptions import BranchNotFoundError, InvalidInputError
 from arc_common.messages import Message, check_identifier
 from arc_common.protocols import StoredMessage
 from arc_common.protocols.conversations import After
 from langchain_arc.stored_messages import behind, is_stored_as, is_summary, named, names_of, said, stored_form
-
-try:
-    from langchain.agents.middleware import AgentState
-    from langchain.agents.middleware.types import PrivateStateAttr
-    from langchain_core.messages import BaseMessage, HumanMessage
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-    from langgraph.config import get_config
-    from langgraph.constants import CONFIG_KEY_CHECKPOINTER
-except ImportError as error:
-    raise MissingDependencyError("ArcMemoryMiddleware", package="langchain", extra="agents") from error
 
 T = TypeVar("T")
 

@@ -3,17 +3,13 @@
 import asyncio
 from typing import Any
 
+from langchain.agents.middleware import AgentMiddleware, AgentState
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+
 from arc_common.engine.context_engine import ContextEngine, checked_engine
-from arc_common.exceptions import MissingDependencyError
 from arc_common.messages import check_identifier
 from langchain_arc.ingestion import answer_of, question_of
-
-try:
-    from langchain.agents.middleware import AgentMiddleware, AgentState
-    from langgraph.config import get_config
-    from langgraph.runtime import Runtime
-except ImportError as error:
-    raise MissingDependencyError("ArcIngestionMiddleware", package="langchain", extra="agents") from error
 
 
 class ArcIngestionMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):

@@ -7,10 +7,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+)
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+
 from arc_common.context import ContextWindow
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
-from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError, StoreError
+from arc_common.exceptions import BudgetExceededError, InvalidInputError, StoreError
 from arc_common.memories import checked_memory_tags
 from arc_common.messages import Message, Role, check_identifier
 from arc_common.protocols import StoredMessage, TokenCounter
@@ -24,23 +38,6 @@ from langchain_arc.agents.tools import check_named, compact_conversation
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import behind, said, split_instructions, stored_form, unsaved
 from langchain_arc.token_limit import arc_tokens, fitted_to
-
-try:
-    from langchain.agents.middleware import (
-        AgentMiddleware,
-        ExtendedModelResponse,
-        ModelRequest,
-        ModelResponse,
-    )
-    from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
-    from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
-    from langchain_core.tools import BaseTool
-    from langchain_core.utils.function_calling import convert_to_openai_tool
-    from langgraph.runtime import Runtime
-    from langgraph.types import Command
-except ImportError as error:
-    raise MissingDependencyError("ArcMemoryMiddleware", package="langchain", extra="agents") from error
 
 _log = logging.getLogger("arc.middleware")
 

@@ -6,14 +6,10 @@ from itertools import takewhile
 from threading import Lock
 from typing import Any
 
-from arc_common.caches import LRUCache
-from arc_common.exceptions import MissingDependencyError
+from langchain.agents.middleware import ModelRequest
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
-try:
-    from langchain.agents.middleware import ModelRequest
-    from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
-except ImportError as error:
-    raise MissingDependencyError("ArcMemoryMiddleware", package="langchain", extra="agents") from error
+from arc_common.caches import LRUCache
 
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _MOST_MARKS = 4

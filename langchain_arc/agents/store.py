@@ -8,33 +8,30 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+    get_text_at_path,
+    tokenize_path,
+)
+from langgraph.store.base.embed import ensure_embeddings
+
 from arc_common.documents import Document
 from arc_common.engine.context_engine import ContextEngine, checked_engine
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError
 from arc_common.filters import AllOf, Comparison, Condition, Filter
 from arc_common.retrieval.index import SearchMode
 from langchain_arc.models import LangChainEmbedder
-
-try:
-    from langgraph.store.base import (
-        BaseStore,
-        GetOp,
-        IndexConfig,
-        Item,
-        ListNamespacesOp,
-        MatchCondition,
-        Op,
-        PutOp,
-        Result,
-        SearchItem,
-        SearchOp,
-        TTLConfig,
-        get_text_at_path,
-        tokenize_path,
-    )
-    from langgraph.store.base.embed import ensure_embeddings
-except ImportError as error:
-    raise MissingDependencyError("ArcStore", package="langgraph", extra="agents") from error
 
 _PART = "part"
 """The metadata key of an entry's place among the texts of its item; the first one stands for the item."""

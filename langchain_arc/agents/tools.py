@@ -6,23 +6,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
+from langchain_core.messages import BaseMessage
+from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
-from arc_common.exceptions import ArcError, InvalidInputError, MissingDependencyError, NotFoundError
+from arc_common.exceptions import ArcError, InvalidInputError, NotFoundError
 from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory, MemoryStatus, MemoryType
 from arc_common.messages import Message
 from arc_common.prompts.context import render_choices
 from arc_common.trust import speaker_name
 from langchain_arc.stored_messages import said as said_in
 from langchain_arc.stored_messages import stored_batch
-
-try:
-    from langchain_core.messages import BaseMessage
-    from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException
-except ImportError as error:
-    raise MissingDependencyError("memory_tools", package="langchain-core", extra="langchain") from error
 
 if TYPE_CHECKING:
     from langgraph.prebuilt import ToolRuntime

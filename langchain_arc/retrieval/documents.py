@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from arc_common.documents import Document, ScoredDocument, finite_score
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from langchain_core.documents import Document as LangChainDocument
 
-try:
-    from langchain_core.documents import Document as LangChainDocument
-except ImportError as error:
-    raise MissingDependencyError("langchain_arc.retrieval", package="langchain-core", extra="langchain") from error
+from arc_common.documents import Document, ScoredDocument, finite_score
+from arc_common.exceptions import InvalidInputError
 
 SCORE = "relevance_score"
 """The metadata key under which LangChain's rerankers note a score."""

@@ -3,15 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, Scalar, matcher, parse_filter
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStore
 
-try:
-    from langchain_core.documents import Document
-    from langchain_core.retrievers import BaseRetriever
-    from langchain_core.vectorstores import VectorStore
-except ImportError as error:
-    raise MissingDependencyError("langchain_arc.retrieval", package="langchain-core", extra="langchain") from error
+from arc_common.exceptions import InvalidInputError
+from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, Scalar, matcher, parse_filter
 
 FilterStyle: TypeAlias = Literal["arc", "equality", "function", "operators", "operators with $exists"]
 """The form of filters that a store takes.

@@ -6,10 +6,14 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
+from langchain_core.callbacks import Callbacks
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.documents import BaseDocumentCompressor
+from langchain_core.documents import Document as LangChainDocument
 from pydantic import Field
 
 from arc_common.documents import Document, ScoredDocument, checked_items, finite_score
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Reranker, TokenCounter
 from arc_common.rerankers import SimpleScoreReranker
 from arc_common.rerankers.base import (
@@ -31,14 +35,6 @@ from langchain_arc.retrieval.documents import (
     score_metadata,
     scored_from_arc,
 )
-
-try:
-    from langchain_core.callbacks import Callbacks
-    from langchain_core.cross_encoders import BaseCrossEncoder
-    from langchain_core.documents import BaseDocumentCompressor
-    from langchain_core.documents import Document as LangChainDocument
-except ImportError as error:
-    raise MissingDependencyError("langchain_arc.retrieval", package="langchain-core", extra="langchain") from error
 
 _SEPARATOR = "\n\n"
 """The separator that LangChain's chains put between documents."""

@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from pydantic import Field
 
 from arc_common.documents import ScoredDocument, usable_documents
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.documents import DocumentIndex
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import AllOf, Filter
 from arc_common.protocols import Retriever
 from arc_common.rag import RagPipeline, RagQuery
@@ -17,13 +20,6 @@ from arc_common.rerankers.base import best_first
 from arc_common.retrieval.index import HybridIndex, SearchMode, check_search
 from langchain_arc.retrieval.documents import scored_from_arc
 from langchain_arc.retrieval.filters import MetadataFilter, chosen_filter
-
-try:
-    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-    from langchain_core.documents import Document
-    from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
-except ImportError as error:
-    raise MissingDependencyError("ArcRetriever", package="langchain-core", extra="langchain") from error
 
 Source: TypeAlias = HybridIndex | DocumentIndex | RagPipeline | Retriever
 

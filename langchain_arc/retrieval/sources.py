@@ -4,18 +4,15 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
+
 from arc_common.documents import ScoredDocument, finite_score, usable_items
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import AllOf, AnyOf, Filter, matcher, parse_filter
 from langchain_arc.retrieval.documents import document_to_arc, known_score
 from langchain_arc.retrieval.filters import FilterStyle, Translator, style_of, translator_of
-
-try:
-    from langchain_core.documents import Document
-    from langchain_core.retrievers import BaseRetriever
-    from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
-except ImportError as error:
-    raise MissingDependencyError("LangChainRetriever", package="langchain-core", extra="langchain") from error
 
 _EXPECTED = "LangChain documents"
 

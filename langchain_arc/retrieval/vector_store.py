@@ -8,11 +8,15 @@ from itertools import repeat
 from types import NoneType
 from typing import Any
 
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+
 from arc_common.documents import Document as ArcDocument
 from arc_common.documents import ScoredDocument, checked_items
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.documents import DocumentIndex
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Embedder
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope, unit_vector
 from arc_common.rerankers import DiversityReranker, vector_mmr
@@ -20,13 +24,6 @@ from arc_common.retrieval.index import HybridIndex, SearchMode
 from langchain_arc.models import LangChainEmbedder
 from langchain_arc.retrieval.documents import document_from_arc, document_to_arc
 from langchain_arc.retrieval.filters import MetadataFilter, chosen_filter
-
-try:
-    from langchain_core.documents import Document
-    from langchain_core.embeddings import Embeddings
-    from langchain_core.vectorstores import VectorStore
-except ImportError as error:
-    raise MissingDependencyError("ArcVectorStore", package="langchain-core", extra="langchain") from error
 
 
 class ArcVectorStore(VectorStore):

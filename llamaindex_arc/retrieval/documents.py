@@ -5,24 +5,20 @@ from copy import deepcopy
 from hashlib import sha256
 from typing import Any
 
+from llama_index.core.schema import (
+    BaseNode,
+    IndexNode,
+    MetadataMode,
+    NodeRelationship,
+    RelatedNodeInfo,
+    RelatedNodeType,
+    TextNode,
+)
 from pydantic_core import to_jsonable_python
 
 from arc_common.documents import Document
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError
 from arc_common.serialization import OBJECTS, dumps, loads
-
-try:
-    from llama_index.core.schema import (
-        BaseNode,
-        IndexNode,
-        MetadataMode,
-        NodeRelationship,
-        RelatedNodeInfo,
-        RelatedNodeType,
-        TextNode,
-    )
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 _NODE = "_arc_node"
 """The metadata key under which a document keeps its original node."""

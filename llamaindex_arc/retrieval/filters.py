@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Filter, Not, OneOf, parse_filter
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-try:
-    from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
+from arc_common.exceptions import InvalidInputError
+from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Filter, Not, OneOf, parse_filter
 
 # The comparisons that both sides have: one more is one more row here.
 _COMPARISONS: dict[FilterOperator, Comparison] = {

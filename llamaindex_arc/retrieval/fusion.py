@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.retrievers.fusion_retriever import QUERY_GEN_PROMPT
+from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
+
 from arc_common.documents import checked_items, finite_score
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, Role
 from arc_common.model_calls import guarded
 from arc_common.observability import Observer, SilentObserver
@@ -15,15 +21,6 @@ from arc_common.prompts.retrieval import parse_queries
 from arc_common.protocols import ChatModel, QueryTransformer
 from arc_common.retrieval.fusion import Ranking, fused_scores, reciprocal_ranks
 from llamaindex_arc.models import chat_model_of
-
-try:
-    from llama_index.core.base.base_retriever import BaseRetriever
-    from llama_index.core.base.llms.base import BaseLLM
-    from llama_index.core.callbacks import CallbackManager
-    from llama_index.core.retrievers.fusion_retriever import QUERY_GEN_PROMPT
-    from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings

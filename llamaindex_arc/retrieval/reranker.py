@@ -8,8 +8,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self, TypeAlias, TypeVar
 
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index_instrumentation import get_dispatcher
+
 from arc_common.documents import Document, ScoredDocument, checked_items, finite_score
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Reranker, TokenCounter
 from arc_common.rerankers.base import DEFAULT_TOP_K, check_min_score, checked_request, reranked_if_possible, rescored
 from arc_common.rerankers.mmr import DiversityReranker
@@ -17,17 +24,6 @@ from arc_common.rerankers.score import SimpleScoreReranker
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import default_token_counter
 from llamaindex_arc.retrieval.documents import source_of, to_document, to_node
-
-try:
-    from llama_index.core.bridge.pydantic import Field, PrivateAttr
-    from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
-    from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
-    from llama_index.core.postprocessor.types import BaseNodePostprocessor
-    from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
-    from llama_index_instrumentation import get_dispatcher
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
-
 
 _T = TypeVar("_T")
 _Given: TypeAlias = defaultdict[str | None, list[tuple[str, _T]]]

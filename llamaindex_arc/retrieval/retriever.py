@@ -4,24 +4,21 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters
+
 from arc_common.documents import ScoredDocument, checked_items, usable_documents
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.documents import DocumentIndex
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever
 from arc_common.retrieval.fusion import score_fusion
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from llamaindex_arc.retrieval.documents import to_node
 from llamaindex_arc.retrieval.filters import to_filter
-
-try:
-    from llama_index.core.base.base_retriever import BaseRetriever
-    from llama_index.core.callbacks import CallbackManager
-    from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
-    from llama_index.core.vector_stores.types import MetadataFilters
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 
 class ArcRetriever(BaseRetriever):

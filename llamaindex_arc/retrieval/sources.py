@@ -3,18 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.schema import NodeWithScore
+
 from arc_common.documents import ScoredDocument, finite_score, usable_items
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, check_whole
+from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import Filter, matcher, parse_filter
 from llamaindex_arc.retrieval.documents import to_document
 from llamaindex_arc.retrieval.filters import from_filter
-
-try:
-    from llama_index.core.base.base_retriever import BaseRetriever
-    from llama_index.core.indices.vector_store.base import VectorStoreIndex
-    from llama_index.core.schema import NodeWithScore
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 
 class LlamaIndexRetriever:

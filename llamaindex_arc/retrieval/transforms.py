@@ -7,8 +7,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
+from llama_index.core.memory.types import BaseMemory
+from llama_index.core.prompts.mixin import PromptDictType
+from llama_index.core.schema import QueryBundle, QueryType
+
 from arc_common.documents import checked_items
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import ChatModel, QueryTransformer
@@ -19,16 +26,6 @@ from arc_common.retrieval.query_transformers import (
 )
 from llamaindex_arc.messages import to_arc
 from llamaindex_arc.models import chat_model_of
-
-try:
-    from llama_index.core.base.llms.base import BaseLLM
-    from llama_index.core.base.llms.types import ChatMessage
-    from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
-    from llama_index.core.memory.types import BaseMemory
-    from llama_index.core.prompts.mixin import PromptDictType
-    from llama_index.core.schema import QueryBundle, QueryType
-except ImportError as error:
-    raise MissingDependencyError("llamaindex_arc.retrieval", package="llama-index-core", extra="llamaindex") from error
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
