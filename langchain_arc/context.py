@@ -39,11 +39,8 @@ class ArcContext(Runnable[Any, Any]):
 
     Args:
         engine: Stores the conversation.
-        session_id: Its id; `config["configurable"]["session_id"]` takes precedence. This and the next three are as in
-            `ContextEngine.session`.
-        user_id: Its user.
-        caller_id: Its caller.
-        account_id: Its account.
+        session_id, user_id, caller_id, account_id: As in `ContextEngine.session`;
+            `config["configurable"]["session_id"]` takes precedence.
         input_key: The question's key in a dictionary; by default its only key, or `question`, `input`, `query` or
             `messages`.
         output: "text" returns the memory; "variables" returns the input's dictionary with two more keys: `memory`, and

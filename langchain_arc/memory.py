@@ -1,7 +1,7 @@
 """ArcChatMessageHistory: a session as LangChain's chat message history."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
@@ -12,6 +12,17 @@ from arc_common.messages import Message
 from arc_common.tokens.selection import check_limits
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import ids_of, new_messages, stored_batch, taken_meanwhile
+
+
+class HistoryOptions(TypedDict, total=False):
+    """Options of `ArcChatMessageHistory` that all sessions share."""
+
+    caller_id: str
+    account_id: str | None
+    max_tokens: int | None
+    max_turns: int | None
+    max_messages: int | None
+    include_summary: bool
 
 
 class ArcChatMessageHistory(BaseChatMessageHistory):
@@ -33,14 +44,9 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
       store fails.
 
     Args:
-        session_id: The session's id. This and the next four are as in `ContextEngine.session`.
         engine: The engine that keeps the session.
-        user_id: Its user.
-        caller_id: Its caller.
-        account_id: Its account.
-        max_tokens: The most tokens in the view.
-        max_turns: The most turns in the view.
-        max_messages: The most messages in the view. Without any limit, the settings' limits apply.
+        session_id, user_id, caller_id, account_id: As in `ContextEngine.session`.
+        max_tokens, max_turns, max_messages: The view's limits. Without any, those of the settings apply.
         include_summary: Show facts and summary before the messages.
 
     Raises:
@@ -76,16 +82,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
 
     @classmethod
     def factory(
-        cls,
-        engine: ContextEngine,
-        *,
-        user_id: str | None = None,
-        caller_id: str = "default",
-        account_id: str | None = None,
-        max_tokens: int | None = None,
-        max_turns: int | None = None,
-        max_messages: int | None = None,
-        include_summary: bool = True,
+        cls, engine: ContextEngine, *, user_id: str | None = None, **options: Unpack[HistoryOptions]
     ) -> Callable[..., "ArcChatMessageHistory"]:
         """Return a `get_session_history` for `RunnableWithMessageHistory`: it creates a new history for each run.
 
@@ -96,17 +93,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         default_user_id = user_id
 
         def get_session_history(session_id: str, user_id: str | None = None) -> ArcChatMessageHistory:
-            return cls(
-                session_id,
-                engine=engine,
-                user_id=default_user_id if user_id is None else user_id,
-                caller_id=caller_id,
-                account_id=account_id,
-                max_tokens=max_tokens,
-                max_turns=max_turns,
-                max_messages=max_messages,
-                include_summary=include_summary,
-            )
+            return cls(session_id, engine=engine, user_id=default_user_id if user_id is None else user_id, **options)
 
         return get_session_history
 

@@ -80,20 +80,16 @@ class LangChainEmbedder:
 
     Args:
         embeddings: The embeddings.
-        name: Identifies the model; by default the names of the class and of the model, as the embeddings state it. For
-            a cache of another model's vectors (`CacheBackedEmbeddings`), pass that model's name.
+        name: Identifies the model: vectors of different names are never compared. By default the names of the class
+            and of the model, as the embeddings state it. For a cache of another model's vectors
+            (`CacheBackedEmbeddings`), pass that model's name.
     """
 
     def __init__(self, embeddings: Embeddings, *, name: str | None = None) -> None:
         if not isinstance(embeddings, Embeddings):
             raise InvalidInputError("embeddings", embeddings, or_converted("LangChain embeddings", embeddings))
         self._embeddings = embeddings
-        self._name = name or _name_of(embeddings)
-
-    @property
-    def name(self) -> str:
-        """The model's identity: vectors of different names are never compared."""
-        return self._name
+        self.name = name or _name_of(embeddings)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in the order of the texts."""

@@ -34,8 +34,7 @@ class ArcChatStore(BaseChatStore):
 
     Args:
         engine: The engine that keeps the sessions; by default a new one, as the settings say.
-        caller_id: As in `ContextEngine.session`.
-        user_id: As in `ContextEngine.session`.
+        caller_id, user_id: As in `ContextEngine.session`.
     """
 
     caller_id: str = Field(default="default", description="Whose sessions.")

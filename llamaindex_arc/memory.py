@@ -551,23 +551,11 @@ class ArcChatMemoryBuffer(ArcMemory, ChatMemoryBuffer):
         facts_role: FactsRole | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Create a memory over a session, as `ArcMemory.from_defaults` does; the arguments of a chat store are added.
+        """Create a memory over a session, as `ArcMemory.from_defaults` does.
 
-        Args:
-            chat_history: As in `ArcMemory`.
-            llm: As in `ArcMemory`.
-            chat_store: An `ArcChatStore`, in place of `engine`, `user_id` and `caller_id`.
-            chat_store_key: The session's id, if `session_id` isn't given.
-            token_limit: As in `ArcMemory`, but 3,000 by default, as in `ChatMemoryBuffer`.
-            tokenizer_fn: As in `ArcMemory`, like all that follow.
-            engine: As in `ArcMemory`.
-            session_id: As in `ArcMemory`.
-            user_id: As in `ArcMemory`.
-            caller_id: As in `ArcMemory`.
-            branch: As in `ArcMemory`.
-            include_summary: As in `ArcMemory`.
-            facts_role: As in `ArcMemory`.
-            **kwargs: Refused.
+        - The limit is 3,000 tokens by default, as in `ChatMemoryBuffer`.
+        - `chat_store` is an `ArcChatStore`, in place of `engine`, `user_id` and `caller_id`; `chat_store_key` is the
+          session's id if `session_id` isn't given. The other arguments are those of `ArcMemory`.
 
         Raises:
             InvalidInputError: An argument is invalid.

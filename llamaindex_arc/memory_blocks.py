@@ -285,8 +285,7 @@ class ArcFactsBlock(SessionBlock):
         description: The block's purpose.
         priority: 0 keeps the block whole; otherwise, `Memory` shortens lower numbers first when there is no room.
         accept_short_term_memory: Store the messages that leave the `Memory`'s queue.
-        caller_id: As in `ContextEngine.session`.
-        user_id: As in `ContextEngine.session`.
+        caller_id, user_id: As in `ContextEngine.session`.
     """
 
     _frame: ClassVar[int] = _FRAME

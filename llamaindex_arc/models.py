@@ -4,9 +4,10 @@
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from cachetools import cached
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -35,6 +36,8 @@ from arc_common.protocols import ChatModel, TokenCounter
 from llamaindex_arc.messages import from_arc, to_arc
 
 _log = logging.getLogger("arc.llamaindex")
+
+Said = TypeVar("Said", ChatResponse, CompletionResponse)
 
 _WORD = re.compile(r"\s*\S+(?:\s+$)?|\s+")
 
@@ -101,12 +104,7 @@ class LlamaIndexEmbedder:
                 "embed_model", embed_model, or_converted("a LlamaIndex embedding model", embed_model)
             )
         self._embed_model = embed_model
-        self._name = name or _name_of(embed_model)
-
-    @property
-    def name(self) -> str:
-        """The model's identity: vectors of different names are never compared."""
-        return self._name
+        self.name = name or _name_of(embed_model)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in the order of the texts."""
@@ -195,52 +193,32 @@ class ArcLLM(LLM):
     @llm_chat_callback()
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
         """Answer the messages word by word."""
-
-        def words() -> ChatResponseGen:
-            for text, delta in _growing(self._answer(messages)):
-                yield _said(text, delta)
-
-        return words()
+        return _words(partial(self._answer, messages), _said)
 
     @llm_chat_callback()
     async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
         """Async form of `stream_chat`."""
-
-        async def words() -> ChatResponseAsyncGen:
-            for text, delta in _growing(await asyncio.to_thread(self._answer, messages)):
-                yield _said(text, delta)
-
-        return words()
+        return _awords(partial(self._answer, messages), _said)
 
     @llm_completion_callback()
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
         """Answer the prompt as a user's message."""
-        return CompletionResponse(text=self._answer_prompt(prompt))
+        return _completed(self._answer_prompt(prompt))
 
     @llm_completion_callback()
     async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
         """Async form of `complete`."""
-        return CompletionResponse(text=await asyncio.to_thread(self._answer_prompt, prompt))
+        return _completed(await asyncio.to_thread(self._answer_prompt, prompt))
 
     @llm_completion_callback()
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
         """Answer the prompt word by word."""
-
-        def words() -> CompletionResponseGen:
-            for text, delta in _growing(self._answer_prompt(prompt)):
-                yield CompletionResponse(text=text, delta=delta)
-
-        return words()
+        return _words(partial(self._answer_prompt, prompt), _completed)
 
     @llm_completion_callback()
     async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
         """Async form of `stream_complete`."""
-
-        async def words() -> CompletionResponseAsyncGen:
-            for text, delta in _growing(await asyncio.to_thread(self._answer_prompt, prompt)):
-                yield CompletionResponse(text=text, delta=delta)
-
-        return words()
+        return _awords(partial(self._answer_prompt, prompt), _completed)
 
     def _answer(self, messages: Sequence[ChatMessage]) -> str:
         return self._chat_model.complete([to_arc(message) for message in messages])
@@ -251,6 +229,22 @@ class ArcLLM(LLM):
 
 def _said(text: str, delta: str | None = None) -> ChatResponse:
     return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text), delta=delta)
+
+
+def _completed(text: str, delta: str | None = None) -> CompletionResponse:
+    return CompletionResponse(text=text, delta=delta)
+
+
+def _words(ask: Callable[[], str], said: Callable[[str, str], Said]) -> Generator[Said, None, None]:
+    """Yield an answer word by word, in a form of LlamaIndex's."""
+    for text, word in _growing(ask()):
+        yield said(text, word)
+
+
+async def _awords(ask: Callable[[], str], said: Callable[[str, str], Said]) -> AsyncGenerator[Said, None]:
+    """Async form of `_words`."""
+    for text, word in _growing(await asyncio.to_thread(ask)):
+        yield said(text, word)
 
 
 def _growing(text: str) -> Iterator[tuple[str, str]]:

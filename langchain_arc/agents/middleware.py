@@ -82,8 +82,7 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         session_id: The conversation's id, or a function of the run's `Runtime` that returns it; by default the thread
             id.
         user_id: The user to whom it belongs, or such a function (`lambda runtime: runtime.context.user_id`).
-        caller_id: As in `ContextEngine.session`.
-        account_id: As in `ContextEngine.session`.
+        caller_id, account_id: As in `ContextEngine.session`.
         budget: The token budget of a request; by default the engine's, or less if the model's profile says so.
         memory_tags: As in `Session.context`.
         name: The middleware's name among an agent's others: "SummarizationMiddleware" takes the place of the summaries

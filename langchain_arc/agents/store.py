@@ -56,8 +56,7 @@ class ArcStore(BaseStore):
 
     Args:
         engine: The engine in whose database the items are kept.
-        caller_id: As in `ContextEngine.documents_of`.
-        user_id: As in `ContextEngine.documents_of`.
+        caller_id, user_id: As in `ContextEngine.documents_of`.
         index: LangGraph's configuration of searches: `fields` (default: the whole value) and `embed`; by default the
             engine's embedder is used.
         ttl: LangGraph's configuration of lifetimes: `default_ttl` and `refresh_on_read`.

@@ -43,15 +43,12 @@ class ArcRetriever(BaseRetriever):
         source: The index, pipeline or retriever to search.
         engine: The engine whose documents are searched, in place of a source: those of `caller_id`, or of one
             `user_id`.
-        caller_id: As in `ContextEngine.documents_of`.
-        user_id: As in `ContextEngine.documents_of`.
+        caller_id, user_id: As in `ContextEngine.documents_of`.
         k: The most documents returned.
         filter: Restricts documents by their metadata: a plain dictionary or arc's `Filter`.
         threshold: The least cosine similarity at which a text counts as found by its vector; for an index only.
         mode: "hybrid", "lexical" or "dense"; for an index only.
-        name: The name of its runs.
-        tags: Tags for the callbacks.
-        metadata: Metadata for the callbacks.
+        name, tags, metadata: As in LangChain.
 
     Raises:
         InvalidInputError: There is not exactly one of source and engine, a value is invalid, or an option for an index

@@ -46,8 +46,7 @@ class ArcVectorStore(VectorStore):
         index: An existing index, in place of the store's own.
         engine: The engine whose documents are used, in place of an own index: those of `caller_id`, or of one
             `user_id`.
-        caller_id: As in `ContextEngine.documents_of`.
-        user_id: As in `ContextEngine.documents_of`.
+        caller_id, user_id: As in `ContextEngine.documents_of`.
         store: The storage of the store's own index; by default this process's memory.
         scope: The scope of the documents in the store's own index.
         mode: The search mode where a call names none.

@@ -57,10 +57,7 @@ class ArcFusionRetriever(BaseRetriever):
         num_queries: The number of queries, including those that `llm` writes.
         settings: The settings of model calls (`model_calls`).
         observer: Receives counts.
-        callback_manager: As in LlamaIndex, like the next three.
-        object_map: The objects that index nodes refer to, by `index_id`.
-        objects: Index nodes with their objects, in place of the map.
-        verbose: Let LlamaIndex print the objects that it enters.
+        callback_manager, object_map, objects, verbose: As in LlamaIndex's retrievers.
 
     Raises:
         InvalidInputError: An argument is invalid; the error names it.

@@ -44,10 +44,7 @@ class ArcRetriever(BaseRetriever):
         mode: "hybrid", or only one of its parts: "lexical", "dense".
         similarity_threshold: The least cosine similarity at which a node counts as found by its vector.
         use_embedding: Use a bundle's embedding; set it only if the index's model made the embedding.
-        callback_manager: As in LlamaIndex, like the next three.
-        object_map: The objects that index nodes refer to, by `index_id`.
-        objects: Index nodes with their objects, in place of the map.
-        verbose: Let LlamaIndex print the objects that it enters.
+        callback_manager, object_map, objects, verbose: As in LlamaIndex's retrievers.
 
     Raises:
         InvalidInputError: There is not exactly one source, an argument is of the wrong kind, or the filters can't be
