@@ -18,7 +18,7 @@ from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.documents import DocumentIndex
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Embedder
-from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope, unit_vector
+from arc_common.protocols.search_index import IndexEntry, unit_vector
 from arc_common.rerankers import DiversityReranker, vector_mmr
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from langchain_arc.models import LangChainEmbedder
@@ -42,18 +42,16 @@ class ArcVectorStore(VectorStore):
     - Creating one does no I/O, and the async methods run on threads. Documents given are not changed.
 
     Args:
-        embedding: Embeds texts for the store's own index; without it, texts are found by their words only.
+        embedding: Embeds texts for the store's own index, which is in this process's memory; without it, texts are
+            found by their words only.
         index: An existing index, in place of the store's own.
         engine: The engine whose documents are used, in place of an own index: those of `caller_id`, or of one
             `user_id`.
         caller_id, user_id: As in `ContextEngine.documents_of`.
-        store: The storage of the store's own index; by default this process's memory.
-        scope: The scope of the documents in the store's own index.
         mode: The search mode where a call names none.
 
     Raises:
-        InvalidInputError: An index and an engine are both given, either comes with an argument for an own index, or an
-            argument is of the wrong kind.
+        InvalidInputError: More than one of embedding, index and engine is given, or an argument is of the wrong kind.
     """
 
     def __init__(
@@ -64,23 +62,19 @@ class ArcVectorStore(VectorStore):
         engine: ContextEngine | None = None,
         caller_id: str = "default",
         user_id: str | None = None,
-        store: IndexStore | None = None,
-        scope: Scope | None = None,
         mode: SearchMode = "hybrid",
     ) -> None:
         if index is not None and not isinstance(index, HybridIndex):
             raise InvalidInputError("index", index, "a HybridIndex")
         if index is not None and engine is not None:
             raise InvalidInputError("index", index, "an index or an engine, not both")
-        if index is not None or engine is not None:
-            for name, value in (("embedding", embedding), ("store", store), ("scope", scope)):
-                if value is not None:
-                    raise InvalidInputError(name, value, "None beside an index or an engine, which has its own")
+        if embedding is not None and (index is not None or engine is not None):
+            raise InvalidInputError("embedding", embedding, "None beside an index or an engine, which has its own")
         self._documents: DocumentIndex | HybridIndex
         if engine is not None:
             self._documents = checked_engine(engine).documents_of(caller_id, user_id=user_id)
         else:
-            self._documents = _own_index(embedding, store, scope) if index is None else index
+            self._documents = _own_index(embedding) if index is None else index
         self._embeddings = embedding if isinstance(embedding, Embeddings) else None
         self._mode: SearchMode = mode
 
@@ -299,17 +293,13 @@ class ArcVectorStore(VectorStore):
         return [document_from_arc(candidates[place].document) for place, _ in places]
 
 
-def _own_index(embedding: Embeddings | Embedder | None, store: IndexStore | None, scope: Scope | None) -> HybridIndex:
+def _own_index(embedding: Embeddings | Embedder | None) -> HybridIndex:
     from arc_common.stores import SqlIndexStore  # noqa: PLC0415 - SQLAlchemy and numpy take 0.3 s to import
 
     embedder = LangChainEmbedder(embedding) if isinstance(embedding, Embeddings) else embedding
     if embedding is not None and not isinstance(embedding, Embeddings | Embedder):
         raise InvalidInputError("embedding", embedding, "LangChain's Embeddings, an arc Embedder, or None")
-    if store is not None and not isinstance(store, IndexStore):
-        raise InvalidInputError("store", store, "an IndexStore, or None")
-    if scope is not None and not isinstance(scope, Scope):
-        raise InvalidInputError("scope", scope, "a Scope, or None")
-    return HybridIndex(SqlIndexStore.open() if store is None else store, scope=scope, embedder=embedder)
+    return HybridIndex(SqlIndexStore.open(), embedder=embedder)
 
 
 def _with_id(document: Document, document_id: str | None) -> ArcDocument:

@@ -27,31 +27,28 @@ _SOURCES = ("source", "title", "file_name", "url", "file_path")
 """Metadata keys that name a text's source, most readable first; LlamaIndex's readers write the last three."""
 
 
-def to_document(node: BaseNode, *, metadata_mode: MetadataMode = MetadataMode.EMBED) -> Document:
+def to_document(node: BaseNode) -> Document:
     """Convert a node to a document, from which `to_node` makes an equal node: same class, text, relationships and hash.
 
-    - The id is the node's. The node's metadata become the document's, as JSON values, so that filters find them; the
-      exact node is kept under one additional key.
+    - The document's text is the one that LlamaIndex would embed; the id is the node's. The node's metadata become the
+      document's, as JSON values, so that filters find them; the exact node is kept under one additional key.
     - The source is the first of the metadata "source", "title", "file_name", "url" and "file_path" that is text.
     - Two things are left out: the embedding, because an index creates its own, and an index node's `obj` if it is not a
       node, because LlamaIndex's retrievers look it up in their `object_map`.
-
-    Args:
-        node: The node; it is not changed.
-        metadata_mode: Selects the metadata in the document's text; by default those that LlamaIndex would embed.
+    - The node is not changed.
 
     Raises:
         InvalidInputError: It is not a node, or its metadata hold a value without a reversible form.
     """
     if not isinstance(node, BaseNode):
         raise InvalidInputError("node", node, "a LlamaIndex node")
-    text = node.get_content(metadata_mode=metadata_mode)
+    text = embedded_text(node)
     left_out: dict[str, Any] = {"embedding": None}
     if isinstance(node, TextNode) and node.text == text:
         left_out["text"] = None  # the document has it
     if isinstance(node, IndexNode) and not isinstance(node.obj, BaseNode):
         left_out["obj"] = None
-    exact = dumps([metadata_mode.value, node.model_copy(update=left_out)], field="node", extensions=OBJECTS)
+    exact = dumps(node.model_copy(update=left_out), field="node", extensions=OBJECTS)
     metadata = to_jsonable_python(node.metadata, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
     return Document(text, node.node_id, source_of(node.metadata), {**metadata, _NODE: exact})
 
@@ -65,14 +62,14 @@ def to_node(document: Document) -> BaseNode:
       the metadata "source", unless there is one already. It is embedded and ranked by its text alone, and a model sees
       its source and text, as in arc's own contexts.
     """
-    mode, node = _exact_node(document.metadata.get(_NODE))
+    node = _exact_node(document.metadata.get(_NODE))
     if node is None:
         return _text_node(document)
     if node.node_id != document.id:
         related = RelatedNodeInfo(node_id=node.node_id, node_type=node.get_type(), metadata=node.metadata)
         return _text_node(document, {NodeRelationship.SOURCE: related})
     has_left_text = node.__dict__.get("text", "") is None
-    if has_left_text or node.get_content(metadata_mode=mode) != document.text:
+    if has_left_text or embedded_text(node) != document.text:
         node.set_content(document.text)
     return node
 
@@ -83,13 +80,18 @@ def source_of(metadata: Mapping[str, Any]) -> str | None:
     return next((value for value in values if isinstance(value, str) and value.strip()), None)
 
 
-def _exact_node(exact: object) -> tuple[MetadataMode, BaseNode | None]:
-    """Return the original node, and the mode that selected the metadata in its document's text."""
+def embedded_text(node: BaseNode) -> str:
+    """Return a node's text as LlamaIndex would embed it."""
+    return node.get_content(metadata_mode=MetadataMode.EMBED)
+
+
+def _exact_node(exact: object) -> BaseNode | None:
+    """Return the original node of a document."""
     try:
-        mode, node = loads(exact, extensions=OBJECTS) if isinstance(exact, str) else ("none", None)
-        return MetadataMode(mode), node if isinstance(node, BaseNode) else None
+        node = loads(exact, extensions=OBJECTS) if isinstance(exact, str) else None
     except (LookupError, TypeError, ValueError):
-        return MetadataMode.NONE, None
+        return None
+    return node if isinstance(node, BaseNode) else None
 
 
 def _text_node(document: Document, relationships: dict[NodeRelationship, RelatedNodeType] | None = None) -> TextNode:

@@ -23,7 +23,7 @@ from arc_common.rerankers.mmr import DiversityReranker
 from arc_common.rerankers.score import SimpleScoreReranker
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import default_token_counter
-from llamaindex_arc.retrieval.documents import source_of, to_document, to_node
+from llamaindex_arc.retrieval.documents import embedded_text, source_of, to_document, to_node
 
 _T = TypeVar("_T")
 _Given: TypeAlias = defaultdict[str | None, list[tuple[str, _T]]]
@@ -179,10 +179,8 @@ def _each_once(left: object, room: Counter[tuple[str, str]]) -> list[NodeWithSco
 
 def _candidate(item: NodeWithScore) -> ScoredDocument:
     node = item.node
-    text = node.get_content(metadata_mode=MetadataMode.EMBED)
-    return ScoredDocument(
-        Document(text, node.node_id, source_of(node.metadata), dict(node.metadata)), finite_score(item.score)
-    )
+    document = Document(embedded_text(node), node.node_id, source_of(node.metadata), dict(node.metadata))
+    return ScoredDocument(document, finite_score(item.score))
 
 
 def _nodes_of(

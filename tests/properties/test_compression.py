@@ -21,7 +21,6 @@ def shorten(messages: list[Message]) -> str:
 
 DROPPING = {
     "rolling_window": strategy("rolling_window"),
-    "rolling_window_2": strategy("rolling_window", max_turns=2),
     "token_pruning": strategy("token_pruning"),
     "score_pruning": strategy("score_pruning"),
     "summarize": strategy("summarize", summarize=shorten),

@@ -233,16 +233,12 @@ class Parts:
             tokens -= count.total(self.at(place).messages)
         return kept
 
-    def newest_that_fit(
-        self, *, max_tokens: int, count: CountOnce, max_turns: int | None = None, split_oldest: bool = False
-    ) -> set[Place]:
+    def newest_that_fit(self, *, max_tokens: int, count: CountOnce, split_oldest: bool = False) -> set[Place]:
         """Return the protected exchanges and those of the newest turns that fit, without gaps."""
         kept = self.protected
         room = max_tokens - self.cost(kept, count)
         newest = len(self.turns) - 1
         for t in range(newest, -1, -1):
-            if max_turns is not None and newest - t >= max_turns:
-                break
             places = [(t, e) for e in range(len(self.turns[t].exchanges)) if (t, e) not in kept]
             costs = {place: count.total(self.at(place).messages) for place in places}
             if sum(costs.values()) <= room:

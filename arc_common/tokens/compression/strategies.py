@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from math import isfinite
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -59,59 +58,37 @@ class RollingWindow(DroppingStrategy):
     """Keeps the newest whole turns that fit, without gaps.
 
     - Only the newest turn may lose exchanges, oldest first, if it does not fit whole.
-
-    Args:
-        max_turns: The most turns to keep if the conversation does not fit; `None` for as many as fit.
     """
 
     name: ClassVar[str] = "rolling_window"
     reason: ClassVar[str] = OLDER
-    max_turns: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.max_turns is not None:
-            check_whole("max_turns", self.max_turns, least=1)
 
     def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
-        return parts.newest_that_fit(max_tokens=max_tokens, count=count, max_turns=self.max_turns)
+        return parts.newest_that_fit(max_tokens=max_tokens, count=count)
+
+
+_LONG = 1_000
+"""Characters of the longest exchange that keeps its full score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorePruning(DroppingStrategy):
     """Keeps the highest-scoring exchanges that fit, in their original order.
 
-    - An exchange is scored as a whole, by the role of its first message and its length.
+    - An exchange is scored as a whole, by the role of its first message: a user's 1.0, an assistant's with its tools'
+      results 0.9, any other 0.7; over 1,000 characters 0.5.
     - An answer ranks no higher than its question, and is never kept without it.
     - At equal scores the newer exchange is kept. The newest exchange ranks above all others.
-
-    Args:
-        user: The score of a user message.
-        assistant: The score of an assistant message with its tools' results.
-        long: The score of any exchange over `long_characters`.
-        other: The score of any other exchange.
-        long_characters: The length above which an exchange is long, in characters.
     """
 
     name: ClassVar[str] = "score_pruning"
     reason: ClassVar[str] = "lower score than what was kept"
-    user: float = 1.0
-    assistant: float = 0.9
-    long: float = 0.5
-    other: float = 0.7
-    long_characters: int = 1_000
-
-    def __post_init__(self) -> None:
-        for field in ("user", "assistant", "long", "other"):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-                raise InvalidInputError(field, value, "a finite number")
-        check_whole("long_characters", self.long_characters, least=0)
 
     def score(self, exchange: Exchange) -> float:
         """Return an exchange's own score."""
-        if sum(len(message.text) for message in exchange.messages) > self.long_characters:
-            return self.long
-        return {Role.USER: self.user, Role.ASSISTANT: self.assistant}.get(exchange.role, self.other)
+        if sum(len(message.text) for message in exchange.messages) > _LONG:
+            return 0.5
+        return {Role.USER: 1.0, Role.ASSISTANT: 0.9}.get(exchange.role, 0.7)
 
     def _kept(self, parts: Parts, max_tokens: int, count: CountOnce) -> set[Place]:
         kept = parts.protected
@@ -261,24 +238,20 @@ class Summarize(BaseStrategy):
     Args:
         summarize: Returns the summary of some messages. Its exceptions are logged, not raised.
         keep_last: The number of messages at the end to keep unchanged.
-        keep_tokens: Newest turns are also kept unchanged while they and the leading messages fit these tokens. With 0,
-            few messages are kept, so the next summary is not due for a long time.
     """
 
     name: ClassVar[str] = "summarize"
     summarize: Callable[[Sequence[Message]], str]
     keep_last: int = 5
-    keep_tokens: int = 0
 
     def __post_init__(self) -> None:
         if not callable(self.summarize):
             raise InvalidInputError("summarize", self.summarize, "a function that summarises messages")
         check_whole("keep_last", self.keep_last, least=1)
-        check_whole("keep_tokens", self.keep_tokens, least=0)
 
     def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
         parts = parts_of(messages)
-        kept = self._last(parts) | parts.newest_that_fit(max_tokens=self.keep_tokens, count=count)
+        kept = self._last(parts)
         room = max_tokens - parts.cost(kept, count) + count.total(parts.leading)
         older = [message for place in parts.places if place not in kept for message in parts.at(place).messages]
         older = [*parts.opening, *older]

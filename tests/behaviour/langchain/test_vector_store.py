@@ -163,7 +163,7 @@ def test_what_cant_be_written_is_refused() -> None:
 
 def test_wrong_constructor_arguments_are_refused() -> None:
     """The constructor rejects it by name."""
-    for field in ["store", "scope", "embedding", "engine", "index"]:
+    for field in ["embedding", "engine", "index"]:
         for wrong in [5, 0, "x"]:
             with pytest.raises(InvalidInputError, match=f"{field}: got"):
                 ArcVectorStore(**{field: wrong})

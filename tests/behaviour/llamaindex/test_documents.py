@@ -85,15 +85,14 @@ metadata = st.dictionaries(
 @given(
     text=st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=30),
     values=metadata,
-    mode=st.sampled_from(MetadataMode),
 )
-def test_any_text_node_comes_back(text: str, values: dict[str, Any], mode: MetadataMode) -> None:
-    """Any choice of embedded metadata works; the given node keeps its hash and metadata."""
+def test_any_text_node_comes_back(text: str, values: dict[str, Any]) -> None:
+    """The document has the text to embed; the given node keeps its hash and metadata."""
     node = TextNode(id_="n", text=text, metadata=values, metadata_template="{key}={value}")
     kept, digest = copy.deepcopy(values), node.hash
-    document = to_document(node, metadata_mode=mode)
+    document = to_document(node)
     again = to_node(through_an_index(document))
-    assert document.text == node.get_content(metadata_mode=mode)
+    assert document.text == node.get_content(metadata_mode=MetadataMode.EMBED)
     assert isinstance(again, TextNode)
     assert (again.text, again.hash) == (text, digest)
     assert (node.hash, str(node.metadata)) == (digest, str(kept))
@@ -156,10 +155,9 @@ def test_what_another_program_wrote_there_is_no_node() -> None:
 
 def test_a_rewritten_document_is_the_node_with_that_text() -> None:
     """This is how other frameworks' compressors return it."""
-    for mode in [MetadataMode.NONE, MetadataMode.EMBED]:
-        for name in ["text", "templates", "document", "media"]:
-            node = to_node(replace(to_document(NODES[name], metadata_mode=mode), text="rewritten"))
-            assert (node.get_content(MetadataMode.NONE), node.metadata) == ("rewritten", NODES[name].metadata)
+    for name in ["text", "templates", "document", "media"]:
+        node = to_node(replace(to_document(NODES[name]), text="rewritten"))
+        assert (node.get_content(MetadataMode.NONE), node.metadata) == ("rewritten", NODES[name].metadata)
 
 
 def test_what_is_no_node_is_refused() -> None:
