@@ -5,6 +5,7 @@ import contextvars
 import inspect
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -66,7 +67,7 @@ class BackgroundQueue(Generic[K]):
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: set[K] = set()
         self._running: set[K] = set()
-        self._awaited = 0  # the number of callers in `wait`
+        self._awaited = 0  # the number of callers in `wait`, and one if the program is ending
         self._stopping = False
 
     @property
@@ -102,6 +103,12 @@ class BackgroundQueue(Generic[K]):
                 )
             finally:
                 self._awaited -= 1
+
+    def begin_now(self) -> None:
+        """Begin queued work without letting it settle, from now on."""
+        with self._lock:
+            self._awaited += 1
+            self._changed.notify_all()
 
     def close(self, *, timeout: float = 5.0) -> None:
         """Drop queued work, and wait up to `timeout` seconds for running work. Safe to call twice."""
@@ -150,6 +157,16 @@ class BackgroundQueue(Generic[K]):
             if key in self._waiting and not self._stopping:
                 self._submit(key)
             self._changed.notify_all()
+
+
+def _at_exit() -> None:
+    for owner in list(_beginnings):
+        if isinstance(owner, BackgroundQueue):
+            owner.begin_now()
+
+
+# A program that ends joins the threads of pools, which would let work settle. `atexit` calls nothing before that.
+threading._register_atexit(_at_exit)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 _STEP_SECONDS = 0.002

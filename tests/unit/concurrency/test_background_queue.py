@@ -183,6 +183,20 @@ def test_a_save_succeeds_when_no_thread_can_start() -> None:
     assert _run(AT_EXIT) == "1 False\n"
 
 
+LEFT_OPEN = """
+from arc_common.concurrency import BackgroundQueue
+
+queue = BackgroundQueue(print, threads=1, on_error=print, settle=50)
+queue.schedule("done")
+"""
+
+
+def test_a_program_that_ends_does_not_let_work_settle() -> None:
+    begin = monotonic()
+    assert _run(LEFT_OPEN) == "done\n"
+    assert monotonic() - begin < LONG
+
+
 FORK = """
 import os
 from threading import Event
