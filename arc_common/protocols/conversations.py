@@ -471,7 +471,8 @@ class Store(ConversationStore, Protocol):
     def sweep(self) -> int:
         """Remove objects that a machine wrote to the archive after their conversation was deleted or changed.
 
-        It removes such an object itself, unless it dies; so they are removed once more a day later. Returns how many.
+        It removes such an object itself, unless it dies; so they are removed once more a day later. Returns how many;
+        one that can't be removed is logged and keeps no other.
 
         Raises:
             ConfigurationError: The store has no archive.

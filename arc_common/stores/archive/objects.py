@@ -65,7 +65,11 @@ class ArchiveObjects:
     def exists(self, path: str) -> bool:
         """Return whether an object is there."""
         with self._using(path, "found") as (files, name):
-            return bool(files.exists(name))
+            try:
+                files.info(name)  # the `exists` of many file systems says no if they can't be reached
+            except FileNotFoundError:
+                return False
+            return True
 
     @contextmanager
     def _using(self, path: str, done: str) -> Iterator[tuple[Any, str]]:

@@ -41,8 +41,7 @@ def archive_statements_for(dialect_name: str) -> Statements:
             .on_conflict_do_nothing(),
             "strays": select(*(stray_objects.c[name] for name in ("conversation", "caller_id", "path")))
             .where(stray_objects.c.since <= bindparam("before", type_=BigInteger))
-            .order_by(stray_objects.c.since)
-            .limit(bindparam("row_limit", type_=BigInteger)),
+            .order_by(stray_objects.c.since),
             "drop_stray": delete(stray_objects).where(
                 *in_conversation(stray_objects), stray_objects.c.path == bindparam("path")
             ),

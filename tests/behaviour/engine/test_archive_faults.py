@@ -17,7 +17,7 @@ from arc_common.settings import ArchiveSettings
 from arc_common.stores.conversations import SqlStore
 from tests.behaviour.engine.test_lifecycle import Clock
 from tests.support.archives import calling, fill, objects, small_disk, status, status_of
-from tests.support.databases import observed, rows, sqlite_url
+from tests.support.databases import observed, rows, run, sqlite_url
 from tests.support.processes import append, archive_and_die, archive_and_restore, die_while_writing
 
 DAY = timedelta(days=1)
@@ -164,6 +164,32 @@ def test_an_archive_that_fails_loses_nothing(
     assert len(calls) == 7
     assert engine.admin.maintain().archived == 7
     assert len(objects(folder)) == 8
+
+
+def test_an_object_of_nobody_that_can_not_be_removed_keeps_no_other(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, caplog: Any
+) -> None:
+    engine = archiving(database, url=f"calling://{folder}")
+    engine.session("s").save_turn("One.", "Two.")
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.json.gz").write_bytes(b"")
+        stray = f"conversation, '{number}.json.gz', caller_id, user_id, {number}"
+        run(database, f"INSERT INTO arc_stray_objects SELECT {stray} FROM arc_conversations")
+    calls: list[str] = []
+
+    def fail(step: str) -> None:
+        calls.append(step)
+        if len(calls) < 3:
+            raise PermissionError("Access Denied")
+
+    with calling(fail):
+        engine.admin.maintain()
+    assert objects(folder) == ["0.json.gz", "1.json.gz"]
+    assert rows(database, "SELECT count(*) FROM arc_stray_objects") == [(2,)]
+    assert caplog.text.count("Access Denied") == 1
+    engine.admin.maintain()
+    assert (objects(folder), rows(database, "SELECT count(*) FROM arc_stray_objects")) == ([], [(0,)])
 
 
 @pytest.mark.parametrize("how", ["purge", "clear"])
