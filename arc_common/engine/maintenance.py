@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("arc.maintenance")
 
-_MOST_FAILURES = 5
-"""A run ends after this many failures in a row, because the archive or the database must be unreachable."""
+_FAILURES = 5
+"""After this many failures in a row, look whether database and archive can be reached; if not, the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,7 @@ def _each(
             in_a_row += 1
             _log.warning("maintenance of session %r failed: %s", key.session_id, error)
             runtime.observer.count("maintenance.errors", error=type(error).__name__)
-            if in_a_row == _MOST_FAILURES:
-                _log.error("maintenance ends early: %d conversations in a row failed", in_a_row)
+            if in_a_row % _FAILURES == 0 and not _is_reachable(runtime):
                 break
             continue
         except NotFoundError:  # deleted meanwhile
@@ -135,6 +134,17 @@ def _each(
             if progress is not None:
                 progress(count)
     return count, errors
+
+
+def _is_reachable(runtime: "Runtime") -> bool:
+    try:
+        runtime.store.page("default", limit=1)
+        if runtime.settings.archive.location is not None:
+            runtime.store.sweep()
+    except StoreError as error:
+        _log.error("maintenance ends early: %s", error)
+        return False
+    return True
 
 
 class MaintenanceTimer:

@@ -143,7 +143,7 @@ def test_a_machine_that_is_held_up_before_it_reads(tmp_path: Path, folder: Path,
 def test_an_archive_that_fails_loses_nothing(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock, step: str
 ) -> None:
-    """Messages stay, the error names the object, the run continues with others, and the next run succeeds."""
+    """Messages stay, the error names the object, the run continues with all others, and the next run succeeds."""
     engine = archiving(database, url=f"calling://{folder}")
     for number in range(8):
         engine.session(f"s{number}").save_turn("One.", "Two.")
@@ -153,17 +153,30 @@ def test_an_archive_that_fails_loses_nothing(
     def fail(found: str) -> None:
         if found == step:
             calls.append(found)
-            if len(calls) != 2:
+            if len(calls) < 8:
                 raise PermissionError("Access Denied")
 
     with calling(fail):
         with pytest.raises(ArchiveError, match=r"2026/03/\w+\.json\.gz in .*Access Denied"):
             engine.session("s0").archive()
         result = engine.admin.maintain()
-    assert (result.archived, result.failed) == (1, 5)  # five failures in a row end the run
-    assert len(calls) == 7
-    assert engine.admin.maintain().archived == 7
+    assert (result.archived, result.failed) == (2, 6)
+    assert engine.admin.maintain().archived == 6
     assert len(objects(folder)) == 8
+
+
+def test_a_run_ends_if_the_archive_can_not_be_reached(
+    database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock, caplog: Any
+) -> None:
+    engine = archiving(database, url=f"calling://{folder}")
+    for number in range(8):
+        engine.session(f"s{number}").save_turn("One.", "Two.")
+    clock.now += 100 * DAY
+    folder.write_text("Not a folder.")
+    assert engine.admin.maintain().failed == 5
+    assert "maintenance ends early" in caplog.text
+    folder.unlink()
+    assert engine.admin.maintain().archived == 8
 
 
 def test_an_object_of_nobody_that_can_not_be_removed_keeps_no_other(
