@@ -9,6 +9,9 @@ from typing import Any
 
 from arc_common.exceptions import ArchiveError, ConfigurationError, MissingDependencyError, hide_password, scrubbed
 
+_OWN_FOLDERS = 3
+"""The folders of the month, the year and the archive: another process may just have created each."""
+
 
 def checksum_of(content: bytes) -> str:
     """Return the sha256 of an object's content."""
@@ -102,6 +105,7 @@ def _part(path: Path) -> Path:
 
 def _write_file(path: Path, content: bytes) -> None:
     """Write a file at once, so that its name never shows part of it, and wait for the disk."""
+    folders = {*path.parents[:_OWN_FOLDERS], *(one.parent for one in path.parents if not one.exists())}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = _part(path)
     try:
@@ -112,8 +116,9 @@ def _write_file(path: Path, content: bytes) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    for folder in folders:
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

@@ -1,6 +1,7 @@
 """Archives beside other writers, kills and failing storage: no message is lost, and no object stays unknown."""
 
 import gzip
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -485,6 +486,25 @@ def test_a_kill_after_the_conversation_was_changed(
     left = {"delete": 0, "remove": 2, "archive": 3}
     assert len(engine.session("s", user_id="ann").messages()) == left[change]
     assert engine.admin.erase(caller_id="default", user_id="ann").is_complete
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux")
+def test_new_folders_are_on_the_disk_before_messages_leave(
+    archiving: Callable[..., ContextEngine], tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each folder's name is in its parent: without a sync, a power cut takes the folder with its objects."""
+    engine = archiving(sqlite_url(tmp_path), url=str(folder / "arc"))
+    engine.session("s").save_turn("One.", "Two.")
+    sync, synced = os.fsync, list[str]()
+
+    def noted(file: int) -> None:
+        sync(file)
+        synced.append(str(Path(f"/proc/self/fd/{file}").readlink()))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    assert engine.session("s").archive()
+    parents = {str(folder / one) for one in ("", "arc", "arc/2026", "arc/2026/03")}
+    assert {str(tmp_path), *parents} <= set(synced)
 
 
 @pytest.mark.parametrize("then", ["archive", "erase"])
