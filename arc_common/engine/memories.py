@@ -30,7 +30,7 @@ from arc_common.protocols.search_index import Scope
 
 if TYPE_CHECKING:  # these import rapidfuzz and numpy, which would slow down importing arc
     from arc_common.engine.runtime import Runtime
-    from arc_common.memory.long_term.service import LongTermMemory
+    from arc_common.memory.long_term.service import LongTermMemory, MemoryKeeper
 
 _NOT_ASKED = (
     "a memory of the assistant's, or one that the user asks to forget. This one is the user's and stays: nothing that "
@@ -210,7 +210,7 @@ class Memories:
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        return _known(self._service().keeper.get(self._scope, [memory_id]), memory_id)[0]
+        return _known(self._keeper(memory_id).get(self._scope, [memory_id]), memory_id)[0]
 
     aget = async_form(get)
 
@@ -225,7 +225,7 @@ class Memories:
             MemoryNotFoundError: This scope has no memory with that id.
         """
         wanted = member(MemoryStatus, "memory.status", status)
-        return _known(self._service().keeper.set_status(self._scope, memory_id, wanted), memory_id)
+        return _known(self._keeper(memory_id).set_status(self._scope, memory_id, wanted), memory_id)
 
     aset_status = async_form(set_status)
 
@@ -283,7 +283,7 @@ class Memories:
     aedit = async_form(edit)
 
     def _edited(self, memory_id: str, values: Mapping[str, Any], *, revision: int | None = None) -> Memory:
-        return _known(self._service().keeper.edit(self._scope, memory_id, values, revision=revision), memory_id)
+        return _known(self._keeper(memory_id).edit(self._scope, memory_id, values, revision=revision), memory_id)
 
     def history(self, memory_id: str) -> list[Memory]:
         """Return the revisions of a memory, the newest last: the newest 32 of them are kept.
@@ -291,7 +291,7 @@ class Memories:
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        return _known(self._service().keeper.store.find(self._scope, [memory_id], history=True), memory_id)
+        return _known(self._keeper(memory_id).store.find(self._scope, [memory_id], history=True), memory_id)
 
     ahistory = async_form(history)
 
@@ -319,13 +319,13 @@ class Memories:
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        return _known(self._service().keeper.pin(self._scope, memory_id, pinned=True), memory_id)
+        return _known(self._keeper(memory_id).pin(self._scope, memory_id, pinned=True), memory_id)
 
     apin = async_form(pin)
 
     def unpin(self, memory_id: str) -> Memory:
         """Show a memory only where it fits the question again. Raises as `pin`."""
-        return _known(self._service().keeper.pin(self._scope, memory_id, pinned=False), memory_id)
+        return _known(self._keeper(memory_id).pin(self._scope, memory_id, pinned=False), memory_id)
 
     aunpin = async_form(unpin)
 
@@ -335,7 +335,7 @@ class Memories:
         Raises:
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        _known(self._service().keeper.delete(self._scope, [memory_id]), memory_id)
+        _known(self._keeper(memory_id).delete(self._scope, [memory_id]), memory_id)
         forget_texts()
         self._runtime.receipt_log.forget(self._scope)
 
@@ -443,6 +443,10 @@ class Memories:
             check_identifier("session_id", session_id)
         of = session_id or self._scope.session_id
         return SessionKey(of, self._scope.caller_id, self._scope.user_id, branch=branch) if of else None
+
+    def _keeper(self, memory_id: str) -> "MemoryKeeper":
+        check_identifier("memory_id", memory_id)
+        return self._service().keeper
 
     def _service(self) -> "LongTermMemory":
         """Return the memory service after checking that the session is not another user's."""

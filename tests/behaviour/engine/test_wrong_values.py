@@ -390,6 +390,12 @@ def test_a_wrong_argument_is_taken_or_refused_by_an_error_of_arc(engine: Context
     assert "\n".join(bare) == ""
 
 
+@pytest.mark.parametrize("name", [name for name, given in MEMORIES.items() if "memory_id" in given])
+def test_a_wrong_id_of_a_memory_is_refused_by_its_name(engine: ContextEngine, name: str) -> None:
+    with pytest.raises(InvalidInputError, match="memory_id: got 5"):
+        getattr(engine.memories(), name)(**{**MEMORIES[name], "memory_id": 5})
+
+
 VALUES: dict[type, dict[str, Any]] = {
     ContentPart: {"type": "text", "text": "hi"},
     Document: {"text": "a text"},
