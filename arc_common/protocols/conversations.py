@@ -308,7 +308,7 @@ class ConversationStore(Protocol):
     A method that takes a session's key accesses only that session, along the path of the key's branch: the messages
     before each fork, and the branch's own. It raises `SessionNotFoundError` if the caller's conversation belongs to
     another user, `BranchNotFoundError` if the conversation has no such branch, `ConversationDeletedError` if it was
-    deleted softly, and treats a conversation that does not exist as empty.
+    deleted softly, and treats a conversation that does not exist as one with an empty branch 0.
     """
 
     def append(

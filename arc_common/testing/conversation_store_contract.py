@@ -542,6 +542,8 @@ class ConversationStoreContract:
         for call in (store.read, store.get, lambda gone: store.append(gone, [counted("d")])):
             with pytest.raises(BranchNotFoundError):
                 call(replace(key, branch=0))
+            with pytest.raises(BranchNotFoundError):
+                call(replace(key, session_id="another", branch=1))
         store.append(key, [counted("a", "edited")])
         assert [one.message.text for one in store.read(key)] == ["edited", "hello"]
         assert store.delete(key, keep_session=True) == 2

@@ -208,6 +208,8 @@ class Database:
                     is_restored = True
                     continue
             return path, is_restored
+        if key.branch:
+            raise BranchNotFoundError(key.session_id, key.branch)
         return MAIN, is_restored
 
     def _restore(self, key: SessionKey) -> None:

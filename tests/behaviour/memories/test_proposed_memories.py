@@ -401,3 +401,15 @@ def test_only_the_branch_of_the_run_counts(session: Session, memories: Memories)
         memories.forget(theirs.id, session_id="s", branch=9)
     memories.forget(theirs.id, session_id="s")
     assert state(memories.propose(BANK, session_id="s")) == USERS
+
+
+def test_a_session_that_does_not_exist_has_no_further_branch(engine: ContextEngine, memories: Memories) -> None:
+    own = memories.add(HOME)
+    for use in (
+        lambda branch: memories.propose(BANK, session_id="new", branch=branch),
+        lambda branch: memories.forget(own.id, session_id="new", branch=branch),
+        lambda branch: engine.session("new", user_id="ann", branch=branch).context("Hello!"),
+    ):
+        with pytest.raises(BranchNotFoundError):
+            use(3)
+    assert state(memories.propose(BANK, session_id="new", branch=0)) == ASSISTANTS
