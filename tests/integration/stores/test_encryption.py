@@ -5,6 +5,8 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from hashlib import blake2b
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from arc_common.testing import CountingObserver
 from langchain_arc import ArcStore
 from tests.goldens.recordings import differences
 from tests.goldens.windows import build, turns
-from tests.support.databases import new_database
+from tests.support.databases import new_database, rows, run
 from tests.support.redis_servers import RedisServer
 from tests.support.servers import PostgresServer
 from tests.support.summaries import Model
@@ -345,3 +347,39 @@ def test_fact_keys_are_hashed_under_the_databases_own_key(tmp_path: Path, key: s
     assert first[0].isdisjoint(second[0] | plain[0])
     assert first[1].isdisjoint(plain[1])
     assert hashes("d", encrypted())[0] & plain[0]
+
+
+@pytest.mark.parametrize("kept", ["plain", "encrypted"])
+def test_words_of_the_index_can_not_be_guessed(
+    url: str, server: PostgresServer | None, key: str, tmp_path: Path, kept: str
+) -> None:
+    """Whoever has the database has the salts of its words; only its key tells which words they are."""
+    settings = encrypted(key) if kept == "encrypted" else encrypted()
+    with ContextEngine.open(url, settings=settings) as engine:
+        engine.documents.add([Document(f"The {SAID} eats boats.", metadata={"animal": SAID})])
+        assert engine.documents.search(SAID, filters={"animal": SAID})
+    ((salt,),) = rows(url, "SELECT salt FROM arc_index_scopes")
+    stored = stored_bytes(url, server)
+    for word in (SAID, "boat", "eat"):
+        guessed = blake2b(word.encode(), digest_size=8, key=salt).digest()
+        forms = guessed.hex(), str(int.from_bytes(guessed, "big", signed=True))
+        assert any(form.encode() in stored for form in forms) == (kept == "plain")
+
+
+def test_words_of_the_index_are_hashed_under_the_databases_own_key(tmp_path: Path, key: str) -> None:
+    """With one salt, the same words have the same hashes in two plain databases, and in no others."""
+
+    def words(name: str, settings: ArcSettings) -> set[str]:
+        url = f"sqlite:///{tmp_path / name}.db"
+        for text in ("Something else.", f"The {SAID} eats boats."):
+            with ContextEngine.open(url, settings=settings) as engine:
+                engine.documents.add([Document(text, id=text)])
+            run(url, f"UPDATE arc_index_scopes SET salt = x'{'07' * 16}'")
+        return set(rows(url, "SELECT * FROM arc_index_words")[-1][0].split())
+
+    other = Fernet.generate_key().decode()
+    plain, first, same, another = (
+        words(str(number), encrypted(*keys)) for number, keys in enumerate([(), (key,), (key,), (other,)])
+    )
+    assert plain == words("plain", encrypted())
+    assert all(one.isdisjoint(two) for one, two in combinations([plain, first, same, another], 2))
