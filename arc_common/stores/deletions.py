@@ -13,7 +13,7 @@ from arc_common.stores.branch_paths import objects_of
 from arc_common.stores.branches import SqlBranches, lines_of
 from arc_common.stores.codec import MAIN_BRANCH, checked_ids, edits_text, to_microseconds
 from arc_common.stores.database.connection import Database
-from arc_common.stores.database.drivers import Call, Row, Transaction
+from arc_common.stores.database.drivers import Call, Transaction
 from arc_common.stores.receipts import SqlReceipts
 from arc_common.stores.records import SqlRecords
 from arc_common.stores.reviews import SqlReviews
@@ -53,19 +53,27 @@ class SqlDeletions:
             if locked is None:
                 return 0
             place = self._database.place(key, locked.path)
-            if locked.is_forked:
-                return self._remove_everywhere(transaction, key, place, ids)
-            names = self._database.many(ids)
-            (removed,) = transaction.run((self._sql.remove_messages, {**place, "message_ids": names}))
+            rows = self._parts.branches.all(transaction, place)
+            lines = lines_of(row.path for row in rows)
+            named = {"message_ids": self._database.many(ids), "lines": self._database.many(list(lines))}
+            (removed,) = transaction.run((self._sql.remove_messages, {**place, **named}))
             if not removed:
                 return 0
-            changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
-            undo = self._parts.summaries.undoing(transaction, place, changed, summarized=locked.summarized)
-            undo += self._parts.records.forgetting_messages(transaction, key, locked.path, ids)[1]
-            undo += [*self._parts.records.unpinning(key, ids), *self._parts.receipts.dropping(place)]
-            points = [(locked.path.branch, row[2]) for row in removed]
-            transaction.commit(*self._subtracting(removed, place, edits=points), *undo)
-            return len(removed)
+            points = [(row[0], row[1]) for row in removed]
+            changed = Changed(tuple(seq for _, seq in points), tuple(ids), removed=True)
+            if locked.is_forked:
+                undo = self.undoing_on_lines(transaction, key, lines.values(), points, changed)
+            else:
+                undo = self._parts.summaries.undoing(transaction, place, changed, summarized=locked.summarized)
+            transaction.commit(
+                *self._parts.branches.recounting(place, rows, removed),
+                self._noting(place, points),
+                *undo,
+                *self._parts.records.forgetting_messages(transaction, key, MAIN, ids)[1],
+                *self._parts.records.unpinning(key, ids),
+                *self._parts.receipts.dropping(place),
+            )
+            return len({row[4] for row in removed})
 
         count = self._database.transact(work)
         self._parts.archive.tidy(key)
@@ -89,13 +97,12 @@ class SqlDeletions:
                 transaction.commit((self._sql.delete_softly, self._database.place(key, MAIN)))
             elif keep_session:
                 place = {**self._database.place(key, locked.path), "branch": MAIN_BRANCH}
-                (removed,) = transaction.run((self._sql.remove_all_messages, place))
-                derived = [*self._parts.summaries.clearing(place), *self._derived(transaction, key)]
-                own = [row[1:] for row in removed if row[0] == MAIN_BRANCH]
                 transaction.commit(
-                    *self._subtracting(own, place),
+                    (self._sql.remove_all_messages, place),
+                    self._noting(place),
                     *self._parts.branches.clearing(transaction, place, locked, to_microseconds(self._clock())),
-                    *derived,
+                    *self._parts.summaries.clearing(place),
+                    *self._derived(transaction, key),
                 )
             elif left := tuple(path for path in objects_of(locked.archive_path) if path not in gone):
                 if locked.status == ConversationStatus.ACTIVE:
@@ -152,40 +159,10 @@ class SqlDeletions:
                 calls += self._parts.summaries.undoing_along(transaction, key, path, replace(changed, places=places))
         return calls
 
-    def _remove_everywhere(
-        self, transaction: Transaction, key: SessionKey, place: Mapping[str, Any], ids: Sequence[str]
-    ) -> int:
-        """Remove messages from all branches; return the number of ids that were stored."""
-        rows = self._parts.branches.all(transaction, place)
-        lines = lines_of(row.path for row in rows)
-        named = {"message_ids": self._database.many(ids), "lines": self._database.many(list(lines))}
-        (removed,) = transaction.run((self._sql.remove_everywhere, {**place, **named}))
-        if not removed:
-            return 0
-        points = [(row[0], row[1]) for row in removed]
-        calls = [*self._parts.branches.recounting(place, rows, removed), *self._subtracting([], place, edits=points)]
-        calls += self.undoing_on_lines(transaction, key, lines.values(), points, Changed((), tuple(ids), removed=True))
-        calls += self._parts.records.forgetting_messages(transaction, key, MAIN, ids)[1]
-        transaction.commit(*calls, *self._parts.records.unpinning(key, ids), *self._parts.receipts.dropping(place))
-        return len({row[4] for row in removed})
-
-    def _subtracting(
-        self, removed: list[Row], place: Mapping[str, Any], *, edits: Sequence[tuple[int, int]] | None = None
-    ) -> list[Call]:
-        """Return the calls that subtract removed rows from a session's sums; without `edits`, nothing is left."""
-        change = {
-            **place,
-            "more_seq": 0,
-            "more_main": 0,
-            "more_messages": -len(removed),
-            "more_tokens": -sum(row[0] for row in removed),
-            "more_tool_calls": -sum(row[1] for row in removed),
-            "more_epoch": int(edits is None or bool(edits)),
-            "edits": edits_text(edits or ()),
-            "last_at": None,
-            "now": to_microseconds(self._clock()),
-        }
-        return [(self._sql.update_session, change), (self._sql.update_branch, change)]
+    def _noting(self, place: Mapping[str, Any], points: Sequence[tuple[int, int]] = ()) -> Call:
+        """Return the call that notes removed messages in their session; without points, nothing is left."""
+        change = {"more_main": 0, "more_epoch": 1, "edits": edits_text(points), "last_at": None}
+        return self._sql.update_session, {**place, **change, "now": to_microseconds(self._clock())}
 
     def _idle_on(self, key: SessionKey, idle: Idle) -> dict[str, Any]:
         place = self._database.place(key, MAIN)

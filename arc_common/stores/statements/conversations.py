@@ -173,7 +173,7 @@ def _branching(dialect_name: str) -> dict[str, Executable]:
         "delete_branch": delete(branches).where(*of_conversation_rows, which),
         "delete_forks": delete(branches).where(*of_conversation_rows, branches.c.branch != bindparam("branch")),
         "drop_after": delete(messages).where(*mine, *after_kept),
-        "remove_everywhere": delete(messages)
+        "remove_messages": delete(messages)
         .where(*mine, one_of(messages.c.branch, "lines", BigInteger, dialect_name), ids)
         .returning(messages.c.branch, messages.c.seq, messages.c.tokens, messages.c.tool_calls, messages.c.message_id),
         "count_branch": update(branches)
@@ -232,12 +232,7 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "update_branch": _update_branch(),
         "update_branch_dropping": _update_branch(*_oldest_turns(inside)),
         "drop_oldest": delete(messages).where(*_oldest_turns(inside)),
-        "remove_messages": delete(messages)
-        .where(*inside(messages), _one_of_ids(dialect_name))
-        .returning(messages.c.tokens, messages.c.tool_calls, messages.c.seq),
-        "remove_all_messages": delete(messages)
-        .where(*in_conversation(messages))
-        .returning(messages.c.branch, messages.c.tokens, messages.c.tool_calls),
+        "remove_all_messages": delete(messages).where(*in_conversation(messages)),
         "delete_branches": delete(branches).where(*in_conversation(branches)),
         "current": select(conversations.c.user_id, conversations.c.status, conversations.c.current_branch).where(
             *same_session()

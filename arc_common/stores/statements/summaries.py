@@ -42,7 +42,7 @@ from arc_common.stores.database.schema import (
     views,
 )
 from arc_common.stores.statements.compiler import Statements, insert_for, one_of
-from arc_common.stores.statements.conversations import in_session, inside, same_session, same_user
+from arc_common.stores.statements.conversations import SUMS, in_session, inside, same_session, same_user
 from arc_common.stores.statements.records import pins_of
 from arc_common.stores.statements.summary_rows import (
     EMPTY_SEGMENT,
@@ -332,7 +332,7 @@ def _erasing() -> Mapping[str, Executable]:
             )
             for name, table in tables.items()
         },
-        "reset": update(branches).where(*inside(branches)).values(summarized_seq=0),
+        "reset": update(branches).where(*inside(branches)).values(dict.fromkeys(("summarized_seq", *SUMS), 0)),
     }
 
 
