@@ -321,7 +321,8 @@ class SqlRecords:
 
     def unpinning(self, key: SessionKey, ids: Sequence[str]) -> list[Call]:
         """Return the calls that remove the pins of a session's messages."""
-        return [(self._sql.drop_pin_of, {**_own(key), "message_id": message_id}) for message_id in ids]
+        place = memory_scope(_own_scope(key))
+        return [(self._sql.drop_pin_of, {**place, "message_id": message_id}) for message_id in ids]
 
     def _unindexing(
         self, transaction: Transaction, scope: Scope, *kinds: EntryKind, within: bool = False
@@ -339,7 +340,7 @@ class SqlRecords:
     ) -> tuple[list[str], list[Memory], list[Call]]:
         """Return the removed ids of one scope, the memories new to the index, and the calls that make the change."""
         named = {**place, "ids": self._database.many(list(had))}
-        (rows,) = transaction.run((self._sql.of_scope, place) if left is None else (self._sql.concerned, named))
+        (rows,) = transaction.run((self._sql.of_scope, place) if left is None else (self._sql.of_ids, named))
         lost = loss(map(memory_from_row, rows), key, left)
         if not lost.removed and not lost.changed:
             return [], [], []
@@ -389,11 +390,6 @@ class SqlRecords:
 
 def _if_any(version: int | None) -> tuple[int, ...]:
     return () if version is None else (version,)
-
-
-def _own(key: SessionKey) -> dict[str, Any]:
-    """Return the parameters that name a session's own scope."""
-    return memory_scope(_own_scope(key))
 
 
 def _own_scope(key: SessionKey) -> Scope:

@@ -378,6 +378,18 @@ class RecordsContract:
         held = {memory.id: memory.superseded_by for memory in store.find(scope, include_superseded=True)}
         assert held == {"first": "third", "third": None, "was": None}
 
+    def test_an_edited_memory_holds_again_as_last_edited(
+        self, store: Records, scope: Scope, key: SessionKey
+    ) -> None:
+        """A superseded memory that was edited holds in its newest revision once its successor is gone."""
+        was = said("was", "t m1", superseded_by="is")
+        self.put(store, scope, was, said("is", "s m1"))
+        self.put(store, scope, replace(was, text="edited", revision=2))
+        store.forget(key)
+        (memory,) = store.find(scope, status=None, include_superseded=True)
+        assert (memory.text, memory.revision, memory.superseded_by) == ("edited", 2, None)
+        assert [one.revision for one in store.find(scope, ["was"], history=True)] == [1, 2]
+
     def test_a_memory_that_loses_a_source_and_its_successor_at_once(
         self, store: Records, scope: Scope, key: SessionKey
     ) -> None:

@@ -128,7 +128,7 @@ def record_statements_for(dialect_name: str) -> Statements:
 
 def _reading(dialect_name: str) -> Mapping[str, Executable]:
     status, kind = (bindparam(name, type_=Text) for name in ("status", "type"))
-    superseded = bindparam("superseded", type_=BigInteger)
+    superseded, after = (bindparam(name, type_=BigInteger) for name in ("superseded", "after"))
     along = Along(dialect_name)
     source, heir = record_sources.alias("source"), records.alias("heir")
     own = source.c.scope == records.c.scope, source.c.record_id == records.c.record_id
@@ -141,46 +141,37 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
     inherits = heir.c.scope == records.c.scope, heir.c.record_id == records.c.superseded_by, heir.c.kind == MEMORY
     is_held = or_(records.c.superseded_by.is_(None), exists().where(*inherits, ~is_shown(heir, along.inside)))
     shown = record_sources.alias("shown")
-    return {
-        "seen": _of_scope(*MEMORY_COLUMNS).add_columns(hidden).where(named),
-        "newest_seen": _of_scope(*MEMORY_COLUMNS)
-        .add_columns(hidden)
-        .where(
-            is_shown(records, along.inside),
+    until = records.c.valid_until
+    is_valid = or_(until.is_(None), until > bindparam("now", type_=BigInteger))
+
+    def newest(is_held: ColumnElement[bool], *is_shown: ColumnElement[bool]) -> Select[Any]:
+        found = _memories(
+            *is_shown,
             or_(status == "", records.c.status == status),
             or_(kind == "", records.c.type == kind),
-            or_(superseded == 1, and_(is_held, _is_valid())),
+            or_(superseded == 1, and_(is_held, is_valid)),
         )
-        .order_by(records.c.valid_from.desc(), records.c.record_id)
-        .limit(bindparam("row_limit", type_=BigInteger)),
+        in_order = found.order_by(records.c.valid_from.desc(), records.c.record_id)
+        return in_order.limit(bindparam("row_limit", type_=BigInteger))
+
+    return {
+        "newest": newest(records.c.superseded_by.is_(None)),
+        "newest_seen": newest(is_held, is_shown(records, along.inside)).add_columns(hidden),
+        "of_ids": _memories(named),
+        "seen": _memories(named).add_columns(hidden),
+        "of_scope": _memories(),
+        "superseded_by": _memories(one_of(records.c.superseded_by, "ids", Text, dialect_name)),
         "points": select(shown.c.record_id, is_seen(shown, along.inside)).where(
             *in_scope(shown), one_of(shown.c.record_id, "ids", Text, dialect_name)
         ),
         "version": select(scopes.c.version, scopes.c.purged).where(*in_scope(scopes)),
-        "changed": _of_scope(*MEMORY_COLUMNS).where(
-            or_(
-                records.c.version > bindparam("after", type_=BigInteger),
-                scopes.c.purged > bindparam("after", type_=BigInteger),
-            )
-        ),
-        "of_ids": _of_scope(*MEMORY_COLUMNS).where(one_of(records.c.record_id, "ids", Text, dialect_name)),
-        "revisions": _of_scope(*MEMORY_COLUMNS, kinds=(MEMORY, REVISION))
-        .where(or_(bindparam("every", type_=BigInteger) == 1, one_of(records.c.record_id, "ids", Text, dialect_name)))
-        .order_by(records.c.record_id, records.c.revision),
-        "newest": _of_scope(*MEMORY_COLUMNS)
-        .where(
-            or_(status == "", records.c.status == status),
-            or_(kind == "", records.c.type == kind),
-            or_(superseded == 1, and_(records.c.superseded_by.is_(None), _is_valid())),
-        )
-        .order_by(records.c.valid_from.desc(), records.c.record_id)
-        .limit(bindparam("row_limit", type_=BigInteger)),
+        "changed": _memories(or_(records.c.version > after, scopes.c.purged > after))
+        .select_from(scopes)
+        .where(*in_scope(scopes)),
+        "revisions": _memories(
+            or_(bindparam("every", type_=BigInteger) == 1, named), kinds=(MEMORY, REVISION)
+        ).order_by(records.c.record_id, records.c.revision),
     }
-
-
-def _is_valid() -> ColumnElement[bool]:
-    until = records.c.valid_until
-    return or_(until.is_(None), until > bindparam("now", type_=BigInteger))
 
 
 def _changing(dialect_name: str) -> Mapping[str, Executable]:
@@ -264,7 +255,6 @@ def _progress(*mine: ColumnElement[bool]) -> Executable:
 
 
 def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
-    columns = [records.c[name] for name in MEMORY_COLUMNS]
     these = in_scope(records)
     there = exists().where(
         messages.c.conversation == record_sources.c.conversation,
@@ -320,14 +310,9 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         "refresh_live": update(record_sources).where(*mine, record_sources.c.live != live).values(live=live),
         "lock_within_reach": _within_reach(),
         "lock_within": select(scopes.c.scope).where(*_within()).order_by(scopes.c.scope).with_for_update(),
-        "concerned": select(*columns).where(
-            *these, records.c.kind == MEMORY, one_of(records.c.record_id, "ids", Text, dialect_name)
-        ),
         "drop_pins_named": delete(records).where(
             *these, records.c.kind == PIN, one_of(records.c.record_id, "ids", Text, dialect_name)
         ),
-        "of_scope": select(*columns).where(*these, records.c.kind == MEMORY),
-        "superseded_by": select(*columns).where(*these, one_of(records.c.superseded_by, "ids", Text, dialect_name)),
     }
 
 
@@ -403,11 +388,7 @@ def _noted(upsert: Any, points: Any, *conditions: ColumnElement[bool]) -> Execut
     return every
 
 
-def _of_scope(*names: str, kinds: Sequence[str] = (MEMORY,)) -> Select[Any]:
-    columns = [records.c[name] for name in names]
-    return select(*columns).select_from(scopes).join(records, _belongs(kinds)).where(*in_scope(scopes))
-
-
-def _belongs(kinds: Sequence[str]) -> ColumnElement[bool]:
-    of_scope = (records.c.scope == scopes.c.scope, records.c.caller_id == scopes.c.caller_id)
-    return and_(*of_scope, or_(*(records.c.kind == kind for kind in kinds)))
+def _memories(*conditions: ColumnElement[bool], kinds: Sequence[str] = (MEMORY,)) -> Select[Any]:
+    """Select the columns that `memory_from_row` reads of some memories of the parameters' scope."""
+    is_one = or_(*(records.c.kind == kind for kind in kinds))
+    return select(*(records.c[name] for name in MEMORY_COLUMNS)).where(*in_scope(records), is_one, *conditions)
