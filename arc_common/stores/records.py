@@ -36,8 +36,8 @@ from arc_common.stores.statements.memory_rows import (
     memory_body,
     memory_from_row,
     memory_row,
-    memory_scope,
     pin_row,
+    scope_place,
     source_rows,
 )
 from arc_common.stores.statements.records import ERASED, record_statements_for
@@ -54,7 +54,7 @@ class SqlRecords:
 
     def changes(self, scope: Scope, *, after: int = 0) -> RecordUpdates:
         """See `Records.changes`."""
-        key = memory_scope(scope)
+        key = scope_place(scope)
         if after:
             found = self._database.read((self._sql.version, key))
             if found and found[0][0] == after:
@@ -71,7 +71,7 @@ class SqlRecords:
         self, scope: Scope, change: RecordChange, *, version: int | None, index: IndexChange | None = None
     ) -> int | None:
         """See `Records.commit`."""
-        place = memory_scope(scope)
+        place = scope_place(scope)
         bodies = list(map(memory_body, change.put))
         first = to_microseconds(self._clock())
         opening: list[Call] = [(self._sql.open_scope, {**place, "first": first})] if change.is_content else []
@@ -161,7 +161,7 @@ class SqlRecords:
         """See `Records.find`."""
         if history:
             named = self._database.many([] if ids is None else checked_ids(ids, "ids"))
-            asked = {**memory_scope(scope), "ids": named, "every": int(ids is None)}
+            asked = {**scope_place(scope), "ids": named, "every": int(ids is None)}
             return list(map(memory_from_row, self._database.read((self._sql.revisions, asked))))
         if ids is not None:
             return self._of_ids(scope, checked_ids(ids, "ids"), on)
@@ -174,15 +174,15 @@ class SqlRecords:
             "now": to_microseconds(self._clock()),
         }
         if on is None:
-            rows = self._database.read((self._sql.newest, {**memory_scope(scope), **asked}))
+            rows = self._database.read((self._sql.newest, {**scope_place(scope), **asked}))
             return list(map(memory_from_row, rows))
-        place = {**memory_scope(scope), **self._seen_from(on)}
+        place = {**scope_place(scope), **self._seen_from(on)}
         return self._as_seen(place, self._database.read((self._sql.newest_seen, {**place, **asked})))
 
     def _of_ids(self, scope: Scope, ids: Sequence[str], on: Onlooker | None) -> list[Memory]:
         if not ids:
             return []
-        place = {**memory_scope(scope), "ids": self._database.many(ids)}
+        place = {**scope_place(scope), "ids": self._database.many(ids)}
         if on is None:
             found = {row[0]: memory_from_row(row) for row in self._database.read((self._sql.of_ids, place))}
         else:
@@ -232,7 +232,7 @@ class SqlRecords:
 
     def shown(self, scope: Scope, ids: Sequence[str], key: SessionKey) -> list[str]:
         """See `Records.shown`."""
-        place = {**memory_scope(scope), "ids": self._database.many(list(ids)), **self._seen_from(key)}
+        place = {**scope_place(scope), "ids": self._database.many(list(ids)), **self._seen_from(key)}
         seen: dict[str, bool] = {}
         for record_id, is_seen in self._database.read((self._sql.points, place)):
             seen[record_id] = seen.get(record_id, False) or bool(is_seen)
@@ -242,11 +242,11 @@ class SqlRecords:
         """See `Records.erase`."""
 
         def work(transaction: Transaction) -> int:
-            (rows,) = transaction.run((self._sql.lock_within, memory_scope(scope)))
+            (rows,) = transaction.run((self._sql.lock_within, scope_place(scope)))
             counts = transaction.run(
                 *((self._sql.of_scope, {"scope": row[0], "caller_id": scope.caller_id}) for row in rows)
             )
-            erase = [(getattr(self._sql, f"erase_{table.name}"), memory_scope(scope)) for table in ERASED]
+            erase = [(getattr(self._sql, f"erase_{table.name}"), scope_place(scope)) for table in ERASED]
             transaction.commit(*erase, *self._unindexing(transaction, scope, "memory", "artifact", within=True))
             return sum(map(len, counts))
 
@@ -321,7 +321,7 @@ class SqlRecords:
 
     def unpinning(self, key: SessionKey, ids: Sequence[str]) -> list[Call]:
         """Return the calls that remove the pins of a session's messages."""
-        place = memory_scope(_own_scope(key))
+        place = scope_place(_own_scope(key))
         return [(self._sql.drop_pin_of, {**place, "message_id": message_id}) for message_id in ids]
 
     def _unindexing(

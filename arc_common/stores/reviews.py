@@ -14,13 +14,13 @@ from arc_common.stores.codec import (
     key_from_hex,
     page_position,
     page_token,
-    scope_key,
     to_body,
     to_microseconds,
 )
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Transaction
 from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
+from arc_common.stores.statements.memory_rows import scope_place
 from arc_common.stores.statements.reviews import (
     CANDIDATE,
     POLICY,
@@ -45,13 +45,18 @@ class SqlReviews:
         """See `ReviewQueue.put`."""
         scope = Scope(caller_id, candidate.user_id, candidate.session_id)
         record_id = sha256(candidate.run_id.encode()).hexdigest()[:32]
-        place = self._opened(scope, CANDIDATE)
-        row = self._row(place, record_id, candidate.status.value, candidate_body(candidate), candidate.captured_at)
-        one = {**place, "record_id": record_id}
+        row = {
+            **scope_place(scope, CANDIDATE),
+            "record_id": record_id,
+            "status": candidate.status.value,
+            "source": candidate.channel,
+            "created_at": to_microseconds(candidate.captured_at),
+            "now": to_microseconds(self._clock()),
+            "body": candidate_body(candidate),
+        }
 
         def work(transaction: Transaction) -> Candidate:
-            calls: list[Call] = [(self._sql.open_scope, place), (self._sql.put, {**row, "source": candidate.channel})]
-            *_, rows = transaction.commit(*calls, (self._sql.one, one))
+            *_, rows = transaction.commit((self._sql.open_scope, row), (self._sql.put, row), (self._sql.one, row))
             return candidate_from_row(rows[0])
 
         return self._database.transact(work)
@@ -125,20 +130,20 @@ class SqlReviews:
 
     def policy(self, caller_id: str) -> Mapping[str, Any] | None:
         """See `ReviewQueue.policy`."""
-        place = {"scope": scope_key(Scope(caller_id), POLICY), "caller_id": caller_id}
-        rows = self._database.read((self._sql.policy, place))
+        rows = self._database.read((self._sql.policy, scope_place(Scope(caller_id), POLICY)))
         return {name: from_body(body)["value"] for name, body in rows} if rows else None
 
     def set_policy(self, caller_id: str, values: Mapping[str, Any] | None) -> None:
         """See `ReviewQueue.set_policy`; each value is a record, so that changes at the same moment meet."""
-        place = self._opened(Scope(caller_id), POLICY)
+        now = to_microseconds(self._clock())
+        place = {**scope_place(Scope(caller_id), POLICY), "now": now, "created_at": now}
         if values is None:
             calls: list[Call] = [(self._sql.drop_policy, place), (self._sql.drop_policy_scope, place)]
         else:
-            bodies = {name: to_body({"value": value}, field="policy") for name, value in sorted(values.items())}
-            now = self._clock()
-            rows = [self._row(place, name, "ACTIVE", body, now) for name, body in bodies.items()]
-            calls = [(self._sql.open_scope, place), *((self._sql.set_policy, row) for row in rows)]
+            calls = [(self._sql.open_scope, place)]
+            for name, value in sorted(values.items()):
+                body = to_body({"value": value}, field="policy")
+                calls.append((self._sql.set_policy, {**place, "record_id": name, "body": body}))
         self._database.transact(lambda transaction: transaction.commit(*calls))
 
     def erase(self, scope: Scope) -> None:
@@ -149,11 +154,7 @@ class SqlReviews:
 
     def erasing(self, transaction: Transaction, scope: Scope) -> list[Call]:
         """Return the calls that remove the answers of a scope and those within it, with their documents."""
-        named = {
-            "caller_id": scope.caller_id,
-            "session_id": scope.session_id or "",
-            "user_id": scope.user_id or "",
-        }
+        named = scope_place(scope, CANDIDATE)
         (documents,) = transaction.run((self._sql.documents, named))
         ids = [row[0] for row in documents]
         calls: list[Call] = []
@@ -165,33 +166,6 @@ class SqlReviews:
                 make=lambda entries: entries.writing(transaction.run(*entries.reading)),
             )
         return [*calls, (self._sql.erase_answers, named), (self._sql.erase_scopes, named)]
-
-    def _opened(self, scope: Scope, kind: str) -> dict[str, Any]:
-        return {
-            "scope": scope_key(scope, kind),
-            "caller_id": scope.caller_id,
-            "session_id": scope.session_id or "",
-            "user_id": scope.user_id or "",
-            "kind": kind,
-            "now": to_microseconds(self._clock()),
-        }
-
-    @staticmethod
-    def _row(place: Mapping[str, Any], record_id: str, status: str, body: str, created_at: datetime) -> dict[str, Any]:
-        at = to_microseconds(created_at)
-        return {
-            **{name: place[name] for name in ("scope", "caller_id", "kind")},
-            "record_id": record_id,
-            "revision": 1,
-            "type": "",
-            "status": status,
-            "importance": 0.5,
-            "version": 1,
-            "source": None,
-            "valid_from": at,
-            "created_at": at,
-            "body": body,
-        }
 
 
 def _place_of(named: str) -> dict[str, Any] | None:

@@ -68,11 +68,11 @@ def heir(superseded_by: str | None, removed: Mapping[str, str | None]) -> str | 
     return None if superseded_by in seen else superseded_by
 
 
-def memory_scope(scope: Scope) -> dict[str, Any]:
-    """Return the parameters that name a scope."""
+def scope_place(scope: Scope, kind: str = MEMORY) -> dict[str, Any]:
+    """Return the parameters that name a scope of records."""
     return {
-        "scope": scope_key(scope, MEMORY),
-        "kind": MEMORY,
+        "scope": scope_key(scope, kind),
+        "kind": kind,
         "caller_id": scope.caller_id,
         "session_id": scope.session_id or "",
         "user_id": scope.user_id or "",

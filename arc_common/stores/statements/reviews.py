@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Select, Text, bindparam, delete, or_, select, tuple_, update
+from sqlalchemy import BigInteger, Text, bindparam, delete, or_, select, tuple_, update
 
 from arc_common.memories import MemoryStatus
 from arc_common.protocols.review import Candidate, CandidateStatus
@@ -21,11 +21,6 @@ POLICY = "policy"
 
 _COLUMNS = ("record_id", "kind", "status", "source", "name", "reviewer", "created_at", "body")
 
-_WRITTEN = (
-    "scope", "record_id", "revision", "caller_id", "kind", "type", "status", "importance", "version", "source",
-    "valid_from", "created_at", "body",
-)  # fmt: skip
-
 
 def candidate_body(candidate: Candidate) -> str:
     """Return the parts of an answer that no statement compares."""
@@ -40,20 +35,15 @@ def candidate_body(candidate: Candidate) -> str:
     return to_body(body, field="candidate")
 
 
-def candidate_id(scope: bytes, record_id: str) -> str:
-    """Return the id in the queue: record ids are unique within their scope only."""
-    return f"{scope.hex()}-{record_id}"
-
-
 def candidate_from_row(row: Sequence[Any]) -> Candidate:
-    """Read a row of `select_candidates`."""
+    """Read a row of the statement `one` or `page`."""
     scope, user_id, session_id, record_id, kind, status, channel, document_id, reviewer, created_at, body = row
     said = from_body(body)
     is_memory = kind == MEMORY
     kept = said.get("metadata", {}) if is_memory else said
     reviewed = said.get("reviewed_at")
     return Candidate(
-        id=candidate_id(bytes(scope), record_id),
+        id=f"{bytes(scope).hex()}-{record_id}",  # record ids are unique within their scope only
         kind="memory" if is_memory else "answer",
         status=CandidateStatus.INGESTED if status == MemoryStatus.ACTIVE else CandidateStatus(status),
         query="" if is_memory else said["query"],
@@ -82,7 +72,14 @@ def review_statements_for(dialect_name: str) -> Statements:
     }
     one = *in_scope(records), records.c.record_id == bindparam("record_id")
     is_candidate = or_(records.c.kind == CANDIDATE, records.c.kind == MEMORY)
-    row = upsert(records).values({name: bindparam(name) for name in _WRITTEN})
+    given = ("scope", "record_id", "caller_id", "kind", "created_at", "body")
+    new: dict[str, Any] = {"revision": 1, "type": "", "importance": 0.5, "version": 1}
+    new |= {**{name: bindparam(name) for name in given}, "valid_from": bindparam("created_at")}
+    answer = upsert(records).values({**new, "status": bindparam("status"), "source": bindparam("source")})
+    value = upsert(records).values({**new, "status": MemoryStatus.ACTIVE.value})
+    columns = *(scopes.c[name] for name in ("scope", "user_id", "session_id")), *(records.c[name] for name in _COLUMNS)
+    of_scope = (records.c.scope == scopes.c.scope) & (records.c.caller_id == scopes.c.caller_id)
+    candidates = select(*columns).select_from(records.join(scopes, of_scope))
     user, channel = (bindparam(name, type_=Text) for name in ("whose", "channel"))
     place = tuple_(records.c.created_at, records.c.scope, records.c.record_id)
     after = tuple_(
@@ -97,12 +94,9 @@ def review_statements_for(dialect_name: str) -> Statements:
         dialect_name,
         {
             "open_scope": upsert(scopes).values(opened).on_conflict_do_nothing(index_elements=[scopes.c.scope]),
-            "put": row.on_conflict_do_nothing(
-                index_elements=[records.c.scope, records.c.record_id, records.c.revision]
-            ),
-            "one": select_candidates().where(*one, is_candidate),
-            "page": select_candidates()
-            .where(
+            "put": answer.on_conflict_do_nothing(index_elements=records.primary_key),
+            "one": candidates.where(*one, is_candidate),
+            "page": candidates.where(
                 *queued,
                 is_candidate,
                 or_(user == "", scopes.c.user_id == user),
@@ -125,18 +119,10 @@ def review_statements_for(dialect_name: str) -> Statements:
             "erase_answers": delete(records).where(*mine),
             "erase_scopes": delete(scopes).where(*within),
             "policy": select(records.c.record_id, records.c.body).where(*in_scope(records)),
-            "set_policy": row.on_conflict_do_update(
-                index_elements=[records.c.scope, records.c.record_id, records.c.revision],
-                set_={"body": row.excluded.body},
+            "set_policy": value.on_conflict_do_update(
+                index_elements=records.primary_key, set_={"body": value.excluded.body}
             ),
             "drop_policy": delete(records).where(*in_scope(records)),
             "drop_policy_scope": delete(scopes).where(*in_scope(scopes)),
         },
     )
-
-
-def select_candidates() -> Select[Any]:
-    """Select the columns that `candidate_from_row` reads."""
-    columns = [scopes.c[name] for name in ("scope", "user_id", "session_id")]
-    of_scope = (records.c.scope == scopes.c.scope) & (records.c.caller_id == scopes.c.caller_id)
-    return select(*columns, *(records.c[name] for name in _COLUMNS)).select_from(records.join(scopes, of_scope))
