@@ -1,6 +1,6 @@
 """Compiles statements to the SQL of one driver, and builds the conditions that several stores share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Executable,
     Insert,
+    Table,
     Text,
     Update,
     any_,
@@ -87,6 +88,15 @@ def one_of(column: ColumnElement[Any], name: str, kind: Any, dialect_name: str) 
 def insert_for(dialect_name: str) -> Any:
     """Return the database's own `insert`, which can resolve conflicts."""
     return sqlite.insert if dialect_name == "sqlite" else postgresql.insert
+
+
+def upsert(dialect_name: str, table: Table, names: Iterable[str], changed: Iterable[str]) -> Executable:
+    """Insert a row of the parameters with these names; if its key is stored, change some columns of that row."""
+    row = insert_for(dialect_name)(table).values({name: bindparam(name) for name in names})
+    stored: Executable = row.on_conflict_do_update(
+        index_elements=table.primary_key, set_={name: row.excluded[name] for name in changed}
+    )
+    return stored
 
 
 def in_scope(table: Any) -> tuple[ColumnElement[bool], ...]:

@@ -340,7 +340,7 @@ def _open_branch(dialect_name: str) -> Executable:
     opened: Executable = (
         insert_for(dialect_name)(branches)
         .from_select(list(first), new)
-        .on_conflict_do_nothing(index_elements=[branches.c.conversation, branches.c.branch])
+        .on_conflict_do_nothing(index_elements=branches.primary_key)
     )
     return opened
 
@@ -388,7 +388,7 @@ def _append_new() -> Executable:
     counted = postgresql.insert(branches).from_select(list(first), _row(branches, first).select_from(locked))
     new = counted.excluded
     counted = counted.on_conflict_do_update(
-        index_elements=[branches.c.conversation, branches.c.branch],
+        index_elements=branches.primary_key,
         set_={
             "head_seq": new.head_seq,
             "last_message_at": func.coalesce(new.last_message_at, branches.c.last_message_at),

@@ -208,7 +208,7 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
             records.c.revision <= bindparam("revision", type_=BigInteger),
         ),
         "write": row.on_conflict_do_update(
-            index_elements=[records.c.scope, records.c.record_id, records.c.revision],
+            index_elements=records.primary_key,
             set_={
                 **{name: row.excluded[name] for name in _WRITTEN if name not in ("scope", "record_id", "caller_id")},
                 "last_accessed_at": case((or_(new_access.is_(None), known > new_access), known), else_=new_access),
@@ -381,9 +381,8 @@ def _noted(upsert: Any, points: Any, *conditions: ColumnElement[bool]) -> Execut
     given = {**_SOURCE, "caller_id": bindparam("caller_id")}
     rows = select(*given.values(), *point.c).where(true(), *conditions)
     row = upsert(record_sources).from_select([*given, "branch", "seq", "live", "since"], rows)
-    keys = ("scope", "record_id", "conversation", "branch", "seq", "message_id")
     every: Executable = row.on_conflict_do_update(
-        index_elements=[record_sources.c[name] for name in keys], set_={"live": row.excluded.live}
+        index_elements=record_sources.primary_key, set_={"live": row.excluded.live}
     )
     return every
 

@@ -41,7 +41,7 @@ from arc_common.stores.database.schema import (
     summaries,
     views,
 )
-from arc_common.stores.statements.compiler import Statements, insert_for, one_of
+from arc_common.stores.statements.compiler import Statements, one_of, upsert
 from arc_common.stores.statements.conversations import SUMS, in_session, inside, same_session, same_user
 from arc_common.stores.statements.records import pins_of
 from arc_common.stores.statements.summary_rows import (
@@ -222,36 +222,20 @@ def _leasing() -> Mapping[str, Executable]:
 
 
 def _storing(dialect_name: str) -> Mapping[str, Executable]:
-    names = ("conversation", "branch", "caller_id", "point_seq", *SEGMENT_COLUMNS)
-    insert = insert_for(dialect_name)
-    upsert = insert(summaries).values({name: bindparam(name) for name in names})
-    view = insert(views).values({column.name: bindparam(column.name) for column in views.columns})
-    fact = insert(facts).values({name: bindparam(name) for name in _FACT_WRITTEN})
+    segment = ("conversation", "branch", "caller_id", "point_seq", *SEGMENT_COLUMNS)
+    written_again = set(segment) - {"conversation", "branch", "caller_id", "level", "start_seq", "covered"}
     return {
         "lock": select(conversations.c.epoch).where(*same_session()).with_for_update(),
-        "write_segment": upsert.on_conflict_do_update(
-            index_elements=[summaries.c.conversation, summaries.c.branch, summaries.c.level, summaries.c.start_seq],
-            set_={
-                name: upsert.excluded[name]
-                for name in ("point_seq", *SEGMENT_COLUMNS)
-                if name not in ("level", "start_seq", "covered")
-            },
-        ),
+        "write_segment": upsert(dialect_name, summaries, segment, written_again),
         "mark_parts": update(summaries).where(*inside(summaries), *_within()).values(covered=bindparam("is_covered")),
-        "write_fact": fact.on_conflict_do_update(
-            index_elements=[facts.c[name] for name in ("conversation", "branch", "leaf_seq", "place")],
-            set_={"heir": fact.excluded.heir},
-        ),
+        "write_fact": upsert(dialect_name, facts, _FACT_WRITTEN, ["heir"]),
         "set_summarized": update(branches)
         .where(*inside(branches))
         .values(summarized_seq=bindparam("summarized_to", type_=BigInteger)),
         "change_ledger": update(conversations)
         .where(*same_session())
         .values(facts_version=conversations.c.facts_version + 1),
-        "write_view": view.on_conflict_do_update(
-            index_elements=[views.c.conversation, views.c.branch, views.c.at_seq],
-            set_={name: view.excluded[name] for name in ("version", "boundary", "body")},
-        ),
+        "write_view": upsert(dialect_name, views, views.columns.keys(), ["version", "boundary", "body"]),
         "drop_old_views": delete(views).where(*inside(views), views.c.at_seq < _nth_view(_KEPT_VIEWS)),
     }
 
