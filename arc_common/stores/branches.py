@@ -160,7 +160,7 @@ class SqlBranches:
             self.conversation(place, locked, next_branch=path.branch + 1, current=current, now=now),
         ]
         if is_rewind:
-            calls += self.retiring(place, locked)
+            calls.append((self._sql.retire_branch, {**place, "which": locked.path.branch}))
         return row.public(current, self.points(transaction, place, [row]), rows), calls
 
     def editing(
@@ -216,7 +216,7 @@ class SqlBranches:
             (self._records.copy_sources, {**copies, "forked": forked.branch}),
             self.inserting(place, row, head=head, summarized=min(locked.summarized, first - 1)),
             self.conversation(place, locked, next_branch=forked.branch + 1, current=current, now=now, edits=edits),
-            *self.retiring(place, locked),
+            (self._sql.retire_branch, {**place, "which": path.branch}),
             *(self.abandoning(place, locked) if after else ()),
         ]
 
@@ -316,10 +316,6 @@ class SqlBranches:
         epoch = int(edits is not None or current != locked.current_branch)
         change = {"next_branch": next_branch, "current": current, "more_epoch": epoch, "now": now}
         return self._sql.forked_conversation, {**place, **change, "unread_edits": edits_text(edits or ())}
-
-    def retiring(self, place: Mapping[str, Any], locked: Locked) -> list[Call]:
-        """Return the calls after which a branch that was rewound or edited is no longer live, and has no name."""
-        return [(self._sql.retire_branch, {**place, "which": locked.path.branch})]
 
     def switching(self, place: Mapping[str, Any], locked: Locked, now: int) -> list[Call]:
         """Return the calls that make the locked branch current and live."""

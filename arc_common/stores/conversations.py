@@ -35,7 +35,7 @@ from arc_common.settings import ArchiveSettings, StorageSettings
 from arc_common.stores.appends import SqlAppends
 from arc_common.stores.archive.objects import ArchiveObjects
 from arc_common.stores.archive.store import SqlArchive
-from arc_common.stores.branch_paths import check_owner, check_status
+from arc_common.stores.branch_paths import locked_from_row
 from arc_common.stores.branches import SqlBranches, places_of
 from arc_common.stores.codec import (
     EVERYWHERE,
@@ -233,20 +233,19 @@ class SqlStore:
             raise InvalidInputError("key.branch", None, "the number of a branch")
 
         def work(transaction: Transaction) -> list[Branch]:
-            locked = self._branches.lock(transaction, key, now=to_microseconds(self._clock()))
+            now = to_microseconds(self._clock())
+            locked = self._branches.lock(transaction, key, now=now)
             if locked is None:
                 raise SessionNotFoundError(key.session_id)
-            now = to_microseconds(self._clock())
+            place = self._database.place(key, locked.path)
             if action in ("fork", "rewind"):
                 is_rewind = action == "rewind"
                 made, calls = self._branches.forking(
                     transaction, key, locked, at=at, name=name, is_rewind=is_rewind, now=now
                 )
-                place = self._database.place(key, locked.path)
                 transaction.run(*calls)
                 transaction.commit(*(self._branches.refreshing(transaction, place) if is_rewind else ()))
                 return [made]
-            place = self._database.place(key, locked.path)
             rows = self._branches.all(transaction, place)
             points = self._branches.points(transaction, place, rows)
             current, chosen = locked.current_branch, next(row for row in rows if row.id == locked.path.branch)
@@ -263,15 +262,14 @@ class SqlStore:
         return self._database.transact(work)
 
     def _listed(self, key: SessionKey) -> list[Branch]:
+        key = replace(key, branch=None)
         place = self._database.place(key, MAIN)
 
         def work(transaction: Transaction) -> list[Branch]:
-            (record,) = transaction.run((self._sql.current, place))
-            if not record:
+            (found,) = transaction.run((self._sql.locked, place))
+            if not found:
                 return []
-            user_id, status, current = record[0]
-            check_owner(key, user_id)
-            check_status(key, status)
+            current = locked_from_row(key, found[0]).current_branch
             rows = self._branches.all(transaction, place)
             points = self._branches.points(transaction, place, rows)
             ids = {row.id for row in rows}

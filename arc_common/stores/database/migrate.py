@@ -1,6 +1,5 @@
 """Upgrades a database's tables to the revision that this version needs."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -40,13 +39,10 @@ _VERSION = (
 def ensure_schema(engine: Engine, *, auto_migrate: bool = True, seal: Seal | None = None) -> None:
     """Check the tables' revision and their encryption, and upgrade them if needed and allowed."""
     seal = seal or Seal()
-    try:
-        with engine.connect() as connection:
-            revision = _revision(connection)
-            if revision is not None:
-                _unlock(connection, seal)
-    except SQLAlchemyError as error:
-        raise _unavailable(engine, error) from error
+    with _connected(engine) as connection:
+        revision = _revision(connection)
+        if revision is not None:
+            _unlock(connection, seal)
     if revision == HEAD:
         return
     if not auto_migrate:
@@ -58,32 +54,26 @@ def ensure_schema(engine: Engine, *, auto_migrate: bool = True, seal: Seal | Non
 
 def current_revision(engine: Engine) -> str | None:
     """Return the revision of the tables; `None` if there are no tables yet."""
-    try:
-        with engine.connect() as connection:
-            return _revision(connection)
-    except SQLAlchemyError as error:
-        raise _unavailable(engine, error) from error
+    with _connected(engine) as connection:
+        return _revision(connection)
 
 
 def upgrade(engine: Engine, seal: Seal | None = None) -> None:
     """Run the missing migrations in one transaction, under a lock that other processes wait for."""
     seal = seal or Seal()
-    try:
-        with _locked(engine) as connection:
-            revision = _revision(connection)
-            if revision is None:
-                create_tables(connection)
-                for statement in _VERSION:
-                    connection.exec_driver_sql(statement)
-                if seal.is_on:
-                    connection.exec_driver_sql(f"CREATE TABLE {KEY_TABLE} (sealed_key TEXT NOT NULL)")
-                    connection.execute(insert(KEYS).values(sealed_key=seal.new_key()))
-                return
-            _unlock(connection, seal)
-            if revision != HEAD:
-                _run_alembic(connection, revision)
-    except SQLAlchemyError as error:
-        raise _unavailable(engine, error) from error
+    with _locked(engine) as connection:
+        revision = _revision(connection)
+        if revision is None:
+            create_tables(connection)
+            for statement in _VERSION:
+                connection.exec_driver_sql(statement)
+            if seal.is_on:
+                connection.exec_driver_sql(f"CREATE TABLE {KEY_TABLE} (sealed_key TEXT NOT NULL)")
+                connection.execute(insert(KEYS).values(sealed_key=seal.new_key()))
+            return
+        _unlock(connection, seal)
+        if revision != HEAD:
+            _run_alembic(connection, revision)
 
 
 def _unlock(connection: Connection, seal: Seal) -> None:
@@ -121,21 +111,26 @@ def _revision(connection: Connection) -> str | None:
 
 
 @contextmanager
+def _connected(engine: Engine) -> Iterator[Connection]:
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except SQLAlchemyError as error:
+        cause = getattr(error, "orig", None) or error
+        url = engine.url.render_as_string(hide_password=False)
+        raise StoreUnavailableError(f"{hide_password(url)}: {scrubbed(str(cause), url)}") from error
+
+
+@contextmanager
 def _locked(engine: Engine) -> Iterator[Connection]:
-    with engine.connect() as connection:
+    with _connected(engine) as connection:
         if engine.dialect.name == "sqlite":
-            _set_busy_timeout(connection)
+            connection.exec_driver_sql("PRAGMA busy_timeout = 30000")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
         yield connection
         connection.commit()
-
-
-def _set_busy_timeout(connection: Connection) -> None:
-    driver = connection.connection.driver_connection
-    if isinstance(driver, sqlite3.Connection):
-        driver.execute("PRAGMA busy_timeout = 30000")
 
 
 def partition(engine: Engine, parts: int = 16, seal: Seal | None = None) -> bool:
@@ -154,21 +149,18 @@ def partition(engine: Engine, parts: int = 16, seal: Seal | None = None) -> bool
     if engine.dialect.name != "postgresql":
         raise ConfigurationError("only PostgreSQL's tables can be partitioned: SQLite keeps a database in one file")
     upgrade(engine, seal)
-    try:
-        with _locked(engine) as connection:
-            run = connection.exec_driver_sql
-            if run(f"SELECT to_regclass('{VECTORS}_p0') IS NOT NULL").scalar():
-                return False
-            run(f"CREATE SCHEMA {_WHOLE}")
-            for table in _tables("postgresql"):
-                run(f"ALTER TABLE {table.name} SET SCHEMA {_WHOLE}")
-            create_tables(connection, parts)
-            for table in _tables("postgresql"):
-                names = ", ".join(column.name for column in table.columns)
-                run(f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {_WHOLE}.{table.name}")  # noqa: S608 - ours
-            run(f"DROP SCHEMA {_WHOLE} CASCADE")
-    except SQLAlchemyError as error:
-        raise _unavailable(engine, error) from error
+    with _locked(engine) as connection:
+        run = connection.exec_driver_sql
+        if run(f"SELECT to_regclass('{VECTORS}_p0') IS NOT NULL").scalar():
+            return False
+        run(f"CREATE SCHEMA {_WHOLE}")
+        for table in _tables("postgresql"):
+            run(f"ALTER TABLE {table.name} SET SCHEMA {_WHOLE}")
+        create_tables(connection, parts)
+        for table in _tables("postgresql"):
+            names = ", ".join(column.name for column in table.columns)
+            run(f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {_WHOLE}.{table.name}")  # noqa: S608 - ours
+        run(f"DROP SCHEMA {_WHOLE} CASCADE")
     return True
 
 
@@ -282,9 +274,3 @@ def _run_alembic(connection: Connection, revision: str) -> None:
             f"the database's tables are at revision {revision!r}, which this version of arc does not know "
             f"(it knows up to {HEAD!r}): install the version that made them, or a newer one"
         ) from error
-
-
-def _unavailable(engine: Engine, error: SQLAlchemyError) -> StoreUnavailableError:
-    cause = getattr(error, "orig", None) or error
-    url = engine.url.render_as_string(hide_password=False)
-    return StoreUnavailableError(f"{hide_password(url)}: {scrubbed(str(cause), url)}")

@@ -234,9 +234,6 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "drop_oldest": delete(messages).where(*_oldest_turns(inside)),
         "remove_all_messages": delete(messages).where(*in_conversation(messages)),
         "delete_branches": delete(branches).where(*in_conversation(branches)),
-        "current": select(conversations.c.user_id, conversations.c.status, conversations.c.current_branch).where(
-            *same_session()
-        ),
         # the rows whose messages and last change are no younger than a time, and of which one is locked
         "idle": select(*(conversations.c[name] for name in ("session_id", "caller_id", "user_id")), *_BY_AGE)
         .where(*_idle(), tuple_(*_BY_AGE) > tuple_(bindparam("after_time", type_=BigInteger), bindparam("after_key")))
