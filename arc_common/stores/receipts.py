@@ -90,40 +90,25 @@ class SqlReceipts:
     def keep(self, key: SessionKey, receipts: Sequence[KeptReceipt]) -> bool:
         """See `ReceiptStore.keep`."""
         place = self._database.place(key, MAIN)
-        calls: list[Call] = [
-            (
-                self._sql.keep,
-                {
-                    **place,
-                    "at_seq": one.at_seq,
-                    "run_id": one.run_id,
-                    "created_at": to_microseconds(one.created_at),
-                    "body": _body(one),
-                },
-            )
-            for one in receipts
-        ]
-        there: Call = self._sql.there, place
-        *_, rows = self._database.transact(
-            lambda transaction: transaction.commit(*calls, (self._sql.trim, place), there)
-        )
-        return bool(rows)
+        calls: list[Call] = []
+        for one in receipts:
+            at = {"at_seq": one.at_seq, "run_id": one.run_id, "created_at": to_microseconds(one.created_at)}
+            calls.append((self._sql.keep, {**place, **at, "body": _body(one)}))
+        calls += [(self._sql.trim, place), (self._sql.there, place)]
+        *_, there = self._database.transact(lambda transaction: transaction.commit(*calls))
+        return bool(there)
 
     def find(self, key: SessionKey, *, limit: int) -> list[KeptReceipt]:
         """See `ReceiptStore.find`."""
         checked_limit("limit", limit, least=1)
-        asked = {
-            **self._database.place(key, MAIN),
-            "one_branch": -1 if key.branch is None else key.branch,
-            "row_limit": limit,
-        }
+        branch = -1 if key.branch is None else key.branch
+        asked = {**self._database.place(key, MAIN), "one_branch": branch, "row_limit": limit}
         return [_from_row(row) for row in self._database.read((self._sql.find, asked))]
 
     def forget(self, caller_id: str, *, user_id: str | None, whole: bool = False) -> None:
         """See `ReceiptStore.forget`."""
-        drop: Call = (self._sql.drop_of_user, {"caller_id": caller_id, "user_id": user_id})
-        if whole:
-            drop = (self._sql.drop_of_caller, {"caller_id": caller_id})
+        statement = self._sql.drop_of_caller if whole else self._sql.drop_of_user
+        drop: Call = (statement, {"caller_id": caller_id, "user_id": user_id})
         self._database.transact(lambda transaction: transaction.commit(drop))
 
     def dropping(self, place: Any) -> list[Call]:
@@ -137,17 +122,13 @@ def _body(kept: KeptReceipt) -> str:
         for one in kept.messages
     ]
     body = to_body({"receipt": kept.receipt, "messages": messages}, field="receipt")
-    if len(body) <= _MOST_CHARACTERS:
-        return body
-    return to_body({"receipt": kept.receipt, "messages": []}, field="receipt")
+    if len(body) > _MOST_CHARACTERS:
+        body = to_body({"receipt": kept.receipt, "messages": []}, field="receipt")
+    return body
 
 
 def _from_row(row: Sequence[Any]) -> KeptReceipt:
     run_id, created_at, at_seq, branch, body = row
     kept = from_body(body)
-    messages = tuple(map(_message, kept["messages"]))
+    messages = tuple(Message(**fields_from_plain(plain)) for plain in kept["messages"])
     return KeptReceipt(run_id, from_microseconds(created_at), at_seq, kept["receipt"], messages, branch)
-
-
-def _message(plain: dict[str, Any]) -> Message:
-    return Message(**fields_from_plain(plain))

@@ -19,7 +19,7 @@ from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.statements.compiler import Statements
 from arc_common.stores.statements.memory_rows import pins_from_text
 from arc_common.stores.statements.records import pin_scopes
-from arc_common.stores.statements.summaries import summary_statements_along, summary_statements_for
+from arc_common.stores.statements.summaries import DERIVED, summary_statements_along, summary_statements_for
 from arc_common.stores.statements.summary_rows import (
     LEAF_COLUMNS,
     FactRow,
@@ -225,7 +225,7 @@ class SqlSummaries:
     ) -> list[Segment]:
         """See `SummaryStore.segments`."""
         if within is not None:
-            rows = self._rows(key, "parts", **_within(within))
+            rows = self._rows(key, "parts", **_within(within.level, within.start, within.end))
         elif part == "unfinished":
             most = MOST if limit is None else limit
             return [segment_from_row(row) for row in self._rows(key, "unfinished", row_limit=most)]
@@ -287,7 +287,8 @@ class SqlSummaries:
                 at = self._point(transaction, place, path, segment, overlapping)
             calls: Iterable[Call]
             if segment.level:
-                calls = [(self._sql.mark_parts, {**place, **_within(segment), "branch": at["branch"], "is_covered": 1})]
+                within = _within(segment.level, segment.start, segment.end)
+                calls = [(self._sql.mark_parts, {**place, **within, "branch": at["branch"], "is_covered": 1})]
             else:
                 facts = fact_rows(commit, _known_facts(known), self._database.seal.hash_key)
                 calls = self._ledger({**place, **at}, commit, facts, redone=bool(overlapping))
@@ -395,7 +396,7 @@ class SqlSummaries:
 
     def dropping_after(self, after: Mapping[str, Any]) -> list[Call]:
         """Return the calls that remove everything that a branch derived after a place."""
-        return [(self._sql.by_name[f"drop_{name}_after"], after) for name in ("segments", "facts", "views")]
+        return [(self._sql.by_name[f"drop_{name}_after"], after) for name in DERIVED]
 
     def _undoing(
         self, transaction: Transaction, place: Mapping[str, Any], changed: Changed, sql: Statements
@@ -415,8 +416,7 @@ class SqlSummaries:
         )
         calls: list[Call] = []
         for level, start, end in higher:
-            within = {"level_below": level - 1, "from_seq": start, "to_seq": end}
-            calls.append((self._sql.mark_parts, {**place, **within, "is_covered": 0}))
+            calls.append((self._sql.mark_parts, {**place, **_within(level, start, end), "is_covered": 0}))
         calls += [(sql.drop_segment, {**place, "level": level, "start_seq": start}) for level, start, _ in higher]
         if leaves or higher:
             calls += [(sql.empty_leaves, these), (sql.drop_bare_leaves, these)]
@@ -435,11 +435,7 @@ class SqlSummaries:
 
     def deleting(self, place: Mapping[str, Any]) -> list[Call]:
         """Return the calls that remove all segments, facts and views, before the session's row is deleted."""
-        return [
-            (self._sql.drop_all_views, place),
-            (self._sql.drop_all_segments, place),
-            (self._sql.drop_all_facts, place),
-        ]
+        return [(self._sql.by_name[f"drop_all_{name}"], place) for name in DERIVED]
 
     def _on(self, key: SessionKey, path: Path) -> tuple[Mapping[str, Any], Statements]:
         """Return the parameters of a path, and the statements that read along it."""
@@ -492,5 +488,6 @@ def _known_facts(rows: list[Row]) -> dict[str, KnownFact]:
     }
 
 
-def _within(segment: Segment) -> dict[str, int]:
-    return {"level_below": segment.level - 1, "from_seq": segment.start, "to_seq": segment.end}
+def _within(level: int, start: int, end: int) -> dict[str, int]:
+    """Return the parameters for the segments that one is made from."""
+    return {"level_below": level - 1, "from_seq": start, "to_seq": end}

@@ -52,6 +52,8 @@ from arc_common.stores.statements.summary_rows import (
     UNGROUNDED,
 )
 
+_LEAF, _ROW_LIMIT = (bindparam(name, type_=BigInteger) for name in ("leaf", "row_limit"))
+
 
 @cache
 def summary_statements_for(dialect_name: str) -> Statements:
@@ -106,7 +108,7 @@ def _messages_of_branch(names: Sequence[str], *between: Any, newest: bool) -> An
     rows = select(*(messages.c[name] for name in names)).where(
         *in_session(messages), *(condition(messages) for condition in between)
     )
-    return rows.order_by(messages.c.seq.desc() if newest else messages.c.seq).limit(_row_limit())
+    return rows.order_by(messages.c.seq.desc() if newest else messages.c.seq).limit(_ROW_LIMIT)
 
 
 def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
@@ -138,7 +140,7 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
         # the sum keeps SQLite from scanning by level and sorting
         "unfinished": _segments(*mine(summaries), IS_UNFINISHED, summaries.c.level + 0 < 2, message_in_it)
         .order_by(summaries.c.made_by, summaries.c.start_seq, summaries.c.level)
-        .limit(_row_limit()),
+        .limit(_ROW_LIMIT),
         "outlines": reach.messages(("seq", "role", "tokens"), lambda table: table.c.seq > after, newest=False),
         "facts": _facts(
             reach,
@@ -146,7 +148,7 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
             _is_before(facts),
             or_(bindparam("ungrounded", type_=BigInteger) == 1, facts.c.status == ""),
             or_(bindparam("superseded", type_=BigInteger) == 1, and_(*holds), facts.c.status == UNGROUNDED),
-        ).limit(_row_limit()),
+        ).limit(_ROW_LIMIT),
         "facts_of_keys": _facts(
             reach,
             facts.c.conversation
@@ -157,7 +159,7 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
                 and_(_LEAF > 0, facts.c.leaf_start > _LEAF),
                 and_(*mine(facts), _is_before(facts), *holds),
             ),
-        ).limit(_row_limit()),
+        ).limit(_ROW_LIMIT),
         "overlapping": _segments(
             *mine(summaries),
             summaries.c.level == bindparam("level"),
@@ -302,19 +304,18 @@ def _changing(dialect_name: str, shown: Callable[[Any], tuple[ColumnElement[bool
     }
 
 
-def _erasing() -> Mapping[str, Executable]:
-    tables = {"segments": summaries, "facts": facts, "views": views}
-    points = {"segments": summaries.c.point_seq, "facts": facts.c.point_seq, "views": views.c.at_seq}
-    kept = bindparam("kept", type_=BigInteger)
-    which = bindparam("which", type_=BigInteger)
+DERIVED = {"segments": summaries.c.point_seq, "facts": facts.c.point_seq, "views": views.c.at_seq}
+"""The points of the rows that are derived from messages."""
 
+
+def _erasing() -> Mapping[str, Executable]:
+    kept, which = (bindparam(name, type_=BigInteger) for name in ("kept", "which"))
+    every = {name: delete(point.table).where(*in_conversation(point.table)) for name, point in DERIVED.items()}
     return {
-        **{f"drop_all_{name}": delete(table).where(*in_conversation(table)) for name, table in tables.items()},
+        **{f"drop_all_{name}": statement for name, statement in every.items()},
         **{
-            f"drop_{name}_after": delete(table).where(
-                *in_conversation(table), table.c.branch == which, points[name] > kept
-            )
-            for name, table in tables.items()
+            f"drop_{name}_after": every[name].where(point.table.c.branch == which, point > kept)
+            for name, point in DERIVED.items()
         },
         "reset": update(branches).where(*inside(branches)).values(dict.fromkeys(("summarized_seq", *SUMS), 0)),
     }
@@ -351,17 +352,10 @@ def _segments(*conditions: Any) -> Any:
 
 def _facts(reach: Reach, *conditions: Any) -> Any:
     columns = (facts.c[name] for name in FACT_COLUMNS)
-    return _in_order(select(*columns, _in_its_place(reach)).where(*conditions, IS_FACT))
+    order = (facts.c[name].desc() for name in ("importance", "valid_from", "leaf_start", "fact_id"))
+    return select(*columns, _in_its_place(reach)).where(*conditions, IS_FACT).order_by(*order)
 
 
-def _in_order(of_facts: Any) -> Any:
-    """Order facts by importance, then newest first."""
-    return of_facts.order_by(
-        facts.c.importance.desc(), facts.c.valid_from.desc(), facts.c.leaf_start.desc(), facts.c.fact_id.desc()
-    )
-
-
-_LEAF = bindparam("leaf", type_=BigInteger)
 _FACT_WRITTEN = tuple(column.name for column in facts.columns if column.name not in ("trust", "valid_until"))
 
 
@@ -416,10 +410,6 @@ def _known_facts(*conditions: Any) -> Any:
     known = (facts.c.fact_id, facts.c.slot, facts.c.folded_key, facts.c.leaf_start > _LEAF)
     leaf = (facts.c[name] for name in LEAF_COLUMNS)
     return select(*known, *leaf, ended.c.slot).select_from(facts.outerjoin(ended, beside)).where(*conditions)
-
-
-def _row_limit() -> Any:
-    return bindparam("row_limit", type_=BigInteger)
 
 
 def _numbers(name: str, dialect_name: str) -> Any:
