@@ -91,9 +91,10 @@ class ReceiptLog:
 
     def find(self, key: SessionKey, *, limit: int) -> list[SentRequest]:
         """Return the newest requests of a session, the newest first."""
-        self._store_of(key)
+        if any(one.session == key.session for one, _ in list(self._waiting)):
+            self._queue.wait(_PATIENCE)
         return [
-            SentRequest(one.run_id, one.created_at, one.branch, window_of(one))
+            SentRequest(one.run_id, one.created_at, one.branch, _window_of(one))
             for one in self._store.find(key, limit=limit)
         ]
 
@@ -129,11 +130,6 @@ class ReceiptLog:
                 self._count(error)
         self._queue.close()
 
-    def _store_of(self, key: SessionKey) -> None:
-        """Store the receipts of a session that this process still holds."""
-        if any(one.session == key.session for one, _ in list(self._waiting)):
-            self._queue.wait(_PATIENCE)
-
     def _write(self, key: SessionKey) -> None:
         with self._lock:
             mine = [source for one, source in self._waiting if one == key]
@@ -165,7 +161,7 @@ class _Waiting:
         return KeptReceipt(self.run_id, self.created_at, self.at_seq, receipt, self.messages)
 
 
-def window_of(kept: KeptReceipt) -> ContextWindow:
+def _window_of(kept: KeptReceipt) -> ContextWindow:
     """Return the window of a stored request."""
     receipt = Receipt.from_dict(kept.receipt, texts={one.id: one.text for one in kept.messages if one.id})
     return ContextWindow(kept.messages, receipt.sections, receipt.total_tokens, receipt)

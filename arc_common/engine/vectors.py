@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -41,9 +42,7 @@ class VectorRenewal:
         self._runtime = runtime
         self._owner = uuid4().hex
         self._next_look = 0.0
-        self.queue: BackgroundQueue[str] = BackgroundQueue(
-            lambda _: self._in_background(), threads=1, on_error=self._count_error
-        )
+        self.queue: BackgroundQueue[str] = BackgroundQueue(self._in_background, threads=1, on_error=self._count_error)
 
     @property
     def is_due(self) -> bool:
@@ -79,7 +78,7 @@ class VectorRenewal:
             if place is None:
                 break
             try:
-                vectors += self._renew(embedder, *place, self._stop_or_claim_lost(index, place, stop))
+                vectors += self._renew(embedder, *place, partial(self._should_stop, index, place, stop))
             except InvalidInputError as error:  # the embedder's vectors have another dimension than before
                 _log.warning("vectors of %s (%s) were not replaced: %s", *place, error)
                 self._count_error(error)
@@ -91,27 +90,13 @@ class VectorRenewal:
                 progress(vectors)
         return VectorsMade(scopes, vectors, unfinished)
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until no vectors are made in the background; return whether that was within `timeout` seconds."""
-        return self.queue.wait(timeout)
-
-    def close(self) -> None:
-        """Stop after the batch at hand."""
-        self.queue.close()
-
-    def _in_background(self) -> None:
+    def _in_background(self, _: str) -> None:
         self.run(stop=lambda: self.queue.stopping)
 
-    def _stop_or_claim_lost(
-        self, index: OutdatedVectors, place: tuple[Scope, EntryKind], stop: Callable[[], bool]
-    ) -> Callable[[], bool]:
-        """Return a function that renews the claim, and tells whether to stop."""
-
-        def should_stop() -> bool:
-            now = self._runtime.clock()
-            return stop() or not index.keep_outdated(*place, owner=self._owner, now=now, seconds=_LEASE_SECONDS)
-
-        return should_stop
+    def _should_stop(self, index: OutdatedVectors, place: tuple[Scope, EntryKind], stop: Callable[[], bool]) -> bool:
+        """Renew the claim; return whether to stop, as another process has taken it over or `stop` says so."""
+        now = self._runtime.clock()
+        return stop() or not index.keep_outdated(*place, owner=self._owner, now=now, seconds=_LEASE_SECONDS)
 
     def _renew(self, embedder: Embedder, scope: Scope, kind: EntryKind, stop: Callable[[], bool]) -> int:
         if kind == "message":
