@@ -30,8 +30,9 @@ from arc_common.messages import Message
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from arc_common.engine.admin import ReplayedTurn, SessionDebug
+    from arc_common.engine.admin import SessionDebug
     from arc_common.engine.importers import Imported
+    from arc_common.engine.replay import ReplayedTurn
     from arc_common.server import Token
 
 _HELP = "Arc decides what a language model sees on each turn."

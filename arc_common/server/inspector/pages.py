@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from arc_common.context import ContextWindow
 from arc_common.context.display import LOOKS, left_out, render_details, usage
-from arc_common.engine.admin import ReplayedTurn
 from arc_common.engine.receipts import SentRequest
+from arc_common.engine.replay import ReplayedTurn
 from arc_common.exceptions import ArcError, BudgetExceededError, InvalidInputError, NotFoundError
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import without_fences

@@ -17,7 +17,7 @@ from arc_common import (
     TokenBudget,
     ToolCall,
 )
-from arc_common.engine.admin import BEYOND, LATER, NOT_ADOPTED, NOT_STORED
+from arc_common.engine.replay import BEYOND, LATER, NOT_ADOPTED, NOT_STORED
 from arc_common.prompts.context import without_insertions
 from tests.support.databases import sqlite_url
 
