@@ -98,12 +98,7 @@ class Tail:
         return is_whole and (other.last < self.last or 2 * len(self.messages) + 8 <= len(other.messages))
 
     def completed(self, state: SessionState, limit: int) -> SessionState | None:
-        """Return the state with this tail's messages; `None` if these are not the database's.
-
-        Args:
-            state: The branch's state with its messages from the tail's last one on.
-            limit: The number of messages for which the state was read, and that are wanted.
-        """
+        """Return a state read from the tail's last message on with all its messages; `None` if the tail is outdated."""
         read, boundary = state.messages, state.boundary
         if len(read) >= limit or boundary >= self.last - 1:
             return state  # the database had all that is wanted
@@ -382,22 +377,7 @@ class CachedTraces(SqlTraces):
 
 
 class CachedStore(SqlStore):
-    """A `SqlStore` whose conversations' newest messages are cached in Redis.
-
-    Args:
-        url: As for `SqlStore`.
-        redis: The settings of the cache.
-        observer: Counts "redis.hits", "redis.misses", "redis.errors", and calls "redis.refused" while Redis is left
-            alone after three failures.
-        clock: As for `SqlStore`.
-        settings: As for `SqlStore`.
-        cipher: As for `SqlStore`; encrypts the values in Redis, too.
-        archive: As for `SqlStore`.
-
-    Raises:
-        ConfigurationError: An address is wrong, or the database is in the memory of this process.
-        MissingDependencyError: The package `redis` is missing.
-    """
+    """A `SqlStore` whose conversations' newest messages are cached in Redis, encrypted if there is a cipher."""
 
     def __init__(
         self,

@@ -207,10 +207,7 @@ class SqlTransfer:
     @staticmethod
     def inserting(database: Database, table: Table) -> Statement:
         """Return the statement that stores a whole row, unless it is there."""
-        values: dict[str, Any] = {column.name: bindparam(column.name) for column in table.columns}
-        return compiler_for(database.dialect)(
-            insert_for(database.dialect)(table).values(values).on_conflict_do_nothing()
-        )
+        return compiler_for(database.dialect)(insert_for(database.dialect)(table).on_conflict_do_nothing())
 
     def _rows_of(self, table: Table, owner: Table) -> Statement:
         key = owner.primary_key.columns[0].name

@@ -28,7 +28,7 @@ from arc_common.protocols.conversations import MAIN, Path
 from arc_common.settings import StorageSettings
 from arc_common.stores.branch_paths import ArchivedConversationError, check_owner, check_status, is_main, place_on
 from arc_common.stores.database.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, Transaction
-from arc_common.stores.database.encryption import Seal, SealedDriver
+from arc_common.stores.database.encryption import Seal, SealedTransaction
 from arc_common.stores.database.migrate import ensure_schema
 from arc_common.stores.statements.conversations import statements_for
 
@@ -138,8 +138,6 @@ class Database:
         self._driver: Driver = (
             SqliteDriver(self.engine, settings) if self.dialect == "sqlite" else PostgresDriver(self.engine)
         )
-        if cipher is not None:
-            self._driver = SealedDriver(self._driver, self._seal)
         self._gate = ForkGate(before=self._driver.before_fork, in_child=self._driver.in_child)
         self._ready = False
         self._preparing = Lock()
@@ -167,7 +165,8 @@ class Database:
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, in one round trip."""
-        return self._operate(lambda driver: driver.read(call))
+        seal = self._seal
+        return self._operate(lambda driver: seal.opened_rows(call[0], driver.read(seal.closed_call(call))))
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Run reading statements on one snapshot, in one round trip; return the rows of each."""
@@ -237,11 +236,16 @@ class Database:
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a writing transaction; changes that it does not commit are rolled back."""
-        return self._operate(lambda driver: driver.transact(work))
+        return self._operate(lambda driver: driver.transact(self._sealed(work)))
 
     def reading(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a reading transaction on one snapshot."""
-        return self._operate(lambda driver: driver.reading(work))
+        return self._operate(lambda driver: driver.reading(self._sealed(work)))
+
+    def _sealed(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+        if not self._seal.is_on:
+            return work
+        return lambda transaction: work(SealedTransaction(transaction, self._seal))
 
     def _operate(self, work: Callable[[Driver], T]) -> T:
         """Call `work` with the driver once the tables exist, while no fork happens."""

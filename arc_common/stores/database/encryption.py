@@ -1,17 +1,15 @@
 """Encrypts columns of text, between the stores and the drivers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from secrets import token_bytes
-from typing import Any, TypeVar
+from typing import Any
 
 from arc_common.exceptions import ConfigurationError, MissingDependencyError, StoreError
 from arc_common.protocols import Cipher
 from arc_common.settings import StorageSettings
-from arc_common.stores.database.drivers import Call, Driver, Row, Transaction
+from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.statements.compiler import Statement
-
-T = TypeVar("T")
 
 _KEY = 32
 """The bytes of the key under which terms are hashed. Each database has one, which is stored encrypted."""
@@ -70,6 +68,28 @@ class Seal:
                 f"a stored text can't be decrypted: it was changed, or a key is missing ({type(error).__name__})"
             ) from error
 
+    def closed_call(self, call: Call) -> Call:
+        """Return a call with its texts encrypted."""
+        statement, given = call
+        if self.cipher is None or not statement.sealed:
+            return call
+        if isinstance(given, Mapping):
+            return statement, self._closed_row(statement, given)
+        return statement, (self._closed_row(statement, row) for row in given)
+
+    def _closed_row(self, statement: Statement, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        texts = {name: given.get(name, statement.defaults.get(name)) for name in statement.sealed}
+        return {**given, **{name: text and self.closed(text) for name, text in texts.items()}}
+
+    def opened_rows(self, statement: Statement, rows: list[Row]) -> list[Row]:
+        """Return a statement's rows with their texts decrypted."""
+        if self.cipher is None or not statement.opened:
+            return rows
+        return [
+            [self.opened(value) if value and place in statement.opened else value for place, value in enumerate(row)]
+            for row in rows
+        ]
+
     @property
     def hash_key(self) -> bytes:
         """The key under which this database hashes the values that it compares; empty without a cipher."""
@@ -97,76 +117,22 @@ class Seal:
         return True
 
 
-class SealedDriver:
-    """A driver that encrypts the texts among a statement's parameters, and decrypts those among its rows."""
+class SealedTransaction:
+    """A transaction of a database with a cipher."""
 
-    def __init__(self, driver: Driver, seal: Seal) -> None:
-        self._driver = driver
+    __slots__ = ("_seal", "_transaction")
+
+    def __init__(self, transaction: Transaction, seal: Seal) -> None:
+        self._transaction = transaction
         self._seal = seal
 
-    def read(self, call: Call) -> list[Row]:
-        """Run one reading statement."""
-        return self.opened(call[0], self._driver.read(self.closed(call)))
-
-    def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Call `work` in a writing transaction."""
-        return self._driver.transact(lambda transaction: work(_SealedTransaction(self, transaction)))
-
-    def reading(self, work: Callable[[Transaction], T]) -> T:
-        """Call `work` in a reading transaction."""
-        return self._driver.reading(lambda transaction: work(_SealedTransaction(self, transaction)))
-
-    def close(self) -> None:
-        """Close the connections that the driver keeps."""
-        self._driver.close()
-
-    def before_fork(self) -> None:
-        """Prepare the driver for a fork."""
-        self._driver.before_fork()
-
-    def in_child(self) -> None:
-        """Let the driver start again after a fork."""
-        self._driver.in_child()
-
-    def closed(self, call: Call) -> Call:
-        """Return a call with its texts encrypted."""
-        statement, given = call
-        if not statement.sealed:
-            return call
-        if isinstance(given, Mapping):
-            return statement, self._row(statement, given)
-        return statement, (self._row(statement, row) for row in given)
-
-    def opened(self, statement: Statement, rows: list[Row]) -> list[Row]:
-        """Return rows with their texts decrypted."""
-        if not statement.opened:
-            return rows
-        return [self._opened(statement, row) for row in rows]
-
-    def _row(self, statement: Statement, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        texts = {name: given.get(name, statement.defaults.get(name)) for name in statement.sealed}
-        return {**given, **{name: text and self._seal.closed(text) for name, text in texts.items()}}
-
-    def _opened(self, statement: Statement, row: Row) -> Row:
-        values = list(row)
-        for place in statement.opened:
-            if values[place]:
-                values[place] = self._seal.opened(values[place])
-        return values
-
-
-class _SealedTransaction:
-    __slots__ = ("_driver", "_transaction")
-
-    def __init__(self, driver: SealedDriver, transaction: Transaction) -> None:
-        self._driver = driver
-        self._transaction = transaction
-
     def run(self, *calls: Call) -> list[list[Row]]:
-        return self._opened(calls, self._transaction.run(*map(self._driver.closed, calls)))
+        """Run the calls; return the rows of each."""
+        return self._opened(calls, self._transaction.run(*map(self._seal.closed_call, calls)))
 
     def commit(self, *calls: Call) -> list[list[Row]]:
-        return self._opened(calls, self._transaction.commit(*map(self._driver.closed, calls)))
+        """Run the last calls and commit; return the rows of each."""
+        return self._opened(calls, self._transaction.commit(*map(self._seal.closed_call, calls)))
 
     def _opened(self, calls: tuple[Call, ...], rows: list[list[Row]]) -> list[list[Row]]:
-        return [self._driver.opened(call[0], found) for call, found in zip(calls, rows, strict=True)]
+        return [self._seal.opened_rows(call[0], found) for call, found in zip(calls, rows, strict=True)]

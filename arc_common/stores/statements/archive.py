@@ -36,9 +36,7 @@ def archive_statements_for(dialect_name: str) -> Statements:
             "forget_objects": changed.values(archive_path=func.nullif(bindparam("objects", type_=Text), "")).returning(
                 conversations.c.user_id
             ),
-            "note_stray": insert_for(dialect_name)(stray_objects)
-            .values({column.name: bindparam(column.name) for column in stray_objects.columns})
-            .on_conflict_do_nothing(),
+            "note_stray": insert_for(dialect_name)(stray_objects).on_conflict_do_nothing(),
             "strays": select(*(stray_objects.c[name] for name in ("conversation", "caller_id", "path")))
             .where(stray_objects.c.since <= bindparam("before", type_=BigInteger))
             .order_by(stray_objects.c.since),
