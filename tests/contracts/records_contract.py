@@ -378,9 +378,7 @@ class RecordsContract:
         held = {memory.id: memory.superseded_by for memory in store.find(scope, include_superseded=True)}
         assert held == {"first": "third", "third": None, "was": None}
 
-    def test_an_edited_memory_holds_again_as_last_edited(
-        self, store: Records, scope: Scope, key: SessionKey
-    ) -> None:
+    def test_an_edited_memory_holds_again_as_last_edited(self, store: Records, scope: Scope, key: SessionKey) -> None:
         """A superseded memory that was edited holds in its newest revision once its successor is gone."""
         was = said("was", "t m1", superseded_by="is")
         self.put(store, scope, was, said("is", "s m1"))
