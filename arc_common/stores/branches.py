@@ -352,18 +352,18 @@ class SqlBranches:
         )
         return calls, lost
 
-    def recounting(self, place: Mapping[str, Any], rows: Sequence[BranchRow], removed: Sequence[Row]) -> list[Call]:
+    def recounting(self, place: Mapping[str, Any], paths: Iterable[Path], removed: Sequence[Row]) -> list[Call]:
         """Return the calls that subtract removed messages (branch, seq, tokens, tool calls) from branches' sums."""
         calls: list[Call] = []
-        for row in rows:
-            gone = [one for one in removed if row.path.shows(one[0], one[1])]
+        for path in paths:
+            gone = [one for one in removed if path.shows(one[0], one[1])]
             change = {
                 "more_message_count": -len(gone),
                 "more_total_tokens": -sum(one[2] for one in gone),
                 "more_tool_calls_count": -sum(one[3] for one in gone),
             }
             if gone:
-                calls.append((self._sql.count_branch, {**place, "which": row.id, **change}))
+                calls.append((self._sql.count_branch, {**place, "which": path.branch, **change}))
         return calls
 
 

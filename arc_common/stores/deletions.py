@@ -53,8 +53,10 @@ class SqlDeletions:
             if locked is None:
                 return 0
             place = self._database.place(key, locked.path)
-            rows = self._parts.branches.all(transaction, place)
-            lines = lines_of(row.path for row in rows)
+            paths = [locked.path]
+            if locked.is_forked:
+                paths = [row.path for row in self._parts.branches.all(transaction, place)]
+            lines = lines_of(paths)
             named = {"message_ids": self._database.many(ids), "lines": self._database.many(list(lines))}
             (removed,) = transaction.run((self._sql.remove_messages, {**place, **named}))
             if not removed:
@@ -66,7 +68,7 @@ class SqlDeletions:
             else:
                 undo = self._parts.summaries.undoing(transaction, place, changed, summarized=locked.summarized)
             transaction.commit(
-                *self._parts.branches.recounting(place, rows, removed),
+                *self._parts.branches.recounting(place, paths, removed),
                 self._noting(place, points),
                 *undo,
                 *self._parts.records.forgetting_messages(transaction, key, MAIN, ids)[1],
