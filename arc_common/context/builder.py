@@ -206,14 +206,11 @@ class _WindowBuilder(Builder):
                 narrative = narrative[1:]
             else:
                 layers = layers.with_fewer_facts()
-        facts = summary = 0
-        if narrative and layers.facts:
-            facts = allocator.added(allocator.draft.showing(facts=layers.facts))
-            summary = allocator.fill(filled) - facts
-        elif narrative:
-            summary = allocator.fill(filled)
-        elif layers.facts:
-            facts = allocator.fill(filled)
+        else:
+            filled = allocator.draft
+        alone = allocator.draft.showing(facts=layers.facts) if narrative else filled
+        facts = allocator.added(alone) if layers.facts else 0
+        summary = allocator.fill(filled) - facts
         self._borrowed = min(max(facts - room_facts, 0), lent)
         limit, fixed = max(room_facts + lent, facts), self._pinned
         allocator.close(

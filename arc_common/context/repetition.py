@@ -154,7 +154,7 @@ def each_once(
             said.show(f"{kind} {line.id}", shorter.line, trust=line.trust)
     if not gone:
         return left, merged
-    alone = {line.id: name for line in left if (name := _beside(line, gone)) and not _is_long(body(line.line))}
+    alone = {line.id: name for line in left if (name := _beside(line, gone)) and len(analyze(body(line.line))) < _TERMS}
     merged += [
         Omission(kind, line.id, corrected(line.tokens), f"merged into {alone[line.id]}")
         for line in left
@@ -231,7 +231,3 @@ def _content_words(sentence: str) -> frozenset[int]:
 @cached_by_hash(4_096)
 def _is_negated(sentence: str) -> bool:
     return detect(sentence).denying.search(sentence.replace("’", "'")) is not None
-
-
-def _is_long(sentence: str) -> bool:
-    return len(analyze(sentence)) >= _TERMS

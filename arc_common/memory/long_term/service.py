@@ -25,7 +25,7 @@ from arc_common.messages import Message, Role, local
 from arc_common.model_calls import SpentError
 from arc_common.prompts.memories import InteractionMode
 from arc_common.protocols import SessionKey, StoredMessage
-from arc_common.protocols.conversations import NO_EDITS, ConversationStore
+from arc_common.protocols.conversations import NO_EDITS
 from arc_common.protocols.records import Onlooker, Progress, RecordChange, Records
 from arc_common.protocols.search_index import Candidates, IndexQuery, Scope, cached_scope
 from arc_common.rerankers import BM25Reranker
@@ -222,12 +222,6 @@ _PAGE = 64
 
 MOST_WITHOUT_ANSWER = 8
 """Once this many user messages are unanswered, they are read without an answer."""
-
-
-def unread(conversations: ConversationStore, key: SessionKey, *, after: int) -> tuple[list[StoredMessage], bool]:
-    """Return the messages after a place, at most 64, oldest first; and whether more follow."""
-    found = conversations.read(key, after=after, limit=_PAGE + 1)
-    return found[:_PAGE], len(found) > _PAGE
 
 
 def due(messages: Sequence[StoredMessage], *, more: bool) -> Sequence[StoredMessage]:
@@ -442,13 +436,14 @@ class LongTermMemory:
             return False
         on = self._on_branch(key)
         start = self._read_to(on)
-        following, more = unread(self._conversations, on, after=max(start - 1, 0))
+        found = self._conversations.read(on, after=max(start - 1, 0), limit=_PAGE + 1)
+        following = found[:_PAGE]
         before = following.pop(0) if following and following[0].seq <= start else None
-        batch = due(following, more=more)
+        batch = due(following, more=len(found) > _PAGE)
         if not batch:
             return False
         try:
-            proposed = self._extracted(key, on, batch, before, may_wait=True)
+            proposed = self._extracted(key, on, batch, before)
         except SpentError:  # the summaries spent the rest since `waits` was asked
             return False
         if self.queue.stopping:
@@ -484,7 +479,7 @@ class LongTermMemory:
         """Keep the memories of messages in place of those of their earlier text; return whether that was done."""
         self.keeper.forget(on, [stored.message.id or "" for stored in batch])
         try:
-            proposed = self._extracted(key, on, batch, may_wait=True)
+            proposed = self._extracted(key, on, batch)
         except SpentError:
             return False
         return self._keep(on, batch, proposed, goes_on=False)
@@ -495,8 +490,6 @@ class LongTermMemory:
         on: SessionKey,
         batch: Sequence[StoredMessage],
         before: StoredMessage | None = None,
-        *,
-        may_wait: bool = False,
     ) -> Sequence[ProposedMemory]:
         messages = [stored.message for stored in batch]
         with self._lock:
@@ -505,7 +498,7 @@ class LongTermMemory:
         known = self._known(self.scope_of(key), messages, on=on)
         answered = before.message if before is not None and is_answer(before) else None
         extracted = self.extractor.extract(
-            messages, mode=mode, session_id=key.session_id, known=known, before=answered, may_wait=may_wait
+            messages, mode=mode, session_id=key.session_id, known=known, before=answered, may_wait=True
         )
         return self._held_back(extracted)
 

@@ -1,10 +1,11 @@
 """Chooses the prompt's narratives and facts, from those that were read ahead, and keeps the adopted views."""
 
 import re
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
+from operator import attrgetter
 from threading import Lock
 
 from arc_common.caches import LRUCache, drop_session
@@ -26,18 +27,15 @@ def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequenc
     if len(verbatim) <= recent or not further:
         return boundary
     latest = verbatim[-recent].seq if recent else verbatim[-1].seq + 1
-    following = deque(message.seq for message in verbatim)
     for segment in further:
-        if segment.end < following[0]:  # all its messages were removed
-            boundary = segment.end
-            continue
-        if segment.start > following[0] or segment.end >= latest:
+        behind = bisect_right(verbatim, boundary, key=attrgetter("seq"))
+        if behind == len(verbatim):
+            break
+        following = verbatim[behind].seq
+        is_removed = segment.end < following  # with all its messages
+        if not is_removed and (segment.start > following or segment.end >= latest):
             break
         boundary = segment.end
-        while following and following[0] <= boundary:
-            following.popleft()
-        if not following:
-            break
     return boundary
 
 

@@ -59,29 +59,15 @@ class Tail:
     state: SessionState
     tokens: int
     complete: bool
+    is_plain: bool  # no message has mutable parts
+    size: int  # of the messages, in characters
 
     def under(self, view: View) -> "Tail":
         """Return the tail under another view with a later boundary."""
         messages = _messages_after(self.state.messages, view.boundary)
         passed = self.complete or len(messages) < len(self.state.messages)
         state = replace(self.state, view=view, messages=messages)
-        return Tail(state, _tokens(messages), complete=passed)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The messages of a session at one epoch."""
-
-    epoch: int
-    message_count: int
-    messages: tuple[StoredMessage, ...]
-    complete: bool
-    plain: bool
-    size: int
-
-    @property
-    def last(self) -> int:
-        return self.messages[-1].seq
+        return replace(self, state=state, tokens=_tokens(messages), complete=passed)
 
 
 class TailReader:
@@ -91,41 +77,44 @@ class TailReader:
         self._store = store
         self._most_kept = most_kept
         self._lock = Lock()
-        self._sessions: LRUCache[SessionKey, _Kept] = LRUCache(most_kept, getsizeof=lambda kept: kept.size)
+        self._sessions: LRUCache[SessionKey, Tail] = LRUCache(most_kept, getsizeof=lambda kept: kept.size)
 
     def read(self, key: SessionKey, *, room: int, most: int) -> Tail:
         """Return the current tail of a session."""
         with self._lock:
             kept = self._sessions.get(key)
         tail = None if kept is None else self._continued(key, kept, room=room, most=most)
-        return self._read_anew(key, room=room, most=most) if tail is None else tail
+        tail = self._read_anew(key, room=room, most=most) if tail is None else tail
+        messages = tail.state.messages
+        with self._lock:
+            self._sessions.pop(key, None)
+            if messages and tail.size <= self._most_kept:
+                self._sessions[key] = tail
+        if tail.is_plain:
+            return tail
+        return replace(tail, state=replace(tail.state, messages=tuple(map(_own_copy, messages))))
 
     def forget(self, key: SessionKey) -> None:
         """Drop this session from the cache."""
         with self._lock:
             drop_session(self._sessions, key)
 
-    def _continued(self, key: SessionKey, kept: _Kept, *, room: int, most: int) -> Tail | None:
+    def _continued(self, key: SessionKey, kept: Tail, *, room: int, most: int) -> Tail | None:
         """Return the cached tail with the new messages; `None` if that is no longer complete."""
-        state = self._store.state(key, limit=_FIRST_READ, after=kept.last)
-        same = state.epoch == kept.epoch and state.message_count == kept.message_count + len(state.messages)
-        if not same:
+        before = kept.state
+        state = self._store.state(key, limit=_FIRST_READ, after=before.messages[-1].seq)
+        new = state.messages
+        if state.epoch != before.epoch or state.message_count != before.message_count + len(new):
             return None
-        earlier = _messages_after(kept.messages, state.boundary)
-        messages = earlier + state.messages
-        complete = kept.complete or len(earlier) < len(kept.messages)
-        tokens = _tokens(messages)
-        if not complete and tokens <= room and len(messages) < most:
+        earlier = _messages_after(before.messages, state.boundary)
+        complete = kept.complete or len(earlier) < len(before.messages)
+        tokens = _tokens(earlier + new)
+        if not complete and tokens <= room and len(earlier + new) < most:
             return None
-        added = sum(map(_size, state.messages))
-        return self._cached(
-            key,
-            replace(state, messages=messages),
-            tokens,
-            complete=complete,
-            plain=kept.plain and all(map(_is_plain, state.messages)),
-            size=kept.size + added if len(earlier) == len(kept.messages) else sum(map(_size, messages)),
-        )
+        size = kept.size if len(earlier) == len(before.messages) else sum(map(_size, earlier))
+        is_plain = kept.is_plain and all(map(_is_plain, new))
+        state = replace(state, messages=earlier + new)
+        return Tail(state, tokens, complete, is_plain, size + sum(map(_size, new)))
 
     def _read_anew(self, key: SessionKey, *, room: int, most: int) -> Tail:
         limit = _FIRST_READ
@@ -134,22 +123,9 @@ class TailReader:
             complete = len(state.messages) < limit
             tokens = _tokens(state.messages)
             if complete or tokens > room or limit > most:
-                break
+                size = sum(map(_size, state.messages))
+                return Tail(state, tokens, complete, all(map(_is_plain, state.messages)), size)
             limit *= 4
-        size = sum(map(_size, state.messages))
-        plain = all(map(_is_plain, state.messages))
-        return self._cached(key, state, tokens, complete=complete, plain=plain, size=size)
-
-    def _cached(
-        self, key: SessionKey, state: SessionState, tokens: int, *, complete: bool, plain: bool, size: int
-    ) -> Tail:
-        messages = state.messages
-        with self._lock:
-            self._sessions.pop(key, None)
-            if messages and size <= self._most_kept:
-                self._sessions[key] = _Kept(state.epoch, state.message_count, messages, complete, plain, size)
-        own = state if plain else replace(state, messages=tuple(map(_own_copy, messages)))
-        return Tail(own, tokens, complete)
 
 
 def _messages_after(messages: tuple[StoredMessage, ...], boundary: int) -> tuple[StoredMessage, ...]:
