@@ -27,8 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.facts.guard import excerpts_of
+from arc_common.memory.facts.extraction import excerpts_of, extract_facts
 from arc_common.messages import Message, Role
 from arc_common.tokens.counters import TiktokenCounter
 from tests.support.planted_facts import FACT_SETS, PlantedFact, build_conversation, load_facts

@@ -1,4 +1,4 @@
-"""Facts by rules: the sentences of messages that state something worth knowing later, in their speaker's own words."""
+"""Facts by rules: what messages state in their speaker's own words, and excerpts of them for values no fact has."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -7,8 +7,9 @@ from itertools import pairwise
 
 from arc_common.caches import cached_text
 from arc_common.concurrency import giving_way
+from arc_common.context.repetition import without_lead_in
 from arc_common.facts import IN_REPLY, FactCategory, ProposedFact
-from arc_common.memory.facts.fidelity import has_values
+from arc_common.memory.facts.fidelity import has_values, missing_facts
 from arc_common.memory.long_term.contradictions import slot_of
 from arc_common.memory.own_words import learnable
 from arc_common.messages import Message, Role
@@ -316,3 +317,104 @@ def _kind(plain: str, language: Language, concrete: re.Match[str] | None) -> Fac
     if language.preferring.search(plain):
         return FactCategory.GENERAL
     return FactCategory.ENTITY if NAMES.search(plain) else FactCategory.STATE
+
+
+_EXCERPTED = 0.4
+"""The importance of an excerpt, as a share of its kind's."""
+_LETTER = re.compile(r"\w")
+_LONGEST_SENTENCE = 160
+"""Shorten a longer sentence to its clauses with values, and a longer clause to the part around its first value."""
+_MOST_OF_MESSAGE = 400
+_SKIPPED = " … "
+
+
+def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -> list[ProposedFact]:
+    """Return an excerpt of each message that has values which no fact with this source says.
+
+    Every clear value of a user's counts, other than in small talk or a request; an assistant's only if it is an id, or
+    part of a decision or about the user. What the user has just said is not said again.
+    """
+    known: dict[str, list[ProposedFact]] = {}
+    for fact in facts:
+        for source in fact.sources:
+            known.setdefault(source, []).append(fact)
+    found = []
+    by_user = ""
+    for message, answered in with_answered(messages):
+        own = known.get(message.id, []) if message.id else facts
+        said = "\n".join(f"{fact.key} {fact.value}" for fact in own)
+        before = "" if message.role is Role.USER else by_user  # "Noted: …" says nothing new
+        excerpt = _excerpt(message, own, said=f"{said}\n{before}")
+        if excerpt is not None:
+            found.append(answering(excerpt, answered))
+        if message.role is Role.USER:
+            by_user = f"{said}\n{excerpt.value if excerpt else ''}"
+    return found
+
+
+def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> ProposedFact | None:
+    if message.role is not Role.USER and len(message.text) > LONG_REPLY:
+        return None
+    sources = (message.id,) if message.id else ()
+    pieces: list[str] = []
+    kinds: list[FactCategory] = []
+    sentences = sentences_of(message.text)
+    for sentence in sentences:
+        if sentence.startswith("[") and sentence.endswith("]"):  # "[shares a photo of two dogs]"
+            continue
+        if len(sentences) > 1 and not _LETTER.search(DATES.sub("", sentence)):  # "Tuesday! Let's go."
+            continue
+        plain = without_lead_in(sentence.translate(QUOTES))  # "Hey Ann" names whom it is said to
+        kind = _kind_of_values(plain, detect(sentence), message.role)
+        if kind is None:
+            continue
+        if kind is FactCategory.CONDITION:
+            is_lost = bool(missing_facts([ProposedFact("", sentence, kind, sources)], facts=facts))
+        else:
+            is_lost = not has_values(said, sentence)
+        if is_lost:
+            pieces.append(_shortened(sentence))
+            kinds.append(kind)
+    if not pieces:
+        return None
+    kind = max(kinds, key=lambda one: one.importance)
+    text = _SKIPPED.join(pieces)
+    while len(text) > _MOST_OF_MESSAGE and len(pieces) > 1:
+        pieces.pop()
+        text = _SKIPPED.join(pieces)
+    return ProposedFact("", text, kind, sources, _EXCERPTED * kind.importance)
+
+
+def _kind_of_values(plain: str, language: Language, role: Role) -> FactCategory | None:
+    """Return the kind of the values that a sentence must not lose; `None` if it has none."""
+    sure = any(match.lastgroup == "sure" for match in CONCRETE.finditer(plain))
+    if role is not Role.USER:
+        is_about_user = language.listener.search(plain) and "?" not in plain and not language.wanting.search(plain)
+        is_decided = (sure or DATES.search(plain)) and (is_about_user or language.deciding.search(plain))
+        return FactCategory.NUMERIC if is_decided or IDENTIFIER.search(plain) else None
+    is_small_talk = language.chit_chat.search(plain)
+    if language.forbidding.search(plain) and not is_small_talk and not plain.endswith("?"):
+        return FactCategory.CONDITION
+    if sure:
+        return FactCategory.NUMERIC
+    if is_small_talk or ("?" in plain and not language.listener.search(plain)):
+        return None
+    is_number = CONCRETE.search(plain) and not language.seeking.search(plain)  # "write part 2" says nothing later
+    if is_number or DATES.search(plain):
+        return FactCategory.NUMERIC
+    is_about_user = any(form.search(plain) for form in (language.oneself, language.wanting, language.seeking))
+    return FactCategory.ENTITY if NAMES.search(plain) and is_about_user and "?" not in plain else None
+
+
+def _shortened(sentence: str) -> str:
+    """Return a sentence, or the clauses of a long one that have its values."""
+    if len(sentence) <= _LONGEST_SENTENCE:
+        return sentence
+    telling = [
+        clause
+        for start, end in clauses_of(sentence)
+        for clause in (sentence[start:end],)
+        if any(form.search(clause) for form in (CONCRETE, DATES, NAMES, detect(clause).forbidding))
+    ]
+    kept = _SKIPPED.join(telling or [sentence])
+    return kept if len(kept) <= _MOST_OF_MESSAGE else f"{kept[:_MOST_OF_MESSAGE].rsplit(' ', 1)[0]}…"

@@ -13,7 +13,7 @@ from arc_common.caches import LRUCache, drop_session
 from arc_common.concurrency import give_way, giving_way
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.facts.extraction import excerpts_of, extract_facts
 from arc_common.memory.facts.fidelity import (
     invents,
     is_grounded,
@@ -22,7 +22,6 @@ from arc_common.memory.facts.fidelity import (
     rests_on,
     without_inventions,
 )
-from arc_common.memory.facts.guard import excerpts_of
 from arc_common.memory.facts.ledger import merged, related
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.facts import FactCategory
-from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.facts.guard import excerpts_of
+from arc_common.memory.facts.extraction import excerpts_of, extract_facts
 from arc_common.memory.long_term.contradictions import follows_up
 from arc_common.memory.own_words import own_words, without_forgotten
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from arc_common import ArcSettings, ContextEngine, TokenBudget
 from arc_common.facts import Fact, FactCategory, ProposedFact
-from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.facts.extraction import excerpts_of, extract_facts
 from arc_common.memory.facts.fidelity import invents, is_grounded, is_revoked, missing_facts, without_inventions
-from arc_common.memory.facts.guard import excerpts_of
 from arc_common.messages import Message, Role
 
 ENGLISH = (
