@@ -268,7 +268,7 @@ class ProposedMemory:
 
     def stored_as(self, memory_id: str, now: datetime) -> Memory:
         """Return the memory to store."""
-        check_metadata(self.metadata)
+        json_copy("memory.metadata", self.metadata)
         return Memory(
             id=memory_id,
             text=self.text,
@@ -306,11 +306,6 @@ def clamped(importance: object) -> float:
     if nan or isinstance(importance, bool) or not isinstance(importance, int | float):
         raise InvalidInputError("memory.importance", importance, "a number from 0 to 1")
     return float(min(1, max(0, importance)))
-
-
-def check_metadata(metadata: object) -> None:
-    """Raise `InvalidInputError` for metadata that JSON can't represent."""
-    json_copy("memory.metadata", metadata)
 
 
 def checked_tags(tags: object, name: str = "memory.tags") -> tuple[str, ...]:

@@ -37,9 +37,7 @@ class Said:
       its specific words; and if both are negated, or neither is.
     - A text of fewer than four terms has no shingle: it is repeated only as a whole.
     - A sentence that only a quotation of untrusted text has is left out of other quotations, and of nothing else.
-
-    Args:
-        lines: The lines that may be added to the request; only text that they share with its other parts is tracked.
+    - Only text of the `lines` that may be added to the request is tracked.
     """
 
     def __init__(self, lines: Iterable[str]) -> None:

@@ -19,7 +19,6 @@ from arc_common.memories import (
     MemoryType,
     ProposedMemory,
     ScoredMemory,
-    check_metadata,
     checked_tags,
     clamped,
 )
@@ -27,6 +26,7 @@ from arc_common.messages import Message, Role, as_message, check_identifier
 from arc_common.prompts.memories import InteractionMode, render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
+from arc_common.serialization import json_copy
 
 if TYPE_CHECKING:  # these import rapidfuzz and numpy, which would slow down importing arc
     from arc_common.engine.runtime import Runtime
@@ -187,7 +187,7 @@ class Memories:
             BranchNotFoundError: The session has no such branch.
         """
         running = checked_items("messages", messages, Message, expected="messages")
-        check_metadata(metadata)
+        json_copy("memory.metadata", metadata)
         if not isinstance(metadata, Mapping | None):
             raise InvalidInputError("memory.metadata", metadata, "a mapping")
         proposed = ProposedMemory(
@@ -264,7 +264,7 @@ class Memories:
             MemoryConflictError: The memory is at another revision than `revision`. Nothing was written.
             MemoryNotFoundError: This scope has no memory with that id.
         """
-        check_metadata(metadata)
+        json_copy("memory.metadata", metadata)
         if revision is not None:
             check_whole("revision", revision)
         given: dict[str, Any] = {
