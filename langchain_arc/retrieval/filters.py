@@ -8,7 +8,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, Scalar, matcher
+from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, Scalar, matcher, parse_filter
 
 FilterStyle: TypeAlias = Literal["arc", "equality", "function", "operators", "operators with $exists"]
 """The form of filters that a store takes.
@@ -39,6 +39,13 @@ _STYLES: dict[str, FilterStyle] = {
     "PineconeVectorStore": "operators with $exists",
 }
 """The styles of known classes, by class name, so that none of their packages need be installed."""
+
+
+def chosen_filter(filter: MetadataFilter | None, filters: MetadataFilter | None) -> Filter | None:  # noqa: A002 - LangChain's name
+    """Return the filter given under either name, LangChain's or arc's."""
+    if filter is not None and filters is not None:
+        raise InvalidInputError("filters", filters, "one of `filter` and `filters`, which mean the same")
+    return parse_filter(filters if filter is None else filter)
 
 
 def style_of(source: VectorStore | BaseRetriever) -> FilterStyle | None:

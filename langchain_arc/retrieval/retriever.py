@@ -13,13 +13,13 @@ from arc_common.documents import ScoredDocument, usable_documents
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.documents import DocumentIndex
 from arc_common.exceptions import InvalidInputError, check_whole
-from arc_common.filters import AllOf, Filter, parse_filter
+from arc_common.filters import AllOf, Filter
 from arc_common.protocols import Retriever
 from arc_common.rag import RagPipeline, RagQuery
 from arc_common.rerankers.base import best_first
 from arc_common.retrieval.index import HybridIndex, SearchMode, check_search
 from langchain_arc.retrieval.documents import scored_from_arc
-from langchain_arc.retrieval.filters import MetadataFilter
+from langchain_arc.retrieval.filters import MetadataFilter, chosen_filter
 
 Source: TypeAlias = HybridIndex | DocumentIndex | RagPipeline | Retriever
 
@@ -35,8 +35,8 @@ class ArcRetriever(BaseRetriever):
 
     - Documents come best first (those of a pipeline in the order of its settings, as many as its context has room for),
       as copies, with `relevance_score` and `score_parts` in their metadata if there is a score.
-    - Each call accepts `k` and `filter` as well. A call's filter is combined with the retriever's own: it narrows the
-      results and never widens them.
+    - Each call accepts `k`, `filter` and `filters` as well. A call's filter is combined with the retriever's own: it
+      narrows the results and never widens them.
     - Creating one does no I/O. `ainvoke` never blocks the event loop.
 
     Args:
@@ -46,6 +46,7 @@ class ArcRetriever(BaseRetriever):
         caller_id, user_id: As in `ContextEngine.documents_of`.
         k: The most documents returned.
         filter: Restricts documents by their metadata: a plain dictionary or arc's `Filter`.
+        filters: The same, under arc's name.
         threshold: The least cosine similarity at which a text counts as found by its vector; for an index only.
         mode: "hybrid", "lexical" or "dense"; for an index only.
         name, tags, metadata: As in LangChain.
@@ -57,7 +58,7 @@ class ArcRetriever(BaseRetriever):
 
     source: Any = Field(repr=False)
     k: int
-    filter: Any
+    filters: Any
     threshold: float | None
     mode: SearchMode
 
@@ -70,6 +71,7 @@ class ArcRetriever(BaseRetriever):
         user_id: str | None = None,
         k: int = 10,
         filter: MetadataFilter | None = None,  # noqa: A002 - LangChain's name
+        filters: MetadataFilter | None = None,
         threshold: float | None = None,
         mode: SearchMode = "hybrid",
         name: str | None = None,
@@ -93,7 +95,7 @@ class ArcRetriever(BaseRetriever):
         fields: dict[str, Any] = {
             "source": source,
             "k": k,
-            "filter": parse_filter(filter),
+            "filters": chosen_filter(filter, filters),
             "threshold": threshold,
             "mode": mode,
         }
@@ -106,9 +108,10 @@ class ArcRetriever(BaseRetriever):
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain reports the run itself
         k: int | None = None,
         filter: MetadataFilter | None = None,  # noqa: A002
+        filters: MetadataFilter | None = None,
     ) -> list[Document]:
         most = self.k if k is None else check_whole("k", k)
-        return [scored_from_arc(found) for found in self._found(query, most, self._narrowed(filter))]
+        return [scored_from_arc(found) for found in self._found(query, most, self._narrowed(filter, filters))]
 
     async def _aget_relevant_documents(
         self,
@@ -117,9 +120,10 @@ class ArcRetriever(BaseRetriever):
         run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002
         k: int | None = None,
         filter: MetadataFilter | None = None,  # noqa: A002
+        filters: MetadataFilter | None = None,
     ) -> list[Document]:
         most = self.k if k is None else check_whole("k", k)
-        found = await asyncio.to_thread(self._found, query, most, self._narrowed(filter))
+        found = await asyncio.to_thread(self._found, query, most, self._narrowed(filter, filters))
         return [scored_from_arc(document) for document in found]
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
@@ -137,8 +141,8 @@ class ArcRetriever(BaseRetriever):
             return _best(source.retrieve(asked).documents, most)
         return usable_documents("retrieved", source.retrieve(query, top_k=most, filters=filters))[:most]
 
-    def _narrowed(self, filter: MetadataFilter | None) -> Filter | None:  # noqa: A002
-        parts = tuple(part for part in (self.filter, parse_filter(filter)) if part is not None)
+    def _narrowed(self, filter: MetadataFilter | None, filters: MetadataFilter | None) -> Filter | None:  # noqa: A002
+        parts = tuple(part for part in (self.filters, chosen_filter(filter, filters)) if part is not None)
         return AllOf(parts) if len(parts) > 1 else next(iter(parts), None)
 
 

@@ -23,7 +23,7 @@ from arc_common.rerankers import DiversityReranker, vector_mmr
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from langchain_arc.models import LangChainEmbedder
 from langchain_arc.retrieval.documents import document_from_arc, document_to_arc
-from langchain_arc.retrieval.filters import MetadataFilter
+from langchain_arc.retrieval.filters import MetadataFilter, chosen_filter
 
 
 class ArcVectorStore(VectorStore):
@@ -163,6 +163,7 @@ class ArcVectorStore(VectorStore):
         k: int = 4,
         filter: MetadataFilter | None = None,  # noqa: A002 - LangChain's name
         *,
+        filters: MetadataFilter | None = None,
         mode: SearchMode | None = None,
         threshold: float | None = None,
         **kwargs: Any,
@@ -173,12 +174,13 @@ class ArcVectorStore(VectorStore):
             query: The question.
             k: The most documents returned.
             filter: Restricts documents by their metadata.
+            filters: The same, under arc's name.
             mode: "hybrid", "lexical" or "dense"; by default the store's own.
             threshold: The least cosine similarity at which a text counts as found by its vector.
             **kwargs: Refused.
         """
         _refuse_unknown(kwargs)
-        found = self._found(query, check_whole("k", k), filter, mode=mode, threshold=threshold)
+        found = self._found(query, check_whole("k", k), filter, filters, mode=mode, threshold=threshold)
         return [(document_from_arc(each.document), each.score or 0.0) for each in found]
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
@@ -195,13 +197,14 @@ class ArcVectorStore(VectorStore):
         k: int = 4,
         filter: MetadataFilter | None = None,  # noqa: A002
         *,
+        filters: MetadataFilter | None = None,
         threshold: float | None = None,
         **kwargs: Any,
     ) -> list[tuple[Document, float]]:
         """Return the documents with the nearest vectors, and their cosines."""
         _refuse_unknown(kwargs)
         vector = _checked(embedding)
-        found = self._found("", check_whole("k", k), filter, mode="dense", threshold=threshold, vector=vector)
+        found = self._found("", check_whole("k", k), filter, filters, mode="dense", threshold=threshold, vector=vector)
         return [(document_from_arc(each.document), each.score or 0.0) for each in found]
 
     def max_marginal_relevance_search(
@@ -212,6 +215,7 @@ class ArcVectorStore(VectorStore):
         lambda_mult: float = 0.5,
         filter: MetadataFilter | None = None,  # noqa: A002
         *,
+        filters: MetadataFilter | None = None,
         mode: SearchMode | None = None,
         **kwargs: Any,
     ) -> list[Document]:
@@ -224,7 +228,7 @@ class ArcVectorStore(VectorStore):
         """
         _refuse_unknown(kwargs)
         most = max(check_whole("k", k), check_whole("fetch_k", fetch_k))
-        candidates = self._found(query, most, filter, mode=mode)
+        candidates = self._found(query, most, filter, filters, mode=mode)
         return self._diverse(query, candidates, k, lambda_mult)
 
     def max_marginal_relevance_search_by_vector(
@@ -234,12 +238,14 @@ class ArcVectorStore(VectorStore):
         fetch_k: int = 20,
         lambda_mult: float = 0.5,
         filter: MetadataFilter | None = None,  # noqa: A002
+        *,
+        filters: MetadataFilter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
         """Like `max_marginal_relevance_search` in mode "dense", for a query's vector."""
         _refuse_unknown(kwargs)
         most = max(check_whole("k", k), check_whole("fetch_k", fetch_k))
-        candidates = self._found("", most, filter, mode="dense", vector=_checked(embedding))
+        candidates = self._found("", most, filter, filters, mode="dense", vector=_checked(embedding))
         return self._diverse("", candidates, k, lambda_mult)
 
     # --- relevance: what search_type="similarity_score_threshold" compares -------------------------------------------
@@ -266,6 +272,7 @@ class ArcVectorStore(VectorStore):
         query: str,
         k: int,
         filter: MetadataFilter | None,  # noqa: A002
+        filters: MetadataFilter | None,
         *,
         mode: SearchMode | None = None,
         threshold: float | None = None,
@@ -274,7 +281,7 @@ class ArcVectorStore(VectorStore):
         return self.index.search(
             query,
             top_k=k,
-            filters=filter,
+            filters=chosen_filter(filter, filters),
             threshold=threshold,
             mode=mode or self._mode,
             vector=vector,

@@ -129,13 +129,14 @@ async def ids(retriever: ArcRetriever, way: str, question: str = QUESTION, **giv
 
 
 async def test_filters_of_the_retriever_and_of_the_call() -> None:
-    """A call's filter narrows the retriever's own."""
+    """Both names work; a call's filter narrows the retriever's own."""
     for way in ["sync", "async"]:
-        retriever = ArcRetriever(an_index(), filter={"lang": "en"})
-        assert "solar-ko" not in await ids(retriever, way)
-        assert await ids(retriever, way, filter={"year": {"$gte": 2023}}) == ["wind"]
-        assert await ids(retriever, way, filter={"lang": "ko"}) == []
-        assert await ids(ArcRetriever(an_index()), way, filter=Condition("lang", "eq", "ko")) == ["solar-ko"]
+        for name in ["filter", "filters"]:
+            retriever = ArcRetriever(an_index(), **{name: {"lang": "en"}})
+            assert "solar-ko" not in await ids(retriever, way)
+            assert await ids(retriever, way, **{name: {"year": {"$gte": 2023}}}) == ["wind"]
+            assert await ids(retriever, way, **{name: {"lang": "ko"}}) == []
+            assert await ids(ArcRetriever(an_index()), way, filter=Condition("lang", "eq", "ko")) == ["solar-ko"]
 
 
 def test_a_filter_reaches_every_kind_of_source() -> None:
@@ -229,6 +230,7 @@ def test_what_is_wrong_is_named() -> None:
         ({"source": Listed(), "k": 0}, "k"),
         ({"source": Listed(), "k": True}, "k"),
         ({"source": Listed(), "filter": {"a": {"$regex": "x"}}}, "filters"),
+        ({"source": Listed(), "filter": {"a": 1}, "filters": {"a": 1}}, "filters"),
     ]
     for arguments, named in cases:
         with pytest.raises(InvalidInputError, match=named):
