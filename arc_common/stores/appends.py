@@ -396,6 +396,7 @@ class SqlAppends:
         change = {**_change(plan, rows, locked.path.branch), **place, "now": request.now}
         excess = 0 if max_messages is None else locked.message_count + len(rows) - max_messages
         yield self._sql.update_session, change
+        yield self._sql.make_due, change
         if excess > 0:
             dropping = self._along if "path" in place else self._sql
             leaves_to = locked.summarized if request.keep_unsummarized else MOST

@@ -69,7 +69,7 @@ class SqlDeletions:
                 undo = self._parts.summaries.undoing(transaction, place, changed, summarized=locked.summarized)
             transaction.commit(
                 *self._parts.branches.recounting(place, paths, removed),
-                self._noting(place, points),
+                *self._noting(place, points),
                 *undo,
                 *self._parts.records.forgetting_messages(transaction, key, MAIN, ids)[1],
                 *self._parts.records.unpinning(key, ids),
@@ -101,7 +101,7 @@ class SqlDeletions:
                 place = {**self._database.place(key, locked.path), "branch": MAIN_BRANCH}
                 transaction.commit(
                     (self._sql.remove_all_messages, place),
-                    self._noting(place),
+                    *self._noting(place),
                     *self._parts.branches.clearing(transaction, place, locked, to_microseconds(self._clock())),
                     *self._parts.summaries.clearing(place),
                     *self._derived(transaction, key),
@@ -161,10 +161,11 @@ class SqlDeletions:
                 calls += self._parts.summaries.undoing_along(transaction, key, path, replace(changed, places=places))
         return calls
 
-    def _noting(self, place: Mapping[str, Any], points: Sequence[tuple[int, int]] = ()) -> Call:
-        """Return the call that notes removed messages in their session; without points, nothing is left."""
+    def _noting(self, place: Mapping[str, Any], points: Sequence[tuple[int, int]] = ()) -> list[Call]:
+        """Return the calls that note removed messages in their session; without points, nothing is left."""
         change = {"more_main": 0, "more_epoch": 1, "edits": edits_text(points), "last_at": None}
-        return self._sql.update_session, {**place, **change, "now": to_microseconds(self._clock())}
+        change |= {**place, "now": to_microseconds(self._clock())}
+        return [(self._sql.update_session, change), (self._sql.make_due, change)]
 
     def _idle_on(self, key: SessionKey, idle: Idle) -> dict[str, Any]:
         place = self._database.place(key, MAIN)

@@ -260,7 +260,7 @@ conversations = Table(
     Column("body", SealedText),
     Index("arc_conversations_by_caller", "caller_id", "created_at", "conversation"),
     Index("arc_conversations_by_user", "caller_id", "user_id", "created_at", "conversation"),
-    Index("arc_conversations_by_age", "status", "last_message_at"),
+    Index("arc_conversations_by_status", "status", "created_at", "conversation"),
     Index("arc_conversations_due", "work_due_at", **_partial("work_due_at IS NOT NULL")),
 )
 

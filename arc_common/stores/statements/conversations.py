@@ -26,6 +26,7 @@ from sqlalchemy import (
     func,
     insert,
     null,
+    or_,
     select,
     true,
     tuple_,
@@ -226,6 +227,8 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
             epoch=conversations.c.epoch + bindparam("more_epoch"),
             **{column.name: _noted(column) for column in EDITS.values()},
         ),
+        # apart, because SQLite writes the index whenever a statement may change it
+        "make_due": update(conversations).where(*same_session(), _is_not_due()).values(work_due_at=bindparam("now")),
         **{column.name: select(column).where(*same_session(), same_user()) for column in EDITS.values()},
         **{f"settle_{column.name}": _settled(column) for column in EDITS.values()},
         "revised": select(messages.c.branch, messages.c.seq).where(*in_conversation(messages), messages.c.revision > 1),
@@ -236,7 +239,8 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "delete_branches": delete(branches).where(*in_conversation(branches)),
         # the rows whose messages and last change are no younger than a time, and of which one is locked
         "idle": select(*(conversations.c[name] for name in ("session_id", "caller_id", "user_id")), *_BY_AGE)
-        .where(*_idle(), tuple_(*_BY_AGE) > tuple_(bindparam("after_time", type_=BigInteger), bindparam("after_key")))
+        .where(*_idle(), _BY_AGE[0] <= bindparam("since", type_=BigInteger))  # for the index; the rest implies it
+        .where(tuple_(*_BY_AGE) > tuple_(bindparam("after_time", type_=BigInteger), bindparam("after_key")))
         .order_by(*_BY_AGE)
         .limit(bindparam("row_limit", type_=BigInteger)),
         "lock_idle": update(conversations)
@@ -248,13 +252,14 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
     }
 
 
-_BY_AGE = conversations.c.last_message_at, conversations.c.conversation
+# An index by the newest message would be written with each append.
+_BY_AGE = conversations.c.created_at, conversations.c.conversation
 
 
 def _idle() -> tuple[ColumnElement[bool], ...]:
     return (
         conversations.c.status == bindparam("status"),
-        _BY_AGE[0] <= bindparam("since", type_=BigInteger),
+        conversations.c.last_message_at <= bindparam("since", type_=BigInteger),
         conversations.c.updated_at <= bindparam("since", type_=BigInteger),
     )
 
@@ -373,7 +378,7 @@ def _append_new() -> Executable:
         .from_select(list(session), begun)
         .on_conflict_do_update(
             index_elements=[conversations.c.conversation],
-            set_=_session_changes(),
+            set_={**_session_changes(), "work_due_at": _due_now()},
             where=and_(*same_session(), same_user(), is_active(), followed),
         )
         .returning(conversations.c.next_seq)
@@ -451,14 +456,18 @@ def _session_changes() -> dict[str, Any]:
         "next_seq": conversations.c.next_seq + bindparam("more_main", type_=BigInteger),
         "last_message_at": later("last_at", conversations.c.last_message_at),
         "updated_at": later("now", conversations.c.updated_at),
-        "work_due_at": _due_now(),
     }
 
 
 def _due_now() -> ColumnElement[int]:
-    """Return the value that makes background work due now; a later time is a retry's, or a worker's that may die."""
-    now, due = bindparam("now", type_=BigInteger), conversations.c.work_due_at
-    return case((and_(due <= now, due.is_distinct_from(conversations.c.lease_until)), due), else_=now)
+    """Return the value that makes background work due now."""
+    return case((_is_not_due(), bindparam("now", type_=BigInteger)), else_=conversations.c.work_due_at)
+
+
+def _is_not_due() -> ColumnElement[bool]:
+    """Return the condition that no background work is due; a later time is a retry's, or a worker's that may die."""
+    due = conversations.c.work_due_at
+    return or_(due.is_(None), due > bindparam("now", type_=BigInteger), due == conversations.c.lease_until)
 
 
 def _update_branch(*leaving: ColumnElement[bool]) -> Update:
