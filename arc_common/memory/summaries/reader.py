@@ -25,7 +25,7 @@ from arc_common.memory.summaries.adoption import (
     with_excerpts,
 )
 from arc_common.memory.summaries.background import SummaryQueues
-from arc_common.memory.summaries.summarizers import Summarizer
+from arc_common.memory.summaries.summarizers import ModelSummarizer
 from arc_common.memory.summaries.trigger import BACKLOG, EVERY, MOST_VERBATIM, Line, fits, least_to_free, token_limit
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
@@ -203,7 +203,7 @@ class HierarchicalMemory:
     """Reads sessions for their turns, adopts summaries, and has them written in the background."""
 
     def __init__(
-        self, services: Services, summarizer: Summarizer | None, *, pause: Callable[[float], None] = time.sleep
+        self, services: Services, summarizer: ModelSummarizer | None, *, pause: Callable[[float], None] = time.sleep
     ) -> None:
         self._services = services
         self._settings = services.settings.summary

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from rapidfuzz import fuzz
 from arc_common.concurrency import give_way
 from arc_common.context.repetition import Said, without_lead_in
 from arc_common.exceptions import InvalidInputError, ModelCallError, SummaryFailedError
-from arc_common.facts import Fact, ProposedFact
+from arc_common.facts import Fact
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
@@ -233,27 +233,8 @@ _MAX_SOURCES = 3
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentSummary:
-    """A summariser's result for a segment."""
-
-    narrative: str
-    facts: tuple[ProposedFact, ...] = ()
-    removed_keys: tuple[str, ...] = ()
-
-
-class Summarizer(Protocol):
-    """Summarises segments. Called from any thread; takes as long as it takes."""
-
-    def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact]) -> SegmentSummary:
-        """Summarise new messages as facts and a narrative; `related` are known facts that they may change."""
-
-    def era(self, narratives: Sequence[str]) -> SegmentSummary:
-        """Return one narrative that replaces several. Raises as `leaf`."""
-
-
 class ModelSummarizer:
-    """Has a chat model write summaries."""
+    """Has a chat model write summaries. Called from any thread; takes as long as it takes."""
 
     def __init__(self, services: Services, chat_model: ChatModel, *, pause_seconds: float = 0.5) -> None:
         self._observer = services.observer
@@ -269,24 +250,21 @@ class ModelSummarizer:
         self._settings = services.settings.summary
         self._count = services.token_counter.count
 
-    def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact] = ()) -> SegmentSummary:
-        """Summarise new messages as facts and a narrative in one call."""
+    def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact] = ()) -> ParsedSummary:
+        """Summarise new messages as facts and a narrative; `related` are known facts that they may change."""
         most = self._settings.leaf_narrative_tokens
         parsed = self._ask(
             render_leaf_request(messages, related=related, max_tokens=most), SummaryAnswer, _whole_summary
         )
         sources_of = sources_in(learnable(messages))
-        return SegmentSummary(
-            narrative=self._cut(parsed.narrative, most),
-            facts=tuple(replace(fact, sources=sources_of(fact.value, fact.key)) for fact in parsed.facts),
-            removed_keys=parsed.removed_keys,
-        )
+        facts = tuple(replace(fact, sources=sources_of(fact.value, fact.key)) for fact in parsed.facts)
+        return replace(parsed, facts=facts, narrative=self._cut(parsed.narrative, most))
 
-    def era(self, narratives: Sequence[str]) -> SegmentSummary:
+    def era(self, narratives: Sequence[str]) -> str:
         """Return one narrative that replaces several. Raises as `leaf`."""
         most = self._settings.era_narrative_tokens
         told = self._ask(render_era_request(narratives, max_tokens=most), NarrativeAnswer, parse_narrative)
-        return SegmentSummary(self._cut(told, most))
+        return self._cut(told, most)
 
     def _ask(self, request: list[Message], schema: type[BaseModel], parse: Callable[[str], T]) -> T:
         """Return the parsed answer, after at most one correction."""

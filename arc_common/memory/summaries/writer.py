@@ -25,12 +25,13 @@ from arc_common.memory.facts.fidelity import (
 from arc_common.memory.facts.ledger import merged, related
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
-from arc_common.memory.summaries.summarizers import RuleBasedSummarizer, SegmentSummary, Summarizer
+from arc_common.memory.summaries.summarizers import ModelSummarizer, RuleBasedSummarizer, T
 from arc_common.memory.summaries.trigger import EVERY, Plan, leaf_size, next_block, next_era, next_leaf, rest_leaf
 from arc_common.messages import Message, content_of
 from arc_common.model_calls import SpentError
 from arc_common.observability import timed
 from arc_common.prompts.context import speaker_of, spoken
+from arc_common.prompts.summary import ParsedSummary
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Lease, Maker, Segment
 from arc_common.trust import Trust
@@ -58,7 +59,7 @@ class SummaryWriter:
     """Writes a session's segments, oldest first, one at a time."""
 
     def __init__(
-        self, services: Services, summarizer: Summarizer | None, *, room_of: Callable[[SessionKey], int | None]
+        self, services: Services, summarizer: ModelSummarizer | None, *, room_of: Callable[[SessionKey], int | None]
     ) -> None:
         self._services = services
         self._store = services.store.summaries
@@ -258,7 +259,7 @@ class SummaryWriter:
         return self._commit_leaf(key, merge, lease=lease, epoch=lease.epoch)
 
     def _checked(
-        self, summary: SegmentSummary, messages: Sequence[Message]
+        self, summary: ParsedSummary, messages: Sequence[Message]
     ) -> tuple[list[tuple[ProposedFact, str]], list[ProposedFact]]:
         """Return the model's grounded facts with those that it left out, and its ungrounded facts."""
         text, untrusted = spoken(learnable(messages)), spoken(messages)
@@ -350,14 +351,14 @@ class SummaryWriter:
         for part in plan.parts:  # a growing era is rewritten from its own blocks
             parts += self._store.segments(key, within=part) if part.level == plan.level else [part]
         narratives = [part.narrative for part in parts if part.narrative]
-        summary = self._ask(key, plan, lambda model: model.era(narratives))
-        guarded = without_inventions(summary.narrative, "\n".join(narratives)) if summary else ""
+        told = self._ask(key, plan, lambda model: model.era(narratives))
+        guarded = without_inventions(told, "\n".join(narratives)) if told else ""
         narrative = guarded or self._rules.retold(narratives, max_tokens=self._settings.era_narrative_tokens)
-        segment = self._segment(plan, (), narrative, "model" if summary else "rules", parts=len(parts))
+        segment = self._segment(plan, (), narrative, "model" if told else "rules", parts=len(parts))
         return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 
-    def _ask(self, key: SessionKey, plan: Plan, call: Callable[[Summarizer], SegmentSummary]) -> SegmentSummary | None:
-        """Return the model's summary; `None` without a model or if it failed; it is not asked again for that plan."""
+    def _ask(self, key: SessionKey, plan: Plan, call: Callable[[ModelSummarizer], T]) -> T | None:
+        """Return the model's answer; `None` without a model or if it failed; it is not asked again for that plan."""
         if self._summarizer is None:
             return None
         try:

@@ -58,9 +58,10 @@ def test_a_leaf_has_facts_sources_in_and_a_narrative():
 def test_narratives_keep_to_their_ceilings(level, most):
     long = " ".join(f"They talked about matter number {i} for a while." for i in range(60))
     model = ReplyingChatModel([json.dumps({"facts": [], "narrative": long})])
-    made = getattr(summarizer(model), level)([message.text for message in CHAT] if level == "era" else CHAT)
-    assert 0 < HeuristicTokenCounter().count(made.narrative) <= most
-    assert made.narrative.endswith("while.")
+    one = summarizer(model)
+    narrative = one.era([message.text for message in CHAT]) if level == "era" else one.leaf(CHAT).narrative
+    assert 0 < HeuristicTokenCounter().count(narrative) <= most
+    assert narrative.endswith("while.")
     assert f"{most} tokens" in model.requests[0][0].text
 
 

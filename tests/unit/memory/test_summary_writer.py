@@ -9,9 +9,9 @@ import pytest
 
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, FactCategory, ProposedFact
-from arc_common.memory.summaries.summarizers import SegmentSummary
 from arc_common.memory.summaries.writer import SummaryWriter, content_hash
 from arc_common.messages import ContentPart, Message, Role, ToolCall, same_content
+from arc_common.prompts.summary import ParsedSummary
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.summaries import Lease, View
 from arc_common.settings import ArcSettings
@@ -34,18 +34,17 @@ class Scripted:
         self.asked: list[tuple[str, int]] = []
         self.related: list[Sequence[Fact]] = []
 
-    def _say(self, kind: str, size: int) -> SegmentSummary:
+    def _say(self, kind: str, size: int) -> str:
         self.asked.append((kind, size))
         if self.down:
             raise SummaryFailedError("down")
-        said = (self.facts, self.removed_keys) if kind == "leaf" else ()
-        return SegmentSummary(f"{kind} by the model", *said)
+        return f"{kind} by the model"
 
-    def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact]) -> SegmentSummary:
+    def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact]) -> ParsedSummary:
         self.related.append(related)
-        return self._say("leaf", len(messages))
+        return ParsedSummary(self.facts, self.removed_keys, self._say("leaf", len(messages)))
 
-    def era(self, narratives: Sequence[str]) -> SegmentSummary:
+    def era(self, narratives: Sequence[str]) -> str:
         return self._say("era", len(narratives))
 
 
