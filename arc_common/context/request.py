@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
@@ -88,7 +88,8 @@ class Costs:
         self._count = count  # counts a whole message instead of `counter`, without correction
         correction = getattr(counter, "correction", None) if count is None else None
         self._factor = correction.factor if isinstance(correction, Correction) else 1.0
-        self.corrected: Callable[[int], int] = int if self._factor == 1.0 else partial(_corrected, self._factor)
+        factor = self._factor
+        self.corrected: Callable[[int], int] = int if factor == 1.0 else lambda raw: math.ceil(round(raw * factor, 3))
         """Returns a raw count with the counter's correction applied, rounded up."""
         self._known: dict[int, int] = {}
         self._held: list[Message] = []  # keeps counted messages alive, so that their id()s stay unique
@@ -132,10 +133,6 @@ class Costs:
             return 0
         tools = tools_tokens(self._counter, request.tools)
         return self.corrected(tools + schema_tokens(self._counter, request.response_format))
-
-
-def _corrected(factor: float, raw: int) -> int:
-    return math.ceil(round(raw * factor, 3))
 
 
 NOTHING = LeftOut(0, 0)

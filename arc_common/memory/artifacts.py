@@ -53,16 +53,8 @@ _log = logging.getLogger("arc.artifacts")
 
 def asks_for_the_newest(question: str, cues: Sequence[str]) -> bool:
     """Return whether the question contains one of the cues as whole words in any inflection ("지금은" has "지금")."""
-    terms = analyze(question)
-    return any(_contains(terms, analyze(cue)) for cue in cues)
-
-
-def _contains(terms: Sequence[str], part: Sequence[str]) -> bool:
-    """Return whether the terms contain the part as consecutive terms."""
-    if not part:
-        return False
-    first, size = part[0], len(part)
-    return any(term == first and terms[i : i + size] == part for i, term in enumerate(terms))
+    asked = f" {' '.join(analyze(question))} "
+    return any(f" {' '.join(terms)} " in asked for terms in map(analyze, cues) if terms)
 
 
 def asked_terms(question: str) -> list[str]:
@@ -145,17 +137,13 @@ def choose(
     shown: dict[tuple[str, ...], Snippet] = {}
     for one in _admitted(question, _reranked(question, tools, terms), settings):
         text = one.found.document.text
-        excerpts = excerpts_of(text, question, longest=_longest(text))
+        longest = _EXCERPT_TOKENS * len(text) // rough_tokens(text)  # lower where a character takes more tokens
+        excerpts = excerpts_of(text, question, longest=max(longest, 1))
         shown.setdefault(excerpts, replace(one, excerpts=excerpts))
     stated: list[_Placed] = [(relevance(terms, fact.line), fact) for fact in facts[: settings.max_facts]]
     snippets: list[_Placed] = [(one.score, one) for one in list(shown.values())[: settings.max_tool_snippets]]
     ranked = merge(stated, snippets, key=lambda placed: -placed[0])  # keeps the order within each
     return [one for _, one in ranked][: min(settings.top_k, settings.final_top_k)]
-
-
-def _longest(text: str) -> int:
-    """Return the length limit of an excerpt in characters: lower where a character takes more tokens."""
-    return max(_EXCERPT_TOKENS * len(text) // rough_tokens(text), 1)
 
 
 def _reranked(question: str, tools: Sequence[ScoredDocument], terms: Sequence[str]) -> list[Snippet]:

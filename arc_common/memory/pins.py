@@ -11,7 +11,7 @@ from arc_common.memories import Pin
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.reader import HierarchicalMemory
-from arc_common.messages import MAX_ID_LENGTH, Message, Role, check_text, local
+from arc_common.messages import MAX_ID_LENGTH, Role, check_text, local
 from arc_common.prompts.context import pin_words
 from arc_common.protocols import SessionKey
 from arc_common.protocols.records import RecordChange
@@ -71,7 +71,9 @@ class SessionPins:
         pinned = self.pins(key)
         offered: dict[str, Pin] = {}
         for text, sources in found:
-            message = next((said[name] for name in reversed(sources) if _is_users(said.get(name))), None)
+            message = next(
+                (one for one in map(said.get, reversed(sources)) if one is not None and one.role is Role.USER), None
+            )
             is_pinned = any(pin.text == text or (message and pin.message_id == message.id) for pin in pinned)
             if message is not None and not is_pinned:
                 at = message.created_at or self._clock()
@@ -90,10 +92,6 @@ _PREFIX = "pin_"
 def _id_of(text: str, *, of_message: bool = False) -> str:
     """Return the id of the pin of a text or a message, which is the same each time."""
     return f"{_PREFIX}{sha256(f'{of_message}:{text}'.encode()).hexdigest()[:32]}"
-
-
-def _is_users(message: Message | None) -> bool:
-    return message is not None and message.role is Role.USER
 
 
 def _own(key: SessionKey) -> Scope:

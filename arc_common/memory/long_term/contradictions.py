@@ -191,22 +191,16 @@ def _slots(plain: str, language: Language) -> Iterator[tuple[str, frozenset[str]
             *named, value = filter(None, match.groups())
             before = language.oneself.sub(" ", plain[: match.start()])
             _, owner = _values(" ".join([before, *named]), language)
-            if (
-                not owner or named or (plain[:1].isupper() and not language.oneself.match(plain))
-            ):  # one may have several sisters
+            is_others = plain[:1].isupper() and not language.oneself.match(plain)
+            if not owner or named or is_others:  # one may have several sisters
                 yield f"{attribute} of {' '.join(sorted(owner))}", frozenset(value.casefold().split())
     if match := language.attribute.search(plain):
         groups = [group for group in match.groups() if group]
         _, name = _values(language.changing.sub(" ", groups[0]), language)
         values, words = _values(language.changing.sub(" ", groups[-1]), language)
         about = " ".join(sorted(name))
-        if (
-            about
-            and not values
-            and words
-            and not language.denying.search(groups[-1])
-            and _is_name(groups[-1], language)
-        ):
+        is_word = bool(about and words) and not values and not language.denying.search(groups[-1])
+        if is_word and _is_name(groups[-1], language):
             yield f"{about}: word", words
         for kind, value in values.items():
             yield f"{about}: {kind}", value

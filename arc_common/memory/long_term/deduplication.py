@@ -59,9 +59,8 @@ def may_be_the_same(one: str, other: str, *, by_meaning: bool = False) -> bool:
     names = _names(one) | _names(other) | _opening_names(one, other)
     ours, theirs = _tokens(one), _tokens(other)
     kinds = detect(one).dates
-    if [word for word in ours if _is_value(word, names, kinds)] != [
-        word for word in theirs if _is_value(word, names, kinds)
-    ]:
+    values, others = ([word for word in words if _is_value(word, names, kinds)] for words in (ours, theirs))
+    if values != others:
         return False
     if by_meaning:
         ours, theirs = _phrased(ours), _phrased(theirs)
@@ -194,16 +193,10 @@ class Holdings(Mapping[str, Memory]):
         words = folded(text)
         scored: list[tuple[float, str]] = []
         shortest, longest = int(cutoff * len(words)), int(len(words) / cutoff) + 1 if cutoff else sys.maxsize
+        alike = Levenshtein.normalized_similarity
         for length, texts in self._by_length.items():
             if shortest <= length <= longest:  # other lengths cannot reach the cutoff
-                found = process.extract(
-                    words,
-                    texts,
-                    scorer=Levenshtein.normalized_similarity,
-                    processor=None,
-                    score_cutoff=cutoff,
-                    limit=None,
-                )
+                found = process.extract(words, texts, scorer=alike, score_cutoff=cutoff, limit=None)
                 scored += ((-score, memory_id) for _, score, memory_id in found if score > cutoff)
         return [memory_id for _, memory_id in sorted(scored)[:_MOST_SIMILAR]]
 

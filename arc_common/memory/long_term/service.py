@@ -226,20 +226,15 @@ MOST_WITHOUT_ANSWER = 8
 
 def due(messages: Sequence[StoredMessage], *, more: bool) -> Sequence[StoredMessage]:
     """Return the messages to read now: up to the newest answer; without one, all if there are many, else none."""
-    answer = next((place for place in reversed(range(len(messages))) if is_answer(messages[place])), None)
-    if answer is not None:
-        return messages[: answer + 1]
-    return messages if more or sum(map(is_question, messages)) >= MOST_WITHOUT_ANSWER else ()
+    said = [_speaker(stored) for stored in messages]
+    if Role.ASSISTANT in said:
+        return messages[: len(said) - said[::-1].index(Role.ASSISTANT)]
+    return messages if more or said.count(Role.USER) >= MOST_WITHOUT_ANSWER else ()
 
 
-def is_answer(stored: StoredMessage) -> bool:
-    """Return whether this is a non-empty assistant message."""
-    return stored.message.role is Role.ASSISTANT and bool(stored.message.text.strip())
-
-
-def is_question(stored: StoredMessage) -> bool:
-    """Return whether this is a non-empty user message."""
-    return stored.message.role is Role.USER and bool(stored.message.text.strip())
+def _speaker(stored: StoredMessage) -> Role | None:
+    """Return the role of a message; `None` if it is empty."""
+    return stored.message.role if stored.message.text.strip() else None
 
 
 _SESSIONS = 10_000
@@ -494,9 +489,10 @@ class LongTermMemory:
         messages = [stored.message for stored in batch]
         with self._lock:
             with_documents = self._with_documents.get(key, False)
-        mode = _mode_of(messages, with_documents=with_documents)
+        with_tools = any(message.role is Role.TOOL or message.tool_calls for message in messages)
+        mode: InteractionMode = "agent" if with_tools else "rag" if with_documents else "chat"
         known = self._known(self.scope_of(key), messages, on=on)
-        answered = before.message if before is not None and is_answer(before) else None
+        answered = before.message if before is not None and _speaker(before) is Role.ASSISTANT else None
         extracted = self.extractor.extract(
             messages, mode=mode, session_id=key.session_id, known=known, before=answered, may_wait=True
         )
@@ -564,13 +560,6 @@ _Read = tuple[int, int, str]
 
 def _as_read(batch: Sequence[StoredMessage]) -> dict[str, _Read]:
     return {stored.message.id or "": (stored.seq, stored.revision, content_hash(stored.message)) for stored in batch}
-
-
-def _mode_of(messages: Sequence[Message], *, with_documents: bool) -> InteractionMode:
-    """Return the kind of interaction that messages come from: with tools, with documents, or with neither."""
-    if any(message.role is Role.TOOL or message.tool_calls for message in messages):
-        return "agent"
-    return "rag" if with_documents else "chat"
 
 
 def _plain(key: SessionKey) -> SessionKey:

@@ -212,7 +212,7 @@ class SummaryWriter:
     def _rewrite(self, key: SessionKey, segment: Segment, lease: Lease) -> bool:
         plan = Plan(segment.level, segment.start, segment.end)
         if segment.level > 0:
-            return self._block(key, plan, lease) or self.is_final(key, segment)
+            return self._block(key, plan, lease)
         if segment.made_by is None:
             return self._leaf_by_rules(key, plan, epoch=lease.epoch)
         self._leaf_by_model(key, plan, lease)
