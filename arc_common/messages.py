@@ -61,11 +61,7 @@ def is_utf8(text: str) -> bool:
 
 
 def member_of(kind: type[_Choice], value: object, field_name: str) -> _Choice:
-    """Return the member of an enumeration that a text names, whatever its case.
-
-    Raises:
-        InvalidInputError: It names none.
-    """
+    """Return the member of an enumeration that a text names, whatever its case; raise for any other value."""
     name = value.strip().casefold() if isinstance(value, str) else None
     for member in kind:
         if member.value.casefold() == name:

@@ -103,10 +103,6 @@ class Material:
         )
         return boundary_after([one for one, _ in ready], boundary=boundary, verbatim=verbatim, recent=staying)
 
-    def shown(self, boundary: int) -> Shown:
-        """Return the facts and narrative for a boundary, composed ahead if possible."""
-        return self.ready.get(boundary) or composed(self, boundary)
-
     def by_rules(self, *, behind: int, up_to: int) -> bool:
         """Return whether a segment that ends in this span was written by rules."""
         return any(segment.made_by == "rules" and behind < segment.end <= up_to for segment in self.cover)

@@ -202,22 +202,19 @@ class SummaryQueues:
 
     def _work(self, key: SessionKey) -> None:
         with suppress(BranchNotFoundError):  # it was deleted meanwhile
-            self._write(key)
-
-    def _write(self, key: SessionKey) -> None:
-        self._save(key)
-        if not self._writer.is_due(key):  # as after most messages; a lease would cost two commits
-            self._refused.discard(key)
-            self._prepare(key, False)
-            return
-        with self._leases.hold(key) as held:
-            if held is None:
-                self._refused.add(key)
-                self._prepare(key, True)
+            self._save(key)
+            if not self._writer.is_due(key):  # as after most messages; a lease would cost two commits
+                self._refused.discard(key)
+                self._prepare(key, False)
                 return
-            self._refused.discard(key)
-            changed = self.work(key, held)
-        self._prepare(key, changed)
+            with self._leases.hold(key) as held:
+                if held is None:
+                    self._refused.add(key)
+                    self._prepare(key, True)
+                    return
+                self._refused.discard(key)
+                changed = self.work(key, held)
+            self._prepare(key, changed)
 
     def work(self, key: SessionKey, held: HeldLease, *, stop: Callable[[], bool] = bool) -> bool:
         """Write all due segments of a session under a lease on it; return whether any was written."""

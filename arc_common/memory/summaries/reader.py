@@ -20,6 +20,7 @@ from arc_common.memory.services import Services
 from arc_common.memory.summaries.adoption import (
     AdoptedViews,
     Material,
+    composed,
     narrated,
     shown_narratives,
     with_excerpts,
@@ -474,7 +475,7 @@ class HierarchicalMemory:
     ) -> SessionState:
         """Adopt the next view and return the state under it; with `at_once`, also store the view."""
         key, tail, state = turn.key, turn.tail, turn.state
-        counter, shown = self._services.token_counter, material.shown(boundary)
+        counter, shown = self._services.token_counter, material.ready.get(boundary) or composed(material, boundary)
         view = View(
             version=state.view.version + 1 if state.view else 1,
             boundary=boundary,

@@ -94,27 +94,24 @@ class SummaryWriter:
     def step(self, key: SessionKey, lease: Lease) -> bool:
         """Write the next segment, if any is due; return whether there may be more."""
         with timed(self._services.observer, "summary.write"):
-            return self._step(key, lease)
-
-    def _step(self, key: SessionKey, lease: Lease) -> bool:
-        state = self._store.state(key, limit=0)
-        if state.epoch != lease.epoch:
-            return False
-        give_way()
-        cover = self._cover(key, epoch=state.epoch)
-        leaf = self._next_leaf(key, cover)
-        give_way()
-        if leaf is not None:  # refused if another turn has just written it: then a next one may be due
-            return (
-                self._leaf_by_rules(key, leaf, epoch=lease.epoch)
-                or self._next_leaf(key, self._cover(key, epoch=state.epoch)) != leaf
-            )
-        if (unfinished := self._next_unfinished(key)) is not None:
-            return self._rewrite(key, unfinished, lease)
-        higher = self._next_higher(cover, boundary=state.boundary)
-        if higher is None:
-            return False
-        return self._block(key, higher, lease) if higher.level == 1 else self._era(key, higher, lease)
+            state = self._store.state(key, limit=0)
+            if state.epoch != lease.epoch:
+                return False
+            give_way()
+            cover = self._cover(key, epoch=state.epoch)
+            leaf = self._next_leaf(key, cover)
+            give_way()
+            if leaf is not None:  # refused if another turn has just written it: then a next one may be due
+                return (
+                    self._leaf_by_rules(key, leaf, epoch=lease.epoch)
+                    or self._next_leaf(key, self._cover(key, epoch=state.epoch)) != leaf
+                )
+            if (unfinished := self._next_unfinished(key)) is not None:
+                return self._rewrite(key, unfinished, lease)
+            higher = self._next_higher(cover, boundary=state.boundary)
+            if higher is None:
+                return False
+            return self._block(key, higher, lease) if higher.level == 1 else self._era(key, higher, lease)
 
     def is_due(self, key: SessionKey) -> bool:
         """Return whether anything is due, except the segments at which the model failed."""
