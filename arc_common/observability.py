@@ -1,7 +1,7 @@
 """Counters, timers and spans: a small observer protocol, silent by default."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
@@ -67,17 +67,7 @@ class SilentObserver:
         """Do nothing."""
 
 
-class NoSpan:
-    """The span of an observer that wants none."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
-_NO_SPAN = NoSpan()
+_NO_SPAN = nullcontext()
 
 
 def timed(observer: Observer, name: str, **tags: str) -> AbstractContextManager[Span | None]:

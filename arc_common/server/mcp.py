@@ -355,11 +355,7 @@ def mcp_app(engine: ContextEngine, tokens: Sequence[Token], *, anonymous: bool =
     Each request carries its token, which is admitted as by the REST API. Takes and raises the same as `create_app`.
     """
     guard = Guard(checked_engine(engine), tokens, anonymous=anonymous)
-
-    def admit(request: Any, role: Role) -> Access:
-        return guard.admit(request, role)
-
-    app = _server(admit).streamable_http_app(
+    app = _server(guard.admit).streamable_http_app(
         json_response=True,
         stateless_http=True,
         max_request_body_size=engine.settings.server.max_body_bytes,
