@@ -87,19 +87,14 @@ def demo(
         str | None,
         typer.Option(metavar="PROVIDER:NAME", help="A real model; its provider's key must be in the environment."),
     ] = None,
-    fast: Annotated[
-        bool | None,
-        typer.Option(
-            "--fast/--slow", help="Show only some turns (the default), or every turn, with a pause to read it."
-        ),
-    ] = None,
+    slow: Annotated[bool, typer.Option("--slow", help="Show every turn, with a pause to read it.")] = False,
 ) -> None:
     """Play one conversation through two frameworks; compare arc with a sliding window and with sending everything."""
     from arc_common.cli.demo_display import run_demo  # noqa: PLC0415 - only for this command
 
     console = Console()
     try:
-        run_demo(console, file=file, restart=restart, turns=turns, local=local, model=model, fast=fast)
+        run_demo(console, file=file, restart=restart, turns=turns, local=local, model=model, slow=slow)
     except KeyboardInterrupt:
         console.print("Stopped; run the same command to go on.", highlight=False)
         raise typer.Exit(130) from None
@@ -423,7 +418,7 @@ def _played_demo(url: str | None) -> ContextEngine:
     if url is not None:
         raise ConfigurationError("--url: not allowed with --demo, which has a database of its own")
     file = Path("arc-demo.db")
-    run_demo(Console(stderr=True), file=file, restart=False, turns=None, local=True, model=None, fast=None)
+    run_demo(Console(stderr=True), file=file, restart=False, turns=None, local=True, model=None, slow=False)
     return ContextEngine.open(f"sqlite:///{file.resolve()}", settings=demo_settings())
 
 

@@ -14,6 +14,8 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
@@ -426,12 +428,6 @@ class DemoRun:
 
 def _read(text: str) -> TurnRecord:
     try:
-        data = json.loads(text)
-        arc, newest = (_view(**data.pop(side)) for side in ("arc", "newest"))
-        return TurnRecord(**data, arc=arc, newest=newest)
-    except (ValueError, TypeError, KeyError) as error:
+        return TypeAdapter(TurnRecord).validate_json(text)
+    except ValidationError as error:
         raise ConfigurationError("this database holds a demo of another version; start over: --restart") from error
-
-
-def _view(*, seen: Sequence[int], noted: Sequence[int], parts: Mapping[str, int], answer: str) -> View:
-    return View(tuple(seen), tuple(noted), {part: parts[part] for part in PARTS}, answer)

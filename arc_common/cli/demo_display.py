@@ -305,7 +305,7 @@ class _Cast:
 
 
 def run_demo(
-    console: Console, *, file: Path, restart: bool, turns: int | None, local: bool, model: str | None, fast: bool | None
+    console: Console, *, file: Path, restart: bool, turns: int | None, local: bool, model: str | None, slow: bool
 ) -> None:
     """Play the demo from where it stopped, and show the comparison at the end."""
     script = support_script()
@@ -319,7 +319,7 @@ def run_demo(
     try:
         if restart:
             run.restart()
-        _play(console, run, _rows(path, halves, missing, cast), path=path, stop=turns, show_all=fast is False)
+        _play(console, run, _rows(path, halves, missing, cast), path=path, stop=turns, show_all=slow)
     finally:
         run.close()
 

@@ -11,7 +11,7 @@ import pytest
 
 from arc_common.exceptions import BranchNotFoundError, InvalidInputError, SessionNotFoundError
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
-from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
+from arc_common.protocols import Conversation, ConversationStore, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import After
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -38,6 +38,19 @@ def ids(stored: Iterable[StoredMessage]) -> list[str | None]:
 
 def _named(store: ConversationStore, key: SessionKey) -> dict[str, int]:
     return {one.name: one.id for one in store.branch(key, "list") if one.name is not None}
+
+
+def record_of(store: ConversationStore, key: SessionKey) -> Conversation:
+    """Return the record of a session that exists."""
+    record = store.get(key)
+    assert record is not None
+    return record
+
+
+def sums(store: ConversationStore, key: SessionKey) -> tuple[int, int]:
+    """Return a session's number of messages and of tokens, as its record states them."""
+    record = record_of(store, key)
+    return record.message_count, record.total_tokens
 
 
 def is_refused(error: type[Exception], call: Callable[..., object], *arguments: object) -> bool:
@@ -161,9 +174,7 @@ class ConversationStoreContract:
         assert store.read(key) == [revised, second]
         (third,) = store.append(key, [counted("a", "one")])
         assert third.revision == 3
-        record = store.get(key)
-        assert record is not None
-        assert (record.message_count, record.total_tokens) == (2, 20)
+        assert sums(store, key) == (2, 20)
 
     def test_what_makes_a_revision(self, store: ConversationStore, key: SessionKey) -> None:
         """A change of any field of a message's content makes a new revision."""
@@ -201,9 +212,7 @@ class ConversationStoreContract:
         assert (answers[0].message.content, answers[0].revision, answers[0].tokens) == ("two", 2, 5)
         assert answers[0].message.created_at == START
         assert store.read(key) == answers[:1]
-        record = store.get(key)
-        assert record is not None
-        assert (record.message_count, record.total_tokens) == (1, 5)
+        assert sums(store, key) == (1, 5)
 
     def test_a_bad_message_stops_the_whole_call(self, store: ConversationStore, key: SessionKey) -> None:
         """A call with an invalid message stores nothing, not even the conversation."""
@@ -239,9 +248,7 @@ class ConversationStoreContract:
         for writer in range(4):
             mine = [name for name in ids(stored) if name and name.startswith(f"{writer}-")]
             assert mine == [f"{writer}-{number}" for number in range(15)]
-        record = store.get(key)
-        assert record is not None
-        assert (record.message_count, record.total_tokens) == (60, 600)
+        assert sums(store, key) == (60, 600)
 
     def test_threads_append_the_same_messages(self, store: ConversationStore, key: SessionKey) -> None:
         """Writers that store the same messages at once agree on their places, and store each once."""
@@ -263,9 +270,7 @@ class ConversationStoreContract:
             store.append(of_roles, given[-1:], max_messages=cap)
             stored = store.read(of_roles)
             assert "".join(one.message.role.value[0] for one in stored) == left, (roles, cap)
-            record = store.get(of_roles)
-            assert record is not None
-            assert (record.message_count, record.total_tokens) == (len(left), sum(one.tokens for one in stored))
+            assert sums(store, of_roles) == (len(left), sum(one.tokens for one in stored))
             (next_one,) = store.append(of_roles, [counted("next")])
             assert next_one.seq > stored[-1].seq
 
@@ -324,8 +329,7 @@ class ConversationStoreContract:
         calls = (ToolCall("f", {"x": 1}, "c1"), ToolCall("g", {}, "c2"))
         store.append(key, [counted("a", tokens=3, minute=1)])
         store.append(key, [counted("b", None, role="assistant", tokens=4, minute=2, tool_calls=calls)])
-        record = store.get(key)
-        assert record is not None
+        record = record_of(store, key)
         assert record.key == key
         assert (record.message_count, record.tool_calls_count, record.total_tokens) == (2, 2, 7)
         assert (record.status, dict(record.metadata)) == ("active", {})
@@ -333,8 +337,7 @@ class ConversationStoreContract:
         assert record.last_message_at == START + timedelta(minutes=2)
         store.append(key, [counted("b", "done", role="assistant", tokens=1, tool_calls=calls[:1])])
         store.remove(key, ["a"])
-        record = store.get(key)
-        assert record is not None
+        record = record_of(store, key)
         assert (record.message_count, record.tool_calls_count, record.total_tokens) == (1, 1, 1)
 
     # Removing
@@ -350,12 +353,10 @@ class ConversationStoreContract:
 
     def test_clear_keeps_the_session(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
         """After a clear, the record exists and is empty, and places continue."""
-        before = store.get(key)
+        before = record_of(store, key)
         assert store.delete(key, keep_session=True) == 10
         assert store.delete(key, keep_session=True) == 0
-        record = store.get(key)
-        assert before is not None
-        assert record is not None
+        record = record_of(store, key)
         assert (record.message_count, record.tool_calls_count, record.total_tokens) == (0, 0, 0)
         assert record.created_at == before.created_at
         (again,) = store.append(key, [counted("m0")])
@@ -373,9 +374,7 @@ class ConversationStoreContract:
         (new,) = store.append(other, [counted("m1", "mine")])
         assert new.revision == 1
         assert store.read(other) == [new]
-        record = store.get(other)
-        assert record is not None
-        assert (record.message_count, record.total_tokens) == (1, 10)
+        assert sums(store, other) == (1, 10)
 
     # Listing
 
@@ -491,9 +490,7 @@ class ConversationStoreContract:
         assert (ids(store.read(there)), ids(store.read(key))) == (["a", "b", "d"], ["a", "b", "c", "e"])
         assert ids(store.read(there, limit=2)) == ["b", "d"]
         assert ids(store.read(there, ids=["a", "c", "d", "e"])) == ["a", "d"]
-        record = store.get(there)
-        assert record is not None
-        assert (record.message_count, record.total_tokens) == (3, 25)
+        assert sums(store, there) == (3, 25)
         assert [one.message_count for one in store.branch(key, "list")] == [4, 3]
 
     def test_a_rewind_moves_the_session(self, store: ConversationStore, key: SessionKey) -> None:
@@ -578,9 +575,7 @@ class ConversationStoreContract:
         store.branch(replace(key, branch=0), "delete")
         store.append(key, [counted("f")], max_messages=2)
         assert ids(store.read(key)) == ["e", "f"]
-        record = store.get(key)
-        assert record is not None
-        assert record.message_count == 2
+        assert record_of(store, key).message_count == 2
 
     def test_branches_belong_to_their_user(self, store: ConversationStore, key: SessionKey) -> None:
         """Another user can neither list nor make branches, and a fork needs a stored message."""
@@ -620,8 +615,7 @@ class ConversationStoreContract:
         assert [(one.branch, one.revision) for one in again] == [(1, 1), (1, 1)]
         assert [one.message.text for one in store.read(key)] == ["hello", "hello", "new"]
         assert ids(store.read(main)) == ["a", "b", "c"]
-        record = store.get(key)
-        assert record is not None
+        record = record_of(store, key)
         assert (record.message_count, record.total_tokens, record.last_seq) == (3, 22, c.seq)
         store.append(main, [counted("d")], after=After("thread", c.seq))
         assert ids(store.read(key)) == ["a", "b", "c", "d"]

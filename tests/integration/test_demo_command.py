@@ -120,7 +120,7 @@ def test_in_a_terminal(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as reading:
         reading.submit(read)
         with os.fdopen(theirs, "w", encoding="utf-8") as terminal:
-            ran = here(tmp_path, "--fast", "--turns", "3", out=terminal, TERM="xterm-256color")
+            ran = here(tmp_path, "--turns", "3", out=terminal, TERM="xterm-256color")
     os.close(ours)
     output = b"".join(chunks)
     assert ran.code == 0, ran.err
@@ -134,7 +134,7 @@ def test_no_colour_and_a_dumb_terminal_are_respected(tmp_path: Path) -> None:
     terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "TTY_INTERACTIVE": "0"}
     assert "\x1b[36m" in here(tmp_path, "--turns", "1", **terminal).out
     assert "\x1b[36m" not in here(tmp_path, "--turns", "1", **terminal, NO_COLOR="1").out
-    dumb = here(tmp_path, "--fast", "--turns", "3", FORCE_COLOR="1", TERM="dumb").out
+    dumb = here(tmp_path, "--turns", "3", FORCE_COLOR="1", TERM="dumb").out
     assert "\x1b" not in dumb
     assert "/208" not in dumb
 
