@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, closing, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, HumanMessage, convert_to_messages
@@ -17,7 +18,7 @@ from arc_common.engine.session import Session
 from arc_common.exceptions import BudgetExceededError, InvalidInputError, StoreError
 from arc_common.messages import Message, Role, same_content
 from arc_common.tokens.budget import usable_tokens
-from arc_common.tokens.overflow import LearnedLimits
+from arc_common.tokens.overflow import LearnedLimits, aanswered, answered, astreamed, streamed
 from arc_common.tokens.selection import check_limits
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import ids_of, new_messages, split_instructions, stored_batch, taken_meanwhile
@@ -168,24 +169,16 @@ class ChainTurn:
         view = self._ask(view, stored_batch(said))
         return self._with_history(value, instructions, view, said)
 
-    def begin_again(self, value: Any, error: Exception) -> Any:
-        """Return the chain's input with less of the conversation, after a model refused it as too long.
-
-        Raises any other error, and that of a stream that has begun.
-        """
-        if self._written is not _NOTHING:
-            raise error
+    def begin_again(self, value: Any, error: Exception) -> tuple[Any, AbstractContextManager[None]]:
+        """Return the input with less of the conversation, after a model refused it as too long (see `Again`)."""
         note = self._limits.learn(error, self._counted, whole=False)
         instructions, said = split_instructions(self._given(value))
         question = "\n".join(message.text for message in stored_batch(said))
         asked = {message.id for message in self._asked}
         view = self._view(question, taken=arc_tokens(self._engine.token_counter, [*instructions, *said]))
         self._session.note(note)
-        return self._with_history(value, instructions, [one for one in view if one.id not in asked], said)
-
-    def last_try(self) -> AbstractContextManager[None]:
-        """Add the figures to the error of a second refusal."""
-        return self._limits.last_try(self._counted)
+        shown = self._with_history(value, instructions, [one for one in view if one.id not in asked], said)
+        return shown, self._limits.last_try(self._counted)
 
     def _given(self, value: Any) -> list[BaseMessage]:
         return input_messages(picked(value, self._options.input_key, field="input", usual=("input",)))
@@ -474,13 +467,9 @@ class _ChainWithMemory(Runnable[Any, Output]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's name
         turn = self._turn(config)
         value = turn.begin(input)
+        ask = partial(self._runnable.invoke, config=config, **kwargs)
         try:
-            try:
-                output = self._runnable.invoke(value, config, **kwargs)
-            except Exception as error:  # noqa: BLE001 - any client's; raised again unless the request was too long
-                value = turn.begin_again(input, error)
-                with turn.last_try():
-                    output = self._runnable.invoke(value, config, **kwargs)
+            output = answered(ask, value, partial(turn.begin_again, input))
         except BaseException:
             turn.fail()
             raise
@@ -490,13 +479,9 @@ class _ChainWithMemory(Runnable[Any, Output]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - the same
         turn = self._turn(config)
         value = await asyncio.to_thread(turn.begin, input)
+        ask = partial(self._runnable.ainvoke, config=config, **kwargs)
         try:
-            try:
-                output = await self._runnable.ainvoke(value, config, **kwargs)
-            except Exception as error:  # noqa: BLE001 - as above
-                value = await asyncio.to_thread(turn.begin_again, input, error)
-                with turn.last_try():
-                    output = await self._runnable.ainvoke(value, config, **kwargs)
+            output = await aanswered(ask, value, partial(turn.begin_again, input))
         except BaseException:
             await asyncio.to_thread(turn.fail)
             raise
@@ -506,13 +491,12 @@ class _ChainWithMemory(Runnable[Any, Output]):
     def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any | None) -> Iterator[Any]:  # noqa: A002 - the same
         turn = self._turn(config)
         value = turn.begin(input)
+        ask = partial(self._runnable.stream, config=config, **kwargs)
         try:
-            try:
-                yield from self._chunks(turn, value, config, kwargs)
-            except Exception as error:  # noqa: BLE001 - as above
-                value = turn.begin_again(input, error)
-                with turn.last_try():
-                    yield from self._chunks(turn, value, config, kwargs)
+            with closing(streamed(ask, value, partial(turn.begin_again, input))) as chunks:
+                for chunk in chunks:
+                    turn.write(chunk)
+                    yield chunk
         except CUT_SHORT:
             turn.cut_short()
             raise
@@ -527,19 +511,16 @@ class _ChainWithMemory(Runnable[Any, Output]):
         config: RunnableConfig | None = None,
         **kwargs: Any | None,
     ) -> AsyncIterator[Any]:
+        async def ask(value: Any) -> AsyncIterator[Any]:
+            return self._runnable.astream(value, config, **kwargs)
+
         turn = self._turn(config)
         value = await asyncio.to_thread(turn.begin, input)
         try:
-            try:
-                async with aclosing(self._achunks(turn, value, config, kwargs)) as chunks:
-                    async for chunk in chunks:
-                        yield chunk
-            except Exception as error:  # noqa: BLE001 - as above
-                value = await asyncio.to_thread(turn.begin_again, input, error)
-                with turn.last_try():
-                    async with aclosing(self._achunks(turn, value, config, kwargs)) as chunks:
-                        async for chunk in chunks:
-                            yield chunk
+            async with aclosing(astreamed(ask, value, partial(turn.begin_again, input))) as chunks:
+                async for chunk in chunks:
+                    turn.write(chunk)
+                    yield chunk
         except CUT_SHORT:
             await asyncio.to_thread(turn.cut_short)
             raise
@@ -548,32 +529,5 @@ class _ChainWithMemory(Runnable[Any, Output]):
             raise
         await asyncio.to_thread(turn.end, turn.written)
 
-    def _chunks(
-        self, turn: ChainTurn, value: Any, config: RunnableConfig | None, given: dict[str, Any]
-    ) -> Generator[Any, None, None]:
-        with _closed(self._runnable.stream(value, config, **given)) as chunks:
-            for chunk in chunks:
-                turn.write(chunk)
-                yield chunk
-
-    async def _achunks(
-        self, turn: ChainTurn, value: Any, config: RunnableConfig | None, given: dict[str, Any]
-    ) -> AsyncGenerator[Any, None]:
-        async with _aclosed(self._runnable.astream(value, config, **given)) as chunks:
-            async for chunk in chunks:
-                turn.write(chunk)
-                yield chunk
-
     def _turn(self, config: RunnableConfig | None) -> ChainTurn:
         return ChainTurn(self._source.session(config), self._options, self._source.engine, self._limits)
-
-
-# Both close the stream at the end, so that a model stops as soon as nobody reads its answer.
-
-
-def _closed(chunks: Iterator[Any]) -> AbstractContextManager[Iterator[Any]]:
-    return closing(chunks) if isinstance(chunks, Generator) else nullcontext(chunks)
-
-
-def _aclosed(chunks: AsyncIterator[Any]) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-    return aclosing(chunks) if isinstance(chunks, AsyncGenerator) else nullcontext(chunks)

@@ -3,7 +3,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -30,7 +30,7 @@ from arc_common.exceptions import (
     or_converted,
 )
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.overflow import LearnedLimits
+from arc_common.tokens.overflow import Again, LearnedLimits, aanswered, answered, astreamed, streamed
 from llamaindex_arc.memory import ArcMemory
 from llamaindex_arc.messages import request_tokens
 
@@ -39,6 +39,7 @@ _log = logging.getLogger("arc.llamaindex")
 Model = TypeVar("Model", bound=LLM)
 Asked = TypeVar("Asked", Sequence[ChatMessage], str)
 Answer = TypeVar("Answer")
+_Tried = tuple[Callable[[Asked], Answer], Asked, Again[Asked]]
 
 
 def with_overflow_recovery(llm: Model, memory: ArcMemory) -> Model:
@@ -111,7 +112,18 @@ class _Recovery:
             self.memory.chat_store.engine.observer.count("context.errors")
             return request
 
-    def again(self, request: Asked, error: Exception, whole: bool) -> tuple[Asked, AbstractContextManager[None]]:
+    def tried(self, ask: Callable[..., Answer], request: Asked, options: dict[str, Any]) -> "_Tried[Asked, Answer]":
+        """Return what `answered` and its other forms take."""
+        request = self.fitting(request)
+        return partial(ask, **options), request, partial(self.again, request, whole=not options)
+
+    async def atried(
+        self, ask: Callable[..., Answer], request: Asked, options: dict[str, Any]
+    ) -> "_Tried[Asked, Answer]":
+        """Async form of `tried`."""
+        return await asyncio.to_thread(self.tried, ask, request, options)
+
+    def again(self, request: Asked, error: Exception, *, whole: bool) -> tuple[Asked, AbstractContextManager[None]]:
         """Return a smaller request and a context that notes the figures on its refusal; raise any other error again."""
         if getattr(error, "__notes__", ()):  # a second refusal: one method of an LLM may answer through another
             raise error
@@ -127,61 +139,6 @@ class _Recovery:
         messages = [ChatMessage(request)] if isinstance(request, str) else request
         return request_tokens(self.memory.chat_store.engine.token_counter, messages)
 
-    def call(self, ask: Callable[..., Answer], request: Asked, options: dict[str, Any]) -> Answer:
-        """Return an answer."""
-        request = self.fitting(request)
-        try:
-            return ask(request, **options)
-        except Exception as error:  # noqa: BLE001 - any client's; raised again unless it says that the request is too long
-            request, last_try = self.again(request, error, not options)
-        with last_try:
-            return ask(request, **options)
-
-    async def acall(self, ask: Callable[..., Awaitable[Answer]], request: Asked, options: dict[str, Any]) -> Answer:
-        """Async form of `call`."""
-        request = await asyncio.to_thread(self.fitting, request)
-        try:
-            return await ask(request, **options)
-        except Exception as error:  # noqa: BLE001 - as above
-            request, last_try = await asyncio.to_thread(self.again, request, error, not options)
-        with last_try:
-            return await ask(request, **options)
-
-    def stream(
-        self, ask: Callable[..., Iterator[Answer]], request: Asked, options: dict[str, Any]
-    ) -> Generator[Answer, None, None]:
-        """Yield the parts of an answer."""
-        request, begun = self.fitting(request), False
-        try:
-            for part in ask(request, **options):
-                begun = True
-                yield part
-            return  # noqa: TRY300 - the second request follows the handler
-        except Exception as error:
-            if begun:
-                raise
-            request, last_try = self.again(request, error, not options)
-        with last_try:
-            yield from ask(request, **options)
-
-    async def astream(
-        self, ask: Callable[..., Awaitable[AsyncIterator[Answer]]], request: Asked, options: dict[str, Any]
-    ) -> AsyncGenerator[Answer, None]:
-        """Async form of `stream`."""
-        request, begun = await asyncio.to_thread(self.fitting, request), False
-        try:
-            async for part in await ask(request, **options):
-                begun = True
-                yield part
-            return  # noqa: TRY300 - the second request follows the handler
-        except Exception as error:
-            if begun:
-                raise
-            request, last_try = await asyncio.to_thread(self.again, request, error, not options)
-        with last_try:
-            async for part in await ask(request, **options):
-                yield part
-
 
 class _Recovering(LLM):
     """The first base of an LLM with overflow recovery; the LLM's own class is the second, and `super()` here."""
@@ -192,28 +149,30 @@ class _Recovering(LLM):
         raise TypeError("an LLM with overflow recovery holds its memory's engine and can't be pickled: create it again")
 
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        return self._recovery.call(super().chat, messages, kwargs)
+        return answered(*self._recovery.tried(super().chat, messages, kwargs))
 
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        return await self._recovery.acall(super().achat, messages, kwargs)
+        return await aanswered(*await self._recovery.atried(super().achat, messages, kwargs))
 
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
-        return self._recovery.stream(super().stream_chat, messages, kwargs)
+        return streamed(*self._recovery.tried(super().stream_chat, messages, kwargs))
 
     async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
-        return self._recovery.astream(super().astream_chat, messages, kwargs)
+        return astreamed(*await self._recovery.atried(super().astream_chat, messages, kwargs))
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        return self._recovery.call(partial(super().complete, formatted=formatted), prompt, kwargs)
+        return answered(*self._recovery.tried(partial(super().complete, formatted=formatted), prompt, kwargs))
 
     async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        return await self._recovery.acall(partial(super().acomplete, formatted=formatted), prompt, kwargs)
+        ask = partial(super().acomplete, formatted=formatted)
+        return await aanswered(*await self._recovery.atried(ask, prompt, kwargs))
 
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
-        return self._recovery.stream(partial(super().stream_complete, formatted=formatted), prompt, kwargs)
+        return streamed(*self._recovery.tried(partial(super().stream_complete, formatted=formatted), prompt, kwargs))
 
     async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
-        return self._recovery.astream(partial(super().astream_complete, formatted=formatted), prompt, kwargs)
+        ask = partial(super().astream_complete, formatted=formatted)
+        return astreamed(*await self._recovery.atried(ask, prompt, kwargs))
 
 
 @cache

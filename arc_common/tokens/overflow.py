@@ -1,10 +1,13 @@
 """Recognises a model's refusal of a request as too long, and learns from it how long a request may be."""
 
+import asyncio
 import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import AbstractContextManager, aclosing, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeVar
 
 from arc_common.observability import Observer
 from arc_common.tokens.budget import TokenBudget
@@ -91,6 +94,66 @@ class LearnedLimits:
             if overflow := overflow_of(error):
                 error.add_note(f"the second request was also too long: {_figures(overflow, counted)}")
             raise
+
+
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
+Again = Callable[[Exception], tuple[Request, AbstractContextManager[None]]]
+"""Returns a smaller request, and a context that notes the figures on its refusal; raises any error but a refusal."""
+
+
+def answered(ask: Callable[[Request], Answer], request: Request, again: Again[Request]) -> Answer:
+    """Return a model's answer; if it refuses the request as too long, that to a smaller one."""
+    try:
+        return ask(request)
+    except Exception as error:  # noqa: BLE001 - any client's; raised by `again` unless it is a refusal
+        request, last_try = again(error)
+    with last_try:
+        return ask(request)
+
+
+async def aanswered(ask: Callable[[Request], Awaitable[Answer]], request: Request, again: Again[Request]) -> Answer:
+    """Async form of `answered`."""
+    try:
+        return await ask(request)
+    except Exception as error:  # noqa: BLE001 - as above
+        request, last_try = await asyncio.to_thread(again, error)
+    with last_try:
+        return await ask(request)
+
+
+def streamed(
+    ask: Callable[[Request], Iterator[Answer]], request: Request, again: Again[Request]
+) -> Generator[Answer, None, None]:
+    """Yield the parts of a model's answer, as `answered` does; a stream that has begun is not repeated."""
+
+    def begun(request: Request) -> tuple[Iterator[Answer], list[Answer]]:
+        parts = ask(request)
+        return parts, list(islice(parts, 1))
+
+    parts, first = answered(begun, request, again)
+    with closing(parts) if isinstance(parts, Generator) else nullcontext():  # a model stops once nobody reads
+        yield from first
+        yield from parts
+
+
+async def astreamed(
+    ask: Callable[[Request], Awaitable[AsyncIterator[Answer]]], request: Request, again: Again[Request]
+) -> AsyncGenerator[Answer, None]:
+    """Async form of `streamed`."""
+
+    async def begun(request: Request) -> tuple[AsyncIterator[Answer], list[Answer]]:
+        parts = await ask(request)
+        async for part in parts:
+            return parts, [part]
+        return parts, []
+
+    parts, first = await aanswered(begun, request, again)
+    async with aclosing(parts) if isinstance(parts, AsyncGenerator) else nullcontext():
+        for part in first:
+            yield part
+        async for part in parts:
+            yield part
 
 
 def _figures(overflow: Overflow, counted: int) -> str:

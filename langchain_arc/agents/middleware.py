@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,7 +32,7 @@ from arc_common.protocols import StoredMessage, TokenCounter
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import corrected
 from arc_common.tokens.counters import schema_tokens, tools_tokens
-from arc_common.tokens.overflow import LearnedLimits
+from arc_common.tokens.overflow import LearnedLimits, aanswered, answered
 from langchain_arc.agents.checkpoints import ArcState, Point, Run, configurable, has_checkpoints, looked_up, merged
 from langchain_arc.agents.prompt_cache import PromptCaches, read_from_cache
 from langchain_arc.agents.tools import check_named, compact_conversation
@@ -161,12 +162,7 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         """Store the new messages, show the model its window, and store the answer."""
         run = self._run(request.runtime, request.state)
         window = self._shown(run, request)
-        try:
-            response = handler(window.request)
-        except Exception as error:  # noqa: BLE001 - any client's; raised again unless it says that the request is too long
-            window = self._shown_again(run, request, window, error)
-            with self._limits.last_try(window.tokens):
-                response = handler(window.request)
+        response = answered(handler, window.request, partial(self._shown_again, run, request, window.tokens))
         self._save_answer(run, request, response)
         return _with_change(response, run.change)
 
@@ -176,12 +172,7 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
         """Async form of `wrap_model_call`."""
         run = self._run(request.runtime, request.state)
         window = await asyncio.to_thread(self._shown, run, request)
-        try:
-            response = await handler(window.request)
-        except Exception as error:  # noqa: BLE001 - as above
-            window = await asyncio.to_thread(self._shown_again, run, request, window, error)
-            with self._limits.last_try(window.tokens):
-                response = await handler(window.request)
+        response = await aanswered(handler, window.request, partial(self._shown_again, run, request, window.tokens))
         await asyncio.to_thread(self._save_answer, run, request, response)
         return _with_change(response, run.change)
 
@@ -295,12 +286,14 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
             session.note(note)
         return request
 
-    def _shown_again(self, run: Run, request: ModelRequest[Any], refused: "Shown", error: Exception) -> "Shown":
+    def _shown_again(
+        self, run: Run, request: ModelRequest[Any], tokens: int, error: Exception
+    ) -> tuple[ModelRequest[Any], AbstractContextManager[None]]:
         """Return a smaller request in place of one that the model refused as too long; raise any other error."""
-        note = self._limits.learn(error, refused.tokens, name_of(request.model))
+        note = self._limits.learn(error, tokens, name_of(request.model))
         again = self._shown(run, request)
         run.session.note(note)
-        return again
+        return again.request, self._limits.last_try(again.tokens)
 
     def _save_answer(self, run: Run, request: ModelRequest[Any], response: object) -> None:
         """Store a model's answer after the state that it answers; never raises."""
