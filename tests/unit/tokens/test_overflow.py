@@ -1,5 +1,6 @@
 """Errors that reject a request as too long are recognised, with the figures that they state."""
 
+from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +9,7 @@ from langchain_core.exceptions import ContextOverflowError
 
 from arc_common.testing import CountingObserver
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.overflow import LearnedLimits, Overflow, overflow_of
+from arc_common.tokens.overflow import LearnedLimits, Overflow, astreamed, overflow_of, streamed
 
 
 def refused(text: str, **attributes: Any) -> Exception:
@@ -101,3 +102,37 @@ def test_any_other_error_is_raised_and_nothing_learned() -> None:
     with pytest.raises(ValueError, match="other"):
         limits.learn(ValueError("other"), 800)
     assert limits.limited(TokenBudget(4_000, 0)) == TokenBudget(4_000, 0)
+
+
+def raised(error: Exception) -> Any:
+    raise error
+
+
+async def test_a_stream_that_nobody_reads_any_more_is_closed() -> None:
+    """A model stops as soon as its reader does, in both forms."""
+    closed: list[str] = []
+
+    def parts(_: str) -> Iterator[int]:
+        try:
+            yield from range(3)
+        finally:
+            closed.append("sync")
+
+    async def aparts(_: str) -> AsyncIterator[int]:
+        async def stream() -> AsyncIterator[int]:
+            try:
+                for number in range(3):
+                    yield number
+            finally:
+                closed.append("async")
+
+        return stream()
+
+    answer = streamed(parts, "", raised)
+    assert next(answer) == 0
+    answer.close()
+    other = astreamed(aparts, "", raised)
+    assert await anext(other) == 0
+    await other.aclose()
+    assert closed == ["sync", "async"]
+    assert list(streamed(parts, "", raised)) == [part async for part in astreamed(aparts, "", raised)] == [0, 1, 2]
