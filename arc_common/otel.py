@@ -1,6 +1,6 @@
 """Arc's steps, tokens and model calls as OpenTelemetry's spans and metrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ except ImportError as error:
     raise MissingDependencyError("observability.otel", package="opentelemetry-api", extra="otel") from error
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Counter, MeterProvider
+    from opentelemetry.metrics import Counter, Histogram, MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
 _OPERATIONS = {"embedder": "embeddings"}
@@ -52,19 +52,14 @@ class OpenTelemetryObserver:
         self._tracer = trace.get_tracer("arc", tracer_provider=tracer_provider)
         self._meter = metrics.get_meter("arc", meter_provider=meter_provider)
         self._counters: dict[str, Counter] = {}
-        make = self._meter.create_histogram
-        self._steps = make(
-            "arc.step.duration", "s", "Duration of a step.", explicit_bucket_boundaries_advisory=_SECONDS
-        )
-        self._sections = make(
-            "arc.context.tokens", "{token}", "Tokens by section.", explicit_bucket_boundaries_advisory=_TOKENS
-        )
-        self._calls = make(
-            "gen_ai.client.operation.duration", "s", "Model calls.", explicit_bucket_boundaries_advisory=_MODEL_SECONDS
-        )
-        self._usage = make(
-            "gen_ai.client.token.usage", "{token}", "Tokens of calls.", explicit_bucket_boundaries_advisory=_TOKENS
-        )
+
+        def histogram(name: str, unit: str, description: str, buckets: Sequence[float]) -> "Histogram":
+            return self._meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=buckets)
+
+        self._steps = histogram("arc.step.duration", "s", "Duration of a step.", _SECONDS)
+        self._sections = histogram("arc.context.tokens", "{token}", "Tokens by section.", _TOKENS)
+        self._calls = histogram("gen_ai.client.operation.duration", "s", "Model calls.", _MODEL_SECONDS)
+        self._usage = histogram("gen_ai.client.token.usage", "{token}", "Tokens of calls.", _TOKENS)
         self._cost = self._meter.create_counter("arc.model.cost", "{currency}", "Price of arc's own model calls.")
 
     def count(self, name: str, value: int = 1, **tags: str) -> None:

@@ -97,21 +97,10 @@ def picked(value: Any, key: str | None, *, field: str, usual: Sequence[str]) -> 
     return value[key]
 
 
-def input_messages(value: Any) -> list[BaseMessage]:
-    """Convert a user's input to messages; text becomes a human message."""
+def messages_of(value: Any, field: str, text_as: type[BaseMessage]) -> list[BaseMessage]:
+    """Convert a chain's input or answer to messages."""
     if isinstance(value, str):
-        return [HumanMessage(value)]
-    return _messages(value, "input")
-
-
-def output_messages(value: Any) -> list[BaseMessage]:
-    """Convert a chain's answer to messages; text becomes an AI message."""
-    if isinstance(value, str):
-        return [AIMessage(value)]
-    return _messages(value, "output")
-
-
-def _messages(value: Any, field: str) -> list[BaseMessage]:
+        return [text_as(value)]
     if isinstance(value, BaseMessage):
         return [value]
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -181,7 +170,8 @@ class ChainTurn:
         return shown, self._limits.last_try(self._counted)
 
     def _given(self, value: Any) -> list[BaseMessage]:
-        return input_messages(picked(value, self._options.input_key, field="input", usual=("input",)))
+        given = picked(value, self._options.input_key, field="input", usual=("input",))
+        return messages_of(given, "input", HumanMessage)
 
     def _with_history(
         self, value: Any, instructions: Sequence[BaseMessage], view: Sequence[Message], said: Sequence[BaseMessage]
@@ -295,8 +285,8 @@ class ChainTurn:
         return [message for message in view if message.id not in asked]
 
     def _answer(self, output: Any) -> list[Message]:
-        said = output_messages(picked(output, self._options.output_key, field="output", usual=("output",)))
-        return stored_batch(said)
+        said = picked(output, self._options.output_key, field="output", usual=("output",))
+        return stored_batch(messages_of(said, "output", AIMessage))
 
     def _store(self, batch: list[Message]) -> None:
         """Store the new messages of an answer, which may repeat the conversation and the input."""

@@ -20,7 +20,7 @@ from arc_common.prompts.context import (
     render_recalled,
 )
 from arc_common.tokens.budget import TokenBudget
-from langchain_arc.chains import SessionSource, input_messages, picked
+from langchain_arc.chains import SessionSource, messages_of, picked
 from langchain_arc.messages import from_arc
 
 _QUESTIONS = ("question", "input", "query", "messages")
@@ -107,7 +107,8 @@ class ArcContext(Runnable[Any, Any]):
         return self._shown(value, await session.acontext(self._question(value), **self._options))
 
     def _question(self, value: Any) -> str:
-        asked = input_messages(picked(value, self._input_key, field="input", usual=_QUESTIONS))
+        given = picked(value, self._input_key, field="input", usual=_QUESTIONS)
+        asked = messages_of(given, "input", HumanMessage)
         question = next((message.text for message in reversed(asked) if isinstance(message, HumanMessage)), "")
         if not question.strip():
             raise InvalidInputError("input", value, "a question: text, or messages that include a human one")

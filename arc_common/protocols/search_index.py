@@ -306,15 +306,7 @@ def chunk_prefix(document_id: str) -> str:
 
 
 def unit_vector(name: str, vector: Sequence[float] | NDArray[Any]) -> NDArray[np.float32]:
-    """Return the vector normalised to length 1, as float32 of shape (dimension,); a copy only if one is needed.
-
-    Args:
-        name: The vector's name in error messages.
-        vector: At most 16,000 finite numbers, not all zero.
-
-    Raises:
-        InvalidInputError: The vector is anything else.
-    """
+    """Return up to 16,000 finite numbers, not all zero, normalised to length 1, as float32; a copy only if needed."""
     try:
         given = np.asarray(vector)
     except ValueError as error:

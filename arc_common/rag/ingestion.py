@@ -32,12 +32,7 @@ def refusal(policy: IngestionPolicy, query: str, response: str, channel: str) ->
 
 
 def check_patterns(patterns: Sequence[str]) -> None:
-    """Raise for patterns that can't be matched.
-
-    Raises:
-        InvalidInputError: A pattern is not a regular expression of RE2, or there are too many.
-        MissingDependencyError: There are patterns, and RE2 is not installed.
-    """
+    """Raise if a pattern is not a regular expression of RE2, if there are too many, or RE2 is not installed."""
     _compiled(tuple(patterns))
 
 

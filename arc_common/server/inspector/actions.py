@@ -1,9 +1,15 @@
 """The actions of the pages' forms; each returns the address to open next."""
 
+from collections.abc import Callable
+from functools import partial
+
+from arc_common.engine.ingestion import Ingestion
+from arc_common.engine.memories import Memories
 from arc_common.exceptions import CandidateNotFoundError, InvalidInputError, NotFoundError
 from arc_common.memories import MemoryStatus
-from arc_common.protocols.review import Candidate
 from arc_common.server.inspector.visit import Visit
+
+Action = Callable[[Visit], str]
 
 
 def pin(visit: Visit) -> str:
@@ -35,71 +41,45 @@ def edit_memory(visit: Visit) -> str:
         importance, revision = float(form.get("importance", "")), int(form.get("revision", ""))
     except ValueError:
         raise InvalidInputError("importance", form.get("importance"), "a number from 0 to 1") from None
-    visit.memories.edit(_memory(visit), text=form.get("text", "").strip(), importance=importance, revision=revision)
+    memory_id, text = visit.query.get("memory", ""), form.get("text", "").strip()
+    visit.memories.edit(memory_id, text=text, importance=importance, revision=revision)
     return _back(visit, "edited", "memories")
 
 
-def forget_memory(visit: Visit) -> str:
-    """Delete a memory."""
-    visit.memories.delete(_memory(visit))
-    return _back(visit, "forgotten", "memories")
+def _on_memory(act: Callable[[Memories, str], object], done: str) -> Action:
+    """Return the action that does something to the memory in the address."""
+
+    def action(visit: Visit) -> str:
+        act(visit.memories, visit.query.get("memory", ""))
+        return _back(visit, done, "memories")
+
+    return action
 
 
-def pin_memory(visit: Visit) -> str:
-    """Show a memory in every request of its scope."""
-    visit.memories.pin(_memory(visit))
-    return _back(visit, "pinned", "memories")
+forget_memory = _on_memory(Memories.delete, "forgotten")
+pin_memory = _on_memory(Memories.pin, "pinned")
+unpin_memory = _on_memory(Memories.unpin, "unpinned")
+approve_memory = _on_memory(partial(Memories.set_status, status=MemoryStatus.ACTIVE), "approved")
+reject_memory = _on_memory(partial(Memories.set_status, status=MemoryStatus.REJECTED), "rejected")
 
 
-def unpin_memory(visit: Visit) -> str:
-    """Show a memory only where it fits the question again."""
-    visit.memories.unpin(_memory(visit))
-    return _back(visit, "unpinned", "memories")
+def _on_candidate(decide: Callable[..., object], done: str) -> Action:
+    """Return the action that decides about the candidate in the address; a token of one user finds only those of it."""
+
+    def action(visit: Visit) -> str:
+        wanted, token = visit.query.get("candidate", ""), visit.access.token
+        if token.user_id is not None and visit.access.ingestion.get(wanted).user_id != token.user_id:
+            raise CandidateNotFoundError(wanted)
+        comment = visit.form.get("comment", "").strip()
+        decide(visit.access.ingestion, wanted, reviewer=token.name, comment=comment)
+        return visit.url("review", user=visit.text("user"), channel=visit.text("channel"), done=done)
+
+    return action
 
 
-def approve_memory(visit: Visit) -> str:
-    """Approve a memory that awaits its review."""
-    visit.memories.set_status(_memory(visit), MemoryStatus.ACTIVE)
-    return _back(visit, "approved", "memories")
-
-
-def reject_memory(visit: Visit) -> str:
-    """Reject a memory that awaits its review."""
-    visit.memories.set_status(_memory(visit), MemoryStatus.REJECTED)
-    return _back(visit, "rejected", "memories")
-
-
-def approve(visit: Visit) -> str:
-    """Approve a candidate of the review queue."""
-    found, comment = _candidate(visit), visit.form.get("comment", "").strip()
-    visit.access.ingestion.approve(found.id, reviewer=visit.access.token.name, comment=comment)
-    return _next(visit, "approved")
-
-
-def reject(visit: Visit) -> str:
-    """Reject a candidate of the review queue."""
-    found, comment = _candidate(visit), visit.form.get("comment", "").strip()
-    visit.access.ingestion.reject(found.id, reviewer=visit.access.token.name, comment=comment)
-    return _next(visit, "rejected")
-
-
-def _memory(visit: Visit) -> str:
-    return visit.query.get("memory", "")
-
-
-def _candidate(visit: Visit) -> Candidate:
-    """Return the candidate in the address; a token of one user finds only those of that user."""
-    wanted = visit.query.get("candidate", "")
-    found = visit.access.ingestion.get(wanted)
-    own = visit.access.token.user_id
-    if own is not None and found.user_id != own:
-        raise CandidateNotFoundError(wanted)
-    return found
+approve = _on_candidate(Ingestion.approve, "approved")
+reject = _on_candidate(Ingestion.reject, "rejected")
 
 
 def _back(visit: Visit, done: str, part: str) -> str:
     return f"{visit.of_conversation('conversation', done=done)}#{part}"
-
-
-def _next(visit: Visit, done: str) -> str:
-    return visit.url("review", user=visit.text("user"), channel=visit.text("channel"), done=done)

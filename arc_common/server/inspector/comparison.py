@@ -53,15 +53,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """The place where the shared beginning of two requests ends.
-
-    Args:
-        where: "tools", or the role of the message.
-        number: The message's number in the request, from 1; 0 for tools.
-        shared: The last characters before the place.
-        before: The earlier request's text there.
-        now: The later request's text there.
-    """
+    """The message (or "tools", number 0) where the shared beginning of two requests ends, and both texts there."""
 
     where: str
     number: int
@@ -72,23 +64,15 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two requests side by side.
-
-    Args:
-        sections: For each section its name, title, tokens before and tokens now.
-        tokens: All tokens before and now.
-        added: The items that only the later request shows.
-        removed: The items that only the earlier request shows.
-        shared: About how many of the later request's first tokens both requests share.
-        percent: Their share of the later request.
-        place: The end of the shared beginning; `None` if the later request repeats or continues the earlier one.
-    """
+    """Two requests side by side; `place` is `None` if the later one repeats or continues the earlier one."""
 
     sections: tuple[tuple[str, str, int, int], ...]
+    """For each section its name, title, tokens before and tokens now."""
     tokens: tuple[int, int]
     added: tuple[Change, ...]
     removed: tuple[Change, ...]
     shared: int
+    """About how many of the later request's first tokens both share, and what percentage of it."""
     percent: int
     place: Break | None
 

@@ -18,16 +18,7 @@ _MOST_DIGITS = 12
 
 @dataclass(frozen=True)
 class Visit:
-    """A request for a page, or of a form on one.
-
-    Args:
-        access: The data that it may reach.
-        query: The parameters of its address.
-        form: The form's fields.
-        root: The path under which the pages are mounted.
-        csrf: The secret that forms carry.
-        can_sign_out: True if the browser is signed in with a token.
-    """
+    """A request for a page, or of a form on one, under the `root` of the pages; forms carry the secret `csrf`."""
 
     access: Access
     query: Mapping[str, str]
