@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +150,26 @@ class SerialChatModel:
             raise NotImplementedError(f"{type(self.model).__name__} has no structured output")
         with self.turn:
             return self.model.complete_structured(messages, schema)
+
+
+class NamedChatModel:
+    """A chat model that is made from its name at the first call, which imports its package and reads its keys."""
+
+    def __init__(self, name: str, make: Callable[[str], StructuredChatModel]) -> None:
+        self.name = name
+        self._make = make
+
+    @cached_property
+    def _model(self) -> StructuredChatModel:
+        return self._make(self.name)
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """Return the model's answer. Raises whatever creating or calling the model raises."""
+        return self._model.complete(messages)
+
+    def complete_structured(self, messages: Sequence[Message], schema: "type[BaseModel]") -> "BaseModel":
+        """Return the model's structured answer. Raises whatever creating or calling the model raises."""
+        return self._model.complete_structured(messages, schema)
 
 
 class GuardedChatModel:

@@ -1,7 +1,5 @@
 """Opens arc's engine with LangChain's models."""
 
-from collections.abc import Sequence
-from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -10,12 +8,11 @@ from langchain_core.runnables import Runnable
 
 from arc_common.engine.context_engine import ContextEngine, EngineOptions, check_options
 from arc_common.exceptions import MissingDependencyError, converter_of
-from arc_common.messages import Message
+from arc_common.model_calls import NamedChatModel
 from arc_common.protocols import ChatModel, Embedder
 from langchain_arc.models import LangChainChatModel, LangChainEmbedder
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from sqlalchemy import Engine
 
     from arc_common.settings import ArcSettings
@@ -56,7 +53,7 @@ def open_engine(
     check_options(options, embedder="embeddings")
     settings = settings or ArcSettings()
     if summary_llm is None and settings.summary.llm_model is not None:
-        summary_llm = _NamedChatModel(settings.summary.llm_model)
+        summary_llm = _named(settings.summary.llm_model)
     return ContextEngine.open(
         url,
         chat_model=None if llm is None else _chat_model(llm),
@@ -67,27 +64,16 @@ def open_engine(
     )
 
 
-class _NamedChatModel:
-    """A chat model created from its name at the first call, which imports its package and reads its keys."""
+def _named(name: str) -> ChatModel:
+    if find_spec("langchain") is None:
+        raise MissingDependencyError("settings.summary.llm_model", package="langchain", extra="agents")
 
-    def __init__(self, name: str) -> None:
-        if find_spec("langchain") is None:
-            raise MissingDependencyError("settings.summary.llm_model", package="langchain", extra="agents")
-        self.name = name
-
-    def complete(self, messages: Sequence[Message]) -> str:
-        """Return the answer's content as text. Raises whatever creating or calling the model raises."""
-        return self._model.complete(messages)
-
-    def complete_structured(self, messages: Sequence[Message], schema: "type[BaseModel]") -> "BaseModel":
-        """Return an instance of the schema. Raises whatever creating or calling the model raises."""
-        return self._model.complete_structured(messages, schema)
-
-    @cached_property
-    def _model(self) -> LangChainChatModel:
+    def make(name: str) -> LangChainChatModel:
         from langchain.chat_models import init_chat_model  # noqa: PLC0415 - optional, and 0.5 s to import
 
-        return LangChainChatModel(init_chat_model(self.name))
+        return LangChainChatModel(init_chat_model(name))
+
+    return NamedChatModel(name, make)
 
 
 def _chat_model(llm: Runnable[Any, Any] | ChatModel) -> ChatModel:

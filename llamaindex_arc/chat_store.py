@@ -137,8 +137,8 @@ class ArcChatStore(BaseChatStore):
 
 def replace_messages(session: Session, messages: Sequence[ChatMessage]) -> None:
     """Replace a session's messages: see `ArcChatStore.set_messages`."""
-    given, stored = _Given(messages), session.messages()
-    new, obsolete = _difference(stored, given)
+    stored = session.messages()
+    new, obsolete = _difference(stored, messages)
     kept = stored[: len(stored) - len(obsolete)]
     if kept and obsolete and len(session.branches()) > 1:
         session.rewind(to=_id(kept[-1]))
@@ -147,25 +147,20 @@ def replace_messages(session: Session, messages: Sequence[ChatMessage]) -> None:
     session.remove(obsolete)
 
 
-class _Given:
-    """The messages given as a conversation, without those that arc added."""
-
-    def __init__(self, messages: Sequence[ChatMessage]) -> None:
-        rest, placed = without_memory(messages)
-        converted = [(message, to_arc(message)) for message in rest]
-        self.own = [(message, as_arc) for message, as_arc in converted if not as_arc.made_by_arc]
-        self.has_memory = placed or len(self.own) < len(converted)
-
-
-def _difference(stored: Sequence[Message], given: _Given) -> tuple[list[Message], list[str]]:
+def _difference(stored: Sequence[Message], messages: Sequence[ChatMessage]) -> tuple[list[Message], list[str]]:
     """Return the messages to append and the ids to remove, so that the stored messages are the given ones."""
-    summarised = _summarised(stored, [as_arc for _, as_arc in given.own]) if given.has_memory else 0
+    rest, has_memory = without_memory(messages)
+    given = [(message, to_arc(message)) for message in rest]
+    own = [(message, as_arc) for message, as_arc in given if not as_arc.made_by_arc]
+    summarised = 0
+    if has_memory or len(own) < len(given):
+        summarised = _summarised(stored, [as_arc for _, as_arc in own])
     same = 0
-    for there, (wanted, _) in zip(stored[summarised:], given.own, strict=False):
+    for there, (wanted, _) in zip(stored[summarised:], own, strict=False):
         if from_arc(there) != wanted:
             break
         same += 1
-    return [as_arc for _, as_arc in given.own[same:]], [_id(message) for message in stored[summarised + same :]]
+    return [as_arc for _, as_arc in own[same:]], [_id(message) for message in stored[summarised + same :]]
 
 
 def _summarised(stored: Sequence[Message], following: Sequence[Message]) -> int:

@@ -1,7 +1,5 @@
 """Opens arc's engine with LlamaIndex's models."""
 
-from collections.abc import Sequence
-from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Unpack
 from uuid import uuid4
@@ -13,12 +11,11 @@ from llama_index.core.llms.utils import resolve_llm
 
 from arc_common.engine.context_engine import ContextEngine, EngineOptions, check_options
 from arc_common.exceptions import ConfigurationError
-from arc_common.messages import Message
+from arc_common.model_calls import NamedChatModel
 from arc_common.protocols import ChatModel, Embedder
 from llamaindex_arc.models import LlamaIndexChatModel, LlamaIndexEmbedder, chat_model_of
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from sqlalchemy import Engine
 
     from arc_common.settings import ArcSettings
@@ -58,7 +55,7 @@ def open_engine(
     check_options(options, embedder="embed_model")
     settings = settings or ArcSettings()
     if summary_llm is None and settings.summary.llm_model is not None:
-        summary_llm = _NamedChatModel(settings.summary.llm_model)
+        summary_llm = _named(settings.summary.llm_model)
     return ContextEngine.open(
         url,
         chat_model=None if llm is None else chat_model_of(llm),
@@ -69,28 +66,13 @@ def open_engine(
     )
 
 
-class _NamedChatModel:
-    """An LLM created from its name at the first call, which imports its package and reads its keys or file."""
-
-    def __init__(self, name: str) -> None:
-        if name != "default" and not name.startswith("local:"):
-            raise ConfigurationError(
-                f'summary.llm_model is {name!r}, but LlamaIndex makes models by the names "default" and "local:PATH" '
-                "only; give the model itself instead: open_engine(..., summary_llm=...)"
-            )
-        self._name = name
-
-    def complete(self, messages: Sequence[Message]) -> str:
-        """Return the answer's content as text. Raises whatever creating or calling the model raises."""
-        return self._model.complete(messages)
-
-    def complete_structured(self, messages: Sequence[Message], schema: "type[BaseModel]") -> "BaseModel":
-        """Return an instance of the schema. Raises whatever creating or calling the model raises."""
-        return self._model.complete_structured(messages, schema)
-
-    @cached_property
-    def _model(self) -> LlamaIndexChatModel:
-        return LlamaIndexChatModel(resolve_llm(self._name))
+def _named(name: str) -> ChatModel:
+    if name != "default" and not name.startswith("local:"):
+        raise ConfigurationError(
+            f'summary.llm_model is {name!r}, but LlamaIndex makes models by the names "default" and "local:PATH" '
+            "only; give the model itself instead: open_engine(..., summary_llm=...)"
+        )
+    return NamedChatModel(name, lambda name: LlamaIndexChatModel(resolve_llm(name)))
 
 
 def _embedder(embed_model: BaseEmbedding | Embedder) -> Embedder:

@@ -198,7 +198,7 @@ class Question:
     """The value that a turn asks for: a label, the accepted forms, and the turn that stated it."""
 
     about: str
-    accepts: tuple[str, ...]
+    accepts: Sequence[str]
     stated: int
 
     def value_in(self, answer: str) -> str | None:
@@ -239,21 +239,11 @@ class Script:
 def support_script() -> Script:
     """Load the conversation with a furniture shop's support."""
     data = tomllib.loads(files("arc_common.cli").joinpath("demo.toml").read_text("utf-8"))
-    turns = tuple(_turn(i, **turn) for i, turn in enumerate(data["turns"], 1))
+    turns = tuple(
+        ScriptTurn(number, turn.pop("user"), turn.pop("assistant", None), Question(**turn) if turn else None)
+        for number, turn in enumerate(data["turns"], 1)
+    )
     return Script(data["system"].strip(), data["handover"], turns)
-
-
-def _turn(
-    number: int,
-    user: str,
-    *,
-    assistant: str | None = None,
-    about: str = "",
-    accepts: tuple[str, ...] = (),
-    stated: int = 0,
-) -> ScriptTurn:
-    question = Question(about, tuple(accepts), stated) if assistant is None else None
-    return ScriptTurn(number, user, assistant, question)
 
 
 SESSION = "arc-demo"

@@ -73,8 +73,11 @@ def test_answers_as_the_simple_store_does(steps: list[tuple[Any, ...]], through_
     with open_engine(token_counter=Ones()) as engine:
         store = Both(ArcChatStore(engine), through_async=through_async)
         for name, *arguments in steps:
-            expected = getattr(simple, name)(*copy.deepcopy(arguments))
             got = getattr(store, name)(*arguments)
+            if name == "delete_last_message" and not simple.get_messages(*arguments):
+                assert got is None  # the simple store raises IndexError for an empty list
+                continue
+            expected = getattr(simple, name)(*copy.deepcopy(arguments))
             if name == "get_keys":  # the simple store keeps the key of an empty list
                 assert {key for key in got if store.get_messages(key)} == {
                     key for key in expected if simple.get_messages(key)
