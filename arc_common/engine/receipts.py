@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from threading import Lock
@@ -50,6 +50,10 @@ class SentRequest:
     window: ContextWindow
 
 
+_Waiting = tuple[KeptReceipt, Receipt]
+"""A receipt that waits to be stored; its items are made only then."""
+
+
 class ReceiptLog:
     """Writes receipts in the background, so that no reply waits for or fails with the store."""
 
@@ -70,11 +74,11 @@ class ReceiptLog:
         run_id = self._services.new_id()
         if self._mode == "sampled" and sha256(run_id.encode()).digest()[0] >= _SAMPLED * 256:
             return
-        source = _Waiting(run_id, self._services.clock(), at_seq, receipt, tuple(messages))
+        kept = KeptReceipt(run_id, self._services.clock(), at_seq, {}, tuple(messages))
         with self._lock:
             is_full = len(self._waiting) >= _WAITING
             if not is_full:
-                self._waiting.append((key, source))
+                self._waiting.append((key, (kept, receipt)))
         if is_full:
             self._services.observer.count("receipts.dropped")
             return
@@ -86,7 +90,7 @@ class ReceiptLog:
             return
         with self._lock:
             for early in [one for one in self._early if one.session == key.session]:
-                self._waiting.extend((early, source) for source in self._early.pop(early))
+                self._waiting.extend((early, one) for one in self._early.pop(early))
                 self._queue.schedule(early)
 
     def find(self, key: SessionKey, *, limit: int) -> list[SentRequest]:
@@ -132,33 +136,18 @@ class ReceiptLog:
 
     def _write(self, key: SessionKey) -> None:
         with self._lock:
-            mine = [source for one, source in self._waiting if one == key]
+            mine = [waiting for one, waiting in self._waiting if one == key]
             others = [one for one in self._waiting if one[0] != key]
             self._waiting.clear()
             self._waiting.extend(others)
-        if mine and not self._store.keep(key, [source.kept() for source in mine]):
+        whole = [replace(kept, receipt=receipt.to_dict(texts=True)) for kept, receipt in mine]
+        if mine and not self._store.keep(key, whole):
             with self._lock:  # the session's first message is not stored yet
-                self._early[key] = [*self._early.get(key, ()), *(one for one in mine if one.at_seq == 0)][-_EARLY:]
+                self._early[key] = [*self._early.get(key, ()), *(one for one in mine if one[0].at_seq == 0)][-_EARLY:]
 
     def _count(self, error: Exception) -> None:
         _log.warning("a receipt was not stored: %s", error)
         self._services.observer.count("receipts.errors", error=type(error).__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A receipt that waits to be stored; its items are made only then."""
-
-    run_id: str
-    created_at: datetime
-    at_seq: int | None
-    receipt: Receipt
-    messages: tuple[Message, ...]
-
-    def kept(self) -> KeptReceipt:
-        """Return the receipt in its stored form."""
-        receipt = self.receipt.to_dict(texts=True)
-        return KeptReceipt(self.run_id, self.created_at, self.at_seq, receipt, self.messages)
 
 
 def _window_of(kept: KeptReceipt) -> ContextWindow:

@@ -63,7 +63,10 @@ class Worker:
             for one in others:
                 one.start()
             while any(one.is_alive() for one in others):
-                self._join(others)
+                for one in others:  # in short steps, so that signals are handled
+                    one.join(0.1)
+                if self._stop.is_set():
+                    self._end()
         finally:
             self._end()
             for one in others:
@@ -72,13 +75,6 @@ class Worker:
         if self._error is not None:
             raise self._error
         return WorkDone(self._sessions, self._failed)
-
-    def _join(self, threads: list[Thread]) -> None:
-        """Wait in short steps, so that signals are handled, and wake the threads once `stop` is set."""
-        for one in threads:
-            one.join(0.1)
-        if self._stop.is_set():
-            self._end()
 
     def _end(self) -> None:
         self._stop.set()

@@ -153,17 +153,12 @@ def in_conversation(table: Any) -> tuple[ColumnElement[bool], ...]:
     return table.c.conversation == bindparam("conversation"), table.c.caller_id == bindparam("caller_id")
 
 
-def wanted_branch() -> ColumnElement[Any]:
-    """Return the branch that the parameter `wanted` names: the current one for `FOLLOW`."""
-    wanted = bindparam("wanted", type_=BigInteger)
-    return func.coalesce(func.nullif(wanted, FOLLOW), conversations.c.current_branch)
-
-
 def of_conversation() -> ColumnElement[bool]:
     """Return the condition that joins a conversation with the branch that the parameters ask for."""
+    named = func.nullif(bindparam("wanted", type_=BigInteger), FOLLOW)
     return and_(
         branches.c.conversation == conversations.c.conversation,
-        branches.c.branch == wanted_branch(),
+        branches.c.branch == func.coalesce(named, conversations.c.current_branch),
         branches.c.caller_id == conversations.c.caller_id,
     )
 

@@ -217,7 +217,7 @@ class SqlBranches:
             self.inserting(place, row, head=head, summarized=min(locked.summarized, first - 1)),
             self.conversation(place, locked, next_branch=forked.branch + 1, current=current, now=now, edits=edits),
             (self._sql.retire_branch, {**place, "which": path.branch}),
-            *(self.abandoning(place, locked) if after else ()),
+            *([(self._sql.abandon_branch, {**place, "which": locked.current_branch})] if after else ()),
         ]
 
     def refreshing(self, transaction: Transaction, place: Mapping[str, Any]) -> list[Call]:
@@ -262,11 +262,8 @@ class SqlBranches:
         if locked.path.branch == locked.current_branch:
             return []
         place = self._place(key, locked.path)
-        return [*self.switching(place, locked, now), *self.abandoning(place, locked)]
-
-    def abandoning(self, place: Mapping[str, Any], locked: Locked) -> list[Call]:
-        """Return the call after which the branch that was current is no longer live, unless it has a name."""
-        return [(self._sql.abandon_branch, {**place, "which": locked.current_branch})]
+        left = {**place, "which": locked.current_branch}
+        return [*self.switching(place, locked, now), (self._sql.abandon_branch, left)]
 
     def clearing(self, transaction: Transaction, place: Mapping[str, Any], locked: Locked, now: int) -> list[Call]:
         """Return the calls that leave only the main branch of a cleared conversation."""

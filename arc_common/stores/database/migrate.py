@@ -189,14 +189,10 @@ _WHOLE = "arc_whole"
 
 def create_tables(connection: Connection, parts: int = 0) -> None:
     """Create all tables; without parts, this is the first migration."""
-    dialect_name = connection.dialect.name
-    if dialect_name == "postgresql" and not _has_pgvector(connection):
-        for statement in _statements(dialect_name, parts):
-            connection.exec_driver_sql(statement.replace(" VECTOR ", " BYTEA "))
-        return
-    for statement in _statements(dialect_name, parts):
-        connection.exec_driver_sql(statement)
-    if dialect_name == "postgresql":
+    has_pgvector = connection.dialect.name == "postgresql" and _has_pgvector(connection)
+    for statement in _statements(connection.dialect.name, parts):
+        connection.exec_driver_sql(statement if has_pgvector else statement.replace(" VECTOR ", " BYTEA "))
+    if has_pgvector:
         # Store vectors in the row if a page holds them: fetching one from TOAST takes longer than comparing it.
         connection.exec_driver_sql(f"ALTER TABLE {VECTORS} ALTER COLUMN vector SET STORAGE MAIN")
 

@@ -58,7 +58,7 @@ _LEAF, _ROW_LIMIT = (bindparam(name, type_=BigInteger) for name in ("leaf", "row
 @cache
 def summary_statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
-    on_main = Reach(in_session, _on_branch, _messages_of_branch, _covered=IS_UNCOVERED)
+    on_main = Reach(in_session, _on_branch, _messages_of_branch, uncovered=IS_UNCOVERED)
     every = {**_reading(dialect_name, on_main), **_leasing(), **_storing(dialect_name), **_erasing()}
     return Statements(dialect_name, {**every, **_changing(dialect_name, inside)})
 
@@ -67,7 +67,12 @@ def summary_statements_for(dialect_name: str) -> Statements:
 def summary_statements_along(dialect_name: str) -> Statements:
     """Return the statements that read along a path, and those that undo everything derived on one branch of it."""
     along = Along(dialect_name)
-    reach = Reach(along.in_session, along.of_branch, along.messages, later=along.inside)
+    over = summaries.alias("over")
+    spans = over.c.start_seq <= summaries.c.start_seq, over.c.end_seq >= summaries.c.end_seq
+    is_longer = and_(over.c.level == summaries.c.level, over.c.end_seq > summaries.c.end_seq)
+    above = select(over.c.level).where(*along.inside(over), *spans, or_(over.c.level > summaries.c.level, is_longer))
+    uncovered = ~above.correlate(summaries).exists()
+    reach = Reach(along.in_session, along.of_branch, along.messages, uncovered, later=along.inside)
     return Statements(dialect_name, {**_reading(dialect_name, reach), **_changing(dialect_name, along.inside)})
 
 
@@ -78,21 +83,9 @@ class Reach:
     mine: Callable[[Any], tuple[ColumnElement[bool], ...]]
     of_branch: Callable[[], ColumnElement[bool]]
     messages: Callable[..., Any]
+    uncovered: Any
+    """The condition that no segment that is shown spans this one."""
     later: Callable[[Any], tuple[ColumnElement[bool], ...]] | None = None
-    _covered: Any = None
-
-    def uncovered(self) -> Any:
-        """Return the condition that no segment that is shown spans this one."""
-        if self._covered is not None:
-            return self._covered
-        over = summaries.alias("over")
-        spans = over.c.start_seq <= summaries.c.start_seq, over.c.end_seq >= summaries.c.end_seq
-        is_higher = or_(
-            over.c.level > summaries.c.level,
-            and_(over.c.level == summaries.c.level, over.c.end_seq > summaries.c.end_seq),
-        )
-        assert self.later is not None  # noqa: S101 - along a path
-        return ~select(over.c.level).where(*self.later(over), *spans, is_higher).correlate(summaries).exists()
 
 
 def _on_branch() -> ColumnElement[bool]:
@@ -134,7 +127,7 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
         "messages_behind": reach.messages(
             MESSAGE_COLUMNS, lambda table: table.c.seq > later(func.coalesce(boundary, 0), after), newest=True
         ),
-        "cover": _segments(*mine(summaries), reach.uncovered()),
+        "cover": _segments(*mine(summaries), reach.uncovered),
         "segments": _segments(*mine(summaries)),
         "parts": _segments(*mine(summaries), *_within()),
         # the sum keeps SQLite from scanning by level and sorting
