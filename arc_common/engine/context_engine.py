@@ -261,7 +261,7 @@ class ContextEngine:
 
     @property
     def documents(self) -> "DocumentIndex":
-        """The default caller's documents; `.of(caller_id=…, user_id=…)` returns another caller's. Does no I/O.
+        """The default caller's documents; `documents_of(caller_id)` returns another caller's. Does no I/O.
 
         Once documents are stored, `session.context` retrieves the relevant ones (see `settings.rag.enabled`).
 

@@ -44,15 +44,6 @@ class DocumentIndex:
         """Name the owner of the documents."""
         return f"<DocumentIndex of {self._scope}>"
 
-    def of(self, *, caller_id: str = "default", user_id: str | None = None) -> "DocumentIndex":
-        """Return the documents of another caller, or of one of its users alone. Does no I/O.
-
-        Raises:
-            InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
-        """
-        self._runtime.check_caller(caller_id)
-        return DocumentIndex(self._runtime, Scope(caller_id, user_id))
-
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """The scopes that are searched: the owner's, and in a turn also the caller's."""

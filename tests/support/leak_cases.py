@@ -168,7 +168,7 @@ for _name in ("debug", "replay"):
 
 CORPORA: dict[Level, Face] = {
     "caller": lambda engine, party: engine.documents_of(party.caller),
-    "user": lambda engine, party: engine.documents.of(caller_id=party.caller, user_id=party.user or "nobody"),
+    "user": lambda engine, party: engine.documents_of(party.caller, user_id=party.user or "nobody"),
 }
 
 
@@ -222,7 +222,7 @@ def one_each(engine: ContextEngine, party: Party) -> None:
 
 
 no_reads(
-    "DocumentIndex.add DocumentIndex.delete DocumentIndex.of DocumentIndex.scopes DocumentIndex.index "
+    "DocumentIndex.add DocumentIndex.delete DocumentIndex.scopes DocumentIndex.index "
     "HybridIndex.add HybridIndex.delete HybridIndex.embed_pending HybridIndex.has_embedder "
     "HybridIndex.re_embed HybridIndex.replace",
     because="writes, or hands out what has cases of its own",

@@ -222,7 +222,6 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     "count": {},
     "delete": {"ids": ["d1"]},
     "get": {"ids": ["d1"]},
-    "of": {"caller_id": "c", "user_id": "u"},
     "retrieve": {"query": "cat", "top_k": 1, "filters": {"a": 1}},
     "retrieve_with_notes": {"query": "cat", "top_k": 1, "filters": {"a": 1}, "cosines": False},
     "search": {"query": "cat", "top_k": 1, "filters": {"a": 1}},
