@@ -101,20 +101,10 @@ class Admin:
     ) -> ConversationPage:
         """Return one page of a caller's conversations (with `user_id`, of that user's), newest first.
 
-        A page has at most `limit` conversations and the `cursor` of the next page.
-
-        Args:
-            caller_id: The caller.
-            user_id: One of its users; by default all.
-            limit: The most conversations.
-            cursor: The `next_cursor` of the page before, with the same conditions.
-            status: "active", "archived" or "deleted"; by default active and archived ones.
-            active_since: The earliest time of the newest message, with a zone.
-            idle_since: The latest time of the newest message.
-            created_since: The earliest time of the creation.
-            created_before: The latest time of the creation.
-            min_messages: The fewest messages.
-            max_messages: The most messages.
+        - A page has at most `limit` conversations, and a `next_cursor` to pass as `cursor` with the same conditions.
+        - `status` is "active", "archived" or "deleted"; by default, active and archived ones are listed.
+        - `active_since` and `idle_since` are the earliest and the latest time of the newest message. All times need a
+          zone.
 
         Raises:
             InvalidInputError: `limit` is less than 1, `cursor` is not from an earlier page, or a condition is invalid.
@@ -209,20 +199,14 @@ class Admin:
     ) -> ReplayedTurn:
         """Rebuild the context window of a stored turn as it would be built today.
 
+        - `turn` is the number of the user message, from 1, or its id; by default the newest. `budget` is by default the
+          settings', and `branch` the current one.
         - Changes nothing: no summary is adopted, and no receipt is kept.
         - The window ends before the turn's last answer.
         - Facts and summary are the currently adopted ones. They are omitted if they cover the turn itself; if they were
           adopted after it, the receipt's notes say so.
         - The application's system prompt, tools and documents are not stored, and so not included.
         - The whole session is read: the cost grows with its length.
-
-        Args:
-            session_id: The session's id.
-            turn: The number of the user message, from 1, or its id; by default the newest.
-            budget: The request's token budget; by default the settings' budget.
-            caller_id: The caller that owns the session.
-            user_id: The user that the session is bound to.
-            branch: The number of the branch on which the turn is; by default the current one.
 
         Raises:
             BranchNotFoundError: The session has no such branch.

@@ -310,10 +310,7 @@ class ContextEngine:
     ) -> "HybridIndex":
         """Return an index of an application's own items, which no turn shows. Does no I/O.
 
-        Args:
-            caller_id: As in `documents_of`.
-            user_id: As in `documents_of`.
-            embedder: Makes the items' vectors instead of the engine's embedder.
+        An `embedder` makes the items' vectors instead of the engine's.
 
         Raises:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
