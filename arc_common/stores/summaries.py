@@ -252,10 +252,9 @@ class SqlSummaries:
         self, key: SessionKey, lease: Lease, *, worked: bool = False, due_again: datetime | None = None
     ) -> None:
         """See `SummaryStore.release`."""
-        held: dict[str, Any] = {"owner": lease.owner, "fence": lease.fence}
-        if worked:
-            held["due_again"] = None if due_again is None else to_microseconds(due_again)
-        self._lease(key, "release_worked" if worked else "release", held)
+        again = None if due_again is None else to_microseconds(due_again)
+        held = {"owner": lease.owner, "fence": lease.fence, "worked": int(worked), "due_again": again}
+        self._lease(key, "release", held)
 
     def commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
         """See `SummaryStore.commit`."""

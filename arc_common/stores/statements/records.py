@@ -214,7 +214,7 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
                 "last_accessed_at": case((or_(new_access.is_(None), known > new_access), known), else_=new_access),
             },
         ),
-        "remove": delete(records).where(*these, named).returning(records.c.record_id),
+        "remove": delete(records).where(*these, named),
         "drop_sources": delete(record_sources).where(
             *in_scope(record_sources), one_of(record_sources.c.record_id, "ids", Text, dialect_name)
         ),

@@ -173,7 +173,9 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
 
 def _leasing() -> Mapping[str, Executable]:
     owner = bindparam("owner", type_=Text)
-    now, until = bindparam("now", type_=BigInteger), bindparam("until", type_=BigInteger)
+    now, until, worked, due_again = (
+        bindparam(name, type_=BigInteger) for name in ("now", "until", "worked", "due_again")
+    )
     mine = conversations.c.lease_owner == owner
     free = or_(conversations.c.lease_owner.is_(None), conversations.c.lease_until <= now)
     taken = conversations.c.incarnation, conversations.c.epoch, conversations.c.lease_fence
@@ -203,14 +205,10 @@ def _leasing() -> Mapping[str, Executable]:
         ),
         "release": update(conversations)
         .where(*held)
-        .values(lease_owner=null(), lease_until=null())
-        .returning(conversations.c.epoch),
-        "release_worked": update(conversations)
-        .where(*held)
         .values(
             lease_owner=null(),
             lease_until=null(),
-            work_due_at=case((as_claimed, bindparam("due_again", type_=BigInteger)), else_=due),
+            work_due_at=case((and_(worked == 1, as_claimed), due_again), else_=due),
         )
         .returning(conversations.c.epoch),
     }
