@@ -13,7 +13,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from arc_common.context.receipt import ContextWindow, Item, LeftOut, Omission, Section, receipt_of
+from arc_common.context.receipt import ContextWindow, Item, Omission, Section, receipt_of
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import longest_share
 
@@ -117,25 +117,21 @@ def left_out(window: ContextWindow) -> tuple[int, int]:
     return count, tokens
 
 
-_CARRIER = re.compile(r"(?<=^merged into )(fact|memory|message) \S+$")
-"""The item that says what others were merged into, with its id."""
-
-
 def omission_rows(window: ContextWindow, *, named: int) -> list[tuple[str, str, int]]:
     """Return the omissions with their reasons and tokens: the first `named` one by one, the others by reason."""
     receipt = window.receipt
-    others: dict[str, LeftOut] = {}
-    for reason, left in receipt_of((), receipt.nearest[named:], rest=receipt.rest, nearest=0).rest.items():
-        kind = _CARRIER.sub(r"a \1", reason)
-        count, tokens = (others[kind].count, others[kind].tokens) if kind in others else (0, 0)
-        others[kind] = LeftOut(count + left.count, tokens + left.tokens)
+    others = receipt_of((), receipt.nearest[named:], rest=receipt.rest, nearest=0).rest
     return [
-        *((about(one), excerpt(one.reason, _NOTE_CHARACTERS), one.tokens) for one in receipt.nearest[:named]),
+        *((about(one), excerpt(_reason(one), _NOTE_CHARACTERS), one.tokens) for one in receipt.nearest[:named]),
         *(
             (f"{left.count:,} more", excerpt(reason, _NOTE_CHARACTERS), left.tokens)
             for reason, left in list(others.items())[:_ROWS]
         ),
     ]
+
+
+def _reason(omission: Omission) -> str:
+    return f"merged into {omission.carrier}" if omission.carrier else omission.reason
 
 
 def messages_by_item(window: ContextWindow) -> Mapping[int, Message]:

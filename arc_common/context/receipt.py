@@ -133,6 +133,7 @@ class Omission:
         tokens: The tokens that are not shown.
         reason: Why it was omitted or shortened.
         score_parts: The scores by which it was ranked.
+        carrier: The item that says the same, by kind and id ("fact f1").
     """
 
     kind: str
@@ -140,6 +141,7 @@ class Omission:
     tokens: int
     reason: str
     score_parts: Mapping[str, float] = field(default_factory=dict)
+    carrier: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +305,7 @@ def _omission(omission: Omission) -> dict[str, Any]:
         "tokens": omission.tokens,
         "reason": omission.reason,
         "score_parts": dict(omission.score_parts),
+        **({"carrier": omission.carrier} if omission.carrier else {}),
     }
 
 

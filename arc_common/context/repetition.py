@@ -20,6 +20,8 @@ from arc_common.trust import Trust
 
 VERBATIM = "message"
 """The name of the request's verbatim messages."""
+_MERGED = "merged into another item"
+"""The reason of an omission that has a carrier."""
 _TERMS = 4
 _SHARE = 0.5
 """The least share of a sentence's shingles that a near-copy of it has."""
@@ -141,7 +143,7 @@ def each_once(
         if name and speakers.get(name, line.speaker) == line.speaker:  # both may say "I'm allergic to nuts"
             shorter = line.shortened(text)
             saved, tokens = tokens, corrected(shorter.tokens)
-            merged.append(Omission(kind, line.id, saved - tokens, f"merged into {name}", line.score_parts))
+            merged.append(Omission(kind, line.id, saved - tokens, _MERGED, line.score_parts, name))
             if not text:
                 if line.order and not name.startswith(VERBATIM):
                     gone[line.order[1:]] = name
@@ -154,7 +156,7 @@ def each_once(
         return left, merged
     alone = {line.id: name for line in left if (name := _beside(line, gone)) and len(analyze(body(line.line))) < _TERMS}
     merged += [
-        Omission(kind, line.id, corrected(line.tokens), f"merged into {alone[line.id]}")
+        Omission(kind, line.id, corrected(line.tokens), _MERGED, carrier=alone[line.id])
         for line in left
         if line.id in alone
     ]

@@ -404,15 +404,17 @@ def test_the_overview_names_a_few_of_what_was_left_out():
 
 
 def test_the_overview_groups_merged_items_and_cuts_long_ids():
-    """Merged items differ in the id of what says the same; the full view shows each id whole."""
+    """Merged items have one reason; the full view shows each carrier's id whole."""
     carriers = [f"{n}{'0' * 31}" for n in range(9)]
-    omissions = [Omission("message", f"msg_{one}", 10, f"merged into fact {one}") for one in carriers]
+    omissions = [
+        Omission("message", f"msg_{one}", 10, "merged into another item", carrier=f"fact {one}") for one in carriers
+    ]
     receipt = receipt_of([], omissions, total_tokens=9, input_tokens=1_000)
     window = replace(window_of([], input_tokens=1_000), receipt=receipt)
     out = printed(window)
     rows = [" ".join(line.split()) for line in out.partition("what")[2].splitlines()[1:]]
     assert rows[0] == "message · msg_00000000… merged into fact 000000000000… 10"
-    assert rows[5:] == ["4 more merged into a fact 40"]
+    assert rows[5:] == ["4 more merged into another item 40"]
     assert carriers[4] in printed(window, full=True, width=200)
 
 
