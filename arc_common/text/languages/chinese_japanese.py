@@ -1,77 +1,49 @@
-"""Chinese and Japanese: the forms of their questions, suppositions and statements of facts."""
+"""Chinese and Japanese: the forms of their questions, suppositions and statements; words: `chinese_japanese.txt`."""
 
-from arc_common.text.languages.language import Language, Pattern, synonyms
+from arc_common.text.languages.language import Language, Pattern, vocabulary
+
+_WORDS, _PHRASES = vocabulary("chinese_japanese")
+_CHANGED, _SINGLE = _PHRASES["changed"], _PHRASES["single_valued"]
 
 CHINESE_JAPANESE = Language(
     name="Chinese or Japanese",
     script="han and kana",
     is_spaced=False,
-    stop_word=Pattern(
-        "请问|請問|什么|什麼|哪里|哪裡|哪儿|哪个|哪個|哪些|哪|谁|誰|多少|怎么|怎麼|怎样|怎樣|为什么|為什麼|为何|何时|如"
-        "何|[的吗嗎呢吧了是]|なに|なん|何|いつ|どこ|だれ|どの|どれ|どう|なぜ|いくら|いくつ|でしょうか|ですか|ますか|ま"
-        "したか|です|ます|ました|[はがをにでとのか]"
-    ),
+    **_WORDS,
+    stop_word=Pattern(rf"{_PHRASES['stops']}|[的吗嗎呢吧了是]|[はがをにでとのか]"),
     follow_up=Pattern(
         r"\s*(?:那么|那麼|那(?=[，,])|然后|另外|还有|那.{0,8}呢|それで|では|じゃあ|それじゃ|あと(?=は|、))"
     ),
     pointer=Pattern(
-        r"[它她他]们?|这[个些里]?|那[个些里]|這[個些裡]?|那[個裡]|[そこあ](?:れ|の(?![ぁ-ん])|ちら|こ(?=は|が|の|に|で"
-        r"|へ|を))"
+        r"[它她他]们?|这[个些里]?|那[个些里]|這[個些裡]?|那[個裡]"
+        r"|[そこあ](?:れ|の(?![ぁ-ん])|ちら|こ(?=は|が|の|に|で|へ|を))"
     ),
-    lead_ins=Pattern(
-        r"^(?:(?:你好|您好|好的|谢谢|嗯|对了|另外|还有|那么?|行|好|请问|麻烦|あの|えっと|はい|ええ|それで|ところで"
-        r"|ちなみに|あと|そして)[，,。、\s!！]{1,3})"
-    ),
+    lead_ins=Pattern(rf"^(?:{_PHRASES['interjections']}[，,。、\s!！]{{1,3}})"),
     seeking=Pattern(
-        r"吗|嗎|呢|么[。\s]*$|什么|什麼|怎么|怎麼|怎样|怎樣|多少|几(?!乎)|幾(?!乎)|谁|誰|哪|何|多[久大长長远遠]|是否"
-        r"|能否|可否|有没|有沒|([\u3400-\u9fff])不\1|可不可以|(?<![邀申])[请請](?![客假])|帮|幫|告诉|告訴|提醒|一下"
-        r"|一遍|查一|查查|查[询詢]|找一|找找|推荐|推薦|给我|給我|列出|[继繼][续續]|想知道|想[问問]|忘了|忘记|忘記"
-        r"|[记記]不|不[记記]得|[还還][记記]得|想不起|不知道|来着|叫啥|啥|上次|之前[说說提]|[刚剛]才|いつ|どこ|だれ|なぜ"
-        r"|どう(?![もぞ])|どの|どれ|どんな|どっち|どちら|いくら|いくつ|なん|教えて|ください|下さい|お願い|調べ|探し"
-        r"|覚えて|忘れ|思い出せ|[わ分]からな|知りたい|聞きたい|もう一[度回]|この前|っけ|かな|よね[。\s]*$|(?:か|[てで]"
-        r"|(?<!にち|ばん)は)[。\s]*$"
+        rf"{_PHRASES['questions']}|{_PHRASES['requests']}|{_PHRASES['recollections']}"
+        r"|么[。\s]*$|[几幾](?!乎)|([\u3400-\u9fff])不\1|(?<![邀申])[请請](?![客假])|どう(?![もぞ])"
+        r"|よね[。\s]*$|(?:か|[てで]|(?<!にち|ばん)は)[。\s]*$"
     ),
-    chit_chat=Pattern(
-        r"谢谢|感谢|你好|您好|再见|不客气|麻烦你|没问题|好的|ありがとう|よろしく|すみません|こんにちは|お疲れ"
-        r"|太|真的?是|开心|高兴|难过|觉得|感觉|不错|嬉しい|楽しい|悲しい|思います|いいですね|そうですね|同意|加油|不用了|记下|问完|看看|没事|知道了|明白"
-    ),
-    supposition=Pattern(r"假如|假设|要是|也许|可能|大概|もし|かもしれ|たぶん|でしょう"),
-    condition=Pattern(r"^(?:如果|要是|假如|若是?|もし)|(?:たら|れば|なら|的话|的話)[，,、]?$"),
-    oneself=Pattern(r"我|咱|俺|本人|私|僕|わたし|うち|妻|夫|母|父|息子|娘"),
+    chit_chat=Pattern(_PHRASES["courtesies"]),
+    supposition=Pattern(_PHRASES["suppositions"]),
+    condition=Pattern(rf"^{_PHRASES['conditions']}|(?:たら|れば|なら|的话|的話)[，,、]?$"),
+    oneself=Pattern(_PHRASES["oneself"]),
     listener=Pattern(r"[你您妳]|あなた"),
-    lasting=Pattern(
-        r"我(?:们)?(?:叫|是|在|住|姓|有|的|喜欢|讨厌|决定|养|开|喝|用|买|学|教|工作|搬|结婚|今年|每|家|换)|名字|名前は|と申し|に住んで|で働いて|を飼って|が好き|が嫌い|が苦手|つもり"
-        r"|予定|(?:母|父|妻|夫|息子|娘|姉|妹|兄|弟)(?:は|が|の).+|私は|僕は|引っ越|辞め|転職"
-    ),
-    asserting=Pattern(r"是|在|有|为|了|は|が|です|ます|した|だ"),
-    wanting=Pattern(
-        r"想(?!念)|需要|希望|帮我|打算|准备|建议|推荐|可以|能(?=游|在|够|去)|(?<!重)要(?!求|点)|还是|直接|吧[。！!\s]*$|吧[，,]|たいです|ほしい"
-    ),
-    forbidding=Pattern(
-        r"不要|不能|不可以|禁止|请勿|千万别|绝对不|别(?:给|把|在|让|放|打|用|买|告诉)|不吃|不喝|ないで|だめ|ダメ"
-        r"|てはいけ|食べられ(?:ない|ません)|絶対に|过敏|過敏|アレルギー|[是吃]素|素食者|清真|ベジタリアン|糖尿|除非|以[内下](?:都|就)?(?:可以|行)|只(?:有|能|要"
-        r"|吃|在)|必须|必須|一定要|なければ(?:ならない|なりません)|だけ(?:に|で|を)|限り"
-    ),
-    deciding=Pattern(
-        r"决定|改成|取消|说好|约定|预订|预约|订好|确认|にします|にしました|決め|ことにし|キャンセル"
-        r"|予約|承りました"
-    ),
-    preferring=Pattern(r"喜欢|偏好|讨厌|宁愿|过敏|[是吃]素|不吃|好き|嫌い|苦手|の方がいい|ほうがいい"),
+    lasting=Pattern(rf"我(?:们)?{_PHRASES['doings']}|{_PHRASES['states']}|{_PHRASES['people']}(?:は|が|の).+"),
+    asserting=Pattern(_PHRASES["asserted"]),
+    wanting=Pattern(rf"{_PHRASES['wanted']}|想(?!念)|能(?=游|在|够|去)|(?<!重)要(?!求|点)|吧[。！!\s]*$|吧[，,]"),
+    forbidding=Pattern(rf"{_PHRASES['forbidden']}|以[内下](?:都|就)?(?:可以|行)"),
+    deciding=Pattern(_PHRASES["decided"]),
+    preferring=Pattern(_PHRASES["preferred"]),
     vague=Pattern(r"[这那](?:[里家个间些边儿]|样)|^(?:[它她他]们?|这|那|這|[そこあ](?:れ|の|ちら|こ))"),
-    denying=Pattern(r"不(?!同|错|过|仅)|没有|别|取消|辞职|退|ない|ません|やめ|キャンセル"),
-    changing=Pattern(r"现在|改(?:成|到|为|在)|换(?:成|到|了)|不再|变成|推迟到|提前到|今は|に変更|に変わ|になりました"),
-    adding=Pattern(r"也|还|又|另|以前|曾|昨天|明天|今天|上次|打算|も(?=[、。])|昨日|明日|以前"),
+    denying=Pattern(rf"不(?!同|错|过|仅)|{_PHRASES['denied']}"),
+    changing=Pattern(_CHANGED),
+    adding=Pattern(rf"{_PHRASES['added']}|も(?=[、。])"),
     relations={
         "home": Pattern(r"(?:住在|搬到了?)([\u3400-\u9fff]{2,4})|([\u3400-\u9fff]{2,4})に(?:住んで|引っ越)"),
         "employer": Pattern(r"在([\u3400-\u9fffA-Za-z]{2,10})(?:工作|上班)|([\w]{2,10})で働いて"),
     },
     attribute=Pattern(
-        r"(?P<name>(?:邮箱|电话|号码|地址|生日|预算|名字|密码|航班|会议|房租|截止|工作|メール|電話番号|住所|誕生日|予算"
-        r"|名前|会議|便|締め切り)[^\W\d]{0,4}?)(?:现在|已经)?(?:是|为|改成|改到|改为|在|は|を|が|：|:)(?P<value>.+)"
-    ),
-    dates=synonyms(
-        "weekday=monday 星期一 周一 月曜|weekday=tuesday 星期二 周二 火曜|weekday=wednesday 星期三 周三 "
-        "水曜|weekday=thursday 星期四 周四 木曜|weekday=friday 星期五 周五 金曜|weekday=saturday 星期六 周六 "
-        "土曜|weekday=sunday 星期日 星期天 周日 日曜"
+        rf"(?P<name>{_SINGLE}[^\W\d]{{0,4}}?)(?:现在|已经)?(?:是|为|改成|改到|改为|在|は|を|が|：|:)(?P<value>.+)"
     ),
 )
