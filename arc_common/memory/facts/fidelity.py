@@ -14,7 +14,6 @@ from arc_common.memory.long_term.contradictions import contradicts, is_changed, 
 from arc_common.text import analyze_query
 from arc_common.text.analyzer import is_common, stem, words_of
 from arc_common.text.languages.korean import noun_of, stem_of_verb, strip_particles
-from arc_common.text.languages.language import Language, word_set
 from arc_common.text.languages.registry import DATES, LANGUAGES, detect
 from arc_common.text.sentences import is_question, sentences_of
 
@@ -240,34 +239,16 @@ def is_stated(statement: str, source_text: str, *, share: float = GROUNDED_WORDS
     )
 
 
-_FORGETTING = word_set(
-    "forget delete erase remove drop discard wipe clear remember store save memory memories please fact dass vergiss "
-    "lösche lösch erinnerung notiz bitte 것 건 걸 거 게 기억 사실"
-)
-
-
 def names_only(request: str, statement: str) -> bool:
     """Return whether a statement contains all that a user names in a request, and they name something."""
     language, text = detect(request), _Text.of(statement)
-    dropped = language.stop_words | language.speaker | _FORGETTING
+    dropped = language.stop_words | language.speaker | language.forgetting
     words = [word for word in words_of(_folded(request)) if not {word, strip_particles(word)} & dropped]
     words = [word for word in words if not is_common(word, language)] or words
     return bool(words) and all(text.has_value(word) or text.has_word(word) for word in words)
 
 
 _SIGN = re.compile(r"[$€£¥₩%°+#@/<>=~*_−-]")
-_OWNERS = word_set(
-    "the a an my our i we me us am is are be have has do does now really currently"
-    " ich wir mir mich mein meine meinen meinem meiner unser unsere der die das den dem des bin ist habe hat"
-    " jetzt"
-)
-_DENIALS = word_set("don't doesn't cannot can't not nicht")
-_SAVING = re.compile(
-    r"^(?:please )?(?:save|store) that (?=(?:i|we|my|our)\b)|, (?:by the way|please(?: save (?:that|it))?)\W*$",
-    re.IGNORECASE,
-)
-_THIRD = word_set("your his her their user nutzer nutzers nutzerin benutzer benutzers benutzerin 사용자")
-"""What a statement may call its speaker, and a speaker somebody else."""
 
 
 def is_retold(statement: str, texts: Iterable[str]) -> bool:
@@ -291,7 +272,7 @@ def is_retold(statement: str, texts: Iterable[str]) -> bool:
 def _units(sentence: str) -> list[str]:
     """Return a sentence without its introduction, and each statement that it joins; `[]` if it asks or supposes."""
     language = detect(sentence)
-    sentence = _SAVING.sub("", sentence)
+    sentence = language.lead_outs.sub("", sentence, count=1)
     for _ in range(4):
         sentence = language.lead_ins.sub("", sentence, count=1).strip()
     plain = sentence.replace("’", "'")
@@ -299,30 +280,25 @@ def _units(sentence: str) -> list[str]:
         return []
     joints = [(0, 0), *(joint.span() for joint in language.joining.finditer(plain)), (len(plain),) * 2]
     parts = [plain[before[1] : after[0]].strip() for before, after in pairwise(joints)]
-    return [plain, *(parts if all(_OF_SPEAKER.match(part) for part in parts) else ())]
-
-
-_OF_SPEAKER = re.compile(r"(?:i|we|my|our)\b", re.IGNORECASE)
-"""Another part may take a statement back: "My bank is X, so the page says"."""
+    is_own = all(map(language.oneself.match, parts))  # "My bank is X, so the page says" takes it back
+    return [plain, *(parts if is_own else ())]
 
 
 @cached_text(4_096)
 def _retelling(text: str, *, is_told: bool = False) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
     """Return whether a text denies something, its values and signs, and the stems of its words, in order."""
     language, folded = detect(text), _folded(text)
-    dropped = _OWNERS | language.speaker
-    dropped = dropped - _THIRD if is_told else dropped | _THIRD
+    dropped = language.restated | language.speaker
+    dropped = dropped - language.others if is_told else dropped | language.others
     values = [match.group().rstrip(".,:-/") for match in _HARD.finditer(folded)]
-    words = ["not" if word in _DENIALS else word.removesuffix("'s") for word in words_of(folded.replace("’", "'"))]
-    words = [
-        _inflected(stem(word, language), language) for word in words if not {word, strip_particles(word)} & dropped
-    ]
-    return is_negated(text), (*values, *_SIGN.findall(folded)), tuple(words)
-
-
-def _inflected(word: str, language: Language) -> str:
-    """Return a stem without the endings of German verbs: the speaker's "wohne" is retold as "wohnt"."""
-    return re.sub(r"(?<=\w\w\w)(?:e?s?t|en?)$", "", word) if language.name == "German" else word
+    plain = folded.replace("’", "'")
+    words = ["not" if word in language.negations else word.removesuffix("'s") for word in words_of(plain)]
+    stems = [stem(word, language) for word in words if not {word, strip_particles(word)} & dropped]
+    return (
+        is_negated(text),
+        (*values, *_SIGN.findall(folded)),
+        tuple(language.verb_ending.sub("", one) for one in stems),
+    )
 
 
 def missing_facts(extracted: Sequence[ProposedFact], *, facts: Sequence[ProposedFact]) -> list[ProposedFact]:

@@ -29,6 +29,7 @@ ENGLISH = Language(
         r"(?:\s?[,:;—–-]+\s+| that (?!time|one|day)| (?=(?:i|we|my|our)\b))"
         r"|i (?:think|guess|mean|(?:just )?wanted to (?:say|mention))(?: that)? (?=(?:i|we|my)\b))"
     ),
+    lead_outs=Pattern(rf", {_PHRASES['closings']}\W*$"),
     seeking=Pattern(
         r"^(?:(?:and|but|so|or|also|then|now|ok|hey|hi|yes|no|thanks|actually|please|just)[\s,]{1,2}){0,3}"
         rf"(?:{_AUXILIARY} (?:{_SUBJECT}|{_PHRASES['determiners']}\b|(?-i:[A-Z]))|\w+n't {_SUBJECT}"
@@ -112,11 +113,7 @@ ENGLISH = Language(
         rf"|^(?:i|we)(?:'ve| have| just)* {_CHANGED} (?:my|our|the) (?P<name2>{_SINGLE})(?: \w+){{0,6}}?"
         r" to (?P<value2>.+)"
     ),
-    follow_up=Pattern(
-        r"\s*(?:(?:ok(?:ay)?|well|hmm+|thanks|right|great|yes|no)[,.!]*\s+)*(?:and|or|but|also|then|so|plus|what if"
-        r"|(?:what|how) about|why not|which ones?|(?:what|who|where|something) else|any (?:others?|more)|another one"
-        r"|go on|tell me more|more (?:details?|about)|(?:the )?same (?:for|with|in))\b"
-    ),
+    follow_up=Pattern(rf"\s*(?:(?:ok(?:ay)?|well|hmm+|thanks|right|great|yes|no)[,.!]*\s+)*{_PHRASES['follow_ups']}\b"),
     pointer=Pattern(
         rf"\b(?:it|(?P<personal>its|theirs?|they|them|he|him|his|she|hers?)|those|these|this|{_PHRASES['ranks']} ones?"
         r"|the (?:former|latter|others?)|(?:that|which|other|another) (?:one|case|part|option|time|day|place|person)"

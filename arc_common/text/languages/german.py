@@ -11,6 +11,7 @@ GERMAN = Language(
     script="latin",
     stemmer="german",
     **_WORDS,
+    verb_ending=Pattern(r"(?<=\w\w\w)(?:e?s?t|en?)$"),
     lead_ins=Pattern(
         rf"^(?:{_PHRASES['interjections']}[\s,.:!]{{1,3}}|ich (?:glaube|denke|meine), (?:dass )?"
         rf"|(?:bitte )?{_PHRASES['reminders']}(?: bitte)?(?:, dass |:\s+))"

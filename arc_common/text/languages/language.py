@@ -99,6 +99,8 @@ class Language:
 
     lead_ins: Pattern = NEVER
     """Openings that a sentence can lose without losing meaning: "By the way,"."""
+    lead_outs: Pattern = NEVER
+    """Closings that a sentence can lose without losing meaning: ", by the way"."""
     seeking: Pattern = NEVER
     """A clause that asks or requests: "what is …", "could you …", "book …", "let me know"."""
     chit_chat: Pattern = NEVER
@@ -162,6 +164,16 @@ class Language:
 
     speaker: frozenset[str] = frozenset()
     """Words for the user in memories: "user", "i"."""
+    others: frozenset[str] = frozenset()
+    """Words for the user among others, and for others by the user: "user", "his"."""
+    restated: frozenset[str] = frozenset()
+    """Further words that change or go when somebody else restates what one said: "my", "am", "the"."""
+    negations: frozenset[str] = frozenset()
+    """Words for "not" that stand for each other where somebody else restates what one said: "don't", "doesn't"."""
+    verb_ending: Pattern = NEVER
+    """The ending that a verb's stem has for some persons only: "wohne" and "wohnt"."""
+    forgetting: frozenset[str] = frozenset()
+    """Words of a request to forget that don't name its content: "memory"."""
     directed: frozenset[str] = frozenset()
     """Words whose two sides can't be swapped: "than"."""
     forget: Pattern = NEVER
