@@ -21,8 +21,8 @@ from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
 from arc_common.tokens.calibration import CalibratedTokenCounter
 from arc_common.tokens.counters import REQUEST_OVERHEAD, message_tokens_batch
-from tests.support.demo_runs import ARC, PROVIDER, environment, here, opened, script, spoken, stored
-from tests.support.servers import arc_server
+from tests.support.demo_runs import PROVIDER, environment, here, opened, script, spoken, stored
+from tests.support.forks import Fork, arc_server
 
 HALF = "half.db"
 """A copy of the run's file at the handover."""
@@ -220,16 +220,12 @@ def test_after_a_kill_it_goes_on_where_it_was(
 
 def kill_at(turn: int, folder: Path) -> None:
     """Run the demo in a separate process, and kill it as soon as it shows the turn."""
-    process = subprocess.Popen(
-        [*ARC, "demo", "--slow"], cwd=folder, env=environment(PYTHONUNBUFFERED="1"), stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith(f"{turn:3} "):
-            break
-    process.send_signal(signal.SIGKILL)
-    process.stdout.close()
-    assert process.wait() == -signal.SIGKILL
+    with Fork(folder, ["demo", "--slow"], environment()) as process:
+        for line in process.stdout:
+            if line.startswith(f"{turn:3} "):
+                break
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
 
 
 def without_the_end(whole: Finished, folder: Path, turns: int) -> None:

@@ -16,7 +16,8 @@ from mcp.client.streamable_http import streamable_http_client
 from arc_common import ContextEngine
 from tests.support.databases import sqlite_url
 from tests.support.demo_runs import here
-from tests.support.servers import ARC, arc_server
+from tests.support.forks import arc_server
+from tests.support.servers import ARC
 
 ROOT = Path(__file__).parents[2]
 SECRET = "a-token-of-the-shop"

@@ -1,39 +1,39 @@
 """Leases on sessions: one lasts while its process works on the session, and little longer."""
 
 import json
-import subprocess
+import os
 import sys
 import time
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
 from arc_common.engine.context_engine import ContextEngine
+from arc_common.messages import Message
 from arc_common.protocols import SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing import ReplyingChatModel, SlowChatModel
 from tests.support.databases import sqlite_url
-from tests.support.processes import ROOT
+from tests.support.forks import Fork
 from tests.support.summaries import LONG, settings_with, turn
 
 KEY = SessionKey("shared", user_id="user")
 
-SUMMARIZES_FOR_EVER = """
-import sys, threading
-from arc_common import ArcSettings, ContextEngine
 
 class Hangs:
-    def complete(self, messages):
-        print("asked", flush=True)
-        threading.Event().wait()
+    def complete(self, messages: list[Message]) -> str:
+        sys.stdout.write("asked\n")
+        Event().wait()
+        return ""
 
-settings = ArcSettings(
-    summary={"leaf_messages": 16}, model_calls={"timeout_seconds": 600}, background={"lease_seconds": 1}
-)
-ContextEngine.open(sys.argv[1], chat_model=Hangs(), settings=settings).session("shared", user_id="user").summarize()
-"""
+
+def summarize_for_ever(url: str) -> None:
+    settings = ArcSettings(
+        summary={"leaf_messages": 16}, model_calls={"timeout_seconds": 600}, background={"lease_seconds": 1}
+    )
+    ContextEngine.open(url, chat_model=Hangs(), settings=settings).session("shared", user_id="user").summarize()
 
 
 @pytest.fixture
@@ -45,15 +45,10 @@ def database(tmp_path: Path) -> str:
     return url
 
 
-def test_a_killed_process_is_taken_over_within_seconds(database: str) -> None:
+def test_a_killed_process_is_taken_over_within_seconds(tmp_path: Path, database: str) -> None:
     """If a process is killed while its model answers, `summarize` does its work once the lease has expired."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SUMMARIZES_FOR_EVER, database], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
-    with process:
-        assert process.stdout is not None
+    with Fork(tmp_path, [], os.environ, run=lambda: summarize_for_ever(database)) as process:
         assert process.stdout.readline() == "asked\n"
-        process.kill()
     settings = settings_with(background={"lease_seconds": 1})
     with ContextEngine.open(database, chat_model=ReplyingChatModel([_SUMMARY]), settings=settings) as engine:
         session = engine.session("shared", user_id="user")

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import re
 import shutil
 import signal
 import socket
@@ -210,18 +209,3 @@ _TREE = str(Path(__file__).parents[2])
 _MAIN = "from arc_common.cli.commands import main; main()"
 ARC = [sys.executable, "-c", f"import sys; sys.path.insert(0, {_TREE!r}); {_MAIN}"]
 """The `arc` command of this source tree, for any working directory."""
-
-
-@contextmanager
-def arc_server(folder: Path, *words: str) -> Iterator[str]:
-    """Run `arc serve` or `arc mcp` with these arguments, yield its address, and stop it by SIGTERM."""
-    with subprocess.Popen([*ARC, *words, "--port", "0"], cwd=folder, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr
-            said = next((line for line in process.stderr if "listening" in line), "")
-            found = re.search(r"http://[^\s,]+:\d+", said)
-            assert found, said
-            yield found[0]
-        finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(20) in (0, -signal.SIGTERM)

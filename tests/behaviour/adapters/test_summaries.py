@@ -1,7 +1,7 @@
 """Facts and summary lead a framework's memory, are never stored, and work in both frameworks."""
 
 import copy
-import subprocess
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +16,7 @@ from arc_common.exceptions import InvalidInputError
 from llamaindex_arc import ArcLLM
 from tests.support.databases import sqlite_url
 from tests.support.faces import FACES, LANGCHAIN, Face, faces, orders, texts
+from tests.support.forks import Fork
 
 BY_COUNT = ArcSettings(summary={"high_water_tokens": 0})
 
@@ -192,17 +193,20 @@ class OpenAI(MockLLM):
         },
     ),
 }
-PROGRAM = """
-import sys
-from arc_common import ArcSettings, Message
-adapter = __import__(sys.argv[1])
-with adapter.open_engine(settings=ArcSettings(summary={"llm_model": sys.argv[2]})) as engine:
-    print("opened")
-    session = engine.session("s")
-    session.append([Message(role, f"{role} says {n}") for n in range(15) for role in ("user", "assistant")])
-    engine.flush(30)
-    print(session.summary().narrative)
-"""
+
+
+def summarise_by_name(folder: Path, package: str, model: str) -> None:
+    """Open an engine with a model's name in the settings, and print the summary."""
+    sys.path.insert(0, str(folder))
+    for name in [name for name in sys.modules if name.startswith(("langchain_openai", "llama_index.llms.openai"))]:
+        del sys.modules[name]  # the real packages, if an earlier test has imported them
+    importlib.invalidate_caches()
+    with importlib.import_module(package).open_engine(settings=ArcSettings(summary={"llm_model": model})) as engine:
+        sys.stdout.write("opened\n")
+        session = engine.session("s")
+        session.append([Message(role, f"{role} says {n}") for n in range(15) for role in ("user", "assistant")])
+        engine.flush(30)
+        sys.stdout.write(session.summary().narrative)
 
 
 @pytest.mark.parametrize(("package", "model", "files"), PACKAGES.values(), ids=PACKAGES)
@@ -214,12 +218,8 @@ def test_a_model_is_made_by_its_name_when_it_is_needed(
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    printed = subprocess.run(
-        [sys.executable, "-c", PROGRAM, package, model],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": f"{tmp_path}:{Path.cwd()}", "PATH": ""},
-    ).stdout
+    with Fork(tmp_path, [], {"PATH": ""}, run=lambda: summarise_by_name(tmp_path, package, model)) as process:
+        printed, errors = process.stdout.read(), process.stderr.read()
+    assert not errors
     assert printed.split("\n")[:2] == ["opened", "imported"]
     assert "Written by its name." in printed

@@ -15,6 +15,7 @@ from cryptography.fernet import Fernet
 from arc_common import ContextEngine, __version__
 from arc_common.cli.commands import main
 from arc_common.settings import describe_settings
+from tests.support.forks import Fork
 
 Arc: TypeAlias = Callable[..., tuple[int, str, str]]
 
@@ -235,13 +236,10 @@ def test_sessions_are_archived_and_restored(arc: Arc, monkeypatch: pytest.Monkey
 
 def test_maintain_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
     """It repeats, even after an error, until Ctrl-C."""
-    script = "from arc_common.cli.commands import main; main()"
-    command = [sys.executable, "-c", script, "maintain", "--every", "1s", "--url", "sqlite:///arc.db"]
     with ContextEngine.open(f"sqlite:///{tmp_path / 'arc.db'}") as engine:
         engine.session("s").save_turn("One.", "Two.")
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
+    with Fork(tmp_path, ["maintain", "--every", "1s", "--url", "sqlite:///arc.db"], os.environ) as process:
         for _ in range(2):
             assert process.stdout.readline() == "archived 0, deleted 0, failed 0\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait() == 0

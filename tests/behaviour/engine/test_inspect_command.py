@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -15,6 +14,7 @@ from arc_common.cli.commands import app, main
 from arc_common.stores.database import migrate
 from tests.support.context_windows import CONTROLS, MARKUP
 from tests.support.databases import new_database, sqlite_url
+from tests.support.forks import Fork
 
 
 @pytest.fixture(autouse=True)
@@ -200,11 +200,9 @@ def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres):
 
 
 def test_on_a_colour_terminal_it_has_colours(file, tmp_path):
-    words = ["inspect", "support-1", "--url", file]
-    program = "from arc_common.cli.commands import main; main()"
     colour = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "60", "PATH": ""}
-    sent = subprocess.run(
-        [sys.executable, "-c", program, *words], check=True, capture_output=True, text=True, env=colour
-    ).stdout
+    with Fork(tmp_path, ["inspect", "support-1", "--url", file], colour) as process:
+        sent = process.stdout.read()
+        assert process.wait() == 0
     assert "\x1b[32m" in sent
     assert "█" in sent

@@ -1,8 +1,7 @@
 """`arc worker`: engine, output, and stopping."""
 
+import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from arc_common import ContextEngine
 from tests.behaviour.engine.test_commands import Arc, arc
 from tests.support.databases import rows, sqlite_url
-from tests.support.processes import ROOT
+from tests.support.forks import Fork
 from tests.support.summaries import settings_with, turn
 
 __all__ = ["arc"]
@@ -127,15 +126,13 @@ def test_reembed(arc: Arc, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_it(url: str, how: signal.Signals) -> None:
+def test_a_signal_stops_it(tmp_path: Path, url: str, how: signal.Signals) -> None:
     """It waits for work until then, and leaves no lease."""
-    command = [sys.executable, "-c", "from arc_common.cli.commands import main; main()", "worker", "--url", url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    with Fork(tmp_path, ["worker", "--url", url], os.environ) as process:
         deadline = time.monotonic() + 30
         while rows(url, "SELECT count(*) FROM arc_conversations WHERE work_due_at IS NOT NULL") != [(0,)]:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(how)
-        out, _ = process.communicate(timeout=20)
-    assert (process.returncode, out) == (0, "3 sessions worked on\n")
+        assert (process.wait(), process.stdout.read()) == (0, "3 sessions worked on\n")
     assert rows(url, "SELECT count(*) FROM arc_conversations WHERE lease_owner IS NOT NULL") == [(0,)]
