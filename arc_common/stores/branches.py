@@ -273,8 +273,7 @@ class SqlBranches:
         if MAIN not in [row.path for row in self.all(transaction, place)]:
             empty = BranchRow(MAIN, None, None, None, True, dict.fromkeys(SUMS, 0), 0, now, None)
             calls.append(self.inserting(place, empty, head=locked.next_main_seq - 1, summarized=0))
-        next_branch = locked.next_branch
-        return [*calls, self.conversation(place, locked, next_branch=next_branch, current=MAIN.branch, now=now)]
+        return [*calls, self.conversation(place, locked, current=MAIN.branch, now=now)]
 
     def _place(self, key: SessionKey, path: Path) -> Mapping[str, Any]:
         """Return the parameters for reading along a path under the lock."""
@@ -304,21 +303,21 @@ class SqlBranches:
         place: Mapping[str, Any],
         locked: Locked,
         *,
-        next_branch: int,
         current: int,
         now: int,
+        next_branch: int | None = None,
         edits: Iterable[tuple[int, int]] | None = None,
     ) -> Call:
         """Return the call that changes the conversation's branch; its epoch changes if it shows other messages."""
         epoch = int(edits is not None or current != locked.current_branch)
-        change = {"next_branch": next_branch, "current": current, "more_epoch": epoch, "now": now}
+        change = {"next_branch": next_branch or locked.next_branch, "current": current, "more_epoch": epoch, "now": now}
         return self._sql.forked_conversation, {**place, **change, "unread_edits": edits_text(edits or ())}
 
     def switching(self, place: Mapping[str, Any], locked: Locked, now: int) -> list[Call]:
         """Return the calls that make the locked branch current and live."""
         branch = locked.path.branch
         return [
-            self.conversation(place, locked, next_branch=locked.next_branch, current=branch, now=now),
+            self.conversation(place, locked, current=branch, now=now),
             (self._sql.revive_branch, {**place, "which": branch}),
         ]
 
@@ -343,10 +342,7 @@ class SqlBranches:
             after = {**place, "which": line, "kept": kept, "fork": fork}
             calls += [(self._sql.drop_after, after), *derived(after)]
             lost.append((self._records.drop_sources_after, after))
-        current = locked.current_branch
-        calls.append(
-            self.conversation(place, locked, next_branch=locked.next_branch, current=current, now=now, edits=())
-        )
+        calls.append(self.conversation(place, locked, current=locked.current_branch, now=now, edits=()))
         return calls, lost
 
     def recounting(self, place: Mapping[str, Any], paths: Iterable[Path], removed: Sequence[Row]) -> list[Call]:
