@@ -1,7 +1,6 @@
 """Keeps receipts that last, and shows them: in the log, beside a streamed answer, and as they were sent."""
 
 import logging
-from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -62,11 +61,11 @@ class ReceiptLog:
         self._store = services.store.receipts
         self._mode = services.settings.context.store_receipts
         begin_in_each_process(self._begin)
-        self._queue: BackgroundQueue[SessionKey] = BackgroundQueue(self._write, threads=1, on_error=self._count)
+        self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(self._write, threads=1, on_error=self._count)
 
     def _begin(self) -> None:
         self._lock = Lock()
-        self._waiting: deque[tuple[SessionKey, _Waiting]] = deque()
+        self._waiting: dict[SessionKey, list[_Waiting]] = {}
         self._early: LRUCache[SessionKey, list[_Waiting]] = LRUCache(_WAITING)
 
     def note(self, key: SessionKey, receipt: Receipt, messages: Sequence[Message], *, at_seq: int | None) -> None:
@@ -76,13 +75,13 @@ class ReceiptLog:
             return
         kept = KeptReceipt(run_id, self._services.clock(), at_seq, {}, tuple(messages))
         with self._lock:
-            is_full = len(self._waiting) >= _WAITING
+            is_full = sum(map(len, self._waiting.values())) >= _WAITING
             if not is_full:
-                self._waiting.append((key, (kept, receipt)))
+                self._waiting.setdefault(key, []).append((kept, receipt))
         if is_full:
             self._services.observer.count("receipts.dropped")
             return
-        self._queue.schedule(key)
+        self.queue.schedule(key)
 
     def saved(self, key: SessionKey) -> None:
         """Store the receipts that were made before the session's first message was stored."""
@@ -90,13 +89,13 @@ class ReceiptLog:
             return
         with self._lock:
             for early in [one for one in self._early if one.session == key.session]:
-                self._waiting.extend((early, one) for one in self._early.pop(early))
-                self._queue.schedule(early)
+                self._waiting.setdefault(early, []).extend(self._early.pop(early))
+                self.queue.schedule(early)
 
     def find(self, key: SessionKey, *, limit: int) -> list[SentRequest]:
         """Return the newest requests of a session, the newest first."""
-        if any(one.session == key.session for one, _ in list(self._waiting)):
-            self._queue.wait(_PATIENCE)
+        if any(one.session == key.session for one in list(self._waiting)):
+            self.queue.wait(_PATIENCE)
         return [
             SentRequest(one.run_id, one.created_at, one.branch, _window_of(one))
             for one in self._store.find(key, limit=limit)
@@ -113,33 +112,24 @@ class ReceiptLog:
             return key.caller_id == scope.caller_id and (whole or key.user_id == scope.user_id)
 
         with self._lock:
-            kept = [one for one in self._waiting if not may_quote(one[0])]
-            self._waiting.clear()
-            self._waiting.extend(kept)
-            for key in filter(may_quote, self._early):
-                del self._early[key]
-        self._queue.wait(_PATIENCE)  # for one that is being written
+            for held in (self._waiting, self._early):
+                for key in filter(may_quote, list(held)):
+                    del held[key]
+        self.queue.wait(_PATIENCE)  # for one that is being written
         self._store.forget(scope.caller_id, user_id=scope.user_id, whole=whole)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all receipts are stored; return whether they were within `timeout` seconds."""
-        return self._queue.wait(timeout)
 
     def close(self) -> None:
         """Store the waiting receipts, and stop; never raises."""
-        for key in dict.fromkeys(key for key, _ in list(self._waiting)):
+        for key in list(self._waiting):
             try:
                 self._write(key)
             except Exception as error:  # noqa: BLE001 - a lost receipt must not keep an engine from closing
                 self._count(error)
-        self._queue.close()
+        self.queue.close()
 
     def _write(self, key: SessionKey) -> None:
         with self._lock:
-            mine = [waiting for one, waiting in self._waiting if one == key]
-            others = [one for one in self._waiting if one[0] != key]
-            self._waiting.clear()
-            self._waiting.extend(others)
+            mine = self._waiting.pop(key, [])
         whole = [replace(kept, receipt=receipt.to_dict(texts=True)) for kept, receipt in mine]
         if mine and not self._store.keep(key, whole):
             with self._lock:  # the session's first message is not stored yet
