@@ -218,15 +218,12 @@ class RedisTails:
         return self._redis.Redis.from_url(self._url, **self._options())
 
     def _connected(self) -> Any:
-        with self._lock:
-            client = self._client
-        if client is None:
+        if (client := self._client) is None:
             client = self._standalone()
             if client.info("cluster").get("cluster_enabled"):
                 client.close()
                 client = self._redis.RedisCluster.from_url(self._url, **self._options())
-            with self._lock:
-                self._client = client
+            self._client = client
         return client
 
     def _ask(self, call: Callable[[Any], T]) -> T | None:
@@ -318,8 +315,7 @@ class RedisTails:
 
     def close(self) -> None:
         """Close the connections."""
-        with self._lock:
-            client, self._client = self._client, None
+        client, self._client = self._client, None
         if client is not None:
             client.close()
 
