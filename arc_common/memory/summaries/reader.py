@@ -89,8 +89,8 @@ class TailReader:
         messages = tail.state.messages
         with self._lock:
             self._sessions.pop(key, None)
-            if messages and tail.size <= self._most_kept:
-                self._sessions[key] = tail
+            if messages and tail.size <= self._most_kept:  # without texts that may be deleted from other sessions
+                self._sessions[key] = replace(tail, state=replace(tail.state, view=None, pins=()))
         if tail.is_plain:
             return tail
         return replace(tail, state=replace(tail.state, messages=tuple(map(_own_copy, messages))))
