@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -25,7 +25,7 @@ from arc_common.cli import database
 from arc_common.context.display import counted, excerpt, render_terminal
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ArcError, ConfigurationError, MissingDependencyError, StoreError, hide_password
-from arc_common.messages import Message
+from arc_common.messages import Message, plain_fields
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -552,12 +552,4 @@ def _as_json(debug: "SessionDebug", shown: "ReplayedTurn", *, full: bool) -> dic
 
 
 def _message(message: Message) -> dict[str, Any]:
-    content = message.content
-    return {
-        "role": message.role.value,
-        "content": content if content is None or isinstance(content, str) else [asdict(part) for part in content],
-        "tool_calls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls],
-        "tool_call_id": message.tool_call_id,
-        "name": message.name,
-        "id": message.id,
-    }
+    return {"role": message.role.value, "id": message.id, **plain_fields(replace(message, origin=None))}

@@ -70,9 +70,9 @@ class ArcRetriever(BaseRetriever):
             raise InvalidInputError("index", index, "an index; an engine is given by name: ArcRetriever(engine=…)")
         if (index is None) == (engine is None):
             raise InvalidInputError("index", index, "an index (or another source) or else an engine, exactly one")
-        if engine is not None:
-            checked_engine(engine)
-        if index is not None and not isinstance(index, HybridIndex | Retriever):
+        if index is None:
+            index = checked_engine(engine).documents
+        elif not isinstance(index, HybridIndex | Retriever):
             raise InvalidInputError("index", index, "a HybridIndex, an engine's documents, or a Retriever")
         check_whole("similarity_top_k", similarity_top_k)
         if mode not in get_args(SearchMode):
@@ -81,7 +81,7 @@ class ArcRetriever(BaseRetriever):
             isinstance(similarity_threshold, int | float) and -1 <= similarity_threshold <= 1
         ):
             raise InvalidInputError("similarity_threshold", similarity_threshold, "a cosine from -1 to 1, or None")
-        if index is not None and not isinstance(index, HybridIndex | DocumentIndex):
+        if not isinstance(index, HybridIndex | DocumentIndex):
             if mode != "hybrid":
                 raise InvalidInputError("mode", mode, '"hybrid": only an index has modes')
             if similarity_threshold is not None:
@@ -89,7 +89,6 @@ class ArcRetriever(BaseRetriever):
         if objects is not None:
             objects = checked_items("objects", objects, IndexNode, expected="index nodes, or None")
         self._index = index
-        self._engine = engine
         self._filters = to_filter(filters)
         self._mode: SearchMode = mode
         self._threshold = similarity_threshold
@@ -98,7 +97,7 @@ class ArcRetriever(BaseRetriever):
         super().__init__(callback_manager=callback_manager, object_map=object_map, objects=objects, verbose=verbose)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        source = self._source()
+        source = self._index.index if isinstance(self._index, DocumentIndex) else self._index
         takes_vector = self._use_embedding and self._mode != "lexical" and isinstance(source, HybridIndex)
         vector = query_bundle.embedding if takes_vector else None
         queries = [text for text in dict.fromkeys(query_bundle.embedding_strs) if text.strip()]
@@ -121,9 +120,3 @@ class ArcRetriever(BaseRetriever):
         return source.search(
             query, top_k=top_k, filters=self._filters, threshold=self._threshold, mode=self._mode, vector=vector
         )
-
-    def _source(self) -> HybridIndex | Retriever:
-        if self._index is None:
-            assert self._engine is not None  # noqa: S101 - for the type checker: one of the two is given
-            self._index = self._engine.documents
-        return self._index.index if isinstance(self._index, DocumentIndex) else self._index
