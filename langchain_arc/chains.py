@@ -371,31 +371,19 @@ def with_arc_memory(
     - An answer that could not be stored is logged, counted (`save.errors`) and passed to the engine's `on_save_error`;
       the chain still returns it.
     - Sync calls, async calls, streams and batches all work; no event loop is blocked.
-
-    Args:
-        runnable: Takes a list of messages, a dictionary with one key for all messages, or one with a key for the input
-            and one for the history; returns text, messages, or a dictionary with them.
-        engine: Stores the conversations.
-        input_messages_key: The input's key in a dictionary; by default its only key, or "input".
-        output_messages_key: The answer's key in a dictionary; by default its only key, or "output".
-        history_messages_key: The key for the history; without it, the history precedes the input.
-        history_factory_config: The keys of `config["configurable"]` that name the session: any of `session_id`,
-            `user_id`, `caller_id` and `account_id`, or whatever `get_session` takes; by default `session_id`.
-        get_session: Returns the session for these keys, passed by name.
-        session_id: The session of runs whose configuration names none. This and the next three are as in
-            `ContextEngine.session`.
-        user_id: The user of such runs.
-        caller_id: The caller of such runs.
-        account_id: The account of such runs.
-        max_tokens: The most tokens of history; by default, and at most, what the input leaves of the engine's budget.
-            The chain's own prompt is not counted: leave room for a long one here.
-        max_turns: The most turns of history.
-        max_messages: The most messages of history. Without any limit, the settings' limits apply.
-        include_summary: Show facts and summary before the messages.
-        on_error: The part of a turn that stays when the chain raises (the error is always raised): "keep_user" keeps
-            the user's messages, "drop_turn" keeps nothing.
-        on_store_error: The reaction to a store that fails before the chain runs: "raise" stops the turn, "continue"
-            runs it without history, or unsaved; the failure is logged and counted (`context.errors`, `save.errors`).
+    - The chain takes a list of messages, a dictionary with one key for all messages, or one with a key for the input
+      and one for the history; it returns text, messages, or a dictionary with them.
+    - `input_messages_key` and `output_messages_key` are by default a dictionary's only key, or "input" and "output";
+      without `history_messages_key`, the history precedes the input.
+    - `history_factory_config` names the keys of `config["configurable"]` that name the session: any of `session_id`
+      (the default), `user_id`, `caller_id` and `account_id`, or whatever `get_session` takes by name. The arguments
+      with these names, as in `ContextEngine.session`, apply to runs whose configuration has none.
+    - `max_tokens`, `max_turns` and `max_messages` limit the history; without any, the settings' limits apply. It gets
+      at most the tokens that the input leaves of the engine's budget. The chain's own prompt is not counted: leave room
+      for a long one.
+    - When the chain raises, `on_error` "keep_user" keeps the user's messages, and "drop_turn" nothing of the turn.
+    - When the store fails before the chain runs, `on_store_error` "raise" stops the turn, and "continue" runs it
+      without history, or unsaved; the failure is logged and counted (`context.errors`, `save.errors`).
 
     Raises:
         BudgetExceededError: In a run: the input alone exceeds the engine's budget. The chain is not run.

@@ -38,7 +38,6 @@ class ArcContext(Runnable[Any, Any]):
     - Only reads; `with_arc_memory` saves.
 
     Args:
-        engine: Stores the conversation.
         session_id, user_id, caller_id, account_id: As in `ContextEngine.session`;
             `config["configurable"]["session_id"]` takes precedence.
         input_key: The question's key in a dictionary; by default its only key, or `question`, `input`, `query` or

@@ -27,21 +27,15 @@ def open_engine(
     settings: "ArcSettings | None" = None,
     **options: Unpack[EngineOptions],
 ) -> ContextEngine:
-    """Open an engine with LangChain's models. Does no I/O.
+    """Open an engine with LangChain's models. Does no I/O. Takes the other arguments of `ContextEngine.open`, too.
 
         engine = open_engine("sqlite:///chat.db", llm=ChatOpenAI(model="gpt-5-mini"))
         chain = with_arc_memory(prompt | model, engine)
 
-    Args:
-        url: As in `ContextEngine.open`.
-        llm: A LangChain chat model, or an arc `ChatModel` (`SerialChatModel(LangChainChatModel(llm))` for one
-            that is not thread-safe); optional.
-        summary_llm: The model that writes summaries in place of `llm`; by default the one that
-            `settings.summary.llm_model` names ("openai:gpt-5-mini"), created by LangChain's `init_chat_model` when the
-            first summary is due.
-        embeddings: LangChain embeddings, or an arc `Embedder`; optional.
-        settings: As in `ContextEngine.open`.
-        **options: The other arguments of `ContextEngine.open`.
+    - `llm` is a LangChain chat model, or an arc `ChatModel` (`SerialChatModel(LangChainChatModel(llm))` for one that is
+      not thread-safe), and `embeddings` LangChain's, or an arc `Embedder`.
+    - `summary_llm` writes summaries in place of `llm`; by default it is the model that `settings.summary.llm_model`
+      names ("openai:gpt-5-mini"), created by LangChain's `init_chat_model` when the first summary is due.
 
     Raises:
         ConfigurationError: The database URL or a setting is invalid.

@@ -20,11 +20,7 @@ def message_store(url: str, table_name: str = "message_store") -> Iterator[Impor
 
     - Messages keep their ids; one without an id gets one that is the same at each import. The table has no times, so
       they get the time of the import.
-    - The table is only read.
-
-    Args:
-        url: A SQLAlchemy URL.
-        table_name: The table's name.
+    - `url` is a SQLAlchemy URL. The table is only read.
 
     Raises:
         ConfigurationError: While importing: the database can't be read, or has no such table.

@@ -28,7 +28,6 @@ class ArcIngestionHandler(BaseCallbackHandler):
     - Async runs call it on a thread, as LangChain does with every handler that is not async.
 
     Args:
-        engine: The engine whose queue is filled.
         caller_id: The caller to whose queue the answers go.
         session_id: The session that they are from; by default the run's metadata `session_id` or `thread_id`.
         user_id: The user that they are from; by default the run's metadata `user_id`.

@@ -44,10 +44,8 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
       store fails.
 
     Args:
-        engine: The engine that keeps the session.
         session_id, user_id, caller_id, account_id: As in `ContextEngine.session`.
         max_tokens, max_turns, max_messages: The view's limits. Without any, those of the settings apply.
-        include_summary: Show facts and summary before the messages.
 
     Raises:
         InvalidInputError: An id or a limit is invalid, or `include_summary` is not a bool.

@@ -79,7 +79,6 @@ class LangChainEmbedder:
     """LangChain embeddings as arc's `QueryEmbedder`.
 
     Args:
-        embeddings: The embeddings.
         name: Identifies the model: vectors of different names are never compared. By default the names of the class
             and of the model, as the embeddings state it. For a cache of another model's vectors
             (`CacheBackedEmbeddings`), pass that model's name.
@@ -101,11 +100,7 @@ class LangChainEmbedder:
 
 
 class ArcChatModel(BaseChatModel):
-    """An arc `ChatModel` as a LangChain chat model; it streams word by word.
-
-    Args:
-        chat_model: Answers messages with text.
-    """
+    """An arc `ChatModel` as a LangChain chat model; it streams word by word."""
 
     chat_model: ChatModel
 

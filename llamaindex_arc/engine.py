@@ -30,21 +30,15 @@ def open_engine(
     settings: "ArcSettings | None" = None,
     **options: Unpack[EngineOptions],
 ) -> ContextEngine:
-    """Open an engine with LlamaIndex's models. Does no I/O.
+    """Open an engine with LlamaIndex's models. Does no I/O. Takes the other arguments of `ContextEngine.open`, too.
 
         engine = open_engine("sqlite:///chat.db", llm=Settings.llm)
         memory = ArcMemory.from_defaults(engine=engine, session_id="ann")
 
-    Args:
-        url: As in `ContextEngine.open`.
-        llm: A LlamaIndex LLM, or an arc `ChatModel` (`SerialChatModel(LlamaIndexChatModel(llm))` for one
-            that is not thread-safe); optional.
-        summary_llm: The model that writes summaries in place of `llm`; by default the one that
-            `settings.summary.llm_model` names ("default" or "local:PATH"), created by LlamaIndex's `resolve_llm` when
-            the first summary is due.
-        embed_model: A LlamaIndex embedding model, or an arc `Embedder`; optional.
-        settings: As in `ContextEngine.open`.
-        **options: The other arguments of `ContextEngine.open`.
+    - `llm` is a LlamaIndex LLM, or an arc `ChatModel` (`SerialChatModel(LlamaIndexChatModel(llm))` for one that is not
+      thread-safe), and `embed_model` a LlamaIndex embedding model, or an arc `Embedder`.
+    - `summary_llm` writes summaries in place of `llm`; by default it is the model that `settings.summary.llm_model`
+      names ("default" or "local:PATH"), created by LlamaIndex's `resolve_llm` when the first summary is due.
 
     Raises:
         ConfigurationError: The database URL or a setting is invalid.

@@ -21,10 +21,7 @@ def memory_table(url: str, table_name: str = "llama_index_memory") -> Iterator[I
         engine.admin.import_(memory_table("sqlite:///memory.db"), user_id="ann")
 
     - Each message gets an id that is the same at each import, and keeps its time. The table is only read.
-
-    Args:
-        url: A SQLAlchemy URL; one with an async driver is read with the sync driver of the same database.
-        table_name: The table's name.
+    - A SQLAlchemy `url` with an async driver is read with the sync driver of the same database.
 
     Raises:
         ConfigurationError: While importing: the database can't be read, or has no such table.

@@ -49,7 +49,6 @@ class ArcIngestionEventHandler(BaseEventHandler, BaseSpanHandler[BaseSpan]):
       event loop, the store is written on a thread; `flush` waits for it.
 
     Args:
-        engine: The engine whose queue is filled.
         caller_id: The caller to whose queue the answers go.
         channel: Where they were asked, without a tag.
     """

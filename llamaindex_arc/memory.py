@@ -134,23 +134,14 @@ class ArcMemory(BaseMemory):
     ) -> Self:
         """Create a memory over a session. Does no I/O, unless `chat_history` is given.
 
-        Args:
-            engine: The engine that keeps the session; by default a new one, as the settings say.
-            session_id: The session's id; required, unless the memory has an engine of its own without a database. This
-                and the next three are as in `ContextEngine.session`.
-            user_id: Its user.
-            caller_id: Its caller.
-            branch: The number or the name of a branch to stay on; by default the memory follows the current branch.
-            chat_history: The beginning of the conversation. A conversation that already begins with it continues; any
-                other is replaced, as by `set`.
-            llm: Without a limit, three quarters of its context window are the limit.
-            token_limit: The most tokens that `get` returns, including the initial count; by default three quarters of
-                the LLM's context window, or of the engine's.
-            tokenizer_fn: Counts in place of the engine's counter, each text once.
-            include_summary: Show facts and summary before the messages.
-            facts_role: "system" puts facts and summary in a system message, "user" before the words of the first user
-                message; by default as the engine's `context.facts_role` says.
-            **kwargs: Refused.
+        - `session_id`, `user_id`, `caller_id` and `branch` are as in `ContextEngine.session`. A session id is required,
+          unless the memory has an engine of its own (the default, as the settings say) without a database.
+        - A conversation that already begins with the `chat_history` continues; any other is replaced, as by `set`.
+        - `token_limit` is the most that `get` returns, including the initial count; by default three quarters of the
+          LLM's context window, or of the engine's. `tokenizer_fn` counts in place of the engine's counter, each text
+          once.
+        - `facts_role` "system" puts facts and summary in a system message, "user" before the words of the first user
+          message; by default it is the engine's `context.facts_role`. `include_summary=False` leaves them out.
 
         Raises:
             InvalidInputError: An argument is invalid.

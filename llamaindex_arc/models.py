@@ -46,9 +46,6 @@ class LlamaIndexChatModel:
     """A LlamaIndex LLM as arc's `ChatModel`.
 
     - Answers by a schema if the model calls functions or has a `structured_predict` of its own.
-
-    Args:
-        llm: The model.
     """
 
     def __init__(self, llm: BaseLLM) -> None:
@@ -94,8 +91,7 @@ class LlamaIndexEmbedder:
       a class, give each its own `name`.
 
     Args:
-        embed_model: The model.
-        name: Identifies it; by default the names of the class and of the model.
+        name: Identifies the model; by default the names of the class and of the model.
     """
 
     def __init__(self, embed_model: BaseEmbedding, *, name: str | None = None) -> None:
@@ -130,13 +126,7 @@ class ArcLLM(LLM):
     """An arc `ChatModel` as a LlamaIndex LLM; it streams word by word.
 
     - Its async methods run the model on a thread, so that no event loop is blocked.
-
-    Args:
-        chat_model: Answers messages with text.
-        context_window: The context window, in tokens, for input and output.
-        num_output: The most tokens of an answer.
-        model_name: The model's name.
-        callback_manager: Receives events of model calls.
+    - `context_window` and `num_output` are what LlamaIndex assumes of the model, in tokens.
     """
 
     context_window: int = Field(default=128_000, ge=1)

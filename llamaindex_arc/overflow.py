@@ -56,11 +56,7 @@ def with_overflow_recovery(llm: Model, memory: ArcMemory) -> Model:
     - A second refusal is raised as it is, with both token counts in a note. A stream that has begun is not repeated,
       nor is a request that can't be made smaller, or that shows nothing of the conversation (of a query engine).
     - The copy is an instance of the same class, with the same client and settings, and recovers however it is called.
-      It can't be pickled.
-
-    Args:
-        llm: The model that answers in the memory's conversation.
-        memory: The conversation's memory. Agents for several conversations need an LLM for each.
+      It can't be pickled. Agents for several conversations need one for each.
 
     Raises:
         InvalidInputError: An argument is of the wrong kind.

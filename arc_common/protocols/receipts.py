@@ -17,8 +17,6 @@ class KeptReceipt:
     """A request as it was sent.
 
     Args:
-        run_id: The request's id.
-        created_at: When it was built (UTC).
         at_seq: The newest stored message at that time, 0 for none; `None` for the newest one when it is kept.
         receipt: `Receipt.to_dict`, with the items' texts.
         messages: The request's messages; empty if they are too large to be kept.

@@ -77,12 +77,7 @@ class RecordChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
-    """The accompanying change to the scope's index entries of kind "memory".
-
-    Args:
-        put: Entries to store; each replaces the one with its id.
-        removed: The ids of entries to remove.
-    """
+    """The accompanying change to the scope's index entries of kind "memory": those to store, and the ids to remove."""
 
     put: tuple[IndexEntry, ...] = ()
     removed: tuple[str, ...] = ()
@@ -118,14 +113,9 @@ class Records(Protocol):
     ) -> int | None:
         """Apply a change if its conditions still hold; return the new version, or `None` if they do not.
 
-        The scope's version must be `version`, and a conversation with progress must have been read up to its `after`.
-        A change of neither memories nor pins leaves the version, and returns 0.
-
-        Args:
-            scope: The scope to change.
-            change: The change.
-            version: The version of the scope on which the change is based; `None` applies it to any version.
-            index: The change to the index of the same database, applied in the same transaction.
+        - The scope's version must be `version`, if that is given, and a conversation with progress must have been read
+          up to its `after`. A change of neither memories nor pins leaves the version, and returns 0.
+        - `index` is the change to the index of the same database, applied in the same transaction.
 
         Raises:
             InvalidInputError: A value can't be stored, or `IndexStore.put` would raise; nothing was written.

@@ -28,20 +28,13 @@ class Candidate:
     """A text that may become knowledge: an answered question, or a memory. Times are UTC.
 
     Args:
-        id: The candidate's id in the queue.
         kind: "answer" for a question with its answer, "memory" for an extracted memory.
-        status: The review status.
         query: The question; `""` for a memory.
         response: The answer, or the memory's text.
         captured_at: When it was captured, or the memory extracted.
         run_id: The id of the run that answered, or of the memory.
-        session_id: The session that it is from, if it is known.
-        user_id: The user that it is from, if it is known.
         channel: Where it was asked, such as "web"; `""` for a memory.
         document_id: The id of the document that it became.
-        reviewer: Who reviewed it.
-        comment: The reviewer's comment.
-        reviewed_at: When it was reviewed.
     """
 
     id: str

@@ -121,8 +121,6 @@ class IndexQuery:
     """A search in one scope and kind; without a limit, for statistics alone.
 
     Args:
-        scope: The scope to search.
-        kind: The kind of entries to search.
         terms: The weight of each term of the query, above zero.
         vector: Float32 of shape (dimension,) and length 1, to find the nearest entries too.
         embedder: The name of the embedder that made the vector.
@@ -253,16 +251,11 @@ class IndexStore(IndexReader, Protocol):
         after: str | None = None,
         limit: int,
     ) -> list[IndexEntry]:
-        """Return a page of complete entries, ordered by id.
+        """Return a page of at most `limit` complete entries, ordered by id, whose metadata match the filters.
 
-        Args:
-            scope: The scope to read.
-            kind: The kind of entries to read.
-            filters: Return only entries whose metadata match.
-            unembedded: Return only entries without a vector; with an embedder's name, without one that it made beside
-                the stored ones (then no filter is possible).
-            after: The last id of the previous page; return only entries with a larger one.
-            limit: The maximum number of entries.
+        - With `after`, the last id of the previous page, return only entries with a larger one.
+        - With `unembedded`, return only entries without a vector; with an embedder's name, without one that it made
+          beside the stored ones (then no filter is possible).
         """
 
 
@@ -286,14 +279,7 @@ class OutdatedVectors(Protocol):
         - An application's own items, which have an embedder of their own, are never returned, nor are scopes whose
           vectors were of this embedder before the present one: otherwise two processes would replace each other's
           vectors for ever. With `everything`, those are returned too, and so are scopes in which a vector is missing.
-
-        Args:
-            embedder: The embedder's name.
-            owner: The name of the process.
-            now: The current time.
-            seconds: How long the claim holds.
-            after: The last one returned; only claims one that follows it.
-            everything: See above.
+        - With `after`, the last one returned, only one that follows it is claimed.
         """
 
     def keep_outdated(self, scope: Scope, kind: EntryKind, *, owner: str, now: datetime, seconds: float) -> bool:

@@ -182,8 +182,6 @@ class SummaryInspection:
 
     Args:
         segments: Every segment, ordered by start and then by level.
-        view: The adopted view, if any.
-        message_count: The number of messages in the session.
         pending: The number of messages after the last written segment, which no segment covers yet.
         is_busy: True while this process is summarising the session.
     """

@@ -143,11 +143,9 @@ class RagPipeline:
         self._workers = workers or Workers(4, name="arc-rag")
 
     def retrieve(self, query: RagQuery | str, *, max_tokens: int | None = None) -> RagContext:
-        """Return the context for a question; one equal to `RagContext.EMPTY` if there is nothing to show.
+        """Return the context for a question, within `max_tokens` in place of the builder's limit if they are given.
 
-        Args:
-            query: The question, optionally with its options.
-            max_tokens: The most tokens of the context, in place of the builder's limit.
+        It equals `RagContext.EMPTY` if there is nothing to show.
 
         Raises:
             InvalidInputError: `query` or `max_tokens` is invalid. Nothing else is raised.

@@ -34,11 +34,7 @@ def build_router(engine: ContextEngine, tokens: Sequence[Token], *, anonymous: b
 
     - Access, size limits and errors are the router's own: the application needs nothing else.
     - The engine stays the application's: close it when the application ends.
-
-    Args:
-        engine: The engine that is served.
-        tokens: The tokens that are admitted.
-        anonymous: Serve requests from this machine without a token.
+    - `anonymous` serves requests from this machine without a token.
 
     Raises:
         ConfigurationError: There are no tokens and `anonymous` is not set, or both are given.

@@ -22,9 +22,6 @@ class ReplyingChatModel:
 
     - `requests` holds the messages of each call, in order.
     - Safe to share between threads.
-
-    Args:
-        replies: Texts, or exceptions.
     """
 
     def __init__(self, replies: Iterable[str | Exception]) -> None:
@@ -43,11 +40,7 @@ class ReplyingChatModel:
 
 
 class FailingChatModel(ReplyingChatModel):
-    """Raises the same error each time; `requests` holds the messages of each call.
-
-    Args:
-        error: The error to raise.
-    """
+    """Raises the same error each time; `requests` holds the messages of each call."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__([error])
@@ -56,11 +49,8 @@ class FailingChatModel(ReplyingChatModel):
 class StructuredReplyingChatModel(ReplyingChatModel):
     """Answers by a schema too: with the fields given, in order; an exception among them is raised.
 
+    - Text calls get the `replies`, as in `ReplyingChatModel`. The last answer is repeated, too.
     - `schemas` holds the schema of each structured call; `requests` the messages of the text calls.
-
-    Args:
-        answers: The fields of the structured answers, or exceptions; the last one is repeated.
-        replies: The replies to text calls, as in `ReplyingChatModel`.
     """
 
     def __init__(
@@ -84,9 +74,6 @@ class SlowChatModel:
     """Returns another model's answer, but only once it is allowed to.
 
     - Each call sets `asked`, then waits for `may_answer`; afterwards it sets `answered`.
-
-    Args:
-        model: Provides the answers.
     """
 
     def __init__(self, model: ReplyingChatModel) -> None:
@@ -108,11 +95,8 @@ class SlowChatModel:
 class OneThreadChatModel:
     """Returns another model's answer, and raises `RuntimeError` while another thread waits for one.
 
+    - Each answer takes some `seconds`.
     - `clashes` counts the calls that were refused; a local model might crash the process at each.
-
-    Args:
-        model: Provides the answers.
-        seconds: The time that each answer takes.
     """
 
     def __init__(self, model: ReplyingChatModel, *, seconds: float = 0.02) -> None:

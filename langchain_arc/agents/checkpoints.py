@@ -225,18 +225,8 @@ def delete_thread(
 
         delete_thread(engine, agent.checkpointer, "s", user_id="ann")
 
+    - Returns whether the session existed; `session_id` is its id, if it is not the thread's.
     - If either deletion fails, its error is raised: call again. Deleting a thread that does not exist does nothing.
-
-    Args:
-        engine: The engine that holds the session.
-        checkpointer: The checkpointer that holds the thread.
-        thread_id: The thread's id.
-        session_id: The session's id, if it is not the thread's.
-        user_id: The user to whom the session belongs.
-        caller_id: As in `ContextEngine.session`.
-
-    Returns:
-        True if the session existed.
 
     Raises:
         InvalidInputError: An argument is invalid. Nothing was deleted.

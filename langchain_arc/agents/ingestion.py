@@ -21,7 +21,6 @@ class ArcIngestionMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     - The policy decides which answers are captured. A failure is logged and counted (`ingestion.errors`), never raised.
 
     Args:
-        engine: The engine whose queue is filled.
         caller_id: The caller to whose queue the answers go.
         user_id: The user that they are from; by default the run's configuration `user_id`.
         channel: Where they were asked.

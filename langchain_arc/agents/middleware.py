@@ -79,7 +79,6 @@ class ArcMemoryMiddleware(AgentMiddleware[ArcState, Any, Any]):
       (`context.errors`, `save.errors`). After the model has answered, no failure is raised.
 
     Args:
-        engine: Stores the conversations.
         session_id: The conversation's id, or a function of the run's `Runtime` that returns it; by default the thread
             id.
         user_id: The user to whom it belongs, or such a function (`lambda runtime: runtime.context.user_id`).

@@ -55,7 +55,6 @@ class ArcStore(BaseStore):
     - Items are not the engine's documents or memories: no turn shows them, and erasing a caller or user removes them.
 
     Args:
-        engine: The engine in whose database the items are kept.
         caller_id, user_id: As in `ContextEngine.documents_of`.
         index: LangGraph's configuration of searches: `fields` (default: the whole value) and `embed`; by default the
             engine's embedder is used.

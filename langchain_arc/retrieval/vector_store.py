@@ -170,14 +170,8 @@ class ArcVectorStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         """Return the `k` documents that answer the query best, with their scores, best first.
 
-        Args:
-            query: The question.
-            k: The most documents returned.
-            filter: Restricts documents by their metadata.
-            filters: The same, under arc's name.
-            mode: "hybrid", "lexical" or "dense"; by default the store's own.
-            threshold: The least cosine similarity at which a text counts as found by its vector.
-            **kwargs: Refused.
+        `filter` restricts documents by their metadata; `mode` is by default the store's own; `threshold` is the least
+        cosine similarity at which a text counts as found by its vector.
         """
         _refuse_unknown(kwargs)
         found = self._found(query, check_whole("k", k), filter, filters, mode=mode, threshold=threshold)

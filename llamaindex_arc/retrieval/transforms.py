@@ -65,8 +65,7 @@ class ArcHyDETransform(_ArcTransform):
 
     Args:
         llm: Writes the answer: a LlamaIndex LLM, or an arc `ChatModel`.
-        settings: The settings (`model_calls`).
-        observer: Receives counts.
+        settings, observer: The settings of model calls; receives counts.
 
     Raises:
         InvalidInputError: `llm` is not a model.
@@ -102,8 +101,7 @@ class ArcConversationTransform(_ArcTransform):
         llm: Rewrites questions: a LlamaIndex LLM, or an arc `ChatModel`; `None` uses rules.
         memory: Any LlamaIndex memory; it is read in each run.
         max_history_turns: The number of newest turns that are read.
-        settings: The settings (`model_calls`).
-        observer: Receives counts.
+        settings, observer: The settings of model calls; receives counts.
 
     Raises:
         InvalidInputError: `llm` is not a model, or `memory` is not a memory.

@@ -84,11 +84,7 @@ def build_inspector(engine: ContextEngine, tokens: Sequence[Token], *, anonymous
 
     - Browsers sign in with a token, and see what the API shows to it. Nothing is loaded from elsewhere.
     - The engine stays the application's: close it when the application ends.
-
-    Args:
-        engine: The engine that is shown.
-        tokens: The tokens that are admitted.
-        anonymous: Show the pages to this machine without a token.
+    - `anonymous` shows the pages to this machine without a token.
 
     Raises:
         ConfigurationError: There are no tokens and `anonymous` is not set, or both are given.
