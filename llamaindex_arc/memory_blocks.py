@@ -281,8 +281,6 @@ class ArcFactsBlock(SessionBlock):
 
     Args:
         engine: The engine that keeps the sessions; by default a new one, as the settings say.
-        name: The block's name in the prompt.
-        description: The block's purpose.
         priority: 0 keeps the block whole; otherwise, `Memory` shortens lower numbers first when there is no room.
         accept_short_term_memory: Store the messages that leave the `Memory`'s queue.
         caller_id, user_id: As in `ContextEngine.session`.

@@ -70,7 +70,6 @@ class StoredMessage:
         seq: Its position on the session's path: larger is later. Unique on a branch and never reused there, but not
             always consecutive.
         tokens: Its token count, taken by the counter named `counter` when the message was stored.
-        counter: The name of the token counter.
         revision: 1 at first; increases by one each time other content is stored under the same id.
         edited: True if the append that returned this value created the revision; always false for a message that was
             read.
@@ -169,10 +168,6 @@ class ConversationFilter:
         status: Their status; `None` for active and archived ones.
         active_since: The earliest time of the newest message; of the creation where there is none.
         idle_since: The latest time of the newest message.
-        created_since: The earliest time of the creation.
-        created_before: The latest time of the creation.
-        min_messages: The fewest messages.
-        max_messages: The most messages.
     """
 
     status: ConversationStatus | None = None

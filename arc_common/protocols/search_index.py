@@ -66,7 +66,6 @@ class IndexEntry:
 
     Args:
         id: Its id, unique within scope and kind.
-        text: The text as shown to a reader.
         terms: The frequency of each term of the analysed text; a fraction for terms that count less (a neighbour's).
             Any text may be a term.
         metadata: JSON values. They are copied; tuples become lists.
@@ -123,7 +122,6 @@ class IndexQuery:
     Args:
         terms: The weight of each term of the query, above zero.
         vector: Float32 of shape (dimension,) and length 1, to find the nearest entries too.
-        embedder: The name of the embedder that made the vector.
         filters: Find only entries whose metadata match.
         ids: Find only these entries.
         limit: The number of entries wanted by words, and the maximum number by the vector.

@@ -66,11 +66,9 @@ class View:
         boundary: The `seq` of the last message that summaries cover; 0 if they cover none.
         covered: The number of messages that summaries cover.
         facts: The adopted facts' lines, as shown.
-        fact_ids: The ids of the adopted facts.
         narrative: The narratives, as shown.
         instructions: The texts of the system messages before the boundary, which are always shown.
         correction: The token counter's correction at adoption.
-        adopted_at: The time of adoption (UTC).
         stale: True if the texts must be written again because a message before the boundary was edited or removed.
         unshown: The number of narratives that did not fit or have yet to be written again.
         unshown_tokens: The token count of these narratives.
@@ -133,9 +131,7 @@ class ScoredMessage:
     """A message found by a query.
 
     Args:
-        message: The original message.
         score: Its score; higher is better.
-        score_parts: The components of the score, by name.
         session_id: The message's session, if several were searched or it is known.
     """
 
@@ -150,10 +146,8 @@ class SessionState:
     """A snapshot of a session with all that a turn needs.
 
     Args:
-        view: The adopted view, if any.
         messages: The newest messages after both the view's boundary and `after` (all of them, up to `limit`), oldest
             first.
-        message_count: The number of messages in the whole session.
         total_tokens: The sum of the stored token counts of the whole session.
         epoch: A number that changes with every edit, removal and clearing.
         facts_version: A number that changes with every change to the ledger.
@@ -198,7 +192,6 @@ class Lease:
     """The right to work on a session's summaries until another owner takes it.
 
     Args:
-        owner: The holder of the lease.
         fence: A number that grows with each change of owner; a commit with an older one is refused.
         epoch: The session's epoch when the lease was taken.
         key: The session.

@@ -93,7 +93,6 @@ class Chunker:
     - The same text always gives the same chunks, in time linear in its length.
 
     Args:
-        token_counter: Counts tokens.
         size: The most tokens of a chunk.
         overlap: Tokens shared by neighbours; fewer than `size`, and at most half of it is used.
     """

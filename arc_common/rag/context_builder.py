@@ -141,8 +141,6 @@ class ContextBuilder:
     - Markers, separators and source lines in texts and sources are escaped. The documents given are not changed.
 
     Args:
-        token_counter: Counts tokens.
-        max_tokens: The most tokens of the context.
         order: The order of the documents in the context (see `ordered`).
         citations: Number each document, from `[1]`.
         skip_oversized: Skip a document that does not fit; otherwise, show no document after it.

@@ -50,7 +50,6 @@ class RagQuery:
     """A question, and the documents to search for it.
 
     Args:
-        query: The question.
         filters: Restricts documents by their metadata; passed to the sources unchanged.
         top_k: The most documents retrieved.
         rerank: Re-rank the documents.
@@ -96,7 +95,6 @@ class RagPipeline:
         similarity_threshold: The lowest cosine (score part "vector", or the score of a document without parts) at which
             a document is shown; documents without a cosine pass.
         timeout_seconds: The longest wait, in seconds, for a source other than arc's own.
-        observer: Receives counts and times.
         workers: Threads for `aretrieve`; by default the pipeline's own.
     """
 

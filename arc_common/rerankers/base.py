@@ -80,9 +80,6 @@ class RerankerChain:
     - Thresholds apply at every step; once no document is left, the remaining steps are skipped.
     - A step that returns anything other than documents raises an error.
 
-    Args:
-        rerankers: The rerankers, at least one, in order.
-
     Raises:
         InvalidInputError: `rerankers` is empty or holds something else.
     """

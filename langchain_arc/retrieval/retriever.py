@@ -40,13 +40,10 @@ class ArcRetriever(BaseRetriever):
     - Creating one does no I/O. `ainvoke` never blocks the event loop.
 
     Args:
-        source: The index, pipeline or retriever to search.
         engine: The engine whose documents are searched, in place of a source: those of `caller_id`, or of one
             `user_id`.
         caller_id, user_id: As in `ContextEngine.documents_of`.
-        k: The most documents returned.
         filter: Restricts documents by their metadata: a plain dictionary or arc's `Filter`.
-        filters: The same, under arc's name.
         threshold: The least cosine similarity at which a text counts as found by its vector; for an index only.
         mode: "hybrid", "lexical" or "dense"; for an index only.
         name, tags, metadata: As in LangChain.

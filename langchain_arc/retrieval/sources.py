@@ -29,7 +29,6 @@ class LangChainRetriever:
       to a retriever over a vector store, or to one that accepts `filter_argument`.
 
     Args:
-        source: A `VectorStore` or a `BaseRetriever`.
         filter_style: How the source takes filters; known for LangChain's own stores, Chroma, Pinecone, PGVector and
             MongoDB. For any other, pass a function that translates them.
         filter_argument: The name of the source's filter argument.

@@ -50,13 +50,10 @@ class ArcFusionRetriever(BaseRetriever):
         mode: "relative_score" takes the weighted mean of the scores, each ranking scaled from its worst (0) to its best
             (1); "reciprocal_rerank" is weighted reciprocal rank fusion with k = 60 (Cormack, Clarke & Büttcher 2009),
             for scores that can't be compared.
-        similarity_top_k: The most nodes returned.
         transformer: Writes the queries: HyDE, or any arc `QueryTransformer`.
         llm: Writes `num_queries` − 1 further queries, in place of a transformer: a LlamaIndex LLM, or an arc
             `ChatModel`.
         num_queries: The number of queries, including those that `llm` writes.
-        settings: The settings of model calls (`model_calls`).
-        observer: Receives counts.
         callback_manager, object_map, objects, verbose: As in LlamaIndex's retrievers.
 
     Raises:

@@ -45,7 +45,6 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
         reranker: One of arc's rerankers, a chain of them, or another framework's behind arc's protocol; without one,
             the nodes keep their order.
         top_n: The most nodes kept; by default the reranker's own number. Required without a reranker.
-        callback_manager: Receives the reranking event; engines set their own.
 
     Raises:
         InvalidInputError: There is neither a reranker nor `top_n`, or one of them is invalid; or, in use, the reranker
@@ -247,7 +246,6 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
     Args:
         max_tokens: The budget, in tokens; more than 0.
         token_counter: Counts the texts; by default the counter that arc's engine uses.
-        callback_manager: Receives the reranking event; engines set their own.
 
     Raises:
         InvalidInputError: `max_tokens` is not a whole number above 0, or `token_counter` can't count; or, in use, the

@@ -38,7 +38,6 @@ class ArcRetriever(BaseRetriever):
     Args:
         index: An index, an engine's documents (`engine.documents_of(caller_id)`), or another source.
         engine: The engine whose default caller's documents are searched, in place of an index.
-        similarity_top_k: The most nodes returned.
         filters: Restricts nodes by their metadata: LlamaIndex's filters, a plain dictionary (see `parse_filter`), or
             arc's.
         mode: "hybrid", or only one of its parts: "lexical", "dense".

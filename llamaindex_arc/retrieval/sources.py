@@ -22,9 +22,6 @@ class LlamaIndexRetriever:
     - A retriever returns as many nodes as it was configured for, and takes no filters.
     - Documents are made by `to_document`: in a LlamaIndex engine, the original nodes come back.
 
-    Args:
-        source: The index, with any vector store, or the retriever.
-
     Raises:
         InvalidInputError: It is neither.
     """

@@ -65,7 +65,6 @@ class ArcHyDETransform(_ArcTransform):
 
     Args:
         llm: Writes the answer: a LlamaIndex LLM, or an arc `ChatModel`.
-        settings, observer: The settings of model calls; receives counts.
 
     Raises:
         InvalidInputError: `llm` is not a model.
@@ -101,7 +100,6 @@ class ArcConversationTransform(_ArcTransform):
         llm: Rewrites questions: a LlamaIndex LLM, or an arc `ChatModel`; `None` uses rules.
         memory: Any LlamaIndex memory; it is read in each run.
         max_history_turns: The number of newest turns that are read.
-        settings, observer: The settings of model calls; receives counts.
 
     Raises:
         InvalidInputError: `llm` is not a model, or `memory` is not a memory.
