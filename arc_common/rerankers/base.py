@@ -1,6 +1,7 @@
 """Helpers that all rerankers share: normalised scores, ordering, argument checks, and the chain of rerankers."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -71,6 +72,25 @@ def check_share(field: str, value: float) -> float:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+class BaseReranker(ABC):
+    """Base of the rerankers: checks what they are given."""
+
+    def __init__(self, *, top_k: int = DEFAULT_TOP_K, min_score: float | None = None) -> None:
+        self.top_k = check_whole("top_k", top_k)
+        self.min_score = check_min_score(min_score)
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        """Return the best of the documents, best first (see `Reranker`)."""
+        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+        return self._ranked(query, candidates, most) if candidates else []
+
+    @abstractmethod
+    def _ranked(self, query: str, candidates: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:
+        """Return at most `most` of the candidates, of which there is at least one."""
 
 
 class RerankerChain:

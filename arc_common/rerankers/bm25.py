@@ -8,13 +8,12 @@ from typing import Protocol
 import numpy as np
 
 from arc_common.documents import ScoredDocument, finite_score
-from arc_common.exceptions import InvalidInputError, check_whole
+from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import Candidates
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
+    BaseReranker,
     best_first,
-    check_min_score,
-    checked_request,
     query_terms,
     rescored,
 )
@@ -33,7 +32,7 @@ class TermStatistics(Protocol):
         """Return the number of documents, their average number of terms, and how many of them contain each term."""
 
 
-class BM25Reranker:
+class BM25Reranker(BaseReranker):
     """Ranks by BM25 alone ("bm25" in the score parts); the previous score only breaks ties.
 
     - Takes the rarity of terms from `statistics` if given, otherwise from the candidates themselves.
@@ -58,15 +57,10 @@ class BM25Reranker:
     ) -> None:
         if statistics is not None and not callable(getattr(statistics, "term_statistics", None)):
             raise InvalidInputError("statistics", statistics, "an object with term_statistics(terms), or None")
+        super().__init__(top_k=top_k, min_score=min_score)
         self._statistics = statistics
-        self.top_k = check_whole("top_k", top_k)
-        self.min_score = check_min_score(min_score)
 
-    def rerank(
-        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
-    ) -> list[ScoredDocument]:
-        """Return the documents that match the query's words best, best first (see `Reranker`)."""
-        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+    def _ranked(self, query: str, candidates: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:
         places = best_first([found.score for found in candidates], top_k=len(candidates))
         texts = [candidates[place].document.text for place in places]
         scores = bm25_scores(query, texts, statistics=self._statistics)

@@ -11,9 +11,8 @@ from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
-    check_min_score,
+    BaseReranker,
     check_share,
-    checked_request,
     min_max,
     query_terms,
     rescored,
@@ -124,7 +123,7 @@ def _units(field: str, vectors: ArrayLike | Sequence[ArrayLike]) -> NDArray[np.f
     return rows
 
 
-class DiversityReranker:
+class DiversityReranker(BaseReranker):
     """Selects relevant documents that differ from those selected before.
 
     - Each step takes the document that maximises `λ × relevance − (1 − λ) × similarity to the nearest one taken`; ties
@@ -152,18 +151,13 @@ class DiversityReranker:
         top_k: int = DEFAULT_TOP_K,
         min_score: float | None = None,
     ) -> None:
+        super().__init__(top_k=top_k, min_score=min_score)
         self.trade_off = check_share("trade_off", trade_off)
-        self.top_k = check_whole("top_k", top_k)
-        self.min_score = check_min_score(min_score)
         if embedder is not None and not isinstance(embedder, Embedder):
             raise InvalidInputError("embedder", embedder, "an Embedder: a name, and embed(texts)")
         self._embedder = embedder
 
-    def rerank(
-        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
-    ) -> list[ScoredDocument]:
-        """Return relevant documents that differ from each other, best first (see `Reranker`)."""
-        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+    def _ranked(self, query: str, candidates: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:
         taken = self._take(query, candidates, most)
         ranked, score = [], float("inf")
         for place, value in taken:

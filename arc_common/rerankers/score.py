@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 from arc_common.documents import ScoredDocument
-from arc_common.exceptions import check_whole
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
+    BaseReranker,
     best_first,
-    check_min_score,
     check_share,
-    checked_request,
     min_max,
     query_terms,
     rescored,
@@ -17,7 +15,7 @@ from arc_common.rerankers.base import (
 from arc_common.text import analyze
 
 
-class SimpleScoreReranker:
+class SimpleScoreReranker(BaseReranker):
     """Returns the documents with the best scores.
 
     Equal scores keep the order given; documents without a score come last, and are left out if `min_score` is set.
@@ -30,20 +28,12 @@ class SimpleScoreReranker:
         InvalidInputError: An argument is invalid; the error names it.
     """
 
-    def __init__(self, *, top_k: int = DEFAULT_TOP_K, min_score: float | None = None) -> None:
-        self.top_k = check_whole("top_k", top_k)
-        self.min_score = check_min_score(min_score)
-
-    def rerank(
-        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
-    ) -> list[ScoredDocument]:
-        """Return the documents with the best scores, best first (see `Reranker`)."""
-        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+    def _ranked(self, query: str, candidates: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:  # noqa: ARG002
         places = best_first([found.score for found in candidates], top_k=most, min_score=self.min_score)
         return [candidates[place] for place in places]
 
 
-class KeywordWeightedReranker:
+class KeywordWeightedReranker(BaseReranker):
     """Ranks by `score × (1 − weight) + keywords × weight`.
 
     - Scores are first scaled to between 0 and 1, so that BM25 sums, cosines and reciprocal ranks are mixed alike;
@@ -61,15 +51,10 @@ class KeywordWeightedReranker:
     """
 
     def __init__(self, *, weight: float = 0.3, top_k: int = DEFAULT_TOP_K, min_score: float | None = None) -> None:
+        super().__init__(top_k=top_k, min_score=min_score)
         self.weight = check_share("weight", weight)
-        self.top_k = check_whole("top_k", top_k)
-        self.min_score = check_min_score(min_score)
 
-    def rerank(
-        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
-    ) -> list[ScoredDocument]:
-        """Return the documents with the best mixed scores, best first (see `Reranker`)."""
-        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+    def _ranked(self, query: str, candidates: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:
         wanted = frozenset(query_terms(query))
         keywords = [_coverage(wanted, analyze(found.document.text)) for found in candidates]
         scores = min_max([found.score for found in candidates])

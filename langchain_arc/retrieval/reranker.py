@@ -18,9 +18,8 @@ from arc_common.protocols import Reranker, TokenCounter
 from arc_common.rerankers import SimpleScoreReranker
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
+    BaseReranker,
     best_first,
-    check_min_score,
-    checked_request,
     reranked_if_possible,
     rescored,
 )
@@ -122,7 +121,7 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
         return [_copy(found, originals.get(id(found.document))) for found in ranked]
 
 
-class LangChainReranker:
+class LangChainReranker(BaseReranker):
     """A LangChain compressor or cross-encoder as arc's `Reranker`.
 
     - A compressor's order is kept. Its scores (`relevance_score`) are kept too, lowered where they would contradict the
@@ -132,7 +131,7 @@ class LangChainReranker:
       If a compressor returns a document twice with the same text, it appears once.
     - A document's previous score is kept under "retrieval" in its parts, the new one under "compressor" or
       "cross_encoder".
-    - The documents given are not changed: a compressor works on copies.
+    - The documents given are not changed: a compressor works on copies. An error of the model is raised.
 
     Args:
         model: A `BaseDocumentCompressor` (a pipeline of them, too) or a `BaseCrossEncoder`.
@@ -140,7 +139,8 @@ class LangChainReranker:
         min_score: The lowest score, on the model's scale, that is kept; `None` keeps all.
 
     Raises:
-        InvalidInputError: The model is of the wrong kind, or a value is invalid.
+        InvalidInputError: The model is of the wrong kind, or a value is invalid. In use: a cross-encoder does not
+            return exactly one finite number for each document, or a compressor something other than documents.
     """
 
     def __init__(
@@ -152,22 +152,10 @@ class LangChainReranker:
     ) -> None:
         if not isinstance(model, BaseDocumentCompressor | BaseCrossEncoder):
             raise InvalidInputError("model", model, "a LangChain BaseDocumentCompressor or BaseCrossEncoder")
+        super().__init__(top_k=top_k, min_score=min_score)
         self._model = model
-        self.top_k = check_whole("top_k", top_k)
-        self.min_score = check_min_score(min_score)
 
-    def rerank(
-        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
-    ) -> list[ScoredDocument]:
-        """Return the best of the documents, best first (see `Reranker`). Raises whatever the model raises.
-
-        Raises:
-            InvalidInputError: A cross-encoder does not return exactly one finite number for each document, a compressor
-                returns something other than documents, or an argument is invalid.
-        """
-        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
-        if not candidates:
-            return []
+    def _ranked(self, query: str, candidates: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:
         if isinstance(self._model, BaseCrossEncoder):
             return self._by_cross_encoder(self._model, query, candidates, most)
         return self._by_compressor(self._model, query, candidates, most)

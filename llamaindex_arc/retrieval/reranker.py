@@ -18,7 +18,7 @@ from llama_index_instrumentation import get_dispatcher
 from arc_common.documents import Document, ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Reranker, TokenCounter
-from arc_common.rerankers.base import DEFAULT_TOP_K, check_min_score, checked_request, reranked_if_possible, rescored
+from arc_common.rerankers.base import DEFAULT_TOP_K, BaseReranker, reranked_if_possible, rescored
 from arc_common.rerankers.mmr import DiversityReranker
 from arc_common.rerankers.score import SimpleScoreReranker
 from arc_common.tokens.budget import usable_tokens
@@ -104,13 +104,14 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
         return min(own, count) if isinstance(own, int) else count
 
 
-class LlamaIndexReranker:
+class LlamaIndexReranker(BaseReranker):
     """Any LlamaIndex node postprocessor as an arc `Reranker`: a cross-encoder, an LLM, a filter.
 
     - It works on new nodes made by `to_node`, so that documents stay unchanged whatever it does to its nodes.
     - The order is the postprocessor's. Its scores are kept if each node has one and they never rise from first to last;
       otherwise scores are derived from the order, from 1 for the first in equal steps towards 0.
-    - A node that it rewrites or adds becomes a new document; a node that it returns twice appears once.
+    - A node that it rewrites or adds becomes a new document; a node that it returns twice appears once. An error of
+      its own is raised.
 
     Args:
         postprocessor: The postprocessor, with or without a limit of its own (`top_n`).
@@ -119,7 +120,8 @@ class LlamaIndexReranker:
             out. `None` keeps all.
 
     Raises:
-        InvalidInputError: It is not a postprocessor, or a value is invalid.
+        InvalidInputError: It is not a postprocessor, or a value is invalid. In use: it returns something other than
+            scored nodes.
     """
 
     def __init__(
@@ -127,21 +129,10 @@ class LlamaIndexReranker:
     ) -> None:
         if not isinstance(postprocessor, BaseNodePostprocessor):
             raise InvalidInputError("postprocessor", postprocessor, "a LlamaIndex node postprocessor")
+        super().__init__(top_k=top_k, min_score=min_score)
         self._postprocessor = postprocessor
-        self.top_k = check_whole("top_k", top_k)
-        self.min_score = check_min_score(min_score)
 
-    def rerank(
-        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
-    ) -> list[ScoredDocument]:
-        """Return the best documents that the postprocessor keeps, in its order. Raises whatever it raises.
-
-        Raises:
-            InvalidInputError: It returns something other than scored nodes, or an argument is invalid.
-        """
-        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
-        if not candidates:
-            return []
+    def _ranked(self, query: str, candidates: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:
         nodes = [NodeWithScore(node=to_node(found.document), score=found.score) for found in candidates]
         given: _Given[ScoredDocument] = defaultdict(list)
         for item, found in zip(nodes, candidates, strict=True):
