@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from json import dumps
 from pathlib import Path
+from pkgutil import resolve_name
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -456,12 +457,9 @@ def _named_engine(url: str | None, engine: str | None) -> ContextEngine:
 
 
 def _imported(name: str) -> ContextEngine:
-    module, _, attribute = name.partition(":")
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
     try:
-        found: Any = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        found: Any = resolve_name(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(f"engine: got {name!r}, expected an importable module:name ({error})") from error
     made = found if isinstance(found, ContextEngine) else found() if callable(found) else found

@@ -23,7 +23,7 @@ except ImportError as error:
 
 from arc_common import __version__
 from arc_common.server.inspector import build_inspector
-from arc_common.server.problems import documented, problem, problem_of
+from arc_common.server.problems import body_of, documented, problem, problem_of
 from arc_common.server.routes.table import ENDPOINTS, Endpoint
 
 _BEARER = HTTPBearer(auto_error=False, description="A token of this server.")
@@ -87,7 +87,9 @@ def _route(endpoint: Endpoint, guard: Guard, engine: ContextEngine, most: int) -
                         request.scope["arc_access"] = guard.admit(request, endpoint.role)
                         _check_parameters(request, known)
                     if endpoint.method in ("POST", "PUT"):
-                        request = Request(request.scope, _received(await _body(request, most)))
+                        body = await body_of(request, most, "server.max_body_bytes")
+                        _check_json(body)
+                        request = Request(request.scope, _received(body))
                     return await handle(request)
                 except Exception as error:
                     answer = problem_of(error)
@@ -128,20 +130,6 @@ def _check_parameters(request: Request, known: Collection[str]) -> None:
     for name in request.query_params:
         if name not in known:
             raise InvalidInputError("query", name, f"one of {', '.join(sorted(known))}" if known else "no parameters")
-
-
-async def _body(request: Request, most: int) -> bytes:
-    """Return the request's body; raise once it is too large."""
-    too_large = HTTPException(413, f"the body is too large: at most {most:,} bytes (server.max_body_bytes)")
-    parts, size = [], 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > most:
-            raise too_large
-        parts.append(chunk)
-    body = b"".join(parts)
-    _check_json(body)
-    return body
 
 
 def _check_json(body: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from arc_common.exceptions import (
@@ -80,6 +81,16 @@ def problem_of(error: Exception) -> Response | None:
         if isinstance(error, kind):
             return problem(status, detail_of(error), kind=type(error).__name__)
     return None
+
+
+async def body_of(request: Request, most: int, limit: str) -> bytes:
+    """Return a request's body; raise once it is too large."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise HTTPException(413, f"the body is too large: at most {most:,} bytes ({limit})")
+    return bytes(body)
 
 
 def detail_of(error: ArcError) -> str:

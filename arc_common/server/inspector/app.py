@@ -13,7 +13,7 @@ from arc_common.context.display import LOOKS, STYLE, counted, visible
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.exceptions import MissingDependencyError
 from arc_common.server.access import AccessError, Role, Token
-from arc_common.server.problems import problem_of
+from arc_common.server.problems import body_of, problem_of
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -265,11 +265,7 @@ async def _form(request: Request) -> Mapping[str, str]:
     """Return the fields of a form; raise if it is too large or no form."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise HTTPException(415, f"expected a form ({_FORM})")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MOST_BYTES:
-            raise HTTPException(413, f"the form is too large: at most {_MOST_BYTES:,} bytes")
+    body = await body_of(request, _MOST_BYTES, "of a form")
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
     except ValueError:

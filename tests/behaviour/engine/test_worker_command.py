@@ -65,7 +65,7 @@ def test_it_works_with_the_models_of_an_engine(arc: Arc, url: str, tmp_path: Pat
     ("engine", "said"),
     {
         "no module": ("nowhere:engine", "expected an importable module:name (No module named 'nowhere')"),
-        "no name": ("application_two", "expected an importable module:name"),
+        "no name": ("application_two", "gave module, expected a ContextEngine"),
         "no such name": ("application_two:other", "has no attribute 'other'"),
         "not an engine": ("application_two:count", "gave int, expected a ContextEngine, or a function without"),
     }.values(),
