@@ -57,11 +57,6 @@ class LRUCache(MutableMapping[K, V]):
         """The sum of the items' sizes, and of those that were deleted since it last reached the limit."""
         return self._size
 
-    def clear(self) -> None:
-        """Drop all items."""
-        self._items.clear()
-        self._size = 0.0
-
     def _size_of(self, value: V) -> float:
         return 1 if self._sizeof is None else self._sizeof(value)
 

@@ -174,15 +174,11 @@ class _ViewBuilder(Builder):
         """Return the system messages' tokens, dropping the oldest summarised ones after the first until they fit."""
         leading = self._costs.messages(self._leading)
         while True:
-            tokens = leading + self._instructions()
+            tokens = leading + self._tokens_of(Layers(instructions=self._layers.instructions, pins=self._layers.pins))
             first, *others = self._layers.instructions or ("",)
             if tokens <= room or not others:
                 return tokens
             self._layers = replace(self._layers, instructions=(first, *others[max(len(others) // 4, 1) :]))
-
-    def _instructions(self) -> int:
-        """Return the tokens of the system message with pins, but without facts and summary."""
-        return self._tokens_of(Layers(instructions=self._layers.instructions, pins=self._layers.pins))
 
     def _tokens_of(self, layers: Layers) -> int:
         system = Draft(Request(), None, layers).system

@@ -226,7 +226,13 @@ class Runtime:
 
         def wait_for_each() -> bool:
             left = None if until is None else max(until - time.monotonic(), 0)
-            parts = self._summaries, self._recall, self._long_term, self.receipt_log.queue, self.vectors.queue
+            parts = (
+                self._summaries and self._summaries.queues,
+                self._recall,
+                self._long_term,
+                self.receipt_log.queue,
+                self.vectors.queue,
+            )
             return all(part.wait(left) for part in parts if part)
 
         return wait_for_each() and wait_for_each()  # the second pass waits for work that the first one scheduled

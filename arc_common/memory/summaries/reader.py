@@ -256,10 +256,6 @@ class HierarchicalMemory:
         with self._lock:
             drop_session(self._materials, key)
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until no summary is being written; return whether that happened within `timeout` seconds."""
-        return self.queues.wait(timeout)
-
     def close(self) -> None:
         """Drop waiting work, stop running work and store adopted views; a model's later answers are not stored."""
         self._writer.stop()
