@@ -139,7 +139,7 @@ def main() -> None:
 
         scanning, adding = median_times(new, clock, scan, add)
         finding, searching = median_times(queries, clock, find, search)
-        keeper.close()
+        keeper.access_times.close()
     print(f"{given.memories:,} memories in one scope, store: {given.store}")
     print(f"  bare scan {scanning:.2f} ms   add    {adding:.2f} ms   {adding / scanning:.2f}x")
     print(f"  index     {finding:.2f} ms   search {searching:.2f} ms   {searching / finding:.2f}x")

@@ -269,7 +269,7 @@ def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[MemoryKeeper, Wire]]
         keeper = a_keeper(store)
         keeper.search(SCOPE, "bees", limit=5)
         yield keeper, proxy
-        keeper.close()
+        keeper.access_times.close()
         store.close()
 
 
@@ -320,5 +320,5 @@ def test_statements(tmp_path: Path) -> None:
     assert len(set(sent)) == len(sent) <= 14, sent
     assert (sent[0], sent[-1]) == ("BEGIN IMMEDIATE", "COMMIT")
     assert sum(statement.startswith("SELECT") for statement in sent) == 2
-    keeper.close()
+    keeper.access_times.close()
     store.close()

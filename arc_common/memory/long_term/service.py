@@ -45,7 +45,7 @@ class AccessTimes:
         self._store = services.store.records
         self._observer = services.observer
         begin_in_each_process(self._begin)
-        self._queue: BackgroundQueue[Scope] = BackgroundQueue(
+        self.queue: BackgroundQueue[Scope] = BackgroundQueue(
             self._write, threads=1, on_error=self._count, settle=_SETTLE_SECONDS
         )
 
@@ -57,7 +57,7 @@ class AccessTimes:
         """Note that memories were returned."""
         with self._lock:
             self._noted.setdefault(scope, {}).update(dict.fromkeys(ids, at))
-        self._queue.schedule(scope)
+        self.queue.schedule(scope)
 
     def flush(self, scope: Scope | None = None) -> None:
         """Write the noted access times (of this scope) and wait for running writes; never raises."""
@@ -69,16 +69,12 @@ class AccessTimes:
             except Exception as error:  # noqa: BLE001 - a lost access time must not raise
                 _log.warning("times of access were not stored: %s", error)
                 self._count(error)
-        self._queue.wait(1.0)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all access times are written; return whether they were within `timeout` seconds."""
-        return self._queue.wait(timeout)
+        self.queue.wait(1.0)
 
     def close(self) -> None:
         """Write the noted access times and stop."""
         self.flush()
-        self._queue.close()
+        self.queue.close()
 
     def _write(self, scope: Scope) -> None:
         with self._lock:
@@ -101,10 +97,10 @@ class MemoryKeeper(MemoryWriter):
     def __init__(self, services: Services) -> None:
         self._index = MemoryIndex(services)
         super().__init__(services, self._index)
-        self._access_times = AccessTimes(services)
+        self.access_times = AccessTimes(services)
 
     def _retried(self, scope: Scope, change: Callable[[Holdings], T | None]) -> T:
-        self._access_times.flush(scope)
+        self.access_times.flush(scope)
         return super()._retried(scope, change)
 
     def as_of(self, scope: Scope, moment: datetime) -> list[Memory]:
@@ -157,7 +153,7 @@ class MemoryKeeper(MemoryWriter):
             top_k, candidates = 2 * top_k, None  # those of other branches have taken their places
         if best:
             self._observer.count("memory.retrieved.count", len(best))
-            self._access_times.note(scope, [one.memory.id for one in best], at=now)
+            self.access_times.note(scope, [one.memory.id for one in best], at=now)
         return [replace(one, memory=self._dated(one.memory)) for one in best]
 
     def _dated(self, memory: Memory) -> Memory:
@@ -172,18 +168,14 @@ class MemoryKeeper(MemoryWriter):
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
         """Return the memories that exist, in the order of the ids."""
-        self._access_times.flush(scope)
+        self.access_times.flush(scope)
         return self._store.find(scope, ids, on="live")
 
     @property
     def store(self) -> Records:
         """The store, with all noted access times written."""
-        self._access_times.flush()
+        self.access_times.flush()
         return self._store
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all access times are written; return whether they were within `timeout` seconds."""
-        return self._access_times.wait(timeout)
 
     def delete(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove memories; return how many existed."""
@@ -204,10 +196,6 @@ class MemoryKeeper(MemoryWriter):
     def count(self, scope: Scope) -> int:
         """Return how many memories hold."""
         return len(self._store.find(scope, on="live"))
-
-    def close(self) -> None:
-        """Write the noted access times and stop."""
-        self._access_times.close()
 
 
 def _scopes_of(key: SessionKey) -> Iterator[Scope]:
@@ -383,12 +371,12 @@ class LongTermMemory:
         """Wait until no messages (of this session) are being read; return whether this was within `timeout` seconds."""
         if key is not None:
             return self.queue.wait(timeout, key=_plain(key))
-        return self.queue.wait(timeout) and self.keeper.wait(timeout)
+        return self.queue.wait(timeout) and self.keeper.access_times.queue.wait(timeout)
 
     def close(self) -> None:
         """Wait briefly for running work and write access times; waiting sessions are read at their next use."""
         self.queue.close(timeout=_LAST_SECONDS)
-        self.keeper.close()
+        self.keeper.access_times.close()
 
     def work(self, key: SessionKey, *, stop: Callable[[], bool] = bool) -> None:
         """Read a session's due messages."""

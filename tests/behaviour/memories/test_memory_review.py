@@ -42,7 +42,7 @@ def gathered(url, clock, memories):
     store = SqlStore(url)
     keeper = MemoryKeeper(services(store, settings=ArcSettings(memory={"max_per_scope": 2}), clock=clock))
     yield lambda text, **values: keeper.add(memories.scope, ProposedMemory(text, **values))
-    keeper.close()
+    keeper.access_times.close()
     store.close()
 
 
