@@ -26,7 +26,7 @@ from arc_common.stores.database.schema import (
     metadata,
 )
 
-_LOCK = 0x6172_6301
+ADVISORY_LOCK = 0x6172_6301
 """The PostgreSQL advisory lock that migrations hold ("arc", 1)."""
 
 _VERSION = (
@@ -99,7 +99,8 @@ def _has(connection: Connection, name: str) -> bool:
     if connection.dialect.name == "sqlite":
         there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
     else:
-        there = "SELECT 1 WHERE to_regclass(:name) IS NOT NULL"
+        # a query of no table may answer from before the wait for the lock
+        there = "SELECT 1 FROM pg_class WHERE oid = to_regclass(:name)"
     return connection.execute(text(there), {"name": name}).first() is not None
 
 
@@ -128,7 +129,7 @@ def _locked(engine: Engine) -> Iterator[Connection]:
             connection.exec_driver_sql("PRAGMA busy_timeout = 30000")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
         yield connection
         connection.commit()
 
@@ -151,7 +152,7 @@ def partition(engine: Engine, parts: int = 16, seal: Seal | None = None) -> bool
     upgrade(engine, seal)
     with _locked(engine) as connection:
         run = connection.exec_driver_sql
-        if run(f"SELECT to_regclass('{VECTORS}_p0') IS NOT NULL").scalar():
+        if _has(connection, f"{VECTORS}_p0"):
             return False
         run(f"CREATE SCHEMA {_WHOLE}")
         for table in _tables("postgresql"):

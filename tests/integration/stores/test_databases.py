@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
@@ -28,7 +29,7 @@ from arc_common.stores.conversations import SqlStore
 from arc_common.stores.database import migrate
 from arc_common.stores.database.connection import connect
 from arc_common.stores.database.drivers import SqliteDriver, Transaction
-from arc_common.stores.database.migrate import current_revision, upgrade
+from arc_common.stores.database.migrate import ADVISORY_LOCK, current_revision, ensure_schema, upgrade
 from arc_common.stores.database.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
 from arc_common.stores.statements.compiler import Statement
 from arc_common.testing.conversation_store_contract import counted, ids
@@ -356,6 +357,22 @@ def test_connections_that_the_server_ended(postgres: PostgresServer, postgres_da
     store.append(KEY, [counted("b")])
     assert ids(store.read(KEY)) == ["a", "b"]
     store.close()
+
+
+def test_a_migration_that_waited_sees_the_tables_made_meanwhile(postgres: PostgresServer) -> None:
+    """PostgreSQL remembers that a name was unknown; a table of another process must not be created again."""
+    url = new_database(postgres, tables=False)
+    engine = create_engine(url)
+    waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = %s"
+    with psycopg.connect(postgres.dsn(url.rpartition("/")[2]), autocommit=True) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK])
+        migrated = pool.submit(ensure_schema, engine)
+        while other.execute(waiting, [ADVISORY_LOCK]).fetchone() is None:
+            time.sleep(0.01)
+        other.execute(f"CREATE TABLE {VERSION_TABLE} AS SELECT %s AS version_num", [HEAD])
+        other.execute("SELECT pg_advisory_unlock(%s)", [ADVISORY_LOCK])
+        migrated.result()
+    engine.dispose()
 
 
 def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
