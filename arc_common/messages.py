@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, tzinfo
 from enum import StrEnum
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -240,7 +240,8 @@ class Message:
         created = (self.created_at or created_at).astimezone(UTC)
         if self.id is not None and created is self.created_at:
             return self
-        return replace(self, id=self.id or message_id, created_at=created)
+        fields = self.role, self.content, self.tool_calls, self.tool_call_id, self.name, self.id or message_id, created
+        return Message(*fields, self.metadata, self.origin)  # `replace` takes twice as long
 
 
 def as_message(field_name: str, value: object, role: Role) -> Message:

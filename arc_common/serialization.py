@@ -32,7 +32,7 @@ _STORABLE = "a value that can be stored: JSON values, bytes, tuples, sets, dates
 
 # `json.dumps` makes an encoder for each call with other than its usual options.
 DECODER = json.JSONDecoder()
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 Extension: TypeAlias = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
 """A further kind of value: its tag, a function that turns it into storable values (or `None` when the value isn't
@@ -48,7 +48,7 @@ def dumps(value: Any, *, field: str, extensions: tuple[Extension, ...] = ()) -> 
         InvalidInputError: The value contains something without a reversible form; the message names its path.
     """
     plain = _encode(value, field, 0, extensions)
-    return _ENCODER.encode(plain)
+    return ENCODER.encode(plain)
 
 
 def loads(text: str, *, extensions: tuple[Extension, ...] = ()) -> Any:

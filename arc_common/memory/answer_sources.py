@@ -58,7 +58,7 @@ class AnswerSources:
         """
         with self._lock:
             turn = self._running.get(key)
-            shown = self._shown.pop(key, None)
+            shown = self._shown.pop(key) if key in self._shown else None
         if turn is None:
             turn = _Turn()
             opens = bool(messages) and messages[0].role is Role.USER

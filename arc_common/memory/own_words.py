@@ -9,6 +9,7 @@ from arc_common.concurrency import give_way
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import without_fences, without_insertions
 from arc_common.prompts.memories import without_memories
+from arc_common.text.languages.language import Pattern
 from arc_common.text.languages.registry import LANGUAGES, possible_languages
 from arc_common.text.sentences import sentence_spans
 from arc_common.trust import Trust
@@ -53,7 +54,7 @@ _HANDED_OVER = re.compile(
 
 _SIGN = re.compile("[\n:：>＞│┃\"“„«「『‘`~–—]|\\s-|--|(?<![A-Za-z])'")
 """A text without any of these has no foreign part except, perhaps, a mail; most messages have none."""
-_MARK = re.compile("[>＞│┃\"“„«「『‘`~]|(?<![A-Za-z])'")
+_MARK = re.compile("[>＞│┃\"“„«「『‘'`~]")
 """Each form of a quotation or of code begins with one of these."""
 
 
@@ -136,11 +137,15 @@ def _quoted_ahead(text: str) -> Iterator[tuple[int, int]]:
             yield opening.start(1), behind
 
 
+_START = re.compile(r"\n|[.!?,]\s")
+
+
 def _given(text: str) -> Iterator[tuple[int, int]]:
     """Yield the texts that the writer hands over as a task: a quotation, a paragraph, or the lines below."""
+    starts = [0, *[match.end() for match in _START.finditer(text)]]
     for language in possible_languages(text):
         behind = 0
-        for task in language.text_task.finditer(text):
+        for task in _tasks(language.text_task, text, starts):
             if task.end() < behind:
                 continue
             closing = _CLOSING.get(text[task.end() : task.end() + 1])
@@ -150,6 +155,15 @@ def _given(text: str) -> Iterator[tuple[int, int]]:
             behind = end if end > 0 else len(text)
             yield task.end(), behind
         yield from (match.span() for match in language.text_in_task.finditer(text))
+
+
+def _tasks(form: Pattern, text: str, starts: Iterable[int]) -> Iterator[re.Match[str]]:
+    """Yield the matches of a form that begins a line or a sentence; `finditer` would try it at each character."""
+    end = 0
+    for start in starts:
+        if start >= end and (task := form.match(text, start)):
+            end = task.end()
+            yield task
 
 
 def forget_requests(text: str) -> list[str]:

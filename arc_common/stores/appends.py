@@ -1,6 +1,5 @@
 """Appends messages to conversations in SQLite or PostgreSQL."""
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from arc_common.exceptions import StoreError
 from arc_common.messages import same_content
 from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, After, ConversationStatus
+from arc_common.serialization import ENCODER
 from arc_common.stores.branch_paths import LOCKED_COLUMNS, ArchivedConversationError, Locked, locked_from_row
 from arc_common.stores.branches import lines_of
 from arc_common.stores.codec import (
@@ -68,25 +68,19 @@ def plan_append(
     thread: str | None = None,
 ) -> AppendPlan:
     """Decide for each message whether it is new, known, or a new revision of a known one."""
-    current: dict[str, StoredMessage] = {}
-    first: dict[str, StoredMessage | None] = {}
-    ids: list[str] = []
+    current: dict[str | None, StoredMessage] = {}
     for counted in incoming:
         message = counted.message
-        message_id = message.id or ""
-        ids.append(message_id)
-        if message_id not in first:
-            first[message_id] = existing.get(message_id)
-        known = current.get(message_id) or first[message_id]
+        known = current.get(message.id) or existing.get(message.id or "")
         if known is None:
-            current[message_id] = StoredMessage(
+            current[message.id] = StoredMessage(
                 message, next_seq, counted.tokens, counted.counter, branch=branch, thread=thread
             )
             next_seq += 1
         elif same_content(known.message, message):
-            current[message_id] = known
+            current[message.id] = known
         else:
-            current[message_id] = StoredMessage(
+            current[message.id] = StoredMessage(
                 replace(message, created_at=known.message.created_at),
                 known.seq,
                 counted.tokens,
@@ -96,15 +90,15 @@ def plan_append(
                 branch=known.branch,
                 thread=known.thread,
             )
-    changed = [(first[message_id], stored) for message_id, stored in current.items() if first[message_id] is not stored]
+    before = [existing.get(message_id or "") for message_id in current]
+    changed = [(one, stored) for one, stored in zip(before, current.values(), strict=True) if one is not stored]
     return AppendPlan(
-        results=[current[message_id] for message_id in ids],
-        inserted=[stored for before, stored in changed if before is None],
-        revised=[stored for before, stored in changed if before is not None],
-        tokens=sum(after.tokens - (before.tokens if before else 0) for before, after in changed),
+        results=[current[counted.message.id] for counted in incoming],
+        inserted=[stored for one, stored in changed if one is None],
+        revised=[stored for one, stored in changed if one is not None],
+        tokens=sum([stored.tokens - (one.tokens if one else 0) for one, stored in changed]),
         tool_calls=sum(
-            len(after.message.tool_calls) - (len(before.message.tool_calls) if before else 0)
-            for before, after in changed
+            [len(stored.message.tool_calls) - (len(one.message.tool_calls) if one else 0) for one, stored in changed]
         ),
     )
 
@@ -297,46 +291,54 @@ class SqlAppends:
 
     def _without_lock(self, key: SessionKey, request: _Request) -> list[StoredMessage] | None:
         """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
-        messages, wanted = request.messages, self._wanted(key, request)
         existing: Mapping[str, StoredMessage] = {}
         while True:
-            plan = plan_append(messages, existing=existing, next_seq=0)
-            if plan.revised:
-                return None
-            if not plan.inserted:
-                return plan.results
+            held: dict[str, CountedMessage | StoredMessage] = {**existing}
+            new: list[CountedMessage] = []
+            for counted in request.messages:
+                message_id = counted.message.id or ""
+                if message_id not in held:
+                    held[message_id] = counted
+                    new.append(counted)
+                elif not same_content(held[message_id].message, counted.message):
+                    return None
+            places: list[Row] = []
             try:
-                places = self._database.read((self._sql.append_new, self._new_rows(key, plan, wanted, request)))
+                if new:
+                    places = self._database.read((self._sql.append_new, self._new_rows(key, new, request)))
             except StoreError as error:
                 if is_conflict(error):
                     return None
                 raise
-            if places:
-                first = min(row[0] for row in places)
-                return plan_append(messages, existing=existing, next_seq=first).results
+            if places or not new:
+                stored = dict(existing)
+                for seq, one in enumerate(new, min([row[0] for row in places], default=0)):
+                    stored[one.message.id or ""] = StoredMessage(one.message, seq, one.tokens, one.counter)
+                return [stored[counted.message.id or ""] for counted in request.messages]
             try:
-                session = found_session(key, self._database.read((self._sql.look_up, wanted)))
+                session = found_session(key, self._database.read((self._sql.look_up, self._wanted(key, request))))
             except ArchivedConversationError:
                 return None
             if session is None or session.locked.path is not MAIN or session.existing.keys() <= existing.keys():
                 return None
             existing = session.existing
 
-    def _new_rows(
-        self, key: SessionKey, plan: AppendPlan, wanted: Mapping[str, Any], request: _Request
-    ) -> dict[str, Any]:
+    def _new_rows(self, key: SessionKey, new: Sequence[CountedMessage], request: _Request) -> dict[str, Any]:
         """Return the parameters of `append_new`."""
-        made, now = request.rows, request.now
-        given = [
-            {**(made.get(id(stored.message)) or message_row(stored)), "place": stored.seq, "revision": stored.revision}
-            for stored in plan.inserted
-        ]
-        names = [row["message_id"] for row in given]
+        rows = [{**request.rows[id(one.message)], "place": place, "revision": 1} for place, one in enumerate(new)]
+        sums = {f"more_{name}": sum([row[name] for row in rows]) for name in ("tokens", "tool_calls")}
         seal = self._database.seal
         if seal.is_on:
-            given = [{**row, "body": seal.closed(row["body"])} for row in given]
-        fixed = {**_new_session(key, wanted, now), **_change(plan, given), "now": now}
-        return {**fixed, "message_ids": names, "rows": json.dumps(given, ensure_ascii=False)}
+            rows = [{**row, "body": seal.closed(row["body"])} for row in rows]
+        return {
+            **_new_session(key, self._database.place(key, MAIN), request.now),
+            **sums,
+            **dict.fromkeys(("more_main", "more_messages"), len(rows)),
+            "last_at": max([row["created_at"] for row in rows]),
+            "now": request.now,
+            "message_ids": [row["message_id"] for row in rows],
+            "rows": ENCODER.encode(rows),
+        }
 
     def _write_fork(
         self, transaction: Transaction, place: Mapping[str, Any], copied: Sequence[StoredMessage], calls: Sequence[Call]

@@ -111,6 +111,7 @@ def _pool(address: URL, settings: StorageSettings) -> dict[str, Any]:
             pool_class = NullPool  # `SqliteDriver` keeps connections itself
         return {"poolclass": pool_class, "connect_args": {"check_same_thread": False}}
     pool: dict[str, Any] = {"pool_size": settings.pool_size, "max_overflow": 4, "pool_recycle": 1800}
+    pool["pool_reset_on_return"] = None  # `PostgresDriver` ends its transactions
     pool["pool_timeout"] = settings.pool_timeout_seconds
     arguments: dict[str, Any] = {}
     if "connect_timeout" not in address.query:  # libpq takes whole seconds
@@ -136,7 +137,9 @@ class Database:
         self._seal = Seal(cipher)
         self.engine, self._owned = connect(url, settings)
         self._driver: Driver = (
-            SqliteDriver(self.engine, settings) if self.dialect == "sqlite" else PostgresDriver(self.engine)
+            SqliteDriver(self.engine, settings)
+            if self.dialect == "sqlite"
+            else PostgresDriver(self.engine, owned=self._owned)
         )
         self._gate = ForkGate(before=self._driver.before_fork, in_child=self._driver.in_child)
         self._ready = False
@@ -186,8 +189,9 @@ class Database:
     def last_path(self, key: SessionKey) -> Path:
         """Return the session's path as last read."""
         with self._locking:
-            known = self._paths.get(key)
-        return known or (MAIN if key.branch is None else self.path_of(key, active=False))
+            if key in self._paths:
+                return self._paths[key]
+        return MAIN if key.branch is None else self.path_of(key, active=False)
 
     def path_of(self, key: SessionKey, *, active: bool = True) -> Path:
         """Read the session's path; raise if the session can't be used. With `active`, restore an archived one."""

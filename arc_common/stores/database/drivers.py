@@ -211,7 +211,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 class PostgresDriver:
     """PostgreSQL through psycopg, in pipeline mode: BEGIN goes out with the first calls, COMMIT with the last."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, owned: bool) -> None:
         import psycopg  # noqa: PLC0415 - an optional dependency
 
         try:
@@ -219,6 +219,8 @@ class PostgresDriver:
         except ImportError as error:
             raise MissingDependencyError("PostgreSQL storage", package="pgvector", extra="postgres") from error
         self.engine = engine
+        self.owned = owned
+        """True if nothing else uses the engine, so that its connections may stay in autocommit mode."""
         self.error = psycopg.Error
         self.unavailable = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -277,7 +279,7 @@ class _PostgresTransaction:
             _once(self._pooled, lambda: send_vectors(connection))
             self._connection = connection
             self._before = connection.autocommit
-            if not connection.closed:
+            if not self._before and not connection.closed:
                 connection.autocommit = True
         except BaseException:
             self._pooled.invalidate()
@@ -300,10 +302,10 @@ class _PostgresTransaction:
             if connection.closed:
                 self._pooled.invalidate()
                 driver.engine.dispose()  # the server ended one; it may have ended all, and each would fail a call
-            elif is_fit:
-                connection.autocommit = self._before
-            else:
+            elif not is_fit:
                 self._pooled.invalidate()
+            elif not self._before and not driver.owned:
+                connection.autocommit = False
         except BaseException:
             self._pooled.invalidate()
             raise

@@ -183,6 +183,6 @@ class Language:
     self_quoted: str = "(?!)"
     """The beginning of a quoted sentence about its speaker: "I am"; titles are capitalised ("I Will Survive")."""
     text_task: Pattern = NEVER
-    """A request for work on a text, up to the start of that text: "Translate this: "."""
+    """A request for work on a text, up to that text: "Translate this: "; it begins a line or a sentence."""
     text_in_task: Pattern = NEVER
     """A quoted text before a request for work on it."""
