@@ -169,6 +169,8 @@ class Database:
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, in one round trip."""
         seal = self._seal
+        if not seal.is_on:
+            return self._operate(lambda driver: driver.read(call))
         return self._operate(lambda driver: seal.opened_rows(call[0], driver.read(seal.closed_call(call))))
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:

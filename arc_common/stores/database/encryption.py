@@ -71,7 +71,7 @@ class Seal:
     def closed_call(self, call: Call) -> Call:
         """Return a call with its texts encrypted."""
         statement, given = call
-        if self.cipher is None or not statement.sealed:
+        if not statement.sealed:
             return call
         if isinstance(given, Mapping):
             return statement, self._closed_row(statement, given)
@@ -83,7 +83,7 @@ class Seal:
 
     def opened_rows(self, statement: Statement, rows: list[Row]) -> list[Row]:
         """Return a statement's rows with their texts decrypted."""
-        if self.cipher is None or not statement.opened:
+        if not statement.opened:
             return rows
         return [
             [self.opened(value) if value and place in statement.opened else value for place, value in enumerate(row)]
