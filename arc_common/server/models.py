@@ -1,18 +1,18 @@
 """The API's requests and responses. Names are camelCase in JSON; unknown fields are refused."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from arc_common.documents import Document, ScoredDocument
-from arc_common.engine.receipts import SentRequest
+from arc_common.context import Receipt
+from arc_common.documents import Document
 from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory
 from arc_common.messages import ContentPart, Message, Role, ToolCall
-from arc_common.protocols import Conversation
 from arc_common.protocols.review import CandidateStatus
-from arc_common.protocols.summaries import ScoredMessage
 
 Identifier = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -61,35 +61,27 @@ class MessageIn(Camel):
         )
 
 
+def _content(content: str | Sequence[ContentPart] | None) -> object:
+    if content is None or isinstance(content, str):
+        return content
+    names = ("type", "text", "url", "mime_type")
+    return [{name: value for name in names if (value := getattr(part, name)) is not None} for part in content]
+
+
+def _calls(calls: Sequence[ToolCall]) -> object:
+    return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
+
+
 class MessageOut(Camel):
     """A message."""
 
     role: str
-    content: str | list[dict[str, Any]] | None
+    content: Annotated[str | list[dict[str, Any]] | None, BeforeValidator(_content)]
     id: str | None
     name: str | None
-    tool_calls: list[dict[str, Any]]
+    tool_calls: Annotated[list[dict[str, Any]], BeforeValidator(_calls)]
     tool_call_id: str | None
     created_at: datetime | None
-
-    @classmethod
-    def of(cls, one: Message) -> Self:
-        """Return it for the API."""
-        content = one.content
-        return cls(
-            role=one.role.value,
-            content=content if content is None or isinstance(content, str) else list(map(_part, content)),
-            id=one.id,
-            name=one.name,
-            tool_calls=[{"id": call.id, "name": call.name, "arguments": call.arguments} for call in one.tool_calls],
-            tool_call_id=one.tool_call_id,
-            created_at=one.created_at,
-        )
-
-
-def _part(part: ContentPart) -> dict[str, Any]:
-    names = ("type", "text", "url", "mime_type")
-    return {name: getattr(part, name) for name in names if getattr(part, name, None) is not None}
 
 
 class AppendIn(Camel):
@@ -152,11 +144,6 @@ class RecalledOut(Camel):
     message: MessageOut
     score: float
     score_parts: dict[str, float]
-
-    @classmethod
-    def of(cls, one: ScoredMessage) -> Self:
-        """Return it for the API."""
-        return cls(message=MessageOut.of(one.message), score=one.score, score_parts=dict(one.score_parts))
 
 
 class FactOut(Camel):
@@ -247,8 +234,8 @@ class BranchOut(Camel):
 class SessionOut(Camel):
     """A session."""
 
-    session_id: str
-    user_id: str | None
+    session_id: str = Field(validation_alias=AliasPath("key", "session_id"))
+    user_id: str | None = Field(validation_alias=AliasPath("key", "user_id"))
     status: str
     created_at: datetime
     updated_at: datetime
@@ -256,14 +243,6 @@ class SessionOut(Camel):
     message_count: int
     tool_calls_count: int
     total_tokens: int
-
-    @classmethod
-    def of(cls, one: Conversation) -> Self:
-        """Return it for the API."""
-        counts = ("message_count", "tool_calls_count", "total_tokens")
-        times = ("created_at", "updated_at", "last_message_at")
-        values = {name: getattr(one, name) for name in (*counts, *times)}
-        return cls(session_id=one.key.session_id, user_id=one.key.user_id, status=str(one.status), **values)
 
 
 class SessionPage(Camel):
@@ -290,19 +269,10 @@ class RequestOut(Camel):
     id: str
     created_at: datetime
     branch: int
-    messages: list[MessageOut]
-    receipt: dict[str, Any]
-
-    @classmethod
-    def of(cls, one: SentRequest) -> Self:
-        """Return it for the API."""
-        return cls(
-            id=one.id,
-            created_at=one.created_at,
-            branch=one.branch,
-            messages=list(map(MessageOut.of, one.window.messages)),
-            receipt=one.window.receipt.to_dict(texts=True),
-        )
+    messages: list[MessageOut] = Field(validation_alias=AliasPath("window", "messages"))
+    receipt: Annotated[dict[str, Any], BeforeValidator(partial(Receipt.to_dict, texts=True))] = Field(
+        validation_alias=AliasPath("window", "receipt")
+    )
 
 
 class DocumentsIn(Camel):
@@ -329,26 +299,12 @@ class SearchIn(Camel):
 class DocumentOut(Camel):
     """A document that was found."""
 
-    id: str | None
-    text: str
-    source: str | None
-    metadata: dict[str, Any]
+    id: str | None = Field(validation_alias=AliasPath("document", "id"))
+    text: str = Field(validation_alias=AliasPath("document", "text"))
+    source: str | None = Field(validation_alias=AliasPath("document", "source"))
+    metadata: dict[str, Any] = Field(validation_alias=AliasPath("document", "metadata"))
     score: float | None = None
     score_parts: dict[str, float] = {}
-
-    @classmethod
-    def of(cls, one: Document | ScoredDocument) -> Self:
-        """Return it for the API."""
-        found = one if isinstance(one, ScoredDocument) else ScoredDocument(one)
-        document, parts = found.document, found.score_parts
-        return cls(
-            id=document.id,
-            text=document.text,
-            source=document.source,
-            metadata=dict(document.metadata),
-            score=found.score,
-            score_parts=dict(parts),
-        )
 
 
 class PolicyIn(Camel):

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rapidfuzz.distance import Prefix
+
 from arc_common.context import ContextWindow, Item
 from arc_common.context.display import LOOKS, messages_by_item, said, shown_sections, title
 from arc_common.messages import Message
@@ -132,7 +134,7 @@ def _shared_beginning(before: ContextWindow, now: ContextWindow) -> tuple[float,
         if earlier is None:  # it goes on after the earlier request
             return same / whole, None
         if earlier != text:
-            common = _common(earlier, text)
+            common = Prefix.similarity(earlier, text)
             place = Break(
                 message.role.value,
                 number,
@@ -143,12 +145,6 @@ def _shared_beginning(before: ContextWindow, now: ContextWindow) -> tuple[float,
             return (same + common) / whole, place
         same += len(text)
     return 1.0, None
-
-
-def _common(one: str, other: str) -> int:
-    """Return the number of characters in the beginning that both share."""
-    shorter = min(len(one), len(other))
-    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
 
 
 def _tools(window: ContextWindow) -> list[tuple[str, int | None]]:

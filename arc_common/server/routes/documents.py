@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path
 
+from arc_common.documents import ScoredDocument
 from arc_common.engine.documents import DocumentIndex
 from arc_common.exceptions import NotFoundError
 from arc_common.server.models import DocumentOut, DocumentsIn, IdsOut, SearchIn
@@ -34,7 +35,7 @@ async def get_document(documents: Documents, document_id: DocumentId) -> Documen
     found = await documents.aget([document_id])
     if not found:
         raise NotFoundError(f"no document {document_id!r}")
-    return DocumentOut.of(found[0])
+    return DocumentOut.of(ScoredDocument(found[0]))
 
 
 async def delete_document(documents: Documents, document_id: DocumentId) -> None:
