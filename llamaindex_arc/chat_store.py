@@ -12,6 +12,7 @@ from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, same_content
+from llamaindex_arc.component import Component
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.placement import without_memory
@@ -19,7 +20,7 @@ from llamaindex_arc.placement import without_memory
 _PAGE = 500
 
 
-class ArcChatStore(BaseChatStore):
+class ArcChatStore(Component, BaseChatStore):
     """Keeps chat messages in an engine's sessions, with the session's id as the key.
 
         store = ArcChatStore(engine, user_id="ann")
@@ -49,11 +50,6 @@ class ArcChatStore(BaseChatStore):
         fields: dict[str, Any] = {"caller_id": caller_id, "user_id": user_id}
         super().__init__(**fields)
         self._engine = opened
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name in serialised form."""
-        return "ArcChatStore"
 
     @property
     def engine(self) -> ContextEngine:
@@ -125,9 +121,6 @@ class ArcChatStore(BaseChatStore):
 
     def __copy__(self) -> Self:
         return type(self)(self._engine, caller_id=self.caller_id, user_id=self.user_id)
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        return self.__copy__()
 
     def __getstate__(self) -> NoReturn:
         raise TypeError(

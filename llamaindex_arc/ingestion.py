@@ -27,13 +27,14 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 from arc_common.caches import LRUCache
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.messages import check_identifier
+from llamaindex_arc.component import Component
 
 _STREAMS = 1_000
 """The most streamed chats whose questions are kept until they end."""
 Captured = Callable[[str], None]
 
 
-class ArcIngestionEventHandler(BaseEventHandler, BaseSpanHandler[BaseSpan]):
+class ArcIngestionEventHandler(Component, BaseEventHandler, BaseSpanHandler[BaseSpan]):
     """Captures the question and the answer of each run of a query engine or chat engine for `engine.ingestion`.
 
         handler = ArcIngestionEventHandler(engine)
@@ -65,11 +66,6 @@ class ArcIngestionEventHandler(BaseEventHandler, BaseSpanHandler[BaseSpan]):
         super().__init__()
         self._ingestion = checked_engine(engine).ingestion_of(caller_id)
         self._channel = check_identifier("channel", channel)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the handler's name."""
-        return "ArcIngestionEventHandler"
 
     def handle(self, event: BaseEvent, **_: Any) -> None:
         """Capture the answer of a query engine."""

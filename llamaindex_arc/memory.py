@@ -34,6 +34,7 @@ from arc_common.serialization import dumps, loads
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore, replace_messages
+from llamaindex_arc.component import Component
 from llamaindex_arc.engine import engine_named, name_of
 from llamaindex_arc.messages import from_arc, request_tokens, to_arc
 from llamaindex_arc.models import CounterAsTokenizer, TokenizerAsCounter
@@ -48,7 +49,7 @@ from llamaindex_arc.placement import (
 )
 
 
-class ArcMemory(BaseMemory):
+class ArcMemory(Component, BaseMemory):
     """One session of an engine as a durable memory within a token limit; turns cost the same however long it is.
 
         memory = ArcMemory.from_defaults(engine=engine, session_id="ann")
@@ -86,11 +87,6 @@ class ArcMemory(BaseMemory):
     _notes: tuple[str, ...] = PrivateAttr(default=())
     _lock: Any = PrivateAttr(default_factory=Lock)
     _own_counter: TokenizerAsCounter | None = PrivateAttr(default=None)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name in serialised form."""
-        return "ArcMemory"
 
     @model_validator(mode="before")
     @classmethod
@@ -451,9 +447,6 @@ class ArcMemory(BaseMemory):
             raise InvalidInputError("json_str", json_str, f"what {cls.__name__}.to_string gave") from error
         return cls.from_dict(data, engine=engine)
 
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        return self.__copy__()
-
     def __reduce__(self) -> tuple[Callable[[dict[str, Any]], Self], tuple[dict[str, Any]]]:
         return type(self).from_dict, (self.to_dict(),)
 
@@ -515,12 +508,6 @@ class ArcChatMemoryBuffer(ArcMemory, ChatMemoryBuffer):
     """An `ArcMemory` for code that is written for `ChatMemoryBuffer`: it is a subclass, and takes its arguments."""
 
     chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
-
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        """Return the name in serialised form."""
-        return "ArcChatMemoryBuffer"
 
     @classmethod
     @override

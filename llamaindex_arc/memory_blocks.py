@@ -41,6 +41,7 @@ from arc_common.prompts.memories import render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import ConversationSummary
 from arc_common.trust import Trust
+from llamaindex_arc.component import Component
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.messages import to_arc, to_exact
 from llamaindex_arc.placement import without_fields
@@ -67,7 +68,7 @@ class MemoryBlockOptions(BlockOptions, total=False):
     memory_tags: Sequence[str] | None
 
 
-class SessionBlock(BaseMemoryBlock[str]):
+class SessionBlock(Component, BaseMemoryBlock[str]):
     """Stores the messages that leave a `Memory` in the engine's session of its id, and shows text derived from it."""
 
     _frame: ClassVar[int] = 2
@@ -90,11 +91,6 @@ class SessionBlock(BaseMemoryBlock[str]):
         fields: dict[str, Any] = {"name": name, **given, "memory_tags": tags}
         super().__init__(**fields)
         self._engine = opened
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name in serialised form."""
-        return cls.__name__
 
     @property
     def engine(self) -> ContextEngine:
@@ -179,9 +175,6 @@ class SessionBlock(BaseMemoryBlock[str]):
 
     def __copy__(self) -> Self:
         return type(self)(self._engine, **self.model_dump())
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        return self.__copy__()
 
     def __getstate__(self) -> NoReturn:
         raise TypeError(

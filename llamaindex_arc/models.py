@@ -33,6 +33,7 @@ from arc_common.caches import LRUCache
 from arc_common.exceptions import InvalidInputError, or_converted
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel, TokenCounter
+from llamaindex_arc.component import Component
 from llamaindex_arc.messages import from_arc, to_arc
 
 _log = logging.getLogger("arc.llamaindex")
@@ -122,7 +123,7 @@ def _name_of(embed_model: BaseEmbedding) -> str:
     return kind
 
 
-class ArcLLM(LLM):
+class ArcLLM(Component, LLM):
     """An arc `ChatModel` as a LlamaIndex LLM; it streams word by word.
 
     - Its async methods run the model on a thread, so that no event loop is blocked.
@@ -154,11 +155,6 @@ class ArcLLM(LLM):
         }
         super().__init__(**fields)
         self._chat_model = chat_model
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name in serialised form."""
-        return "ArcLLM"
 
     @property
     def metadata(self) -> LLMMetadata:

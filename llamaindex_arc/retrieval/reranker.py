@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
@@ -23,6 +23,7 @@ from arc_common.rerankers.mmr import DiversityReranker
 from arc_common.rerankers.score import SimpleScoreReranker
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import default_token_counter
+from llamaindex_arc.component import Component
 from llamaindex_arc.retrieval.documents import embedded_text, source_of, to_document, to_node
 
 _T = TypeVar("_T")
@@ -30,7 +31,7 @@ _Given: TypeAlias = defaultdict[str | None, list[tuple[str, _T]]]
 """A reranker's input by id: each item's content at that time, and the item itself."""
 
 
-class ArcNodePostprocessor(BaseNodePostprocessor):
+class ArcNodePostprocessor(Component, BaseNodePostprocessor):
     """Any arc `Reranker` as a node postprocessor.
 
     - A node is ranked by the text that LlamaIndex would embed. The result holds new scored nodes around the same nodes,
@@ -39,7 +40,7 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
     - A node whose text the reranker rewrites comes back as a copy with the new text.
     - If the reranker fails, the order stays the same; documents that the reranker was not given are left out. Both
       cases log a warning.
-    - Its async form runs on a thread.
+    - Its async form runs on a thread. `from_dict(data, reranker=…)` restores it.
 
     Args:
         reranker: One of arc's rerankers, a chain of them, or another framework's behind arc's protocol; without one,
@@ -70,15 +71,6 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
         fields: dict[str, Any] = {"top_n": top_n, "callback_manager": callback_manager or CallbackManager()}
         super().__init__(**fields)
         self._reranker = reranker
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return a copy with the same reranker."""
-        return self.__copy__()
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name under which LlamaIndex serialises it; restore with `from_dict(data, reranker=…)`."""
-        return "ArcNodePostprocessor"
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -224,7 +216,7 @@ _SEPARATOR = "\n\n"
 """The separator that LlamaIndex's compact synthesizers put between two nodes' texts."""
 
 
-class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
+class ArcTokenBudgetPostprocessor(Component, BaseNodePostprocessor):
     """Keeps the best nodes whose texts together fit a token budget. Put it last among the postprocessors.
 
     - A node is counted as the model reads it: its text with the metadata meant for the model. Images and other media
@@ -259,15 +251,6 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
         fields: dict[str, Any] = {"max_tokens": max_tokens, "callback_manager": callback_manager or CallbackManager()}
         super().__init__(**fields)
         self._token_counter = token_counter or default_token_counter()
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return a copy that shares the counter."""
-        return self.__copy__()
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name under which LlamaIndex serialises it."""
-        return "ArcTokenBudgetPostprocessor"
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
