@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
-from itertools import islice
+from itertools import islice, zip_longest
 from threading import Lock
 from typing import Any
 
@@ -172,14 +172,17 @@ class QueryTerms:
         """Return, for each unknown term, the terms of which it may be a misspelling; `known` is by first character."""
         return [_similar(term, known.get(term[0], ())) for term in self.terms]
 
-    def sought(self) -> dict[str, float]:
-        """Return the weighted terms to search for, without stop words unless there are no other terms."""
+    def sought(self, most: int) -> dict[str, float]:
+        """Return at most so many weighted terms to search for, without stop words unless there are no other terms.
+
+        Terms of the question come first, then the closest alternative of each word, then the next one of each.
+        """
         found = dict.fromkeys(self.terms, 1.0)
-        for words in self.alternatives:
-            for word in words:
+        for words in zip_longest(*self.alternatives):
+            for word in filter(None, words):
                 for term in word.terms:
                     found[term] = max(word.weight, found.get(term, 0.0))
-        return found
+        return dict(islice(found.items(), most))
 
     def scores(
         self, found: Candidates, columns: Sequence[str], likely: Likely

@@ -43,7 +43,7 @@ class Alternative:
 
 
 def alternatives(query: str) -> list[tuple[Alternative, ...]]:
-    """Return, for each word of a query in the thesaurus, the words that may replace it.
+    """Return, for each word of a query in the thesaurus, the words that may replace it, the closest first.
 
     Deterministic. Korean words are looked up without their particles, and by their beginning, whatever their ending.
     """
@@ -116,7 +116,8 @@ def _of_word(word: str) -> tuple[Alternative, ...]:
         }
         words.pop((), None)
         if words:
-            return tuple([Alternative(terms, weight) for terms, weight in words.items()])
+            ranked = sorted(words.items(), key=lambda word: -word[1])
+            return tuple([Alternative(terms, weight) for terms, weight in ranked])
     return ()
 
 

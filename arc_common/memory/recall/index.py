@@ -56,8 +56,9 @@ def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: flo
 
 _log = logging.getLogger("arc.recall")
 
-_MOST_TERMS = 64
-"""The most terms of a question that are searched; of a pasted page, the first distinct ones."""
+_MOST_TERMS = 40
+"""The most terms of a question that are searched, with those that may replace them; of a pasted page, the first. With
+64, LoCoMo's evidence in 800 tokens is 81.5 % instead of 81.1, and LongMemEval's 85.5 % instead of 87.6."""
 _BATCH = 64
 _PUT = 16
 """Entries per transaction; 64 of them would block an append to SQLite for 16 ms."""
@@ -158,8 +159,7 @@ class MessageIndex:
     def asking(self, key: SessionKey, asked: QueryTerms, *, limit: int, only: bool = False) -> IndexQuery:
         """Return the query to the store for a question, by words."""
         filters = parse_filter({"session": key.session_id}) if only and self.is_user_wide(key) else None
-        terms = dict(islice(asked.sought().items(), _MOST_TERMS))
-        return IndexQuery(self.scope(key), "message", terms, filters=filters, limit=limit)
+        return IndexQuery(self.scope(key), "message", asked.sought(_MOST_TERMS), filters=filters, limit=limit)
 
     def search(
         self,

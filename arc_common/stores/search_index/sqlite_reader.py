@@ -75,15 +75,12 @@ def words_of(entry: IndexEntry, tokens: Tokens) -> str:
 
 def posted(found: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the rows of entries with a token and its frequency in each: int64 and float64 of shape (m,)."""
-    # `1,2;x2:1,x3:2;5,6,7`: rows that have it once; forms of other frequencies, with their numbers of rows; these rows
-    plain, _, forms = found.partition(";")
-    once = _numbers(plain)
-    if not forms:
-        return once, np.ones(len(once))
-    counted, _, rows = forms.partition(";")
+    # `:2,x2:1;1,2,5`: the token's forms by frequency, with their numbers of rows; these rows
+    counted, _, rows = found.partition(";")
+    if not rows:
+        return _numbers(""), _decimals("")
     pairs = [form.partition(":") for form in counted.split(",")]
-    several = np.repeat([_frequency(form) for form, _, _ in pairs], [int(many) for _, _, many in pairs])
-    return np.concatenate([once, _numbers(rows)]), np.concatenate([np.ones(len(once)), several])
+    return _numbers(rows), np.repeat([_frequency(form) for form, _, _ in pairs], [int(many) for _, _, many in pairs])
 
 
 def best_by(
@@ -148,6 +145,8 @@ def _within_reach(
 @lru_cache(1 << 14)  # numbers, which many terms share
 def _frequency(suffix: str) -> float:
     """Read a term's frequency from the suffix of its token."""
+    if not suffix:
+        return 1.0
     if suffix[1] == "f":
         return float(struct.unpack(">d", bytes.fromhex(suffix[2:]))[0])
     return float(suffix[1:])
@@ -183,11 +182,10 @@ _SQL = {
             WHERE entry.scope = held.scope AND entry.caller_id = held.caller_id
               AND entry.version > asked.value ->> 'version') END,
           (SELECT group_concat(
-             ifnull((SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH wanted.value), '')
-             || ';' || ifnull((SELECT group_concat(suffix || ':' || many) || ';' || group_concat(rows) FROM (
+             ifnull((SELECT group_concat(suffix || ':' || many) || ';' || group_concat(rows) FROM (
                SELECT substr(term, length(wanted.value) + 1) AS suffix, count(*) AS many, group_concat(doc) AS rows
                FROM temp.arc_index_postings
-               WHERE term >= wanted.value || 'x' AND term < wanted.value || 'y' GROUP BY term)), ''), '|')
+               WHERE term >= wanted.value AND term < wanted.value || 'y' GROUP BY term)), ''), '|')
            FROM json_each(asked.value -> 'tokens') AS wanted)
         FROM json_each(:asked) AS asked JOIN arc_index_scopes AS held
           ON held.caller_id = asked.value ->> 'caller_id' AND held.session_id = asked.value ->> 'session_id'

@@ -53,6 +53,12 @@ def test_a_term_that_every_text_has_still_counts():
     assert [place for place, _ in rank("harbour", ["harbour", "harbour", "harbour"])] == [2, 1, 0]
 
 
+def test_each_word_of_a_question_is_found_by_its_closest_alternatives():
+    """A word with hundreds of alternatives ("job") leaves room for those of the next one."""
+    found = recall("Which job would suit the dog?", ["The puppy sleeps all day.", "It rained again."])
+    assert found[0].place.seq == 0
+
+
 def test_what_matches_nothing_is_not_returned():
     assert rank("harbour", []) == []
     assert rank("harbour", ["", "…"]) == []
