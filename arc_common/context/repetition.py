@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from arc_common.caches import cached_by_hash
+from arc_common.caches import cached_by_hash, cached_text
 from arc_common.context.receipt import Omission
 from arc_common.context.request import Layers, RecalledLine
 from arc_common.facts import IN_REPLY
@@ -69,12 +69,9 @@ class Said:
                 self.add(f"{VERBATIM} {message.id or ''}".rstrip(), message.text, trust=message.trust)
         for pin in shown.pins:
             self.show(f"pin {pin.id}", pin.line)
-        for line, fact_id in zip_longest(shown.facts, shown.fact_ids):
-            self.show(f"fact {fact_id}", line or "")
-            if IN_REPLY in (line or ""):
-                self.add(f"fact {fact_id}", body(line or "").partition(IN_REPLY)[0])
-        for line in shown.narrative_lines:
-            self.show("the summary", line)
+        remembered = _remembered(shown.facts, shown.fact_ids, shown.narrative)
+        for one in self._wanted & remembered.keys():
+            self._carriers.setdefault(one, remembered[one])
 
     def unsaid(self, line: str, *, trust: Trust | None = None) -> tuple[str, str]:
         """Return the line without repeated sentences (`""` if none is left), and the name of the part that has them."""
@@ -113,6 +110,19 @@ class Said:
                 pieces.append("…")
         unsaid = " ".join(pieces[:-1] if pieces[-1] == "…" else pieces)
         return head + unsaid.replace("… …", "…"), first
+
+
+@cached_text(32)  # facts and summary stay the same between adoptions
+def _remembered(facts: Sequence[str], fact_ids: Sequence[str], narrative: str) -> Mapping[int, tuple[str, str]]:
+    """Return the fact or line of the summary, by name and text, that has each shingle first."""
+    parts: list[tuple[str, str]] = []
+    for line, fact_id in zip_longest(facts, fact_ids, fillvalue=""):
+        text = body(line)
+        parts.append((f"fact {fact_id}", text))
+        if IN_REPLY in text:
+            parts.append((f"fact {fact_id}", text.partition(IN_REPLY)[0]))
+    parts += [("the summary", body(line)) for line in narrative.splitlines()]
+    return {one: part for part in reversed(parts) for one in _shingles(part[1])}
 
 
 def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str, shingles: frozenset[int]) -> str:

@@ -1,7 +1,6 @@
 """Ranks messages and the facts extracted from them against a question by one measure. Pure."""
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -208,9 +207,14 @@ def _with_passages(scores: Mapping[MessagePlace, float]) -> dict[MessagePlace, f
     for places in by_session.values():
         seqs = [place.seq for place in places]
         values = [scores[place] for place in places]
+        first = last = 0
         for place, seq, value in zip(places, seqs, values, strict=True):
-            near = values[bisect_left(seqs, seq - _PASSAGE) : bisect_right(seqs, seq + _PASSAGE)]
-            raised[place] = value + _PASSAGE_WEIGHT * sum(sorted(near, reverse=True)[:_BEST]) / _BEST
+            while seqs[first] < seq - _PASSAGE:
+                first += 1
+            while last < len(seqs) and seqs[last] <= seq + _PASSAGE:
+                last += 1
+            near = sorted(values[first:last], reverse=True)[:_BEST] if last - first > 1 else (value,)
+            raised[place] = value + _PASSAGE_WEIGHT * sum(near) / _BEST
     return raised
 
 

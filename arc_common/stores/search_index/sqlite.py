@@ -163,7 +163,7 @@ class SqliteIndex:
                 continue
             learnt = {
                 term: copy.learn(term, *posted(each))
-                for term, each in zip(wanted[place], postings.split("|") if postings else (), strict=True)
+                for term, each in zip(wanted[place], () if postings is None else postings.split("|"), strict=True)
             }
             if copy.lacks(term for term in query.terms if term not in learnt):
                 complete = False

@@ -359,6 +359,7 @@ def test_a_search_on_sqlite_is_one_statement(entries: int, first: int, tmp_path:
     filled.index.put(SCOPE, "document", [an_entry("0004", "new word3"), an_entry("9998", "common")])
     assert len(found(store)) == len(changed) + 1
     assert looks(seen) == 1
+    assert not lexical(store.index, SCOPE, "document", {"absent": 1.0}, limit=5).ids
     fresh = SqlStore(sqlite_url(tmp_path))
     assert found(store) == found(fresh)
     for one in (filled, store, fresh):
