@@ -9,18 +9,25 @@ BIN := $(VENV)/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 WORKERS ?= 2
 
-.PHONY: demo test lint torture notebooks format clean
+.PHONY: demo test lint style types torture notebooks format clean
 
 demo: $(VENV)/installed-demo
 	@$(BIN)/arc demo
 
+# The types are checked beside the tests: in a new clone mypy takes 25 s of one core.
 # The tests start many processes; without bytecode each of them would compile arc again.
-test: $(VENV)/installed-dev lint
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not torture" --durations=10
+test: style
+	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not torture" --durations=10; \
+	tests=$$?; wait $$types; checked=$$?; cat $(VENV)/types.log; exit $$((tests + checked))
 
-lint: $(VENV)/installed-dev
+lint: style types
+
+style: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -24,7 +24,7 @@ from tests.support.summaries import Model, settings_with
 
 # Each run has the same examples and no deadline, since a busy machine must not fail correct code.
 settings.register_profile(
-    "suite", deadline=None, derandomize=True, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
+    "suite", deadline=None, derandomize=True, max_examples=20, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("suite")
 

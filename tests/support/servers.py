@@ -100,7 +100,10 @@ def postgres_server(*, durable: bool = False, package: str = POSTGRES_18) -> Ite
         )
         port = free_port()
         command = [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", root]
-        command += ["-c", "max_connections=200"] if durable else ["-c", "max_connections=200", "-F"]
+        command += ["-c", "max_connections=200"]
+        if not durable:
+            # Autovacuum would look into each of a run's hundreds of databases, several a second.
+            command += ["-F", "-c", "autovacuum=off"]
         server = PostgresServer(port, command, root)
         try:
             server.start()
