@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pgvector import Vector
-from sqlalchemy import create_engine, text
+from sqlalchemy import NullPool, create_engine, text
 
 from arc_common.exceptions import ConfigurationError, MissingDependencyError
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not, OneOf
@@ -162,7 +162,8 @@ def test_other_writers_do_not_wait_for_a_graph(postgres_database: Callable[[], s
     database, index = index_on(url, graph_from=50)
     table = clustered(100, 8)
     index.put(SCOPE, "document", entries(table)[:50])
-    with ThreadPoolExecutor(1) as building, database.engine.begin() as before:
+    application = create_engine(url, poolclass=NullPool)  # arc's own connections commit by themselves
+    with ThreadPoolExecutor(1) as building, application.begin() as before:
         before.execute(text("UPDATE arc_index_vectors SET labels = labels WHERE entry_id = '00001'"))
         built = building.submit(index.put, SCOPE, "document", entries(table)[50:])
         waiting = text(
