@@ -203,8 +203,7 @@ class Message:
             object.__setattr__(self, "tool_calls", ())
         if self.id is not None:
             check_identifier("message.id", self.id)
-        for name in ("tool_call_id", "name"):
-            value = getattr(self, name)
+        for name, value in (("tool_call_id", self.tool_call_id), ("name", self.name)):
             if value is not None and not isinstance(value, str):
                 raise InvalidInputError(f"message.{name}", value, "text or None")
         if self.created_at is not None and (
@@ -213,7 +212,7 @@ class Message:
             raise InvalidInputError("message.created_at", self.created_at, "a datetime with a time zone")
         if self.origin is not None and not isinstance(self.origin, Origin):
             raise InvalidInputError("message.origin", self.origin, "an Origin or None")
-        if not isinstance(self.metadata, Mapping):
+        if type(self.metadata) is not dict and not isinstance(self.metadata, Mapping):
             raise InvalidInputError("message.metadata", self.metadata, "a mapping")
 
     @property

@@ -54,15 +54,15 @@ def chats(path: Path) -> Iterator[list[tuple[str, str]]]:
                 yield turns
 
 
-class CountingConnection(psycopg.Connection[Any]):
-    """A connection that counts the statements sent."""
+class CountingCursor(psycopg.Cursor[Any]):
+    """A cursor that counts the statements sent."""
 
     sent: ClassVar[Counter[str]] = Counter()
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> Any:
         """Count the statement and run it."""
         is_control = str(query).startswith(("BEGIN", "COMMIT", "ROLLBACK"))
-        CountingConnection.sent["BEGIN, COMMIT" if is_control else "statements"] += 1
+        CountingCursor.sent["BEGIN, COMMIT" if is_control else "statements"] += 1
         return super().execute(query, params, **more)
 
 
@@ -70,7 +70,7 @@ def totals(admin: "psycopg.Connection[Any]", postgres: Any) -> Counter[str]:
     """Return the totals so far: WAL bytes, statements sent, and CPU of client and server in ms."""
     ((wal,),) = admin.execute("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')").fetchall()
     cpu = {"client CPU, ms": time.process_time_ns() // 1_000_000, "server CPU, ms": server_ns(postgres) // 1_000_000}
-    return Counter({"WAL bytes": int(wal), **CountingConnection.sent, **cpu})
+    return Counter({"WAL bytes": int(wal), **CountingCursor.sent, **cpu})
 
 
 def fsyncs(admin: "psycopg.Connection[Any]") -> int:
@@ -118,7 +118,7 @@ def replay(replayed: list[list[tuple[str, str]]]) -> Figures:
             redis={"url": redis.url, "enabled": True},
             archive={"enabled": True, "url": archive},
         )
-        database = create_engine(postgres.url(), creator=lambda: CountingConnection.connect(postgres.dsn()))
+        database = create_engine(postgres.url(), connect_args={"cursor_factory": CountingCursor})
         phases: dict[str, Counter[str]] = {"context": Counter(), "save_turn": Counter(), "background": Counter()}
         with ContextEngine.open(database, settings=settings) as engine:
             engine.session("first", user_id="nobody").save_turn("Hello.", "Hello.")

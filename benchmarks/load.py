@@ -56,32 +56,31 @@ def turn(name: str) -> list[Message]:
     ]
 
 
-class RecordingConnection(psycopg.Connection[Any]):
-    """A connection that records the statements sent."""
+class RecordingCursor(psycopg.Cursor[Any]):
+    """A cursor that records the statements sent."""
 
     sent: Statements | None = None
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> Any:
         """Record the statement and run it."""
-        if RecordingConnection.sent is not None:
-            RecordingConnection.sent.append((query, params))
+        if RecordingCursor.sent is not None:
+            RecordingCursor.sent.append((query, params))
         return super().execute(query, params, **more)
 
 
 def recorded(url: str, sessions: int) -> list[tuple[str, Statements]]:
     """Create the sessions; return for each the name of one more turn and the statements that arc sent for it."""
-    dsn = url.replace("+psycopg", "")
-    database = create_engine(url, creator=lambda: RecordingConnection.connect(dsn))
+    database = create_engine(url, connect_args={"cursor_factory": RecordingCursor})
     found = []
     with ContextEngine.open(database, settings=SETTINGS) as engine:
         for number in range(sessions):
             session = engine.session(f"s{number}", user_id="ann")
             session.append(turn("first"))
             name = uuid4().hex
-            RecordingConnection.sent = []
+            RecordingCursor.sent = []
             session.append(turn(name))
-            found.append((name, RecordingConnection.sent))
-            RecordingConnection.sent = None
+            found.append((name, RecordingCursor.sent))
+            RecordingCursor.sent = None
     database.dispose()
     return found
 

@@ -72,7 +72,8 @@ def record_sql(seen: dict[str, set[str]]) -> Callable[[], None]:
         return connect(*arguments, **options)
 
     def executing(self: Any, query: Any, *arguments: Any, **options: Any) -> Any:
-        if _is_arc(sys._getframe(2)):  # noqa: SLF001 - the same, called by `Connection.execute`
+        # the caller may be `Connection.execute`
+        if _is_arc(sys._getframe(1)) or _is_arc(sys._getframe(2)):  # noqa: SLF001 - the same
             seen["postgres"].add(query)
         return execute(self, query, *arguments, **options)
 

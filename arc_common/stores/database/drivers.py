@@ -227,8 +227,7 @@ class PostgresDriver:
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, outside a transaction."""
         with _PostgresTransaction(self) as connected:
-            rows: list[Row] = connected.send(*call).fetchall()
-            return rows
+            return connected.read(*call)
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a transaction that its first calls begin."""
@@ -335,6 +334,15 @@ class _PostgresTransaction:
         # Fetch after the pipeline: inside it, the first fetch would be a separate round trip.
         return [[] if cursor is None or cursor.description is None else cursor.fetchall() for cursor in cursors]
 
+    def read(self, statement: Statement, parameters: Any) -> list[Row]:
+        """Return the rows of one statement, on the cursor that ran it before: it knows how to send its parameters."""
+        kept = self._pooled.info.setdefault("arc cursors", {})
+        cursor = kept.pop(statement.sql, None) or self._connection.cursor()
+        rows: list[Row] = cursor.execute(statement.sql, {**statement.defaults, **parameters}).fetchall()
+        if len(rows) <= _FEW_ROWS and len(kept) < _CURSORS:  # it keeps them, too
+            kept[statement.sql] = cursor
+        return rows
+
     def send(self, statement: Statement, parameters: Any) -> Any:
         """Return the cursor of one call."""
         if isinstance(parameters, Mapping):
@@ -342,6 +350,10 @@ class _PostgresTransaction:
         with self._connection.cursor() as cursor:
             cursor.executemany(statement.sql, parameters)
         return None
+
+
+_CURSORS = 32
+_FEW_ROWS = 8
 
 
 def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:
