@@ -26,7 +26,7 @@ from arc_common.cli import database
 from arc_common.context.display import counted, excerpt, render_terminal
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ArcError, ConfigurationError, MissingDependencyError, StoreError, hide_password
-from arc_common.messages import Message, plain_fields
+from arc_common.messages import plain_fields
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -544,10 +544,9 @@ def _headline(debug: "SessionDebug", shown: "ReplayedTurn") -> Text:
 
 def _as_json(debug: "SessionDebug", shown: "ReplayedTurn", *, full: bool) -> dict[str, Any]:
     receipt = shown.window.receipt.to_dict()
-    messages = {"messages": list(map(_message, shown.window.messages))} if full else {}
     session = {name: value for name, value in debug.to_dict().items() if name != "receipt"}
-    return {"session": session, "turn": shown.number, "turns": shown.count, "receipt": receipt, **messages}
-
-
-def _message(message: Message) -> dict[str, Any]:
-    return {"role": message.role.value, "id": message.id, **plain_fields(replace(message, origin=None))}
+    found = {"session": session, "turn": shown.number, "turns": shown.count, "receipt": receipt}
+    if full:
+        said = [replace(one, origin=None) for one in shown.window.messages]
+        found["messages"] = [{"role": one.role.value, "id": one.id, **plain_fields(one)} for one in said]
+    return found

@@ -402,7 +402,7 @@ class DemoRun:
 
     def _spoken(self, records: Sequence[TurnRecord]) -> Iterator[tuple[str, TurnRecord]]:
         """Return the user's message of each finished turn, with its record."""
-        return ((self._turn(record).user, record) for record in records)
+        return ((self.script.turns[record.number - 1].user, record) for record in records)
 
     def _actor(self) -> Actor:
         return Actor(self._model, self._model_name, replies=self.script.replies, counter=self._counter)
@@ -411,9 +411,6 @@ class DemoRun:
         left = self._session.messages()[2 * done :]
         if left:
             self._session.remove([message.id for message in left if message.id])
-
-    def _turn(self, record: TurnRecord) -> ScriptTurn:
-        return self.script.turns[record.number - 1]
 
 
 def _read(text: str) -> TurnRecord:

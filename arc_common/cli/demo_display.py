@@ -173,9 +173,6 @@ class Display:
             return Text.assemble((f"{self._glyphs.wrong} ", "bold red"), answer, overflow="fold")
         return Text.assemble((f"{self._glyphs.right} ", "bold green"), (value, "bold green"), overflow="fold")
 
-    def _three_answers(self, question: Question, record: TurnRecord) -> list[Text]:
-        return [self._answer(question, *said) for said in zip(record.answers, record.tokens, strict=True)]
-
     def _map(self, records: Sequence[TurnRecord]) -> Table:
         """Draw the conversation before the last question, with the turns that state facts and the messages seen."""
         last = records[-1]
@@ -218,7 +215,8 @@ class Display:
         table.add_column(_NEWEST, ratio=1)
         table.add_column(_WHOLE)
         for question, record in asked:
-            table.add_row(question.about, *self._three_answers(question, record))
+            said = zip(record.answers, record.tokens, strict=True)
+            table.add_row(question.about, *(self._answer(question, *one) for one in said))
         return table
 
     def _costs(self, records: Sequence[TurnRecord], asked: Sequence[tuple[Question, TurnRecord]]) -> Table:

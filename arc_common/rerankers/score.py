@@ -56,7 +56,8 @@ class KeywordWeightedReranker(BaseReranker):
 
     def _ranked(self, query: str, candidates: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:
         wanted = frozenset(query_terms(query))
-        keywords = [_coverage(wanted, analyze(found.document.text)) for found in candidates]
+        shared = [wanted.intersection(analyze(found.document.text)) for found in candidates]
+        keywords = [len(terms) / max(len(wanted), 1) for terms in shared]
         scores = min_max([found.score for found in candidates])
         mixed = [
             score * (1 - self.weight) + keyword * self.weight for score, keyword in zip(scores, keywords, strict=True)
@@ -65,8 +66,3 @@ class KeywordWeightedReranker(BaseReranker):
             rescored(candidates[place], mixed[place], {"keyword": keywords[place]})
             for place in best_first(mixed, top_k=most, min_score=self.min_score)
         ]
-
-
-def _coverage(wanted: frozenset[str], terms: Sequence[str]) -> float:
-    """Return the share of the wanted terms that occur among a text's terms."""
-    return len(wanted.intersection(terms)) / len(wanted) if wanted else 0.0

@@ -146,7 +146,7 @@ class Run:
             seq: int | None = point.seq
         else:
             seq = _place_of(places, same)
-            if seq is None and _is_replay():
+            if seq is None and configurable().get(_REPLAYED) is not None:
                 seq = 0
         newest: StoredMessage | None
         if seq is None:
@@ -272,10 +272,6 @@ def merged(state: Sequence[BaseMessage], request: list[BaseMessage]) -> list[Bas
     shown = {message.id: message for message in request if message.id}
     is_whole = all(message.id in shown for message in state)
     return request if is_whole else [shown.get(message.id or "", message) for message in state]
-
-
-def _is_replay() -> bool:
-    return configurable().get(_REPLAYED) is not None
 
 
 def configurable() -> Mapping[str, Any]:

@@ -411,7 +411,9 @@ def parts_of(request: ModelRequest[Any]) -> Parts:
     elif strategy is not None:
         if not isinstance(strategy, ToolStrategy):  # both strategies show the model the same schema
             strategy = ToolStrategy(getattr(strategy, "schema", strategy))
-        tools += [_answer_tool(spec.name, spec.description, spec.json_schema) for spec in strategy.schema_specs]
+        for spec in strategy.schema_specs:
+            described = {"name": spec.name, "description": spec.description, "parameters": spec.json_schema}
+            tools.append({"type": "function", "function": described})
     return Parts(_joined(instructions), messages, tools, response_format)
 
 
@@ -477,10 +479,6 @@ def _joined(messages: Sequence[SystemMessage]) -> SystemMessage | None:
     for message in messages:
         blocks += _text_block(message.content) if isinstance(message.content, str) else message.content
     return messages[0].model_copy(update={"content": blocks})
-
-
-def _answer_tool(name: str, description: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
 def _text_block(text: str) -> list[str | dict[str, Any]]:

@@ -177,7 +177,8 @@ class ArcStore(BaseStore):
         if op.index is False:
             return []
         fields = self._fields if op.index is None else op.index
-        return [text for field in fields for text in get_text_at_path(op.value, _path(field))]
+        paths = [field if field == "$" else tokenize_path(field) for field in fields]
+        return [text for path in paths for text in get_text_at_path(op.value, path)]
 
     def _alive(self, found: Sequence["Document | _Stored"], *, refresh: bool) -> list["_Stored"]:
         """Return the items whose time has not passed, and prolong it if asked to."""
@@ -250,10 +251,6 @@ class _Stored:
 
 def _id(namespace: tuple[str, ...], key: str) -> str:
     return sha256(json.dumps([namespace, key]).encode()).hexdigest()
-
-
-def _path(field: str) -> str | list[str]:
-    return field if field == "$" else tokenize_path(field)
 
 
 def _expiry_id(own: str) -> str:

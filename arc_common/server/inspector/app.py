@@ -116,7 +116,7 @@ class Inspector:
         self._templates.filters |= {
             "number": "{:,}".format,
             "change": "{:+,}".format,
-            "time": _time,
+            "time": "{:%Y-%m-%d %H:%M:%S}".format,
             "day": "{:%Y-%m-%d}".format,
             "tojson_text": _json,
         }
@@ -279,7 +279,3 @@ def _shown(value: object) -> object:
 
 def _json(value: Mapping[str, object]) -> str:
     return dumps(dict(value), ensure_ascii=False, default=str)
-
-
-def _time(value: Any) -> str:
-    return f"{value:%Y-%m-%d %H:%M:%S}"
