@@ -43,7 +43,8 @@ class ArcRetriever(BaseRetriever):
         engine: The engine whose documents are searched, in place of a source: those of `caller_id`, or of one
             `user_id`.
         caller_id, user_id: As in `ContextEngine.documents_of`.
-        filter: Restricts documents by their metadata: a plain dictionary or arc's `Filter`.
+        filter, filters: Restrict documents by their metadata, under LangChain's name or arc's: a plain dictionary or
+            arc's `Filter`.
         threshold: The least cosine similarity at which a text counts as found by its vector; for an index only.
         mode: "hybrid", "lexical" or "dense"; for an index only.
         name, tags, metadata: As in LangChain.

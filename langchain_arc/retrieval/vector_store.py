@@ -170,8 +170,8 @@ class ArcVectorStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         """Return the `k` documents that answer the query best, with their scores, best first.
 
-        `filter` restricts documents by their metadata; `mode` is by default the store's own; `threshold` is the least
-        cosine similarity at which a text counts as found by its vector.
+        `filter` (or `filters`) restricts documents by their metadata; `mode` is by default the store's own; `threshold`
+        is the least cosine similarity at which a text counts as found by its vector.
         """
         _refuse_unknown(kwargs)
         found = self._found(query, check_whole("k", k), filter, filters, mode=mode, threshold=threshold)
