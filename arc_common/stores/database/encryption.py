@@ -16,24 +16,16 @@ _KEY = 32
 
 
 def cipher_of(settings: StorageSettings) -> Cipher | None:
-    """Return the cipher of the keys that the settings name; `None` without any."""
-    return None if settings.encryption_keys is None else fernet(settings.encryption_keys.get_secret_value())
-
-
-def fernet(keys: str) -> Cipher:
-    """Return a cipher of keys that are separated by commas: the first one encrypts, any of them decrypts.
-
-    Raises:
-        ConfigurationError: A key is not one of Fernet.
-        MissingDependencyError: The package cryptography is missing.
-    """
+    """Return the cipher of the settings' keys, of which the first encrypts and each decrypts; `None` without any."""
+    if settings.encryption_keys is None:
+        return None
     try:
         from cryptography.fernet import Fernet, MultiFernet  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
         raise MissingDependencyError("storage.encryption_keys", package="cryptography", extra="encryption") from error
-    given = [key.strip() for key in keys.split(",") if key.strip()]
+    given = map(str.strip, settings.encryption_keys.get_secret_value().split(","))
     try:
-        ciphers = [Fernet(key) for key in given]
+        ciphers = [Fernet(key) for key in given if key]
     except ValueError:
         ciphers = []
     if not ciphers:  # without the key in the message, or behind it

@@ -85,18 +85,17 @@ def one_of(column: ColumnElement[Any], name: str, kind: Any, dialect_name: str) 
     return column == any_(bindparam(name, type_=ARRAY(kind)))
 
 
-def insert_for(dialect_name: str) -> Any:
-    """Return the database's own `insert`, which can resolve conflicts."""
-    return sqlite.insert if dialect_name == "sqlite" else postgresql.insert
+def insert_for(dialect_name: str) -> Callable[[Any], postgresql.Insert]:
+    """Return the database's own `insert`, which can resolve conflicts: SQLite's has the same methods."""
+    return sqlite.insert if dialect_name == "sqlite" else postgresql.insert  # type: ignore[return-value]
 
 
 def upsert(dialect_name: str, table: Table, names: Iterable[str], changed: Iterable[str]) -> Executable:
     """Insert a row of the parameters with these names; if its key is stored, change some columns of that row."""
     row = insert_for(dialect_name)(table).values({name: bindparam(name) for name in names})
-    stored: Executable = row.on_conflict_do_update(
+    return row.on_conflict_do_update(
         index_elements=table.primary_key, set_={name: row.excluded[name] for name in changed}
     )
-    return stored
 
 
 def in_scope(table: Any) -> tuple[ColumnElement[bool], ...]:

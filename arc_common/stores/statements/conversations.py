@@ -326,11 +326,10 @@ def _open_session(dialect_name: str) -> Executable:
     upsert = insert_for(dialect_name)(conversations).values(
         {**{name: bindparam(name) for name in names}, "next_seq": 1}
     )
-    changed: Executable = upsert.on_conflict_do_update(
+    return upsert.on_conflict_do_update(
         index_elements=[conversations.c.conversation],
         set_={"updated_at": later("updated_at", conversations.c.updated_at)},
     )
-    return changed
 
 
 def _open_branch(dialect_name: str) -> Executable:
@@ -339,12 +338,8 @@ def _open_branch(dialect_name: str) -> Executable:
     new = _row(branches, first).where(
         exists(select(conversations.c.conversation).where(*same_session(), _NEVER_FORKED))
     )
-    opened: Executable = (
-        insert_for(dialect_name)(branches)
-        .from_select(list(first), new)
-        .on_conflict_do_nothing(index_elements=branches.primary_key)
-    )
-    return opened
+    opened = insert_for(dialect_name)(branches).from_select(list(first), new)
+    return opened.on_conflict_do_nothing(index_elements=branches.primary_key)
 
 
 _NEVER_FORKED = conversations.c.next_branch == 1

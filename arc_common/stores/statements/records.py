@@ -220,11 +220,11 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
         ),
         # a source that is not known yet, wherever its message is; one read on a path; and a point on it
         "write_source": _noted(
-            upsert, _places(), ~exists().where(*(record_sources.c[name] == _SOURCE[name] for name in _SOURCE))
+            dialect_name, _places(), ~exists().where(*(record_sources.c[name] == _SOURCE[name] for name in _SOURCE))
         ),
-        "state_source": _noted(upsert, _places(on_path_of(messages, dialect_name))),
+        "state_source": _noted(dialect_name, _places(on_path_of(messages, dialect_name))),
         "write_point": _noted(
-            upsert,
+            dialect_name,
             select(branches.c.branch, branches.c.head_seq.label("seq"), branches.c.live, conversations.c.next_branch)
             .select_from(conversations.join(branches, of_conversation()))
             .where(*same_session()),
@@ -375,16 +375,13 @@ def _places(on_path: ColumnElement[bool] | None = None) -> Any:
     return stored.union_all(select(*none).where(~stored.exists()))
 
 
-def _noted(upsert: Any, points: Any, *conditions: ColumnElement[bool]) -> Executable:
+def _noted(dialect_name: str, points: Any, *conditions: ColumnElement[bool]) -> Executable:
     """Store a record's source at each point: rows of branch, seq, live and since."""
     point = points.subquery("point")
     given = {**_SOURCE, "caller_id": bindparam("caller_id")}
     rows = select(*given.values(), *point.c).where(true(), *conditions)
-    row = upsert(record_sources).from_select([*given, "branch", "seq", "live", "since"], rows)
-    every: Executable = row.on_conflict_do_update(
-        index_elements=record_sources.primary_key, set_={"live": row.excluded.live}
-    )
-    return every
+    row = insert_for(dialect_name)(record_sources).from_select([*given, "branch", "seq", "live", "since"], rows)
+    return row.on_conflict_do_update(index_elements=record_sources.primary_key, set_={"live": row.excluded.live})
 
 
 def _memories(*conditions: ColumnElement[bool], kinds: Sequence[str] = (MEMORY,)) -> Select[Any]:
