@@ -35,7 +35,7 @@ from arc_common.settings import ArchiveSettings, StorageSettings
 from arc_common.stores.appends import SqlAppends
 from arc_common.stores.archive.objects import ArchiveObjects
 from arc_common.stores.archive.store import SqlArchive
-from arc_common.stores.branch_paths import locked_from_row
+from arc_common.stores.branch_paths import FOLLOW, locked_from_row
 from arc_common.stores.branches import SqlBranches, places_of
 from arc_common.stores.codec import (
     EVERYWHERE,
@@ -320,6 +320,7 @@ class SqlStore:
         before_time, before_key = (MOST, b"") if cursor is None else page_position(cursor, key_from_hex)
         parameters: dict[str, Any] = {
             "caller_id": caller_id,
+            "wanted": FOLLOW,
             "before_time": before_time,
             "before_key": before_key,
             "row_limit": limit + 1,

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Insert,
     LargeBinary,
     ScalarSelect,
+    Select,
     Text,
     Update,
     and_,
@@ -211,7 +212,7 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "owner": select(conversations.c.user_id, conversations.c.status, branches.c.branch, branches.c.path)
         .select_from(conversations.outerjoin(branches, of_conversation()))
         .where(*same_session()),
-        "conversation": _records(of_conversation()).where(*same_session(), same_user()),
+        "conversation": _records().where(*same_session(), same_user()),
         "conversations": _conversations(dialect_name),
         "conversations_of_user": _conversations(
             dialect_name, conversations.c.user_id == bindparam("user_id", type_=Text)
@@ -519,8 +520,8 @@ def _stale_sessions() -> Executable:
     )
 
 
-def _records(which: Any, *more: Any) -> Any:
-    return select(*CONVERSATION_COLUMNS, *more).select_from(conversations.join(branches, which))
+def _records(*more: Any) -> Select[Any]:
+    return select(*CONVERSATION_COLUMNS, *more).select_from(conversations.join(branches, of_conversation()))
 
 
 def _bounds(name: str) -> tuple[Any, Any]:
@@ -530,13 +531,8 @@ def _bounds(name: str) -> tuple[Any, Any]:
 def _conversations(dialect_name: str, *of_user: ColumnElement[bool]) -> Executable:
     place = conversations.c.created_at, conversations.c.conversation
     before = tuple_(bindparam("before_time", type_=BigInteger), bindparam("before_key", type_=LargeBinary))
-    current = and_(
-        branches.c.conversation == conversations.c.conversation,
-        branches.c.branch == conversations.c.current_branch,
-        branches.c.caller_id == conversations.c.caller_id,
-    )
-    page: Executable = (
-        _records(current, conversations.c.conversation)
+    return (
+        _records(conversations.c.conversation)
         .where(conversations.c.caller_id == bindparam("caller_id"), *of_user, tuple_(*place) < before)
         .where(
             one_of(conversations.c.status, "statuses", Text, dialect_name),
@@ -547,7 +543,6 @@ def _conversations(dialect_name: str, *of_user: ColumnElement[bool]) -> Executab
         .order_by(*(column.desc() for column in place))
         .limit(bindparam("row_limit", type_=BigInteger))
     )
-    return page
 
 
 def _look_up(dialect_name: str) -> Executable:
