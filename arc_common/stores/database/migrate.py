@@ -36,8 +36,9 @@ _VERSION = (
 """The version table, as alembic makes it."""
 
 
-def ensure_schema(engine: Engine, *, auto_migrate: bool, seal: Seal) -> None:
+def ensure_schema(engine: Engine, *, auto_migrate: bool = True, seal: Seal | None = None) -> None:
     """Check the tables' revision and their encryption, and upgrade them if needed and allowed."""
+    seal = seal or Seal()
     with _connected(engine) as connection:
         revision = _revision(connection)
         if revision is not None:
