@@ -112,8 +112,10 @@ def with_answered(messages: Sequence[Message]) -> Iterator[tuple[Message, Messag
 
 def answering(fact: ProposedFact, answered: Message | None) -> ProposedFact:
     """Return a fact with the question or the assistant's statement that it answers, if it states nothing alone."""
-    said = sentences_of(answered.text)[-1] if answered is not None and _is_value(fact.value, most=_REPLY) else ""
-    if answered is None or not said or len(said) > _ANSWERED:
+    if answered is None or not (_is_value(fact.value, most=_REPLY) or _is_limit(_ruled(fact.value))):
+        return fact
+    said = (sentences_of(answered.text) or [""])[-1]
+    if not said or len(said) > _ANSWERED:
         return fact
     is_courtesy = said.endswith("!") or detect(said).chit_chat.search(said.translate(QUOTES)) or not content_words(said)
     if not said.endswith(("?", "？")) and (
@@ -122,6 +124,14 @@ def answering(fact: ProposedFact, answered: Message | None) -> ProposedFact:
         return fact
     value = fact.value.rstrip(".。")
     return replace(fact, value=f"{value}{IN_REPLY}{said})", sources=(*fact.sources, answered.id or ""))
+
+
+def _ruled(text: str) -> re.Match[str] | None:
+    return detect(text).forbidding.search(text.translate(QUOTES))
+
+
+def _is_limit(ruled: re.Match[str] | None) -> bool:
+    return ruled is not None and ruled.lastgroup == "limit"
 
 
 def _is_value(text: str, *, most: int = _FEW) -> bool:
@@ -249,11 +259,19 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
     is_own, is_decided = (form.search(plain) is not None for form in (language.oneself, language.deciding))
     lasting = language.lasting.search(plain)
     is_small_talk = language.chit_chat.search(plain) and not (is_own and (is_sure or (lasting and len(words) >= _TOLD)))
-    if not (words or is_told) or is_small_talk or plain.count('"') % 2 or language.supposition.search(plain):
+    ruled = language.forbidding.search(plain)
+    is_limit = _is_limit(ruled)
+    if (
+        not (words or is_told or is_limit)
+        or is_small_talk
+        or plain.count('"') % 2
+        or language.supposition.search(plain)
+    ):
         return None
-    if language.forbidding.search(plain):
+    if ruled is not None:
         is_whole = is_own or is_told or not language.is_spaced or len(plain.split()) >= _FORBIDDING
-        return FactCategory.CONDITION if is_whole and not _is_vague(plain, language, least=1) else None
+        is_clear = is_limit or (is_whole and not _is_vague(plain, language, least=1))
+        return FactCategory.CONDITION if is_clear else None
     if _is_vague(plain, language, least=_NAMED) or language.wanting.search(plain):
         return None
     if language.condition.search(plain) and len(clauses_of(plain)) < 2:

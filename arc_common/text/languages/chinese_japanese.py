@@ -3,6 +3,7 @@
 from arc_common.text.languages.language import Language, Pattern, vocabulary
 
 _WORDS, _PHRASES = vocabulary("chinese_japanese")
+_SHORT = r"[^，、。]{0,8}[\d一二两三四五六七八九十百千万][^，、。]{0,8}"
 _CHANGED, _SINGLE = _PHRASES["changed"], _PHRASES["single_valued"]
 
 CHINESE_JAPANESE = Language(
@@ -32,7 +33,10 @@ CHINESE_JAPANESE = Language(
     lasting=Pattern(rf"我(?:们)?{_PHRASES['doings']}|{_PHRASES['states']}|{_PHRASES['people']}(?:は|が|の).+"),
     asserting=Pattern(_PHRASES["asserted"]),
     wanting=Pattern(rf"{_PHRASES['wanted']}|想(?!念)|能(?=游|在|够|去)|(?<!重)要(?!求|点)|吧[。！!\s]*$|吧[，,]"),
-    forbidding=Pattern(rf"{_PHRASES['forbidden']}|以[内下](?:都|就)?(?:可以|行)"),
+    forbidding=Pattern(
+        rf"(?P<limit>^(?:{_PHRASES['limits']}.{{1,12}}|{_SHORT}{_PHRASES['final_limits']}|[^，、。]{{1,9}}以外)(?:就行|都行|です|で)?[。！!]?$)"
+        rf"|{_PHRASES['forbidden']}|以[内下](?:都|就)?(?:可以|行)"
+    ),
     deciding=Pattern(_PHRASES["decided"]),
     preferring=Pattern(_PHRASES["preferred"]),
     vague=Pattern(r"[这那](?:[里家个间些边儿]|样)|^(?:[它她他]们?|这|那|這|[そこあ](?:れ|の|ちら|こ))"),

@@ -14,6 +14,7 @@ _CHANGED = _PHRASES["changed"]
 _SINGLE = rf"(?:[\w'-]+ ){{0,3}}?(?:{_PHRASES['single_valued']}|(?<!'s )name|(?<=my )number)s?"
 _NUMBER = rf"(?:[$€£¥₩]?\d[\w.,:%€-]*|{'|'.join(_WORDS['numbers'])})"
 _ALONE = rf"(?=(?:,? (?!{_PHRASES['asserted']}\b)[\w'€-]+){{0,4}}(?: (?:is|are|works?)(?: {_PHRASES['fine']})?)?\W*$)"
+_FINAL = rf"{_PHRASES['final_limits']}(?=(?: please)?\W*$)"
 _LEADS = rf"(?:{_PHRASES['leads']}[\s,.!]{{1,3}}){{0,4}}"
 
 ENGLISH = Language(
@@ -75,11 +76,13 @@ ENGLISH = Language(
         r"|have (?:\w+ ){1,2}(?:questions?|problems?))\b"
     ),
     forbidding=Pattern(
-        r"^(?:(?:please|so|and|but|also),? ){0,2}(?:(?:never|always) (?!had|been|saw|knew|thought|make|\w+(?:ed|ing)\b)"
-        r"|(?:don't|do not) (?!forget|give up|worry|let|mention|hesitate|be |stop|you|know|think|get)|avoid|no more"
-        r"|only(?! (?:the|an?|one|two|some|my)\b)"
+        rf"^(?:(?:please|so|and|but|also),? ){{0,2}}(?:(?P<limit>{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
+        rf"|(?:(?:(?:by|before|after|until) [\w:'-]+|{_NUMBER})(?: [\w'€-]+){{0,4}}|\w{{4,}}s),? {_FINAL}"
+        rf"|(?:{_PHRASES['exceptions']}|(?:any|every)\w* (?:\w+ )?(?:but|{_PHRASES['exceptions']})) [\w'-]+{_ALONE})"
+        r"|(?:never|always) (?!had|been|saw|knew|thought|make|\w+(?:ed|ing)\b)"
+        r"|(?:don't|do not) (?!forget|give up|worry|let|mention|hesitate|be |stop|you|know|think|get)"
+        r"|avoid|no more|only(?! (?:the|an?|one|two|some|my)\b)|any(?:thing|where|one|body) (?:but|except)"
         r"|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from|please)"
-        rf"|any(?:thing|where|one|body) (?:but|except)|{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
         rf"|not (?-i:[A-Z])\w+ (?:please|again)|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})\b"
         rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)"
         rf"|(?:has|have|needs?) to be (?:\w+ ){{0,2}}\d|(?:can't|cannot|won't|don't) {_PHRASES['refused']})\b"

@@ -4,6 +4,7 @@ from arc_common.text.languages.language import Language, Pattern, vocabulary
 
 _WORDS, _PHRASES = vocabulary("german")
 _ASKS, _VERB_FIRST, _CHANGED = _PHRASES["questions"], _PHRASES["verbs_first"], _PHRASES["changed"]
+_SHORT = r"[\w:.,'€]*(?: [\w:.,'€]+){0,3}"
 _NAME = r"([A-ZÄÖÜ][\wäöüß&-]*(?: [A-ZÄÖÜ][\wäöüß&-]*){0,2})"
 
 GERMAN = Language(
@@ -37,7 +38,9 @@ GERMAN = Language(
     wanting=Pattern(rf"\b{_PHRASES['wanted']}\b"),
     forbidding=Pattern(
         r"^(?:(?:bitte|und|aber|also),? )?"
-        r"(?:(?:\w+ ){0,2}(?:nie|niemals)\b|nur|keine?\w?\b|auf keinen fall|kein\w* \w+ bitte"
+        rf"(?:(?P<limit>(?:{_PHRASES['limits']}|(?:(?:all|jed)\w+ (?:\w+ )?)?{_PHRASES['exceptions']}) {_SHORT}\W*$"
+        rf"|\W?\d{_SHORT},? {_PHRASES['final_limits']}(?: bitte)?\W*$)"
+        r"|(?:\w+ ){0,2}(?:nie|niemals)\b|nur|keine?\w?\b|auf keinen fall|kein\w* \w+ bitte"
         r"|nicht (?:\w+ (?:bitte|wieder)|(?:vor|nach|über|unter|mehr als|am|im|in) \w+(?: \w+){0,2}\W*$)"
         r"|(?:bis zu|maximal) \d)"
         rf"|\b(?:darf\w* (?:\w+ ){{0,4}}(?:nicht|kein\w*)|nicht (?:\w+ ){{0,3}}{_PHRASES['refused']}"

@@ -50,9 +50,9 @@ def stem(word: str) -> str:
 
 
 _ASKS = "(?:뭐|뭘|뭔|무엇|무슨|어떤|어떻|어때|어느|어디|언제|누구|누가|얼마|몇)"
-_PEOPLE, _CHANGED = _PHRASES["people"], _PHRASES["changed"]
+_PEOPLE, _CHANGED, _TASK = _PHRASES["people"], _PHRASES["changed"], _PHRASES["text_tasks"]
+_NUMBER = rf"(?:\d\S*|(?:{'|'.join(_WORDS['numbers'])})\s?)"
 _NAME = r"(?:^|\s)([가-힣A-Za-z0-9]{2,15}?)(?<!집)"
-_TASK = _PHRASES["text_tasks"]
 
 KOREAN = Language(
     name="Korean",
@@ -98,17 +98,17 @@ KOREAN = Language(
     asserting=Pattern(r"(?:다|요|음|임|네|지|야|어|아|해|돼|대)\W*$"),
     wanting=Pattern(r"찾고\s있|찾는|필요(?:해|합|한)|싶(?:어|습|은)|원해|원합"),
     forbidding=Pattern(
-        rf"{_PHRASES['forbidden']}|절대로?\s|지\s?(?:말(?!까)|마(?:세요|요|라|시|십|\W|$))|면\s안\s?(?:돼|되|됩)"
-        r"|빼\s?(?:주|줘)|(?<![가-힣])못\s(?:먹|드|마시|타|하|쓰|받)|안\s(?:먹|드|돼요|됩니다)"
-        r"|만\s(?:먹|마시|마셔|가능|돼|됩|말해|받|주세요|아니면\s(?:돼|됩|괜찮))|다시는\s(?:안|못)\s|[가-힣]\s말고요\W*$|\d\S*\s?(?:까지|이하|이내|미만)(?:는|만|면|로)?\s(?:괜찮|가능|돼|됩|부탁)|[아어해여]야\s?(?:해|돼|합|됩)"
+        rf"(?P<limit>^(?:{_PHRASES['limits']}\s?{_NUMBER}\S*(?:\s\S+){{0,2}}"
+        rf"|(?:\S+\s)?{_NUMBER}(?:\S+\s?)?{_PHRASES['final_limits']}(?:로|만|까지)*(?:이?요)?"
+        rf"|(?:\S+\s){{0,2}}\S+\s?(?:빼고|제외하고|말고)(?:요|는\s\S+)?)\W*$)|{_PHRASES['forbidden']}|빼\s?(?:주|줘)"
+        r"|지\s?(?:말(?!까)|마(?:세요|요|라|시|십|\W|$))|면\s안\s?[돼되됩]|(?<![가-힣])못\s(?:마시|[먹드타하쓰받])|절대로?\s"
+        r"|다시는\s[안못]\s|[가-힣]\s말고요\W*$|[아어해여]야\s?[해돼합됩]"
+        rf"|\d\S*\s?{_PHRASES['final_limits']}[는만면로]?\s(?:괜찮|가능|돼|됩|부탁)"
     ),
     deciding=Pattern(rf"{_PHRASES['decided']}|기로\s?(?:했|결정|정|합의)|로\s?(?:할게|하겠|결정|변경)"),
     preferring=Pattern(rf"{_PHRASES['preferred']}|(?:항상|언제나|절대|앞으로)\s.{{0,60}}(?:답|말|써|불러)[해하줘주]"),
     vague=Pattern(r"^(?:그리고 |하지만 )?(?:그|그녀|[그이저]것|[그이]거|이|[그이]건|걔)[는은가이도의들]?\s"),
-    denying=Pattern(
-        rf"{_PHRASES['denied']}|지\s?(?:는|도|를)?\s?(?:않|못|말)|(?:^|\s)(?:안|못)\s|아니(?!면|라면)|아닙"
-        r"|없(?!이|애)|더\s?이상|더는|그만\s?(?:두|뒀|하|했|먹)"
-    ),
+    denying=Pattern(rf"{_PHRASES['denied']}|지\s?[는도를]?\s?[않못말]|(?:^|\s)[안못]\s|아니(?!면|라면)|없(?!이|애)"),
     changing=Pattern(rf"(?:^|(?<=\s))(?:이제는?|이젠|지금은|요즘은|대신)(?=\s)|(?:으로|로)?\s?{_CHANGED}[가-힣]*"),
     adding=Pattern(rf"{_PHRASES['added']}|도\s"),
     relations={

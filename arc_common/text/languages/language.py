@@ -122,7 +122,7 @@ class Language:
     wanting: Pattern = NEVER
     """A request, a wish or an offer in the form of a statement: "I'm looking for", "I need", "You can take"."""
     forbidding: Pattern = NEVER
-    """A prohibition or a condition, also as an imperative: "never", "only if", "must"."""
+    """A prohibition or a condition, also as an imperative: "never", "only if"; a limit alone, as the group `limit`."""
     deciding: Pattern = NEVER
     """A choice, a promise, or a deed that follows from it: "decided", "booked", "let's go with"."""
     preferring: Pattern = NEVER

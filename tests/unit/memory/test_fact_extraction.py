@@ -141,6 +141,8 @@ NOTHING = {
         Not again!
         Up to you
         At least you tried
+        Looks nice at least
+        I can't find it, but I'm not the only one
         Don't mention it
         Don't bother
         Only kidding
@@ -247,6 +249,38 @@ def test_a_value_comes_with_what_it_answers(name: str) -> None:
     assert fact.value.rstrip(".") == (f"{answer} (in reply to: {reply})" if reply else answer)
     assert fact.sources == (("b", "a") if reply else ("b",))
     assert "Quayside" in answer or follows_up("New one: HB-4471903", fact.value)
+
+
+LIMITS = """
+    What is your budget? > 150 a night at most
+    What is your budget? > Max 200
+    What is your budget? > 200 euros, not more
+    Which days suit you? > Except Tuesdays
+    Which days suit you? > Every day except Sunday
+    How many stops may it have? > No more than two
+    When should I book? > Nothing before nine
+    When should I book? > Before nine only
+    Which hours suit you? > Mornings only
+    When do you need it? > By Friday at the latest
+    Which airline do you prefer? > Anything but Ryanair
+    Was darf es kosten? > 150 Euro pro Nacht höchstens
+    An welchen Tagen passt es? > Außer dienstags
+    Wie viele Stopps sind in Ordnung? > Nicht mehr als zwei
+    예산이 얼마예요? > 최대 15만원이요
+    무슨 요일이 좋으세요? > 화요일 빼고요
+    경유는 몇 번까지 괜찮으세요? > 두 번 이하로요
+    预算是多少？ > 最多一百五
+    哪天方便？ > 除了周二
+    ご都合はいつですか？ > 火曜以外
+"""
+
+
+@pytest.mark.parametrize("line", lines(LIMITS))
+def test_a_limit_or_an_exception_is_a_fact_with_what_it_answers(line: str) -> None:
+    asked, _, answer = line.partition(" > ")
+    (fact,) = extract_facts([Message("assistant", asked, id="a"), Message(Role.USER, f"{answer}.", id="b")])
+    assert (fact.value, fact.category) == (f"{answer} (in reply to: {asked})", FactCategory.CONDITION)
+    assert fact.sources == ("b", "a")
 
 
 @pytest.mark.parametrize("text", ["From now on the choir begins at 18:25", "Send bills to billing@pier.example"])
