@@ -282,7 +282,7 @@ class Draft:
         return (costs.message(system) if system else 0) + (costs.message(query) if query else 0)
 
     def recollections(self, costs: Costs) -> Callable[[], list[Item]]:
-        """Return a function that makes the items recalled for the question, in the order of the prompt."""
+        """Return a function that makes the items recalled for the question, kind by kind."""
         shown, corrected = self.shown, costs.corrected
         recalled = {**shown.recollections, "messages": self._messages_by_time}
         note = [Item("note", shown.idle_note, tokens=costs.text(shown.idle_note))] if shown.idle_note else []

@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from arc_common.caches import cached_text
@@ -329,14 +331,16 @@ def holds_insertion(text: str) -> bool:
 
 
 def render_recalled(lines: Sequence[str], said: Sequence[tuple[date | None, str]] = ()) -> str:
-    """Render recalled facts (their lines) and messages (day and line) as a fenced block; `""` for neither."""
-    shown, day = [RECALLED_HEADING, *([by_day(lines)] if lines else [])], None
-    for when, line in said:
-        if when is not None and when != day:
-            shown.append(f"[{when:%Y-%m-%d}]")
-            day = when
-        shown.append(line)
-    return render_fence("recalled", "\n".join(shown)) if lines or said else ""
+    """Render recalled facts (their lines) and messages (day and line) as a fenced block; `""` for neither.
+
+    Each day has one heading, with its facts before its messages; lines without a day come first.
+    """
+    dated = [*map(split_day, lines), *((when.isoformat() if when else "", line) for when, line in said)]
+    shown = [RECALLED_HEADING]
+    for day, of_day in groupby(sorted(dated, key=itemgetter(0)), key=itemgetter(0)):
+        shown += [f"[{day}]"] if day else []
+        shown += [line for _, line in of_day]
+    return render_fence("recalled", "\n".join(shown)) if dated else ""
 
 
 def render_memory_lines(lines: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """Text around a conversation is rendered so that it can be parsed back, whatever it contains."""
 
 import re
+from datetime import date
 from itertools import groupby
 
 import pytest
@@ -20,6 +21,7 @@ from arc_common.prompts.context import (
     render_fence,
     render_memory,
     render_passage,
+    render_recalled,
     without_insertions,
 )
 
@@ -213,3 +215,20 @@ def test_a_source_names_no_other(other: str) -> None:
 def test_only_what_rules_selected_is_called_excerpts(narrative: str, is_excerpt: bool) -> None:
     """A list written by a model is not a quotation."""
     assert ("Excerpts" in render_memory((), narrative)) is is_excerpt
+
+
+def test_each_day_of_what_is_recalled_has_one_heading() -> None:
+    """Facts and messages of one day stand together, and nothing without a day stands below another's heading."""
+    facts = ["- 2026-11-22, user: I have a cat.", "- 2026-11-20, user: I live in Porto.", "- user: I like tea."]
+    said = [(date(2026, 11, 20), "user: Hi!"), (date(2026, 11, 23), "assistant: Bye."), (None, "user: Hm.")]
+    assert render_recalled(facts, said).splitlines()[2:-1] == [
+        "- user: I like tea.",
+        "user: Hm.",
+        "[2026-11-20]",
+        "- user: I live in Porto.",
+        "user: Hi!",
+        "[2026-11-22]",
+        "- user: I have a cat.",
+        "[2026-11-23]",
+        "assistant: Bye.",
+    ]
