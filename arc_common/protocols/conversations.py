@@ -444,7 +444,7 @@ class Store(ConversationStore, Protocol):
         """
 
     def idle(self, which: Idle) -> Iterator[SessionKey]:
-        """Yield the idle conversations of all callers, those that were used longest ago first."""
+        """Yield the idle conversations of all callers, those that were created longest ago first."""
 
     def archive(self, key: SessionKey, *, idle: Idle | None = None) -> bool:
         """Move a conversation's messages into the archive; the next access to them brings them back.
