@@ -41,6 +41,7 @@ _HARD = re.compile(
 )
 _ZERO_CENTS = re.compile(r"(?<=\d)\.0{1,2}(?![\d.])")
 _DIGITS = re.compile(r"\d{1,20}(?:\.\d{1,6})?")
+_ENDS = tuple(".!?。！？")
 _LONG_NUMBER = 6
 _NOT_WORD = re.compile(r"[\W_]+")
 _SUFFIX = re.compile(r"(?:'s|’s|ies|ing|ed|es|s|ly|e|y)$")
@@ -160,14 +161,18 @@ def invents(statement: str, source_text: str) -> bool:
 
 
 def without_inventions(narrative: str, source_text: str, *, untrusted: str = "") -> str:
-    """Return the sentences of a narrative that its source supports without untrusted text; `""` for none."""
+    """Return the sentences of a narrative that its source supports without untrusted text; `""` for none.
+
+    A heading alone ("The facts") is none: it does not end as a sentence, and has nothing specific of the source.
+    """
     source = _Text.of(source_text)
-    told = (
-        sentence
+    told = [
+        sentence.strip()
         for sentence in sentences_of(narrative)
         if _retells(source, sentence) and not rests_on(sentence, untrusted, source_text)
-    )
-    return " ".join(sentence.strip() for sentence in told)
+    ]
+    is_told = any(sentence.endswith(_ENDS) or _shares(source, sentence) for sentence in told)
+    return " ".join(told) if is_told else ""
 
 
 def rests_on(statement: str, untrusted: str, trusted: str) -> bool:
@@ -219,9 +224,12 @@ def is_concluded(statement: str, source_text: str) -> bool:
 
 def is_in_own_words(statement: str, source_text: str) -> bool:
     """Return whether a text contains none of a statement's specific words and values."""
+    return bool(_essentials(statement)[2]) and not _shares(_Text.of(source_text), statement)
+
+
+def _shares(text: _Text, statement: str) -> bool:
     values, _, words = _essentials(statement)
-    source = _Text.of(source_text)
-    return bool(words) and not any(map(source.has_word, words)) and not any(map(source.has_value, values))
+    return any(map(text.has_word, words)) or any(map(text.has_value, values))
 
 
 def is_grounded(statement: str, source_text: str, *, share: float = GROUNDED_WORDS) -> bool:

@@ -172,6 +172,9 @@ def test_a_narrative_keeps_the_sentences_that_invent_nothing() -> None:
     told = "They spoke of chairs. Hana wants 12. Tom wants 40. It was friendly, and Hana agreed to $77,777."
     assert without_inventions(told, source) == "They spoke of chairs. Hana wants 12."
     assert without_inventions("The code is swordfish-99.", source) == without_inventions("", source) == ""
+    for heading in ("The facts", "Summary:", "**Narrative**"):
+        assert without_inventions(heading, source) == ""
+    assert without_inventions("Hana wants 12 chairs by", source) == "Hana wants 12 chairs by"
     assert (
         without_inventions("둘은 의자 12개를 이야기했다. 가격은 500만 원이다.", "의자 12개요.")
         == "둘은 의자 12개를 이야기했다."
