@@ -22,15 +22,18 @@ MOST_READ_ANEW = 40
 """The most recent messages whose facts are extracted at question time, if they have not been extracted yet."""
 
 _PASSAGE = 10
-"""Messages on each side that a message's passage reaches to: about a session of the shared conversations. With a fifth
-of the mean of the passage's best three, 800 to 4,000 tokens hold half a point to a point more of the evidence, as with
-sessions by their dates."""
+"""Messages on each side that a message's passage reaches to: about a session of the shared conversations."""
 _BEST = 3
-_PASSAGE_WEIGHT = 0.2
+_PASSAGE_WEIGHT = 0.3
+"""The weight of the mean of a passage's best three scores, which count half at `_PASSAGE` messages. Where all count in
+full, a fifth is the most that chats with long answers allow, and LoCoMo's best ten are half a point worse."""
+_FADES = tuple([0.5 ** (distance / _PASSAGE) for distance in range(_PASSAGE + 1)])
 _ANSWERED = 1 / 3
 """Words count in full beside vectors once one message has this share of a question's; a long statement shares few, by
 chance. On LoCoMo-Plus, this puts 16.8 instead of 13.7 % of the cues among the first ten, and 44.7 instead of 36.6 % in
-2,000 tokens; LoCoMo's questions find the same (73.5, 88.3)."""
+2,000 tokens (18.6 and 47.8 % where passages, too, count by the cube of it); LoCoMo's questions find the same."""
+_GOOD = 0.35
+"""The score, with its passage, of a good match: turns about something else recall as much as before scores faded."""
 _WINDOW = 60
 """Terms of a short message with its neighbours. A longer one shares more words by chance. Measured by the root of its
 length, turns about something else recall 11 % less in chats with long answers, and everything else finds the same.
@@ -80,7 +83,9 @@ def rank_found(found: FoundMessages, *, stated: Sequence[Stated] = (), key: Sess
         for place in stated[i].places:
             by_fact[place] = max(share, by_fact.get(place, 0.0))
     lexical = {place: found.said.get(place, 0.0) + by_fact.get(place, 0.0) for place in {**found.said, **by_fact}}
-    total = _with_passages(_fused(lexical, found.near) if found.near else lexical)
+    by_words = min(1.0, max(lexical.values(), default=0.0) / _ANSWERED) if found.near else 1.0
+    # what a statement in other words needs was often said once, in passing, between other subjects
+    total = _with_passages(_fused(lexical, found.near, by_words) if found.near else lexical, weight=by_words**3)
     parts: dict[MessagePlace, dict[str, float]] = {place: {} for place in total}
     for name, part in (("message", found.said), ("fact", by_fact), ("vector", found.near)):
         for place, score in part.items():
@@ -124,7 +129,7 @@ def share_of_room(relevant: Sequence[Recalled], found: FoundMessages) -> float:
         return float(bool(relevant))
     lengths = found.lengths[[found.rows[one.place] for one in relevant]]
     good = np.array([one.score for one in relevant]) * np.sqrt(_WINDOW / np.maximum(lengths, _WINDOW))
-    return min(1.0, float(good.max()) / _ANSWERED)
+    return min(1.0, float(good.max()) / _GOOD)
 
 
 @cached_text(64)  # a turn asks one question
@@ -198,8 +203,8 @@ def _expected_maximum(count: int) -> float:
     return math.sqrt(2 * math.log(max(count, 1)))
 
 
-def _with_passages(scores: Mapping[MessagePlace, float]) -> dict[MessagePlace, float]:
-    """Add a fifth of the mean of the three best scores nearby to each score."""
+def _with_passages(scores: Mapping[MessagePlace, float], *, weight: float) -> dict[MessagePlace, float]:
+    """Raise each score by the best three nearby, the nearer the more, as far as `weight` (0 to 1) allows."""
     raised: dict[MessagePlace, float] = {}
     by_session: dict[str, list[MessagePlace]] = {}
     for place in sorted(scores):
@@ -213,18 +218,23 @@ def _with_passages(scores: Mapping[MessagePlace, float]) -> dict[MessagePlace, f
                 first += 1
             while last < len(seqs) and seqs[last] <= seq + _PASSAGE:
                 last += 1
-            near = sorted(values[first:last], reverse=True)[:_BEST] if last - first > 1 else (value,)
-            raised[place] = value + _PASSAGE_WEIGHT * sum(near) / _BEST
+            near = [value]
+            if last - first > 1:
+                near = [values[at] * _FADES[abs(seqs[at] - seq)] for at in range(first, last)]
+                near = sorted(near, reverse=True)[:_BEST]
+            raised[place] = value + weight * _PASSAGE_WEIGHT * sum(near) / _BEST
     return raised
 
 
-def _fused(words: Mapping[MessagePlace, float], near: Mapping[MessagePlace, float]) -> dict[MessagePlace, float]:
+def _fused(
+    words: Mapping[MessagePlace, float], near: Mapping[MessagePlace, float], by_words: float
+) -> dict[MessagePlace, float]:
     names = {str(i): place for i, place in enumerate({**words, **near})}
     said = {name: words[place] for name, place in names.items() if place in words}
     cosines = {name: near[place] for name, place in names.items() if place in near}
     best = max(said.values(), default=0.0)
     rankings = (
-        Ranking(said, weight=min(1.0, best / _ANSWERED), floor=0.0, ideal=max(1.0, best)),
+        Ranking(said, weight=by_words, floor=0.0, ideal=max(1.0, best)),
         Ranking(
             cosines,
             weight=credibility(cosines, said, answered=min(1.0, best)),

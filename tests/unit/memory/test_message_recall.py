@@ -216,10 +216,25 @@ def test_few_shared_words_of_a_long_statement_count_less_than_meaning(share, fir
     assert rank_found(found)[0].place == places[first]
 
 
+@pytest.mark.parametrize(("share", "first"), [(0.9, {101, 102, 103}), (0.1, {1})])
+def test_a_good_passage_raises_a_message_only_where_words_answer(share, first):
+    """The message nearest to a statement in other words stands alone: it mattered once, and nobody dwelt on it."""
+    near = {1: 0.55, 101: 0.54, 102: 0.54, 103: 0.54, 201: 0.1}
+    found = FoundMessages({MessagePlace("s", 201): share}, {MessagePlace("s", seq): one for seq, one in near.items()})
+    ranked = [one.place.seq for one in rank_found(found) if one.place.seq != 201]
+    assert set(ranked[: len(first)]) == first
+
+
+def test_messages_nearer_by_count_for_more_in_a_passage():
+    """Of two equal messages, the one beside a good message comes first."""
+    said = {MessagePlace("s", seq): share for seq, share in {10: 0.9, 11: 0.3, 19: 0.3}.items()}
+    assert [one.place.seq for one in rank_found(FoundMessages(said, {}))] == [10, 11, 19]
+
+
 @pytest.mark.parametrize(("terms", "share"), [(20, 0.6), (60, 0.6), (240, 0.3)])
 def test_a_long_answer_that_shares_as_many_words_deserves_less_room(terms, share):
     """Long texts share words by chance more often; a shorter message next to it keeps its own share."""
     long, short = MessagePlace("s", 1), MessagePlace("s", 2)
     found = FoundMessages({}, {}, rows={long: 0, short: 1}, lengths=np.array([terms, 30.0]), count=2)
-    assert share_of_room([Recalled(long, 0.2)], found) == pytest.approx(share)
-    assert share_of_room([Recalled(long, 0.2), Recalled(short, 0.15)], found) == pytest.approx(max(share, 0.45))
+    assert share_of_room([Recalled(long, 0.21)], found) == pytest.approx(share)
+    assert share_of_room([Recalled(long, 0.21), Recalled(short, 0.1575)], found) == pytest.approx(max(share, 0.45))
