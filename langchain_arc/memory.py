@@ -85,9 +85,10 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         """Return a `get_session_history` for `RunnableWithMessageHistory`: it creates a new history for each run.
 
         It is called with the `session_id`, or with `session_id` and `user_id` if `history_factory_config` names both.
-        The arguments are those of the class; `user_id` applies where a run names no user.
+        The arguments are those of the class, and wrong ones are refused at once; `user_id` applies where a run names no
+        user.
         """
-        checked_engine(engine)
+        cls("any", engine=engine, user_id=user_id, **options)  # refuse wrong options now instead of in the first run
         default_user_id = user_id
 
         def get_session_history(session_id: str, user_id: str | None = None) -> ArcChatMessageHistory:

@@ -1,4 +1,4 @@
-"""What arc's LlamaIndex components have in common."""
+"""The base of arc's LlamaIndex components."""
 
 from copy import copy
 from typing import Any, Self

@@ -185,9 +185,9 @@ class ContextBuilder:
         )
 
     def build(self, documents: Sequence[ScoredDocument | Document], *, max_tokens: int | None = None) -> RagContext:
-        """Return the context that shows the documents, in any order; one equal to `RagContext.EMPTY` if none fits.
+        """Return the context that shows the documents; one equal to `RagContext.EMPTY` if none fits.
 
-        `max_tokens` takes the place of the builder's limit.
+        The documents may come in any order. `max_tokens` takes the place of the builder's limit.
 
         Raises:
             InvalidInputError: A document is of the wrong kind, or `max_tokens` is not a number of tokens.

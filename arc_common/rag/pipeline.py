@@ -141,9 +141,9 @@ class RagPipeline:
         self._workers = workers or Workers(4, name="arc-rag")
 
     def retrieve(self, query: RagQuery | str, *, max_tokens: int | None = None) -> RagContext:
-        """Return the context for a question, within `max_tokens` in place of the builder's limit if they are given.
+        """Return the context for a question; one equal to `RagContext.EMPTY` if there is nothing to show.
 
-        It equals `RagContext.EMPTY` if there is nothing to show.
+        `max_tokens` takes the place of the builder's limit.
 
         Raises:
             InvalidInputError: `query` or `max_tokens` is invalid. Nothing else is raised.

@@ -112,7 +112,7 @@ def shown(window, name):
 
 @pytest.mark.parametrize("size", [300, 400, 500])
 def test_the_least_important_facts_leave_first_and_come_back_with_their_question(size):
-    """Of equally important facts the earlier leave first; the others keep their order."""
+    """The earlier of equally important facts leave first; the others keep their order."""
     counter = HeuristicTokenCounter()
     line = "- key 4: the value of number 4"
     layers = replace(pinned(60), recalled=(RecalledLine("f4", line, counter.count(line)),))

@@ -293,7 +293,7 @@ def _whole_summary(answer: str) -> ParsedSummary:
 
 
 def sources_in(messages: Sequence[Message]) -> Callable[..., tuple[str, ...]]:
-    """Return a function of texts that returns the ids of the messages which state the first text that any states."""
+    """Return a function that takes texts and returns the ids of the messages that state the first one stated."""
     known = [message for message in messages if message.id is not None]
     said = [spoken([message]) for message in known]
     terms_of = [frozenset(analyze(text)) for text in said]

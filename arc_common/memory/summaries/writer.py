@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from itertools import takewhile
 from threading import Lock
+from typing import TypeVar
 
 from arc_common.caches import LRUCache, drop_session
 from arc_common.concurrency import give_way, giving_way
@@ -25,7 +26,7 @@ from arc_common.memory.facts.fidelity import (
 from arc_common.memory.facts.ledger import merged, related
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
-from arc_common.memory.summaries.summarizers import ModelSummarizer, RuleBasedSummarizer, T
+from arc_common.memory.summaries.summarizers import ModelSummarizer, RuleBasedSummarizer
 from arc_common.memory.summaries.trigger import EVERY, Plan, leaf_size, next_block, next_era, next_leaf, rest_leaf
 from arc_common.messages import Message, content_of
 from arc_common.model_calls import SpentError
@@ -35,6 +36,8 @@ from arc_common.prompts.summary import ParsedSummary
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Lease, Maker, Segment
 from arc_common.trust import Trust
+
+T = TypeVar("T")
 
 _SESSIONS = 1_024
 _SEGMENTS = 20_000

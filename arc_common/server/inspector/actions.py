@@ -64,7 +64,7 @@ reject_memory = _on_memory(partial(Memories.set_status, status=MemoryStatus.REJE
 
 
 def _on_candidate(decide: Callable[..., object], done: str) -> Action:
-    """Return the action that decides about the candidate in the address; a token of one user finds only those of it."""
+    """Return the action that decides about the candidate in the address; a user's token finds only that user's."""
 
     def action(visit: Visit) -> str:
         wanted, token = visit.query.get("candidate", ""), visit.access.token

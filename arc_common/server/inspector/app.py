@@ -265,7 +265,7 @@ async def _form(request: Request) -> Mapping[str, str]:
     """Return the fields of a form; raise if it is too large or no form."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise HTTPException(415, f"expected a form ({_FORM})")
-    body = await body_of(request, _MOST_BYTES, "of a form")
+    body = await body_of(request, _MOST_BYTES, "for a form")
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
     except ValueError:

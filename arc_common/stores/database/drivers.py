@@ -339,7 +339,7 @@ class _PostgresTransaction:
         kept = self._pooled.info.setdefault("arc cursors", {})
         cursor = kept.pop(statement.sql, None) or self._connection.cursor()
         rows: list[Row] = cursor.execute(statement.sql, {**statement.defaults, **parameters}).fetchall()
-        if len(rows) <= _FEW_ROWS and len(kept) < _CURSORS:  # it keeps them, too
+        if len(rows) <= _FEW_ROWS and len(kept) < _CURSORS:  # a kept cursor also keeps its rows
             kept[statement.sql] = cursor
         return rows
 

@@ -162,7 +162,7 @@ def test_chunks_become_whole_messages(engine: ContextEngine) -> None:
 
 
 def test_what_arc_made_is_not_stored(engine: ContextEngine) -> None:
-    """Of a context window that is saved, only the user's own text is stored."""
+    """If a context window is saved, only the user's own text is stored."""
     window = engine.session(None).context("hello", system_prompt="Be brief.")
     history = ArcChatMessageHistory("s", engine=engine)
     history.add_messages([*map(from_arc, window.messages), AIMessage("hi")])
@@ -275,6 +275,12 @@ def test_bad_arguments(engine: ContextEngine, arguments: dict[str, Any], field: 
     with pytest.raises(InvalidInputError) as caught:
         ArcChatMessageHistory(**{"session_id": "s", "engine": engine, **arguments})
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("options", [{"max_turns": -1}, {"include_summary": 5}, {"caller_id": ""}, {"max_turn": 3}])
+def test_a_factory_refuses_wrong_options_before_the_first_run(engine: ContextEngine, options: Any) -> None:
+    with pytest.raises((InvalidInputError, TypeError), match=next(iter(options))):
+        ArcChatMessageHistory.factory(engine, **options)
 
 
 def test_another_users_session(engine: ContextEngine) -> None:

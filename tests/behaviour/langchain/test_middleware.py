@@ -125,7 +125,7 @@ async def test_a_tool_that_fails(engine: ContextEngine, checkpointer: Any, way: 
 
 
 async def test_many_turns_over_a_small_budget(engine: ContextEngine, checkpointer: Any) -> None:
-    """Of sixteen turns with tools at 600 tokens, no request is invalid or over budget, and all are stored."""
+    """In sixteen turns with tools at 600 tokens, no request is invalid or over budget, and all are stored."""
     script: list[Any] = []
     for n in range(16):
         script += [

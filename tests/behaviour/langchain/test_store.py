@@ -164,7 +164,7 @@ def test_an_item_ends_unless_it_is_read(engine: ContextEngine, clock: Clock) -> 
 
 
 async def test_a_batch_reads_what_was_there_before_it(engine: ContextEngine) -> None:
-    """Of two puts of one key, the last counts."""
+    """The last of two puts of one key counts."""
     store = ArcStore(engine)
     await store.aput(("a", "b", "c"), "k", {"n": 0})
     ops = [

@@ -337,7 +337,7 @@ def test_an_answer_from_an_artifact_of_its_turn_names_it(opened: Callable[..., C
 
 
 def test_an_answer_names_only_the_tool_that_it_is_from(opened: Callable[..., ContextEngine]) -> None:
-    """Of two results, the source is the one with its words; an unused result is not named later, either."""
+    """The source is the result with the answer's words; an unused result is not named later, either."""
     session = opened().session("s")
     session.append(Message(Role.USER, "Open the request."))
     for number, (tool, result) in enumerate((("run_tests", "22 passed in 0.61s"), ("open_pr", "opened #482"))):

@@ -37,7 +37,7 @@ every_character = st.text(st.characters())
 
 @given(every_character)
 def test_control_characters_are_removed(text):
-    """Of all control characters that a terminal or a page would obey, only line ends and tabs stay."""
+    """Only line ends and tabs stay of all control characters that a terminal or a page would obey."""
     shown = visible(text)
     shown.encode()
     acting = [*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029]

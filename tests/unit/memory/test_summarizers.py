@@ -42,7 +42,7 @@ def summarizer(model, *, observer=None, calls=None, **summary):
     return ModelSummarizer(services(settings=settings, **parts), model, pause_seconds=0)
 
 
-def test_a_leaf_has_facts_sources_in_and_a_narrative():
+def test_a_leaf_has_facts_with_sources_and_a_narrative():
     observer, model = CountingObserver(), ReplyingChatModel([GOOD])
     summary = summarizer(model, observer=observer).leaf(CHAT)
     assert [(fact.key, fact.value, fact.category) for fact in summary.facts] == [

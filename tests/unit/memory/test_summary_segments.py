@@ -80,7 +80,7 @@ def test_a_leaf_ends_with_the_turn_that_fills_it() -> None:
 
 
 def test_a_leaf_is_all_but_the_recent_messages() -> None:
-    """Of fifty messages of 40 tokens, 2,000 in all, the first forty are a leaf; with forty-nine there is none."""
+    """The first forty of fifty messages of 40 tokens, 2,000 in all, are a leaf; with forty-nine there is none."""
     assert due(chat(49), size=99) is None
     assert due(chat(50), size=99) == Plan(0, 1, 40)
     assert due(chat(51), size=99) == Plan(0, 1, 40)

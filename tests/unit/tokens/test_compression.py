@@ -127,6 +127,11 @@ def test_an_answer_to_a_long_question_counts_as_little_as_the_question():
     assert ids(ScorePruning().compress(messages, max_tokens=4, count=one_each)) == ["0", "2", "3", "now"]
 
 
+def test_an_answer_is_never_kept_without_its_question():
+    messages = [Message("user", "long" * 9), Message("assistant", "a", id="a"), Message("user", "now", id="now")]
+    assert ids(ScorePruning().compress(messages, max_tokens=9, count=characters)) == ["now"]
+
+
 def test_the_newest_exchange_comes_before_any_score():
     """An agent must see the result that it just requested, however long it is."""
     messages = [*chat(*["user", "assistant"] * 3), *agent(1, result="x" * 2_000)[:3]]
