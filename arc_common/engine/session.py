@@ -126,7 +126,7 @@ class Session:
             return
         messages: list[Message] = []
         try:
-            messages = [as_message("message", user, Role.USER), *_as_answer(assistant)]
+            messages = [as_message("user", user, Role.USER), *_as_answer(assistant)]
             self.append(messages)
         except Exception as error:  # noqa: BLE001 - a failed save must not break the reply; it is reported instead
             self.report_save_error(error, messages)
@@ -142,7 +142,7 @@ class Session:
 
     def stream_turn(self, user: Message | str) -> StreamedTurn:
         """Collect a streamed answer and save the turn when it ends: see `StreamedTurn`."""
-        return StreamedTurn(as_message("message", user, Role.USER), save=self.save_turn, asave=self.asave_turn)
+        return StreamedTurn(as_message("user", user, Role.USER), save=self.save_turn, asave=self.asave_turn)
 
     def report_save_error(self, error: Exception, messages: Sequence[Message]) -> None:
         """Log and count messages that could not be saved, and pass them to the engine's `on_save_error`. Never raises.
@@ -305,7 +305,7 @@ class Session:
         """
         request = self._runtime.request(
             budget,
-            query=None if query is None else as_message("message", query, Role.USER),
+            query=None if query is None else as_message("query", query, Role.USER),
             system_prompt=system_prompt,
             documents=() if documents is None else as_documents(documents),
             tools=tools,
@@ -555,9 +555,11 @@ class Session:
 
         Intended for adapters whose framework keeps checkpoints: see `After`.
         """
-        key = self._needed()
+        key, listed = self._needed(), as_messages(messages)
+        if not isinstance(after, After):
+            raise InvalidInputError("after", after, "an After")
         with replying(), timed(self._runtime.observer, "context.save"):
-            stored = self._log(key).append(self._runtime.with_sources(key, messages), after=after)
+            stored = self._log(key).append(self._runtime.with_sources(key, listed), after=after)
         on = replace(key, branch=stored[0].branch) if stored else key
         new = [one.message for one in stored]
         self._runtime.saved(on, new, edited=[one.message.id or "" for one in stored if one.edited])
@@ -637,7 +639,7 @@ class Session:
         Raises:
             BranchNotFoundError: The session has no such branch.
         """
-        key = self._on(to)
+        key = self._on(to, "to")
         self._runtime.store.branch(key, "switch")
         self._runtime.forget(replace(key, branch=None))
 
@@ -659,11 +661,11 @@ class Session:
 
     adelete_branch = async_form(delete_branch)
 
-    def _on(self, branch: int | str) -> SessionKey:
+    def _on(self, branch: int | str, field: str = "branch") -> SessionKey:
         """Return the key of a branch, given by number or name."""
         if branch is None:
-            raise InvalidInputError("branch", branch, "the number or the name of a branch")
-        return self._named(*on_branch(replace(self._needed(), branch=None), branch))
+            raise InvalidInputError(field, branch, "the number or the name of a branch")
+        return self._named(*on_branch(replace(self._needed(), branch=None), branch, field))
 
     def _needed(self) -> SessionKey:
         key = self._key
@@ -681,16 +683,16 @@ class Session:
         return Reader(self._runtime, self._key, log, memory_tags=tags, following=following)
 
 
-def on_branch(key: SessionKey, branch: int | str | None) -> tuple[SessionKey, str | None]:
+def on_branch(key: SessionKey, branch: int | str | None, field: str = "branch") -> tuple[SessionKey, str | None]:
     """Return the key and the name of a branch given by number or name."""
     if isinstance(branch, str):
-        return key, check_identifier("branch", branch)
+        return key, check_identifier(field, branch)
     if branch is not None and (isinstance(branch, bool) or not isinstance(branch, int) or not 0 <= branch < 2**31):
-        raise InvalidInputError("branch", branch, "the number or the name of a branch, or None for the current one")
+        raise InvalidInputError(field, branch, "the number or the name of a branch, or None for the current one")
     return (key if branch is None else replace(key, branch=branch)), None
 
 
 def _as_answer(assistant: Message | str | Iterable[Message]) -> list[Message]:
     if isinstance(assistant, Message | str):
-        return [as_message("message", assistant, Role.ASSISTANT)]
-    return as_messages(assistant)
+        return [as_message("assistant", assistant, Role.ASSISTANT)]
+    return as_messages(assistant, "assistant")

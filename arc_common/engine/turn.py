@@ -364,7 +364,7 @@ class Reader:
         turns = self._runtime.settings.rag.max_history_turns
 
         def ask() -> tuple[str, Sequence[Message]]:
-            said: Sequence[Message] = as_messages(history or ())
+            said: Sequence[Message] = as_messages(history or (), "history")
             if history is None and self._log is not None and (turns or request.query is None):
                 said = self._log.load(max_turns=max(turns, 1), max_messages=None, max_tokens=None).messages
             said = [*said, *self._following]
@@ -379,7 +379,7 @@ class Reader:
     def _loaded(self, request: Request, costs: Costs, history: Sequence[Message] | None) -> LoadedHistory:
         """Return the given history, or the stored one with its facts and summary."""
         if history is not None or self._log is None:
-            given = as_messages(history or ())
+            given = as_messages(history or (), "history")
             counts = message_tokens_batch(self._runtime.context_counter, given)
             return LoadedHistory(tuple(given), dict(zip(map(id, given), counts, strict=True)), LeftOut(0, 0))
 

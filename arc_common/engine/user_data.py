@@ -96,7 +96,7 @@ Progress = Callable[[int], None]
 
 def export(runtime: "Runtime", path: str | Path, caller_id: str, user_id: str | None, progress: Progress | None) -> int:
     """Write a file: see `Admin.export`."""
-    target = _checked(path, progress)
+    target = _checked("path", path, progress)
     part = target.with_name(f"{target.name}.part")
     count = 0
     with _opened(part, "wt", packed=target.suffix == ".gz") as file:
@@ -110,9 +110,9 @@ def export(runtime: "Runtime", path: str | Path, caller_id: str, user_id: str | 
 
 def load(runtime: "Runtime", path: str | Path, progress: Progress | None) -> int:
     """Read a file: see `Admin.import_`."""
-    source = _checked(path, progress)
-    if not source.is_file():
-        raise InvalidInputError("path", str(path), "a file that `export` has written")
+    source = _checked("source", path, progress)
+    if not os.path.isfile(source):  # noqa: PTH113 - `Path.is_file` raises for a name that is too long
+        raise InvalidInputError("source", str(path), "a file that `export` has written")
     stored = 0
     with _opened(source, "rt", packed=source.suffix == ".gz") as file:
         for number, line in enumerate(file, start=1):
@@ -131,14 +131,14 @@ def load(runtime: "Runtime", path: str | Path, progress: Progress | None) -> int
     return stored
 
 
-def _checked(path: object, progress: object) -> Path:
+def _checked(field: str, path: object, progress: object) -> Path:
     check_calls(progress)
     if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
-        raise InvalidInputError("path", path, "the path of a file")
+        raise InvalidInputError(field, path, "the path of a file")
     try:
         os.fsencode(path)
     except UnicodeError:
-        raise InvalidInputError("path", path, "the path of a file") from None
+        raise InvalidInputError(field, path, "the path of a file") from None
     return Path(path)
 
 

@@ -10,7 +10,7 @@ from typing import Self
 from arc_common.context import NO_LAYERS, Layers, LeftOut
 from arc_common.exceptions import InvalidInputError, converter_of, or_converted
 from arc_common.memory.services import Services
-from arc_common.messages import Message, Role, exchanges_of
+from arc_common.messages import Message, Role, check_identifier, exchanges_of
 from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import After
 from arc_common.tokens.calibration import Correcting, corrected
@@ -168,7 +168,7 @@ class ConversationLog:
         """Return the newest messages (before the one with the id `before`), oldest first."""
         seq = None
         if before is not None:
-            found = self._store.read(self._key, ids=[before])
+            found = self._store.read(self._key, ids=[check_identifier("before", before)])
             if not found:
                 raise InvalidInputError("before", before, "the id of a message of this session")
             seq = found[0].seq

@@ -32,13 +32,13 @@ class SessionPins:
     def pin(self, key: SessionKey, text: str) -> Pin:
         """Pin a message of the session, named by its id, or a text; return the pin, old or new."""
         if not isinstance(text, str):
-            raise InvalidInputError("pin", text, "a text, or a message's id")
+            raise InvalidInputError("text", text, "a text, or a message's id")
         pinned = self.pins(key)  # refuses another user's session
         found = self._store.read(key, ids=[text]) if 0 < len(text) <= MAX_ID_LENGTH and text.isprintable() else []
         said = found[0].message if found else None
-        shown = check_text("pin", text if said is None else said.text)
+        shown = check_text("text", text if said is None else said.text)
         if not shown.strip():
-            raise InvalidInputError("pin", text, "text that is not empty, or the id of a message with text")
+            raise InvalidInputError("text", text, "text that is not empty, or the id of a message with text")
         pin = Pin(_id_of(text, of_message=said is not None), shown, self._clock())
         if said is not None:
             text, who = pin_words(said)

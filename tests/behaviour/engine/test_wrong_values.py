@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import math
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -140,6 +141,7 @@ WRONG = {
     "True": True,
     "x": "x",
     "empty": "",
+    "long": "x" * 300,
     "bytes": b"x",
     "[]": [],
     "[5]": [5],
@@ -185,7 +187,7 @@ SESSION: dict[str, dict[str, Any]] = {
     "exists": {},
     "facts": {"include_superseded": False, "include_ungrounded": False, "include_excerpts": False, "as_of": DAY},
     "find": {"message_ids": ["m1"]},
-    "fork": {"at": "m1", "name": "idea"},
+    "fork": {"at": "m1", "name": None},
     "messages": {"limit": 1, "before": "m1"},
     "pin": {"text": "Never call before noon."},
     "note": {"text": "a note"},
@@ -296,7 +298,7 @@ ADMIN: dict[str, dict[str, Any]] = {
     "debug": {"session_id": "s", "caller_id": "default", "user_id": None, "branch": 0},
     "erase": {"caller_id": "other", "user_id": None},
     "export": {"path": "copy.jsonl", "caller_id": "default", "user_id": None, "progress": None},
-    "import_": {"source": "copy.jsonl", "caller_id": None, "user_id": None, "progress": None},
+    "import_": {"source": [], "caller_id": None, "user_id": None, "progress": None},
     "maintain": {"progress": None},
     "purge": {"older_than": timedelta(days=30), "progress": None},
     "reembed": {"progress": None, "stop": None},
@@ -325,6 +327,8 @@ FACES: dict[str, tuple[Callable[[ContextEngine], Any], dict[str, dict[str, Any]]
     "memories": (lambda engine: engine.memories(), MEMORIES),
     "admin": (lambda engine: engine.admin, ADMIN),
 }
+BELOW = {"documents": "entry", "top_k": "limit", "max_tokens": "context_window"}
+"""Arguments whose values are also refused by what they are given to, under its own name."""
 FOR_ADAPTERS = {"report_save_error", "resume"}
 """Methods whose arguments come from adapters, whatever their values."""
 
@@ -333,6 +337,11 @@ def methods(face: object) -> set[str]:
     """Return the public methods; an async form shares its twin's implementation."""
     named = {name for name in dir(type(face)) if not name.startswith("_") and callable(getattr(type(face), name))}
     return {name for name in named if not (name[0] == "a" and name[1:] in named)} - FOR_ADAPTERS
+
+
+def names(error: InvalidInputError) -> list[str]:
+    """Return the words of the field that an error names."""
+    return re.findall(r"\w+", error.field)
 
 
 def held(engine: ContextEngine) -> tuple[Any, ...]:
@@ -378,8 +387,10 @@ def test_a_wrong_argument_is_taken_or_refused_by_an_error_of_arc(engine: Context
                 made = getattr(make(engine), name)(**{**usual, argument: value})
                 if isinstance(made, ContextEngine):
                     made.close()
-            except ArcError:
+            except ArcError as error:
                 is_refused = True
+                if isinstance(error, InvalidInputError) and not {argument, BELOW.get(argument)} & set(names(error)):
+                    bare.append(f"{argument}={label}: refused as {error.field}")
             except Exception as error:  # noqa: BLE001 - the test looks for foreign errors
                 bare.append(f"{argument}={label}: {type(error).__name__}: {str(error)[:100]}")
             after = held(engine)
