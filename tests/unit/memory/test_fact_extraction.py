@@ -167,6 +167,8 @@ NOTHING = {
         Look, he wrote "my doctor is Dr. Okafor"
         The page says 'our bank account is 20931'
         번역해줘: 나는 매운 음식을 좋아해
+        Kannst du korrigieren: Guten Tag. Ich wohne in Bonn
+        Könntest du verbessern: Hallo. Ich esse kein Fleisch
         Please forget that I live in Seoul
     """,
 }
