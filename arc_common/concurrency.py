@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from threading import Condition, Lock, RLock, Thread, get_ident, local
+from threading import Condition, Event, Lock, RLock, Thread, current_thread, get_ident, local, main_thread
 from time import monotonic
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
@@ -64,6 +64,7 @@ class BackgroundQueue(Generic[K]):
         # The lock is entered directly: an interrupt in Condition.__exit__, which is Python code, would leave it held.
         self._lock = RLock()
         self._changed = Condition(self._lock)
+        self._alone = Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: set[K] = set()
         self._running: set[K] = set()
@@ -123,12 +124,20 @@ class BackgroundQueue(Generic[K]):
 
     def _submit(self, key: K) -> None:
         try:
+            if _ending.is_set() and current_thread() is not main_thread():
+                Thread(target=self._run_alone, args=(key,), name="arc-background").start()
+                return
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="arc-background")
             self._pool.submit(self._run, key, monotonic() + self._settle)
         except RuntimeError as error:  # no more threads, or the interpreter is ending
             self._waiting.discard(key)
             self._report(error)
+
+    def _run_alone(self, key: K) -> None:
+        """Run work of threads that are left when a program ends: Python waits for them, but its pools refuse work."""
+        with self._alone:
+            self._run(key, monotonic())
 
     def _run(self, key: K, begin: float) -> None:
         with self._lock:
@@ -159,7 +168,11 @@ class BackgroundQueue(Generic[K]):
             self._changed.notify_all()
 
 
+_ending = Event()
+
+
 def _at_exit() -> None:
+    _ending.set()
     for owner in list(_beginnings):
         if isinstance(owner, BackgroundQueue):
             owner.begin_now()

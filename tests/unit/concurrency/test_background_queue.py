@@ -197,6 +197,37 @@ def test_a_program_that_ends_does_not_let_work_settle() -> None:
     assert monotonic() - begin < LONG
 
 
+LATE = """
+from threading import Event, Thread
+from time import sleep
+from arc_common.concurrency import BackgroundQueue
+
+began, may_end = Event(), Event()
+
+def work(key):
+    began.set()
+    may_end.wait(20)
+    print(key)
+
+def late():
+    sleep(0.3)  # until the program is ending
+    queue.schedule("again")
+    may_end.set()
+    queue.wait(20)
+    queue.schedule("late")
+
+queue = BackgroundQueue(work, threads=1, on_error=print, settle=0)
+queue.schedule("again")
+began.wait(20)
+Thread(target=late).start()
+"""
+
+
+def test_threads_that_are_left_when_a_program_ends_have_their_work_done() -> None:
+    """Neither work that was scheduled again while it ran nor new work is refused."""
+    assert _run(LATE) == "again\nagain\nlate\n"
+
+
 FORK = """
 import os
 from threading import Event
