@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from arc_common.exceptions import ArchiveError, EngineClosedError
+from arc_common.exceptions import ArchiveError, EngineClosedError, SessionNotFoundError
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ class BackgroundQueue(Generic[K]):
         try:
             _background.is_working, _background.until = True, 0.0
             self._work(key)
-        except (EngineClosedError, ArchiveError):  # the session's next use catches up on the work
+        except (EngineClosedError, ArchiveError, SessionNotFoundError):  # the session's next use, if any, catches up
             pass
         except Exception as error:  # noqa: BLE001 - nothing waits for this thread; the error is reported
             self._report(error)

@@ -91,6 +91,20 @@ def test_a_softly_deleted_session_can_not_be_used(engine: ContextEngine, *, fork
     assert len(session.messages()) == 2
 
 
+def test_deleting_a_session_with_work_in_the_queue_warns_of_nothing(
+    engine: ContextEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = engine.session("s", user_id="ann")
+    session.append([Message("user", f"My order number is HN-{n:05}.") for n in range(30)])
+    session.delete(soft=True)
+    assert engine.flush(60)
+    assert caplog.messages == []
+    assert engine.admin.restore("s", user_id="ann")
+    session.save_turn("And my boat is called Seagull.", "Noted.")
+    assert engine.flush(60)
+    assert session.summary() is not None
+
+
 def test_another_user_learns_nothing_of_a_deleted_session(engine: ContextEngine) -> None:
     """For others it does not exist, and they can't restore it."""
     engine.session("s", user_id="ann").save_turn("My code is 4711.", "Noted.")
