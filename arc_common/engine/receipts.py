@@ -129,9 +129,15 @@ class ReceiptLog:
 
     def _write(self, key: SessionKey) -> None:
         with self._lock:
-            mine = self._waiting.pop(key, [])
-        whole = [replace(kept, receipt=receipt.to_dict(texts=True)) for kept, receipt in mine]
-        if mine and not self._store.keep(key, whole):
+            mine, self._waiting[key] = self._waiting.get(key, []), []  # `find` also waits for those being stored
+        try:
+            whole = [replace(kept, receipt=receipt.to_dict(texts=True)) for kept, receipt in mine]
+            is_kept = not mine or self._store.keep(key, whole)
+        finally:
+            with self._lock:
+                if not self._waiting.get(key):
+                    self._waiting.pop(key, None)
+        if not is_kept:
             with self._lock:  # the session's first message is not stored yet
                 self._early[key] = [*self._early.get(key, ()), *(one for one in mine if one[0].at_seq == 0)][-_EARLY:]
 

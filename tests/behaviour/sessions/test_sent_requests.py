@@ -3,10 +3,12 @@
 import json
 import logging
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -57,6 +59,24 @@ def test_a_request_is_shown_as_it_was_sent(database: str, opened: Callable[..., 
         other.admin.requests("s", user_id="ben")
     with pytest.raises(InvalidInputError, match="limit"):
         other.admin.requests("s", user_id="ann", limit=0)
+
+
+def test_a_request_is_shown_although_it_is_just_being_stored(
+    opened: Callable[..., ContextEngine], tmp_path: Path
+) -> None:
+    engine = opened(sqlite_url(tmp_path), settings=KEPT)
+    session = engine.session("s")
+    session.save_turn("Hello.", "Hello.")
+    assert engine.flush(60)
+    with closing(sqlite3.connect(tmp_path / "arc.db", check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        session.context("How long do refunds take?")
+        unlocking = Timer(0.5, other.rollback)
+        unlocking.start()
+        time.sleep(0.2)  # by now, arc waits for the file to store it
+        sent = engine.admin.requests("s")
+        unlocking.join()
+    assert [one.window.messages[-1].text for one in sent] == ["How long do refunds take?"]
 
 
 @pytest.mark.parametrize(("mode", "least", "most"), [("off", 0, 0), ("sampled", 1, 20), ("all", 50, 50)])

@@ -226,7 +226,7 @@ def test_a_good_passage_raises_a_message_only_where_words_answer(share, first):
 
 
 def test_messages_nearer_by_count_for_more_in_a_passage():
-    """Of two equal messages, the one beside a good message comes first."""
+    """If two messages are equal, the one beside a good message comes first."""
     said = {MessagePlace("s", seq): share for seq, share in {10: 0.9, 11: 0.3, 19: 0.3}.items()}
     assert [one.place.seq for one in rank_found(FoundMessages(said, {}))] == [10, 11, 19]
 
