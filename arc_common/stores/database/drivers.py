@@ -339,7 +339,7 @@ class _PostgresTransaction:
         kept = self._pooled.info.setdefault("arc cursors", {})
         cursor = kept.pop(statement.sql, None) or self._connection.cursor()
         rows: list[Row] = cursor.execute(statement.sql, {**statement.defaults, **parameters}).fetchall()
-        if len(rows) <= _FEW_ROWS and len(kept) < _CURSORS:  # a kept cursor also keeps its rows
+        if len(kept) < _CURSORS and _is_small(rows):  # a kept cursor also keeps its rows
             kept[statement.sql] = cursor
         return rows
 
@@ -354,6 +354,13 @@ class _PostgresTransaction:
 
 _CURSORS = 32
 _FEW_ROWS = 8
+_SHORT = 10_000
+
+
+def _is_small(rows: Sequence[Row]) -> bool:
+    if len(rows) > _FEW_ROWS:
+        return False
+    return max([len(value) for row in rows for value in row if isinstance(value, str)], default=0) <= _SHORT
 
 
 def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:

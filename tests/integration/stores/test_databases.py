@@ -1,6 +1,7 @@
 """Migrations, engines that users pass, settings of connections, and failures of databases."""
 
 import asyncio
+import gc
 import os
 import re
 import sqlite3
@@ -356,6 +357,22 @@ def test_connections_that_the_server_ended(postgres: PostgresServer, postgres_da
             assert ids(store.read(KEY)) == ["a"]
     store.append(KEY, [counted("b")])
     assert ids(store.read(KEY)) == ["a", "b"]
+    store.close()
+
+
+def test_connections_keep_no_large_texts(postgres_database: Callable[[], str]) -> None:
+    """A cursor that is used again holds its last rows: images of a few sessions must not fill the memory."""
+    store = SqlStore(postgres_database())
+    store.append(KEY, [counted("small"), counted("large", "x" * 1_000_000)])
+    assert len(store.read(KEY)) == len(store.read(KEY, limit=2)) == 2
+    results = [one.pgresult for one in gc.get_objects() if isinstance(one, psycopg.Cursor) and one.pgresult]
+    sizes = [
+        len(one.get_value(row, column) or b"")
+        for one in results
+        for row in range(one.ntuples)
+        for column in range(one.nfields)
+    ]
+    assert sum(sizes) < 100_000
     store.close()
 
 
