@@ -78,7 +78,7 @@ def make(store):
 
     yield keeper
     for one in made:
-        one.close()
+        one.access_times.close()
 
 
 def said(text, *sources, **values):
