@@ -271,6 +271,9 @@ class _PostgresTransaction:
         engine = self._driver.engine
         try:
             self._pooled = engine.raw_connection()
+            while self._driver.owned and _is_left_open(self._pooled):  # arc's own pool rolls nothing back
+                self._pooled.invalidate()
+                self._pooled = engine.raw_connection()
         except (SQLAlchemyError, self._driver.error) as error:
             raise _translated(error, engine, unavailable=True) from error
         try:
@@ -355,6 +358,16 @@ class _PostgresTransaction:
 _CURSORS = 32
 _FEW_ROWS = 8
 _SHORT = 10_000
+
+
+def _is_left_open(pooled: PoolProxiedConnection) -> bool:
+    """Return whether an interrupt left a connection within a statement or a transaction."""
+    connection: Any = pooled.driver_connection
+    return connection.pgconn.transaction_status in _LEFT_OPEN
+
+
+_LEFT_OPEN = (1, 2, 3)
+"""PQTRANS_ACTIVE, PQTRANS_INTRANS and PQTRANS_INERROR of libpq."""
 
 
 def _is_small(rows: Sequence[Row]) -> bool:

@@ -360,6 +360,23 @@ def test_connections_that_the_server_ended(postgres: PostgresServer, postgres_da
     store.close()
 
 
+def test_a_transaction_that_an_interrupt_left_open_takes_no_message(postgres_database: Callable[[], str]) -> None:
+    """The pool rolls nothing back; a message stored within that transaction would be lost."""
+    url = postgres_database()
+    store = SqlStore(url)
+    store.append(KEY, [counted("a")])
+    pooled = store.engine.raw_connection()
+    connection = pooled.driver_connection
+    assert isinstance(connection, psycopg.Connection)
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    connection.execute("SELECT count(*) FROM arc_messages")
+    pooled.close()
+    store.append(KEY, [counted("b")])
+    store.close()
+    with closing(SqlStore(url)) as again:
+        assert ids(again.read(KEY)) == ["a", "b"]
+
+
 def test_connections_keep_no_large_texts(postgres_database: Callable[[], str]) -> None:
     """A cursor that is used again holds its last rows: images of a few sessions must not fill the memory."""
     store = SqlStore(postgres_database())
