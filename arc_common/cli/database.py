@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Create, check, partition or re-encrypt the database's tables.", no_args_is_help=True)
 
-Address = Annotated[
-    str | None, typer.Argument(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.", show_default=False)
-]
+Address = Annotated[str | None, typer.Option(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.")]
 
 
 @app.command()
@@ -110,5 +108,5 @@ def address_of(url: str | None, settings: "ArcSettings") -> str:
     """Return the given address, or else the settings' one."""
     address = url or settings.resolved_database_url
     if address is None:
-        raise ConfigurationError("no database: pass its URL, or set ARC_DATABASE_URL (sqlite:///arc.db)")
+        raise ConfigurationError("no database: pass --url, or set ARC_DATABASE_URL (sqlite:///arc.db)")
     return address
