@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
@@ -30,6 +31,10 @@ _INDEXED = """
     WHERE scopes.kind = :kind AND scopes.user_id = :user_id AND scopes.session_id = :session_id
     ORDER BY entries.id
 """
+
+
+on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+"""For tests of `database` whose statements other tests run on PostgreSQL, too."""
 
 
 def sqlite_url(folder: Path, name: str = "arc.db") -> str:

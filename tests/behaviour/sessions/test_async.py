@@ -139,16 +139,6 @@ def test_it_tells_when_the_time_was_too_short():
         assert model.answered.is_set()
 
 
-def test_times_of_access_are_written(tmp_path):
-    url = f"sqlite:///{tmp_path}/arc.db"
-    with ContextEngine.open(url) as engine, ContextEngine.open(url) as other:
-        engine.memories(user_id="ann").add("I live in Lisbon.")
-        engine.memories(user_id="ann").search("Lisbon")
-        assert engine.flush(LONG)
-        (memory,) = other.memories(user_id="ann").list()
-        assert memory.last_accessed_at is not None
-
-
 async def test_an_engine_without_work_returns_at_once():
     engine = ContextEngine.open()
     assert await engine.aflush(0)

@@ -16,12 +16,12 @@ from arc_common import (
     ContextEngine,
     InvalidInputError,
     Message,
-    Role,
     SessionNotFoundError,
 )
 from arc_common.engine.session import Session
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.conversations import SqlStore
+from tests.support.databases import on_sqlite
 
 
 @pytest.fixture
@@ -42,21 +42,7 @@ def texts(session: Session) -> list[str]:
     return [message.text for message in session.messages()]
 
 
-def test_a_fork_goes_its_own_way(engine: ContextEngine, session: Session) -> None:
-    """It shows the messages up to its point, and neither branch shows the other's later messages."""
-    idea = session.fork(at="m2", name="idea")
-    idea.append([Message("user", "Yes, in May")])
-    session.append([Message("user", "By train")])
-    assert texts(idea) == ["Plan a trip to Rome", "In May?", "Yes, in May"]
-    assert texts(session) == ["Plan a trip to Rome", "In May?", "No, in June", "June it is", "By train"]
-    shown = [message.text for message in idea.context("When?").messages]
-    assert any("Yes, in May" in text for text in shown)
-    assert not any("June" in text for text in shown)
-    for branch in ("idea", 1):
-        assert texts(engine.session("s", user_id="ann", branch=branch)) == texts(idea)
-    assert texts(engine.session("s", user_id="ann")) == texts(session)
-
-
+@on_sqlite
 def test_a_plain_session_follows_a_rewind(engine: ContextEngine, session: Session) -> None:
     """The rewound part stays on a branch that is not live and can be made current again."""
     other = engine.session("s", user_id="ann")
@@ -71,6 +57,7 @@ def test_a_plain_session_follows_a_rewind(engine: ContextEngine, session: Sessio
     assert session.branch is None
 
 
+@on_sqlite
 def test_a_rewind_that_nothing_follows_makes_no_branch(session: Session) -> None:
     """A repeated rewind leaves nothing behind, even if the newest messages were removed."""
     session.rewind(to="m4")
@@ -80,6 +67,7 @@ def test_a_rewind_that_nothing_follows_makes_no_branch(session: Session) -> None
     assert [(branch.id, branch.is_live) for branch in session.branches()] == [(0, True)]
 
 
+@on_sqlite
 def test_a_deleted_branch_is_no_ones_parent(session: Session) -> None:
     """A child names the nearest existing ancestor, or none."""
     middle = session.fork(at="m3", name="middle")
@@ -92,6 +80,7 @@ def test_a_deleted_branch_is_no_ones_parent(session: Session) -> None:
     assert [(branch.name, branch.parent) for branch in last.branches()] == [("last", None)]
 
 
+@on_sqlite
 def test_a_session_on_a_branch_moves_with_its_rewinds_and_edits(engine: ContextEngine, session: Session) -> None:
     """It follows a rewind or an edit under the same name; the branch's other readers keep the old text."""
     idea = session.fork(name="idea")
@@ -106,28 +95,6 @@ def test_a_session_on_a_branch_moves_with_its_rewinds_and_edits(engine: ContextE
     assert texts(session)[3] == "June it is"  # a rewind moves only sessions on its branch
     assert (texts(named), named.branch) == (["Plan a trip to Rome"], "idea")
     assert texts(engine.session("s", user_id="ann", branch="idea")) == ["Plan a trip to Rome"]
-
-
-def test_a_removed_message_is_gone_on_every_branch(session: Session) -> None:
-    """People remove messages for privacy."""
-    idea = session.fork(at="m3")
-    assert idea.remove(["m1"]) == 1
-    assert texts(session)[0] == texts(idea)[0] == "In May?"
-    assert [one.message_count for one in session.branches()] == [3, 2]
-
-
-def test_a_deleted_branch_is_gone(engine: ContextEngine, session: Session) -> None:
-    """The shared messages stay; the current branch can't be deleted."""
-    idea = session.fork(at="m2", name="idea")
-    idea.append([Message("user", "Yes, in May")])
-    with pytest.raises(InvalidInputError, match=r"branch: got 0, expected .* not current"):
-        session.delete_branch(0)
-    session.delete_branch("idea")
-    assert len(session.branches()) == 1
-    assert len(texts(session)) == 4
-    for read in (idea.messages, engine.session("s", user_id="ann", branch="idea").messages):
-        with pytest.raises(BranchNotFoundError, match="has no branch"):
-            read()
 
 
 def test_a_deleted_branch_leaves_no_row_of_its_own(engine: ContextEngine, session: Session, database: str) -> None:
@@ -158,6 +125,7 @@ def test_a_deleted_branch_leaves_no_row_of_its_own(engine: ContextEngine, sessio
     assert [fact.text for fact in session.facts()] == facts
 
 
+@on_sqlite
 def test_a_session_on_a_deleted_branch_says_so(session: Session, caplog: pytest.LogCaptureFixture) -> None:
     """A session object that outlives its branch raises one error and logs no failed summary."""
     idea, reader = session.fork(at="m2", name="idea"), session.fork(at="m2", name="other")
@@ -170,6 +138,7 @@ def test_a_session_on_a_deleted_branch_says_so(session: Session, caplog: pytest.
     assert not caplog.records
 
 
+@on_sqlite
 def test_a_fork_writes_one_row(session: Session, database: str) -> None:
     """This holds with any messages, summaries, facts, index and pins."""
     for n in range(40):
@@ -192,6 +161,7 @@ def _counts(database: str) -> dict[str, int]:
         return {name: connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one() for name in names}
 
 
+@on_sqlite
 def test_what_is_wrong_is_said(engine: ContextEngine, session: Session) -> None:
     """Each error names the field, the value and the remedy; nothing is written."""
     with pytest.raises(InvalidInputError, match="at: got 'm9', expected the id of a message"):
@@ -220,6 +190,7 @@ def test_what_is_wrong_is_said(engine: ContextEngine, session: Session) -> None:
     assert len(session.branches()) == 2
 
 
+@on_sqlite
 def test_async_forms(engine: ContextEngine, session: Session) -> None:
     """They are equivalent."""
 
@@ -232,39 +203,6 @@ def test_async_forms(engine: ContextEngine, session: Session) -> None:
         assert len(await session.abranches()) == 2
 
     asyncio.run(live())
-
-
-def test_summaries_and_facts_follow(engine: ContextEngine, session: Session) -> None:
-    """A fork shares earlier summaries; later messages are summarised for their branch alone."""
-    for n in range(30):
-        session.append([Message("user", f"Item {n} costs {100 + n} EUR"), Message("assistant", "Noted")])
-    at = session.messages()[-1].id
-    idea = session.fork(at=at)
-    for branch, word in ((session, "Lisbon"), (idea, "Madrid")):
-        branch.append([Message("user", f"My home is in {word}"), Message("assistant", "Noted")])
-        for n in range(30):
-            branch.append([Message("user", f"{word} {n} costs {200 + n} EUR"), Message("assistant", "Noted")])
-        branch.summarize()
-    for branch, own, other in ((session, "Lisbon", "Madrid"), (idea, "Madrid", "Lisbon")):
-        facts = " ".join(fact.text for fact in branch.facts())
-        assert own in facts
-        assert other not in facts
-        summary = branch.summary()
-        assert summary is not None
-        assert other not in summary.narrative
-        window = branch.context("What did I say?")
-        assert not any(other in message.text for message in window.messages)
-        assert window.messages[0].role is Role.SYSTEM
-
-
-def test_branches_outlive_the_process(database: str) -> None:
-    """A reopened database has them."""
-    with ContextEngine.open(database) as engine:
-        engine.session("s").append([Message("user", "One", id="m1"), Message("user", "Two", id="m2")])
-        engine.session("s").rewind(to="m1")
-        engine.session("s").fork(name="idea")
-    with ContextEngine.open(database) as engine:
-        assert texts(engine.session("s")) == texts(engine.session("s", branch="idea")) == ["One"]
 
 
 class TestRecall:
@@ -284,6 +222,7 @@ class TestRecall:
             assert found[0].message.text == f"The depot is in {place}"
             assert not any("Something else 99" in one.message.text for one in found)
 
+    @on_sqlite
     def test_shares_the_index_before_a_fork(self, engine: ContextEngine, database: str) -> None:
         """At most three messages at the fork are indexed again; deleting the branch restores the index."""
         session = engine.session("s", user_id="ann")
@@ -320,6 +259,7 @@ class TestRecall:
         engine.flush()
         assert _entries(database) == before
 
+    @on_sqlite
     def test_forgets_a_removed_message_on_every_branch(self, session: Session) -> None:
         """Its neighbours' entries lose it, too."""
         session.append([Message("user", "My codeword is Zanzibar", id="m5"), Message("assistant", "I see", id="m6")])
@@ -332,6 +272,7 @@ class TestRecall:
         for branch in branches:
             assert _said(branch, "Zanzibar") == []
 
+    @on_sqlite
     def test_of_a_users_sessions_reads_their_current_branches(self, database: str) -> None:
         """Rewound messages of another session are not found."""
         with ContextEngine.open(database, settings=ArcSettings(recall={"scope": "user"})) as engine:
@@ -362,6 +303,7 @@ def _entries(database: str) -> list[str]:
         return [one.id for one in store.index.scan(Scope("default", "ann", "s"), "message", limit=1_000)]
 
 
+@on_sqlite
 class TestPinsAndArtifacts:
     def test_what_was_pinned_later_is_not_on_an_earlier_path(self, session: Session) -> None:
         """A text's pin comes after the newest message; a message's pin follows the message and its edits."""
@@ -469,6 +411,7 @@ class TestMemories:
         session.rewind(to="m1")
         assert (_about(engine, session), _about(engine, idea)) == ({"Busan"}, {"Seoul"})
 
+    @on_sqlite
     def test_an_edit_that_forks_keeps_what_it_does_not_change(self, engine: ContextEngine) -> None:
         """The old branch keeps its memories, and the new one those of messages after the edit."""
         session = engine.session("s", user_id="ann")
@@ -483,6 +426,7 @@ class TestMemories:
         engine.flush()
         assert (_about(engine, session), _about(engine, idea)) == ({"hiking", "sailing"}, {"skiing"})
 
+    @on_sqlite
     @pytest.mark.parametrize("meanwhile", ["deleted", "switched"])
     def test_are_of_the_branch_that_was_read(self, database: str, meanwhile: str) -> None:
         """This holds even if that branch is deleted, or another becomes current, just before they are stored."""
@@ -533,6 +477,7 @@ def _about(engine: ContextEngine, session: Session) -> set[str]:
     return {word for word in _WORDS if any(word in message.text for message in window.messages)}
 
 
+@on_sqlite
 class TestAdministration:
     def test_a_receipt_is_of_its_branch(self, engine: ContextEngine, session: Session) -> None:
         """An abandoned branch's request is not shown for the branch that replaced it, nor updated."""

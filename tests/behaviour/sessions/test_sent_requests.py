@@ -27,12 +27,13 @@ from arc_common.protocols.conversations import CountedMessage
 from arc_common.protocols.receipts import KeptReceipt
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing import CountingObserver
-from tests.support.databases import rows, sqlite_url
+from tests.support.databases import on_sqlite, rows, sqlite_url
 
 NOW, SECOND = datetime(2026, 1, 1, tzinfo=UTC), timedelta(seconds=1)
 KEPT = ArcSettings(context={"store_receipts": "all"}, memory={"enabled": True})
 
 
+@on_sqlite
 def test_a_request_is_shown_as_it_was_sent(database: str, opened: Callable[..., ContextEngine]) -> None:
     """Another process shows it verbatim with its receipt, after the session has continued."""
     engine = opened(database, settings=KEPT)
@@ -79,6 +80,7 @@ def test_a_request_is_shown_although_it_is_just_being_stored(
     assert [one.window.messages[-1].text for one in sent] == ["How long do refunds take?"]
 
 
+@on_sqlite
 @pytest.mark.parametrize(("mode", "least", "most"), [("off", 0, 0), ("sampled", 1, 20), ("all", 50, 50)])
 def test_the_newest_are_kept(
     database: str, opened: Callable[..., ContextEngine], mode: str, least: int, most: int
@@ -121,6 +123,7 @@ def test_they_follow_their_branch(opened: Callable[..., ContextEngine]) -> None:
     assert len(engine.admin.requests("s")) == 2
 
 
+@on_sqlite
 def test_a_failing_store_breaks_no_reply(database: str, opened: Callable[..., ContextEngine]) -> None:
     """The failure is counted, and few receipts are queued."""
     observer = CountingObserver()
@@ -174,6 +177,7 @@ def test_nothing_removed_stays_in_a_stored_request(
     assert len(engine.admin.requests("b", user_id="ben")) == (removal != "erase")
 
 
+@on_sqlite
 @pytest.mark.parametrize("forked", [False, True], ids=["one branch", "forked"])
 def test_removing_what_is_not_stored_changes_nothing(
     database: str, opened: Callable[..., ContextEngine], *, forked: bool
@@ -194,6 +198,7 @@ def test_removing_what_is_not_stored_changes_nothing(
     assert session.receipt() is window.receipt
 
 
+@on_sqlite
 @pytest.mark.parametrize("removal", ["delete", "clear"])
 def test_deleting_what_is_not_there_changes_nothing(
     database: str, opened: Callable[..., ContextEngine], removal: str
@@ -226,6 +231,7 @@ def test_a_removal_leaves_what_others_have_not_stored_yet(
     assert [one.window.messages[-1].text for one in engine.admin.requests("o", **other)] == ["First?"]
 
 
+@on_sqlite
 def test_a_late_receipt_of_a_deleted_session_is_not_stored(database: str, opened: Callable[..., ContextEngine]) -> None:
     """This holds even if another session has its id by then."""
     engine = opened(database, settings=KEPT)
