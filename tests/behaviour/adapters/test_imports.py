@@ -25,6 +25,7 @@ from langchain_arc import from_arc as to_langchain
 from langchain_arc.histories import message_store
 from llamaindex_arc import from_arc as to_llamaindex
 from llamaindex_arc.histories import memory_table, simple_chat_store
+from tests.support.databases import on_sqlite
 
 DATA = Path(__file__).parents[2] / "support" / "data" / "histories"
 HISTORY = f"sqlite:///{DATA / 'langchain.db'}"
@@ -53,6 +54,7 @@ def test_langchains_table_is_imported_once(engine: ContextEngine) -> None:
     assert "HN-48213" in str([message.text for message in session.context("Which order?").messages])
 
 
+@on_sqlite
 def test_an_interrupted_import_goes_on(engine: ContextEngine, tmp_path: Path) -> None:
     """An invalid row is named; the rows before it are stored, and a repetition stores the rest."""
     copied = shutil.copy(DATA / "langchain.db", tmp_path / "history.db")
@@ -66,6 +68,7 @@ def test_an_interrupted_import_goes_on(engine: ContextEngine, tmp_path: Path) ->
     assert len(engine.session("ben-1").messages()) == 2
 
 
+@on_sqlite
 def test_llamaindexs_memory_is_imported_with_what_has_left_its_window(engine: ContextEngine, tmp_path: Path) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path / 'memory.db'}"
 
@@ -96,6 +99,7 @@ def test_llamaindexs_memory_is_imported_with_what_has_left_its_window(engine: Co
     assert to_llamaindex(messages[0]) == ChatMessage(role="user", content=messages[0].text)
 
 
+@on_sqlite
 def test_a_simple_chat_store_is_imported_once(engine: ContextEngine, tmp_path: Path) -> None:
     path = str(DATA / "simple_chat_store.json")
     assert engine.admin.import_(simple_chat_store(path), caller_id="shop") == 5
@@ -123,6 +127,7 @@ def test_mem0s_memories_are_imported_once(engine: ContextEngine) -> None:
     assert ben.text == "I prefer trains."
 
 
+@on_sqlite
 def test_a_session_of_somebody_else_is_not_written_to(engine: ContextEngine) -> None:
     engine.session("ann-1", user_id="eve").save_turn("Mine.", "Yours.")
     with pytest.raises(SessionNotFoundError, match="ann-1"):

@@ -29,7 +29,7 @@ from tests.behaviour.engine.test_erase import talk
 from tests.behaviour.engine.test_lifecycle import Clock
 from tests.behaviour.engine.test_transfer import shown
 from tests.support.archives import calling, objects, status, status_of
-from tests.support.databases import rows, sqlite_url
+from tests.support.databases import on_sqlite, rows, sqlite_url
 from tests.support.leak_world import Letters
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -74,6 +74,7 @@ USES: dict[str, Callable[[ContextEngine], Any]] = {
 }
 
 
+@on_sqlite
 @pytest.mark.parametrize("use", USES)
 def test_each_use_restores(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock, use: str
@@ -135,6 +136,7 @@ def test_without_an_archive_the_time_to_live_deletes(
     assert rows(database, "SELECT session_id FROM arc_conversations") == [("read",)]
 
 
+@on_sqlite
 def test_an_archived_session_is_still_recalled(database: str, archiving: Callable[..., ContextEngine]) -> None:
     """The user's other sessions find its messages, even those not yet indexed, and restore it."""
     engine = archiving(database)
@@ -184,6 +186,7 @@ def test_erasing_removes_the_objects(
     assert objects(folder) == []
 
 
+@on_sqlite
 def test_an_object_that_stays_is_on_the_receipt(
     database: str, archiving: Callable[..., ContextEngine], folder: Path
 ) -> None:
@@ -203,6 +206,7 @@ def test_an_object_that_stays_is_on_the_receipt(
     assert objects(folder) == []
 
 
+@on_sqlite
 def test_what_is_removed_from_a_conversation_is_in_no_object(
     database: str, archiving: Callable[..., ContextEngine], folder: Path
 ) -> None:
@@ -221,6 +225,7 @@ def test_what_is_removed_from_a_conversation_is_in_no_object(
     assert objects(folder) == []
 
 
+@on_sqlite
 def test_exports_include_archived_conversations(
     database: str,
     archiving: Callable[..., ContextEngine],
@@ -244,6 +249,7 @@ def test_exports_include_archived_conversations(
             assert shown(other, "shop", "ann", "S3CRET") == before
 
 
+@on_sqlite
 def test_an_import_names_no_objects(
     database: str, archiving: Callable[..., ContextEngine], tmp_path: Path, folder: Path
 ) -> None:
@@ -289,6 +295,7 @@ def test_an_archive_must_be_usable(opened: Callable[..., ContextEngine], tmp_pat
         engine.session("s").archive()
 
 
+@on_sqlite
 def test_a_timer_maintains_by_itself(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock
 ) -> None:

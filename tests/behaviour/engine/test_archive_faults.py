@@ -18,7 +18,7 @@ from arc_common.settings import ArchiveSettings
 from arc_common.stores.conversations import SqlStore
 from tests.behaviour.engine.test_lifecycle import Clock
 from tests.support.archives import calling, fill, objects, small_disk, status, status_of
-from tests.support.databases import observed, rows, run, sqlite_url
+from tests.support.databases import observed, on_sqlite, rows, run, sqlite_url
 from tests.support.processes import append, archive_and_die, archive_and_restore, die_while_writing
 
 DAY = timedelta(days=1)
@@ -140,6 +140,7 @@ def test_a_machine_that_is_held_up_before_it_reads(tmp_path: Path, folder: Path,
         one.engine.dispose()
 
 
+@on_sqlite
 @pytest.mark.parametrize("step", ["write", "read"])
 def test_an_archive_that_fails_loses_nothing(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock, step: str
@@ -166,6 +167,7 @@ def test_an_archive_that_fails_loses_nothing(
     assert len(objects(folder)) == 8
 
 
+@on_sqlite
 def test_a_run_ends_if_the_archive_can_not_be_reached(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, clock: Clock, caplog: Any
 ) -> None:
@@ -206,6 +208,7 @@ def test_an_object_of_nobody_that_can_not_be_removed_keeps_no_other(
     assert (objects(folder), rows(database, "SELECT count(*) FROM arc_stray_objects")) == ([], [(0,)])
 
 
+@on_sqlite
 @pytest.mark.parametrize("how", ["purge", "clear"])
 def test_an_object_that_can_not_be_removed_keeps_no_other_session(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, how: str
@@ -233,6 +236,7 @@ def test_an_object_that_can_not_be_removed_keeps_no_other_session(
     assert objects(folder) == []
 
 
+@on_sqlite
 def test_a_truncated_object_is_noticed_before_anything_is_removed(
     database: str, archiving: Callable[..., ContextEngine], folder: Path
 ) -> None:
@@ -246,6 +250,7 @@ def test_a_truncated_object_is_noticed_before_anything_is_removed(
     assert len(objects(folder)) == 1
 
 
+@on_sqlite
 @pytest.mark.parametrize("fault", ["missing", "damaged", "cut", "no archive"])
 def test_an_object_that_can_not_be_used_is_a_clear_error(
     database: str,
@@ -321,6 +326,7 @@ def test_a_change_while_another_machine_archives(
     assert objects(folder) == []
 
 
+@on_sqlite
 def test_a_deletion_before_the_object_is_read_back(
     database: str, archiving: Callable[..., ContextEngine], folder: Path
 ) -> None:
@@ -338,6 +344,7 @@ def test_a_deletion_before_the_object_is_read_back(
     assert (deleted, objects(folder)) == ([True], [])
 
 
+@on_sqlite
 @pytest.mark.parametrize("use", ["read", "export"])
 def test_two_use_it_at_the_same_time(
     database: str, archiving: Callable[..., ContextEngine], tmp_path: Path, folder: Path, use: str
@@ -453,6 +460,7 @@ def test_kills_at_each_step(
     assert at > steps
 
 
+@on_sqlite
 @pytest.mark.parametrize("change", ["delete", "remove", "archive"])
 def test_a_kill_after_the_conversation_was_changed(
     database: str,
@@ -507,6 +515,7 @@ def test_new_folders_are_on_the_disk_before_messages_leave(
     assert {str(tmp_path), *parents} <= set(synced)
 
 
+@on_sqlite
 @pytest.mark.parametrize("then", ["archive", "erase"])
 def test_a_kill_while_a_file_is_written(
     database: str,

@@ -28,7 +28,7 @@ def talk(engine: ContextEngine, caller_id: str, user_id: str, secret: str) -> No
     engine.flush(60)
 
 
-@pytest.mark.parametrize("recall", ["session", "user"])
+@pytest.mark.parametrize(("database", "recall"), [("sqlite", "user"), ("postgres", "session")], indirect=["database"])
 def test_nothing_of_an_erased_user_is_left(database: str, recall: str) -> None:
     """No table has the user's rows, other users and callers keep theirs, and a second run finds nothing."""
     engine = ContextEngine.open(database, settings=ArcSettings(recall={"scope": recall}))

@@ -17,7 +17,7 @@ from arc_common import (
     InvalidInputError,
     ReviewConflictError,
 )
-from tests.support.databases import rows
+from tests.support.databases import on_sqlite, rows
 
 QUESTION = "How long can I return my order?"
 ANSWER = "You can return any order within 30 days, free of charge."
@@ -71,6 +71,7 @@ class OtherVectors:
         return [[text.count(letter) + 0.1 for letter in "xyz"] for text in texts]
 
 
+@on_sqlite
 def test_an_answer_is_approved_after_a_change_of_the_embedder(
     engine: ContextEngine, database: str, opened: Callable[..., ContextEngine]
 ) -> None:
@@ -85,6 +86,7 @@ def test_an_answer_is_approved_after_a_change_of_the_embedder(
     assert changed.documents.search("refund week")[0].document.id == approved.document_id
 
 
+@on_sqlite
 def test_a_rejected_answer_is_no_document(engine: ContextEngine) -> None:
     """It can't be approved afterwards."""
     captured = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1")
@@ -96,6 +98,7 @@ def test_a_rejected_answer_is_no_document(engine: ContextEngine) -> None:
     assert engine.documents.count() == 0
 
 
+@on_sqlite
 def test_a_run_is_captured_once(engine: ContextEngine) -> None:
     """A second capture returns the first candidate, even after its review."""
     first = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1", session_id="s")
@@ -144,6 +147,7 @@ def test_two_reviewers_at_the_same_moment(
         assert len(texts) == len(ids)
 
 
+@on_sqlite
 def test_two_reviewers_of_a_memory_at_the_same_moment(database: str, opened: Callable[..., ContextEngine]) -> None:
     """One decides, the other gets the decision, and the memory holds exactly if it was approved."""
     engine, other = (opened(database, settings=with_policy(memory={"enabled": True})) for _ in range(2))
@@ -197,6 +201,7 @@ def test_a_pattern_that_hangs_other_engines_takes_linear_time(opened: Callable[.
         opened(settings=with_policy(blocked_patterns=["(?=a)"]))
 
 
+@on_sqlite
 def test_a_policy_changes_at_run_time(database: str, opened: Callable[..., ContextEngine]) -> None:
     """It applies to all processes of its caller until it is reset, if the settings allow it."""
     engine, other = (opened(database, settings=with_policy(dynamic_enabled=True)) for _ in range(2))
@@ -264,6 +269,7 @@ def test_pages_by_status_channel_and_user(database: str, opened: Callable[..., C
         engine.ingestion.candidates("done")
 
 
+@on_sqlite
 def test_extracted_memories_wait_in_the_same_queue(database: str, opened: Callable[..., ContextEngine]) -> None:
     """They hold once approved; a rejected one is not extracted again."""
     engine = opened(database, settings=with_policy(memory={"enabled": True, "require_review": True}))
@@ -334,6 +340,7 @@ def test_what_is_removed_takes_its_answers_along(
     assert "S3CRET" not in everything
 
 
+@on_sqlite
 def test_candidates_of_others_are_unknown(engine: ContextEngine) -> None:
     """So are invalid ids; the errors can be copied."""
     captured = engine.ingestion.capture(QUESTION, ANSWER, run_id="r1")
@@ -372,6 +379,7 @@ def test_wrong_values_are_refused(opened: Callable[..., ContextEngine], values: 
     assert engine.ingestion.candidates().candidates == ()
 
 
+@on_sqlite
 async def test_the_async_forms(engine: ContextEngine) -> None:
     captured = await engine.ingestion.acapture(QUESTION, ANSWER, run_id="r1")
     assert captured is not None

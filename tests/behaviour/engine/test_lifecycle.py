@@ -11,7 +11,7 @@ from arc_common.messages import Message
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import Idle
 from arc_common.stores.conversations import SqlStore
-from tests.support.databases import rows
+from tests.support.databases import on_sqlite, rows
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -91,6 +91,7 @@ def test_a_softly_deleted_session_can_not_be_used(engine: ContextEngine, *, fork
     assert len(session.messages()) == 2
 
 
+@on_sqlite
 def test_deleting_a_session_with_work_in_the_queue_warns_of_nothing(
     engine: ContextEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -105,6 +106,7 @@ def test_deleting_a_session_with_work_in_the_queue_warns_of_nothing(
     assert session.summary() is not None
 
 
+@on_sqlite
 def test_another_user_learns_nothing_of_a_deleted_session(engine: ContextEngine) -> None:
     """For others it does not exist, and they can't restore it."""
     engine.session("s", user_id="ann").save_turn("My code is 4711.", "Noted.")
@@ -115,6 +117,7 @@ def test_another_user_learns_nothing_of_a_deleted_session(engine: ContextEngine)
         assert not isinstance(found.value, ConversationDeletedError)
 
 
+@on_sqlite
 def test_a_deleted_session_is_not_recalled_elsewhere(engine: ContextEngine) -> None:
     """The user's other sessions don't recall or show it until it is restored."""
     engine.session("s", user_id="ann").save_turn("My boat is called Seagull.", "A fine name for a boat.")
@@ -155,6 +158,7 @@ def test_purge_removes_what_was_deleted_long_ago(database: str, engine: ContextE
             engine.admin.purge(older_than=wrong)  # type: ignore[arg-type]
 
 
+@on_sqlite
 def test_clear_deletes_the_sessions_of_a_caller(engine: ContextEngine) -> None:
     """It deletes all, or those of one user, whatever their status; memories and other callers' sessions stay."""
     for caller_id in ("shop", "blog"):
@@ -222,6 +226,7 @@ def test_a_session_that_is_used_is_never_idle(database: str, engine: ContextEngi
     store.close()
 
 
+@on_sqlite
 @pytest.mark.parametrize("forked", [False, True], ids=["one branch", "a fork deleted"])
 def test_a_cap_waits_for_the_summary(database: str, opened: Callable[..., ContextEngine], *, forked: bool) -> None:
     """Messages beyond the cap stay until their facts are extracted; then the oldest whole turns leave."""

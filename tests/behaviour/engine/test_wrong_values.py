@@ -4,9 +4,12 @@ import dataclasses
 import inspect
 import math
 import re
+import sqlite3
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,47 +63,11 @@ def test_no_password_shows(url, caplog):
     assert not [text for text in [*shown, caplog.text] if "RETPW" in text]
 
 
-def test_a_context_of_wrong_things_is_refused():
-    cases = [
-        {"documents": 5},
-        {"tools": 5},
-        {"tools": "text"},
-        {"system_prompt": 5},
-        {"budget": 5},
-        {"response_format": 5},
-    ]
-    for wrong in cases:
-        with ContextEngine.open() as engine, pytest.raises(InvalidInputError, match=next(iter(wrong))):
-            engine.session("s").context("hi", **wrong)
-
-
-def test_an_engine_of_wrong_parts_is_refused():
-    cases = [
-        {"token_counter": 5},
-        {"settings": 5},
-        {"chat_model": 5},
-        {"embedder": 5},
-        {"on_save_error": 5},
-        {"clock": 5},
-        {"new_id": 5},
-        {"summary_model": 5},
-    ]
-    for wrong in cases:
-        with pytest.raises(InvalidInputError, match=next(iter(wrong))):
-            ContextEngine.open(**wrong)
-
-
 def test_sql_storage_needs_a_database():
     """Otherwise conversations would silently stay in this process's memory."""
     settings = ArcSettings(storage={"mode": "sql"})
     with pytest.raises(ConfigurationError, match="database_url"):
         ContextEngine.open(settings=settings)
-
-
-def test_recall_of_nothing_is_refused():
-    for top_k in [0, -1, True, 1.5]:
-        with ContextEngine.open() as engine, pytest.raises(InvalidInputError, match="top_k"):
-            engine.session("s").recall("what?", top_k=top_k)
 
 
 def test_a_stored_system_message_can_not_block_a_session():
@@ -138,6 +105,7 @@ WRONG = {
     "None": None,
     "5": 5,
     "-1": -1,
+    "1.5": 1.5,
     "True": True,
     "x": "x",
     "empty": "",
@@ -344,16 +312,6 @@ def names(error: InvalidInputError) -> list[str]:
     return re.findall(r"\w+", error.field)
 
 
-def held(engine: ContextEngine) -> tuple[Any, ...]:
-    return (
-        engine.session("s").messages(),
-        engine.session("s").pins(),
-        engine.documents.count(),
-        engine.memories().list(status=None, include_superseded=True),
-        len(engine.admin.sessions().conversations),
-    )
-
-
 @pytest.fixture
 def engine(tmp_path, monkeypatch) -> Iterator[ContextEngine]:
     """Open an engine with a message, a document and a memory; exports are written next to its file."""
@@ -366,6 +324,27 @@ def engine(tmp_path, monkeypatch) -> Iterator[ContextEngine]:
         yield opened
 
 
+@pytest.fixture
+def written(engine: ContextEngine, tmp_path: Path) -> Iterator[Callable[[], tuple[Any, ...]]]:
+    """Return a function that returns what is stored, and reads it anew only if its file has changed."""
+    seen: dict[int, tuple[Any, ...]] = {}
+
+    def read() -> tuple[Any, ...]:
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        if version not in seen:
+            seen[version] = (
+                engine.session("s").messages(),
+                engine.session("s").pins(),
+                engine.documents.count(),
+                engine.memories().list(status=None, include_superseded=True),
+                len(engine.admin.sessions().conversations),
+            )
+        return seen[version]
+
+    with closing(sqlite3.connect(tmp_path / "arc.db")) as connection:
+        yield read
+
+
 @pytest.mark.parametrize("face", FACES)
 def test_every_public_method_is_tried(engine: ContextEngine, face: str) -> None:
     made, calls = FACES[face]
@@ -374,36 +353,31 @@ def test_every_public_method_is_tried(engine: ContextEngine, face: str) -> None:
 
 
 @pytest.mark.parametrize(("face", "name"), [(face, name) for face, (_, calls) in FACES.items() for name in calls])
-def test_a_wrong_argument_is_taken_or_refused_by_an_error_of_arc(engine: ContextEngine, face: str, name: str) -> None:
+def test_a_wrong_argument_is_taken_or_refused_by_an_error_of_arc(
+    engine: ContextEngine, written: Callable[[], tuple[Any, ...]], face: str, name: str
+) -> None:
     make, calls = FACES[face]
     stored = engine.memories().list()[0].id
     usual = {argument: stored if value is STORED else value for argument, value in calls[name].items()}
     bare = []
-    before = held(engine)
+    before = written()
     for argument in usual:
         for label, value in WRONG.items():
-            is_refused = False
             try:
                 made = getattr(make(engine), name)(**{**usual, argument: value})
                 if isinstance(made, ContextEngine):
                     made.close()
             except ArcError as error:
-                is_refused = True
+                if written() != before:
+                    before = written()
+                    bare.append(f"{argument}={label}: refused, and something was written")
                 if isinstance(error, InvalidInputError) and not {argument, BELOW.get(argument)} & set(names(error)):
                     bare.append(f"{argument}={label}: refused as {error.field}")
             except Exception as error:  # noqa: BLE001 - the test looks for foreign errors
                 bare.append(f"{argument}={label}: {type(error).__name__}: {str(error)[:100]}")
-            after = held(engine)
-            if is_refused and after != before:
-                bare.append(f"{argument}={label}: refused, and something was written")
-            before = after
+            else:
+                before = written()
     assert "\n".join(bare) == ""
-
-
-@pytest.mark.parametrize("name", [name for name, given in MEMORIES.items() if "memory_id" in given])
-def test_a_wrong_id_of_a_memory_is_refused_by_its_name(engine: ContextEngine, name: str) -> None:
-    with pytest.raises(InvalidInputError, match="memory_id: got 5"):
-        getattr(engine.memories(), name)(**{**MEMORIES[name], "memory_id": 5})
 
 
 VALUES: dict[type, dict[str, Any]] = {
