@@ -61,7 +61,7 @@ def test_history_and_input_share_the_window(engine: ContextEngine, limits: dict[
     """As much history as fits is shown, for any length of conversation and question."""
     seen: list[list[BaseMessage]] = []
     memory = chain(engine, seen, **limits)
-    for number in range(30):
+    for number in range(16):
         long = "and further " * (120 if number % 7 == 6 else 5)
         memory.invoke([SystemMessage("Be kind."), HumanMessage(f"Question {number} {long}")], CONFIG)
     costs = [arc_tokens(engine.token_counter, messages) for messages in seen]

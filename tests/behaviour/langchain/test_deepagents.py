@@ -4,11 +4,8 @@ from typing import Any
 
 import pytest
 from deepagents import create_deep_agent
-from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
-from pydantic import BaseModel
 
 from arc_common import ContextEngine, InvalidInputError
 from langchain_arc import ArcMemoryMiddleware
@@ -32,13 +29,12 @@ def asking(name: str, call_id: str = "c", **args: Any) -> AIMessage:
     return AIMessage("", tool_calls=[call(name, call_id, **args)])
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-async def test_arc_s_summaries_take_the_place_of_deepagents(engine: ContextEngine, way: str) -> None:
+async def test_arc_s_summaries_take_the_place_of_deepagents(engine: ContextEngine) -> None:
     """Each request answers the user and knows the first message, where deepagents would summarise."""
     agent, model = deep_agent(engine)
     for n in range(20):
         text = f"My order is ORD-{n}. " + "I am still waiting for it. " * 60
-        await run(agent, {"messages": [HumanMessage(text)]}, way)
+        await run(agent, {"messages": [HumanMessage(text)]}, "ainvoke")
         engine.flush()
     assert [request[-1].text.partition(".")[0] for request in model.requests] == [
         f"My order is ORD-{n}" for n in range(20)
@@ -62,31 +58,6 @@ async def test_a_sub_agent_s_messages_are_its_own(engine: ContextEngine, way: st
         ("assistant", "Found."),
     ]
     assert len(engine.admin.sessions().conversations) == 1
-
-
-@pytest.mark.parametrize("decision", ["approve", "reject"])
-async def test_a_person_decides_on_a_call(engine: ContextEngine, decision: str) -> None:
-    """Each message of the interrupted turn is stored once."""
-    write = asking("write_file", file_path="/a.txt", content="tea")
-    agent, _ = deep_agent(engine, write, "Done.", interrupt_on={"write_file": True})
-    await run(agent, {"messages": [HumanMessage("Write it down.")]}, "ainvoke")
-    assert said(engine) == [("user", "Write it down."), ("assistant", "")]
-    state = await run(agent, Command(resume={"decisions": [{"type": decision}]}), "ainvoke")
-    assert ("/a.txt" in state.get("files", {})) == (decision == "approve")
-    assert [role for role, _ in said(engine)] == ["user", "assistant", "tool", "assistant"]
-
-
-class Answer(BaseModel):
-    """A structured answer."""
-
-    value: int
-
-
-async def test_a_structured_answer(engine: ContextEngine) -> None:
-    agent, _ = deep_agent(engine, asking("Answer", value=6), response_format=ToolStrategy(Answer))
-    state = await run(agent, {"messages": [HumanMessage("2 x 3?")]}, "invoke")
-    assert state["structured_response"] == Answer(value=6)
-    assert [role for role, _ in said(engine)] == ["user", "assistant", "tool"]
 
 
 def test_the_default_name_is_the_classs(engine: ContextEngine) -> None:

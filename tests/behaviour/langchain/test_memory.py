@@ -16,7 +16,6 @@ from langchain_core.messages import (
     HumanMessage,
     HumanMessageChunk,
     RemoveMessage,
-    SystemMessage,
 )
 
 from arc_common import (
@@ -24,7 +23,6 @@ from arc_common import (
     ContextEngine,
     InvalidInputError,
     Message,
-    SessionNotFoundError,
     StoreError,
     ToolCall,
 )
@@ -72,14 +70,6 @@ async def test_what_was_added_is_read_back(engine: ContextEngine, way: str) -> N
     assert all(message.id for message in read)
     assert [message.id for message in given] == [None, "a1", None]
     assert again(engine) == read
-
-
-def test_the_convenience_methods(history: ArcChatMessageHistory) -> None:
-    """The base class's methods for texts, single messages and the transcript work."""
-    history.add_user_message("hello")
-    history.add_ai_message("hi")
-    history.add_message(SystemMessage("Be brief."))
-    assert str(history) == "Human: hello\nAI: hi\nSystem: Be brief."
 
 
 @both_ways
@@ -281,16 +271,6 @@ def test_bad_arguments(engine: ContextEngine, arguments: dict[str, Any], field: 
 def test_a_factory_refuses_wrong_options_before_the_first_run(engine: ContextEngine, options: Any) -> None:
     with pytest.raises((InvalidInputError, TypeError), match=next(iter(options))):
         ArcChatMessageHistory.factory(engine, **options)
-
-
-def test_another_users_session(engine: ContextEngine) -> None:
-    """It can't be read, written or cleared."""
-    ArcChatMessageHistory("s", engine=engine, user_id="ann").add_user_message("mine")
-    bobs = ArcChatMessageHistory("s", engine=engine, user_id="bob")
-    for use in (lambda: bobs.messages, lambda: bobs.add_user_message("also mine"), bobs.clear):
-        with pytest.raises(SessionNotFoundError):
-            use()
-    assert [message.text for message in engine.session("s", user_id="ann").messages()] == ["mine"]
 
 
 def test_reported_usage_teaches_the_counter() -> None:

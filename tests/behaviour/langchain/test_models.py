@@ -132,8 +132,7 @@ async def test_an_arc_model_streams_word_by_word() -> None:
     assert (await model.ainvoke("x?")).text == "It is\n42, dear."
 
 
-@pytest.mark.parametrize("way", ["invoke", "stream"])
-def test_stop_words(way: str) -> None:
+def test_stop_words() -> None:
     """The answer ends before the first of them; they are text, not patterns."""
     model = ArcChatModel(chat_model=Says("one. two| three"))
     answer = model.invoke("x?", stop=["|", "three"]).text

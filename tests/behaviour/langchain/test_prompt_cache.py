@@ -193,8 +193,14 @@ def test_an_openai_model_gets_one_key_for_each_conversation(
     assert told == [[READ], [should[0], READ], [should[1], READ]]
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
-@pytest.mark.parametrize("name", ["anthropic", "chat completions", "responses"])
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        *(("anthropic", way) for way in ("invoke", "astream")),
+        *(("chat completions", way) for way in ("ainvoke", "stream")),
+        *(("responses", way) for way in ("invoke", "astream")),
+    ],
+)
 async def test_what_was_read_from_a_cache_is_on_the_receipt(provider: ModelServer, name: str, way: str) -> None:
     """The receipt has the provider's report, streamed or not, whoever requested caching."""
     model = claude(provider) if name == "anthropic" else gpt(provider, use_responses_api=name == "responses")

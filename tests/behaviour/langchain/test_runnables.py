@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blockbuster import blockbuster_ctx
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
-from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnablePassthrough
 
@@ -18,7 +16,6 @@ from langchain_arc import ArcContext, open_engine, with_arc_memory
 from tests.support.databases import unreadable, unwritable
 from tests.support.langchain_helpers import WAYS, echo_model, run, said
 
-PROMPT = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{question}")])
 KEYS = {"input_messages_key": "question", "history_messages_key": "history"}
 CONFIG: Any = {"configurable": {"session_id": "s"}}
 
@@ -199,37 +196,6 @@ def test_an_input_that_is_no_message_is_an_error(engine: ContextEngine, value: A
     with pytest.raises(InvalidInputError, match="input"):
         with_arc_memory(echo_model(), engine).invoke(value, CONFIG)
     assert not engine.session("s").exists()
-
-
-async def test_async_runs_never_block_the_event_loop(engine: ContextEngine) -> None:
-    """Reading and writing run on other threads, in streams, too."""
-    chain = with_arc_memory(
-        RunnablePassthrough.assign(memory=ArcContext(engine)) | PROMPT | echo_model() | StrOutputParser(),
-        engine,
-        **KEYS,
-    )
-    await run("ainvoke", chain, {"question": "zero"})
-    with blockbuster_ctx():
-        await run("ainvoke", chain, {"question": "one"})
-        await run("astream", chain, {"question": "two"})
-        await run("abatch", chain, {"question": "three"})
-    assert len(said(engine)) == 8
-
-
-def test_limits_of_the_history(engine: ContextEngine) -> None:
-    """They are those of `ArcChatMessageHistory`."""
-    seen: list[int] = []
-
-    def note(messages: list[Any]) -> str:
-        seen.append(len(messages))
-        return "ok"
-
-    for limit in ({"max_turns": 1}, {"max_messages": 4}, {"max_tokens": 30}):
-        seen.clear()
-        chain = with_arc_memory(RunnableLambda(note), engine, session_id=str(limit), **limit)
-        for n in range(8):
-            chain.invoke(f"question {n}")
-        assert max(seen) <= 5
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
-from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 
 from arc_common import ContextEngine, InvalidInputError
 from langchain_arc import ArcStore, open_engine
+from tests.support.databases import on_sqlite
 from tests.support.langchain_agents import ScriptedToolModel, call
 
 
@@ -44,27 +44,6 @@ def keys(items: list[Any]) -> list[str]:
     return [item.key for item in items]
 
 
-def test_an_item_is_put_read_updated_and_deleted(engine: ContextEngine, clock: Clock) -> None:
-    """An update keeps the creation time; any JSON value comes back unchanged."""
-    store = ArcStore(engine)
-    value = {"text": "이건 한국어야", "nested": {"list": [1, 2.5, None, {"deep": True}]}, "big": 10**30}
-    store.put(("users", "ann"), "a", value)
-    begin = clock.time
-    clock.pass_minutes(5)
-    first = store.get(("users", "ann"), "a")
-    assert first is not None
-    assert (first.value, first.key, first.namespace) == (value, "a", ("users", "ann"))
-    store.put(("users", "ann"), "a", {"text": "new"})
-    item = store.get(("users", "ann"), "a")
-    assert item is not None
-    assert (item.value, item.created_at, item.updated_at) == ({"text": "new"}, begin, clock.time)
-    store.delete(("users", "ann"), "a")
-    assert store.get(("users", "ann"), "a") is None
-    assert store.search(()) == []
-    with pytest.raises(InvalidInputError, match="JSON"):
-        store.put(("users",), "a", {"value": object()})
-
-
 def test_another_process_sees_the_same_and_another_scope_nothing(engine: ContextEngine, database: str) -> None:
     ArcStore(engine, caller_id="shop", user_id="ann").put(("n",), "a", {"text": "tea"})
     for scope in ({}, {"caller_id": "shop"}, {"caller_id": "shop", "user_id": "eve"}, {"user_id": "ann"}):
@@ -78,23 +57,21 @@ def test_another_process_sees_the_same_and_another_scope_nothing(engine: Context
     assert found.value == {"text": "tea"}
 
 
+@on_sqlite
 def test_items_are_neither_documents_nor_shown_in_a_turn(engine: ContextEngine) -> None:
     ArcStore(engine).put(("n",), "a", {"text": "The secret is tea."})
+    with pytest.raises(InvalidInputError, match="JSON"):
+        ArcStore(engine).put(("n",), "b", {"value": object()})
     assert engine.documents.search("What is the secret?") == []
     assert "tea" not in str(engine.session("s").context("What is the secret?").messages)
 
 
 FILTERS: list[tuple[dict[str, Any], list[str]]] = [
-    ({"kind": "x"}, ["a", "b"]),
-    ({"kind": {"$ne": "x"}}, ["c"]),
-    ({"price": {"$gte": 2, "$lt": 3}}, ["b"]),
     ({"price": {"$gt": 1}, "kind": "x"}, ["b"]),
-    ({"price": 3}, ["c"]),
     ({"tags": ["p", "q"]}, ["a"]),
     ({"owner": {"name": "ann"}}, ["b"]),
     ({"owner.name": "ann"}, ["b"]),
     ({"missing": None}, ["a", "b", "c"]),
-    ({"kind": "x' OR '1'='1"}, []),
 ]
 
 
@@ -109,6 +86,7 @@ def test_filters(engine: ContextEngine) -> None:
             assert sorted(keys(store.search(("n",), query=query, filter=wanted))) == expected, (wanted, query)
 
 
+@on_sqlite
 def test_a_query_finds_by_words_without_an_embedder(engine: ContextEngine, clock: Clock) -> None:
     """Other items follow without a score, newest first; `index` names the searched fields."""
     store = ArcStore(engine, index={"dims": 0, "fields": ["text"]})  # type: ignore[typeddict-item]
@@ -163,27 +141,7 @@ def test_an_item_ends_unless_it_is_read(engine: ContextEngine, clock: Clock) -> 
     assert store.get(("n",), "default") is not None
 
 
-async def test_a_batch_reads_what_was_there_before_it(engine: ContextEngine) -> None:
-    """The last of two puts of one key counts."""
-    store = ArcStore(engine)
-    await store.aput(("a", "b", "c"), "k", {"n": 0})
-    ops = [
-        PutOp(("a", "b", "c"), "k", {"n": 1}),
-        PutOp(("a", "x", "c"), "k", {"n": 2}),
-        GetOp(("a", "b", "c"), "k"),
-        SearchOp(("a",)),
-        ListNamespacesOp(),
-        PutOp(("a", "b", "c"), "k", {"n": 3}),
-    ]
-    results: list[Any] = await store.abatch(ops)
-    assert [results[0], results[1], results[5]] == [None, None, None]
-    assert results[2].value == {"n": 0}
-    assert [item.value for item in results[3]] == [{"n": 0}]
-    assert results[4] == [("a", "b", "c")]
-    assert {item.value["n"] for item in await store.asearch(("a",))} == {2, 3}
-    assert store.list_namespaces(suffix=("c",), prefix=("a", "*"), max_depth=2) == [("a", "b"), ("a", "x")]
-
-
+@on_sqlite
 def test_an_agent_s_tools_use_it(engine: ContextEngine) -> None:
     def note(text: str, runtime: ToolRuntime) -> str:
         """Write something down."""

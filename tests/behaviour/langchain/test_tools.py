@@ -189,16 +189,15 @@ class Where(BaseModel):
     session_id: str | None = None
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 @pytest.mark.parametrize(
-    ("schema", "context", "owner"),
+    ("schema", "context", "owner", "way"),
     [
-        (Who, Who("ann"), {"user_id": "ann"}),
-        (dict, {"user_id": "ann", "session_id": "s"}, {"user_id": "ann"}),
-        (Where, Where(session_id="s"), {"session_id": "s"}),
-        (Who, Who(None), {"session_id": "t"}),
-        (dict, {"name": "ann"}, {"session_id": "t"}),
-        (None, None, {"session_id": "t"}),
+        (Who, Who("ann"), {"user_id": "ann"}, "invoke"),
+        (dict, {"user_id": "ann", "session_id": "s"}, {"user_id": "ann"}, "ainvoke"),
+        (Where, Where(session_id="s"), {"session_id": "s"}, "invoke"),
+        (Who, Who(None), {"session_id": "t"}, "ainvoke"),
+        (dict, {"name": "ann"}, {"session_id": "t"}, "invoke"),
+        (None, None, {"session_id": "t"}, "ainvoke"),
     ],
     ids=["user", "user before session", "session", "thread", "context without ids", "no context"],
 )
@@ -387,14 +386,6 @@ def test_what_is_no_scope_is_refused_at_once(engine: ContextEngine, given: dict[
     """The error comes before any model call."""
     with pytest.raises(InvalidInputError, match=field):
         memory_tools(given.pop("engine", engine), **given)
-
-
-def test_a_caller_must_be_named_where_settings_say_so() -> None:
-    """`require_scope` applies here, too."""
-    with open_engine(settings=ArcSettings(require_scope=True)) as engine:
-        with pytest.raises(InvalidInputError, match="caller_id"):
-            memory_tools(engine, user_id="ann")
-        assert len(memory_tools(engine, user_id="ann", caller_id="one")) == 3
 
 
 def test_users_share_memories_where_settings_say_so() -> None:
