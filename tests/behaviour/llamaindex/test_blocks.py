@@ -143,7 +143,7 @@ def test_a_restart_finds_it_again(tmp_path: Path, memory_of: MakeMemory) -> None
 
 
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_whatever_is_delivered_again_is_stored_once(data: st.DataObject) -> None:
     """Several blocks, concurrent and in any batches of whole turns, store each message once, in order."""
     number = data.draw(st.integers(1, 8))

@@ -4,8 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
@@ -25,10 +23,8 @@ from tests.support.llamaindex_retrieval import (
     Words,
     collection,
     events,
-    frozen,
     ids_of,
     index_of,
-    node_lists,
     scored,
 )
 
@@ -52,34 +48,6 @@ def test_weights(mode: Any) -> None:
     rankings = scored(("a", 2.0), ("b", 1.0)), scored(("b", 2.0), ("a", 1.0))
     assert ids_of(fused(*rankings, mode=mode, retriever_weights=[1, 0])) == ["a", "b"]
     assert ids_of(fused(*rankings, mode=mode, retriever_weights=[1, 2])) == ["b", "a"]
-
-
-@given(st.lists(node_lists, min_size=1, max_size=3), st.sampled_from(MODES), st.integers(1, 4), st.randoms())
-def test_it_does_not_depend_on_the_order(rankings: list[Any], mode: Any, top_k: int, random: Any) -> None:
-    """The order of retrievers and of their scored nodes does not matter; their results are not modified."""
-    before = [frozen(nodes) for nodes in rankings]
-    found = fused(*rankings, mode=mode, similarity_top_k=top_k)
-    assert [frozen(nodes) for nodes in rankings] == before
-    assert len(found) <= top_k
-    assert len({item.node.hash for item in found}) == len(found)
-    numbered = [(len(rankings) - place, nodes) for place, nodes in enumerate(rankings)]
-    random.shuffle(numbered)
-    weights = [number for number, _ in numbered]
-    shuffled = [random.sample(nodes, len(nodes)) if _may_be_shuffled(nodes) else nodes for _, nodes in numbered]
-    again = fused(*shuffled, mode=mode, similarity_top_k=top_k, retriever_weights=weights)
-    ordered = fused(
-        *rankings,
-        mode=mode,
-        similarity_top_k=top_k,
-        retriever_weights=[len(rankings) - n for n in range(len(rankings))],
-    )
-    assert again == ordered
-
-
-def _may_be_shuffled(nodes: list[NodeWithScore]) -> bool:
-    """Return whether order is irrelevant: LlamaIndex keeps the first node of an id, and ranks count without scores."""
-    has_scores = any(item.score is not None and abs(item.score) < float("inf") for item in nodes)
-    return has_scores and len(set(ids_of(nodes))) == len(nodes)
 
 
 async def test_each_retriever_gets_a_bundle_of_its_own() -> None:

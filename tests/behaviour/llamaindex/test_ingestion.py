@@ -86,8 +86,14 @@ async def test_a_streamed_answer_is_captured_at_its_end(
     assert len(captured(engine, handler)) == 2
 
 
-@pytest.mark.parametrize("way", ["chat", "achat", "stream_chat", "astream_chat"])
-@pytest.mark.parametrize("kind", ["simple", "context", "condense_plus_context"])
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [
+        *(("simple", way) for way in ("chat", "achat", "stream_chat", "astream_chat")),
+        *(("context", way) for way in ("achat", "stream_chat")),
+        *(("condense_plus_context", way) for way in ("chat", "astream_chat")),
+    ],
+)
 async def test_a_chat_is_captured_once(
     engine: ContextEngine, handler: ArcIngestionEventHandler, index: SummaryIndex, way: str, kind: Any
 ) -> None:

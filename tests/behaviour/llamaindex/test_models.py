@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole, TextBlock
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 
 from arc_common.messages import Message, Role
-from arc_common.protocols import ChatModel
 from llamaindex_arc import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder, open_engine
 from tests.support.llamaindex_helpers import Numbered, system, user
 
@@ -30,20 +29,6 @@ class Saying:
         """Return the text."""
         self.threads.append(threading.get_ident())
         return self.text
-
-
-def test_a_llama_index_model_completes_arc_messages() -> None:
-    """It gets the messages in LlamaIndex's form and returns the answer's content."""
-    seen: list[ChatMessage] = []
-
-    def answer(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
-        seen.extend(messages)
-        return ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text="It is 42.")])
-
-    model = LlamaIndexChatModel(MockFunctionCallingLLM(response_generator=answer, is_chat_model=True))
-    assert isinstance(model, ChatModel)
-    assert model.complete([Message(Role.SYSTEM, "Be kind."), Message(Role.USER, "What?")]) == "It is 42."
-    assert seen == [system("Be kind."), user("What?")]
 
 
 def test_an_answer_without_words_is_empty() -> None:

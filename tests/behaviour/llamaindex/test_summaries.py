@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.prompts.utils import format_string, get_template_vars
-from sqlalchemy import create_engine, event
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError, InvalidInputError
@@ -28,7 +27,6 @@ from tests.support.llamaindex_helpers import (
     assistant,
     break_writes,
     mend_writes,
-    own_statements,
     said,
     settle,
     system,
@@ -79,21 +77,6 @@ def test_the_choice_to_show_no_summary_is_kept(engine: ContextEngine) -> None:
     assert ArcChatMemoryBuffer.from_string(memory.to_string(), engine=engine).include_summary is False
     older = {key: value for key, value in memory.to_dict().items() if key != "include_summary"}
     assert ArcChatMemoryBuffer.from_dict(older, engine=engine).include_summary
-
-
-def test_get_costs_the_same_for_any_length(tmp_path: Path) -> None:
-    """With its summary adopted, 400 messages are read by a few statements."""
-    statements: list[str] = []
-    database = create_engine(sqlite_url(tmp_path, "c.db"))
-    note = own_statements(statements)
-    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
-    with open_engine(database) as engine:
-        memory = summarised(engine, told(200))
-        memory.get()
-        statements.clear()
-        assert len(memory.get()) < 80
-        assert len(statements) < 8
-    database.dispose()
 
 
 # --- handed back ----------------------------------------------------------------------------------------------------
