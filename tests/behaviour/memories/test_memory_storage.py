@@ -97,24 +97,6 @@ def indexed(store, scope=SCOPE):
     return sorted(entry.id for entry in store.index.scan(scope, "memory", limit=100))
 
 
-@on_both_databases
-def test_a_contradiction_supersedes(make, store):
-    """History stays but is neither found nor indexed; an older statement becomes history at once."""
-    keeper = make()
-    old = keeper.add(SCOPE, said("User lives in Seoul")).memory
-    new = keeper.add(SCOPE, said("User lives in Busan")).memory
-    early = datetime(2020, 1, 1, tzinfo=UTC)
-    earlier = keeper.add(SCOPE, said("User lives in Daegu", valid_from=early)).memory
-    assert texts(keeper) == ["User lives in Busan"]
-    history = {memory.id: memory.superseded_by for memory in keeper.store.find(SCOPE, include_superseded=True)}
-    assert history == {old.id: new.id, new.id: None, earlier.id: new.id}
-    assert found(keeper, "User") == ["User lives in Busan"]
-    assert indexed(store) == sorted([old.id, new.id, earlier.id])  # the superseded ones may hold on another branch
-    again = keeper.add(SCOPE, said("User lives in Seoul"))
-    assert again.outcome is Outcome.NEW
-    assert texts(keeper) == ["User lives in Seoul"]
-
-
 def test_memories_with_near_vectors_are_merged(make, store):
     embedder = WordEmbedder(walks=[0, 1, 0], hiking=[0, 0.99, 0.14], tea=[0, 0, 1])
     keeper = make(embedder)
@@ -165,16 +147,6 @@ def test_keepers_at_once_lose_and_double_nothing(make, store):
     assert texts(keepers[0]) == texts(keepers[1]) == sorted(statements)
     assert all(len(memory.sources) == 2 for memory in keepers[0].store.find(SCOPE))
     assert len(indexed(store)) == 20
-
-
-def test_each_sees_what_the_other_did(make, store):
-    one, other = make(), make()
-    first = one.add(SCOPE, said("User lives in Seoul")).memory
-    assert other.add(SCOPE, said("User lives in Seoul")).memory.id == first.id
-    second = other.add(SCOPE, said("User lives in Busan")).memory
-    assert one.add(SCOPE, said("User lives in Busan")).memory.id == second.id
-    one.delete(SCOPE, [second.id])
-    assert other.add(SCOPE, said("User lives in Busan")).outcome is Outcome.NEW
 
 
 class Reading:

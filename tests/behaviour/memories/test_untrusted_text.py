@@ -134,7 +134,7 @@ def test_untrusted_text_is_never_learned(
     engine.flush()
     before = {one.id for one in engine.memories(user_id="ann").list()}
     way(session)
-    talk(session, 14)
+    talk(session, 9)
     summary = session.summarize()
     engine.flush()
     facts = session.facts(include_superseded=True)

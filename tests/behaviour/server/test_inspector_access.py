@@ -202,15 +202,14 @@ def test_a_browser_signs_in_and_out(served: Any, world: Any) -> None:
     assert client.get("/inspector/").status_code == 303
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["https://evil.example", "//evil.example", "/sign-out", "\\\\evil.example", "javascript:alert(1)", "/\nx"],
-)
-def test_signing_in_leads_to_no_other_site(served: Any, address: str) -> None:
+def test_signing_in_leads_to_no_other_site(served: Any) -> None:
     engine, _ = served
     client = TestClient(create_app(engine, list(TOKENS.values())), follow_redirects=False)
-    answer = client.post("/inspector/sign-in", data={"token": TOKENS["reader"].secret, "next": address})
-    assert answer.headers["location"] == "/inspector/"
+    for address in (
+        "https://evil.example", "//evil.example", "/sign-out", "\\\\evil.example", "javascript:alert(1)", "/\nx",
+    ):  # fmt: skip
+        answer = client.post("/inspector/sign-in", data={"token": TOKENS["reader"].secret, "next": address})
+        assert answer.headers["location"] == "/inspector/", address
 
 
 def test_a_cookie_ends_with_its_token(served: Any) -> None:

@@ -78,9 +78,9 @@ CHECKS = [
 @pytest.mark.parametrize("name", NAMES)
 def test_random_requests(operations: dict[str, Any], name: str) -> None:
     """Both valid and invalid requests are sent."""
-    attack(operations[name], "positive", examples=3)
+    attack(operations[name], "positive", examples=2)
     if name in WITH_INPUT:
-        attack(operations[name], "negative", examples=3)
+        attack(operations[name], "negative", examples=2)
 
 
 @pytest.mark.torture

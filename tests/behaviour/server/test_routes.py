@@ -27,17 +27,30 @@ REVIEW = "/api/rag-ingestion"
 ANN = {"userId": "ann"}
 
 
-@pytest.fixture
-def engine() -> Iterator[ContextEngine]:
-    with ContextEngine.open("sqlite://", settings=SETTINGS) as engine:
-        yield engine
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[ContextEngine, TestClient]]:
+    """Open an engine, and a client with a reviewer's token, which permits everything."""
+    with (
+        ContextEngine.open("sqlite://", settings=SETTINGS) as engine,
+        TestClient(create_app(engine, TOKENS), headers={"Authorization": f"Bearer {TOKENS[-1].secret}"}) as client,
+    ):
+        yield engine, client
 
 
 @pytest.fixture
-def client(engine: ContextEngine) -> Iterator[TestClient]:
-    """Return a client with a reviewer's token, which permits everything."""
-    with TestClient(create_app(engine, TOKENS), headers={"Authorization": f"Bearer {TOKENS[-1].secret}"}) as client:
-        yield client
+def engine(served: tuple[ContextEngine, TestClient]) -> ContextEngine:
+    """Return the engine, without anything of earlier tests."""
+    engine = served[0]
+    assert engine.flush(60)
+    for caller_id in ("shop", "blog"):
+        engine.admin.erase(caller_id=caller_id, user_id=None)
+    return engine
+
+
+@pytest.fixture
+def client(engine: ContextEngine, served: tuple[ContextEngine, TestClient]) -> TestClient:
+    """Return the client of the engine, which is empty by now."""
+    return served[1]
 
 
 def told(client: TestClient, *texts: str, session: str = "s", **query: str) -> None:
