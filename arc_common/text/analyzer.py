@@ -4,9 +4,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence, Set
 from functools import cache
-from importlib import import_module
 from threading import local
 from typing import Protocol, TypeVar
+
+import Stemmer
 
 from arc_common.caches import cached_text
 from arc_common.text.languages.chinese_japanese import CHINESE_JAPANESE
@@ -383,7 +384,6 @@ def _stem(word: str) -> str:
     return _stem_of(word)
 
 
-@cached_text(1 << 16)
 def _stem_of(word: str) -> str:
     first = word[0]
     if first < "\u0370":
@@ -398,17 +398,16 @@ def _stem_of(word: str) -> str:
 
 
 class _Stemmer(Protocol):
-    def stemWord(self, word: str) -> str: ...  # noqa: N802 - snowballstemmer's name
+    def stemWord(self, word: str) -> str: ...  # noqa: N802 - PyStemmer's name
 
 
 _of_thread = local()  # a stemmer keeps the current word as state
 
 
 def _stemmer(language: str) -> _Stemmer:
-    """Return a stemmer in pure Python; `snowballstemmer.stemmer` would use any installed C library."""
+    """Return this thread's stemmer of a language, without a cache of its own."""
     stemmer: _Stemmer | None = getattr(_of_thread, language, None)
     if stemmer is None:
-        module = import_module(f"snowballstemmer.{language}_stemmer")
-        stemmer = getattr(module, f"{language.title()}Stemmer")()
+        stemmer = Stemmer.Stemmer(language, 0)
         setattr(_of_thread, language, stemmer)
     return stemmer
