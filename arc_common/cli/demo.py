@@ -415,6 +415,11 @@ class DemoRun:
 
 def _read(text: str) -> TurnRecord:
     try:
-        return TypeAdapter(TurnRecord).validate_json(text)
+        return _records().validate_json(text)
     except ValidationError as error:
         raise ConfigurationError("this database holds a demo of another version; start over: --restart") from error
+
+
+@cache
+def _records() -> TypeAdapter[TurnRecord]:
+    return TypeAdapter(TurnRecord)  # 3 ms each, and a finished demo has two hundred records

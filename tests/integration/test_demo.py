@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
@@ -142,19 +143,20 @@ def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, tmp_path: Path
     path = os.pathsep.join(folder for folder in os.defpath.split(os.pathsep) if folder)
     printed = here(tmp_path, "--file", file.name, PATH=path).out.splitlines()
     inspect, restart = (printed[printed.index(above) + 1] for above in (PART_BY_PART, "Play it again:"))
-    for command in (inspect, restart + " --turns 1"):
-        ran = subprocess.run(
-            ["/bin/sh", "-c", command],
-            cwd=tmp_path,
-            env=environment(PATH=path),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stderr
-        if command == inspect:
-            assert f"session {SESSION}" in ran.stdout
-            assert f"{2 * len(script.turns)} messages" in ran.stdout
+    ran = subprocess.run(
+        ["/bin/sh", "-c", inspect],
+        cwd=tmp_path,
+        env=environment(PATH=path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert f"session {SESSION}" in ran.stdout
+    assert f"{2 * len(script.turns)} messages" in ran.stdout
+    program, name, *words = shlex.split(restart)
+    assert (program, name) == (shlex.split(inspect)[0], "demo")
+    assert here(tmp_path, *words, "--turns", "1").code == 0
     with ContextEngine.open(f"sqlite:///{file}") as engine:
         assert len(engine.session(SESSION).messages()) == 2
 
@@ -192,7 +194,7 @@ def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished) -> 
 
 def test_the_server_plays_it_to_the_end_and_shows_it(whole: Finished, tmp_path: Path) -> None:
     """`arc serve --demo` needs no further set-up: no URL and no token."""
-    without_the_end(whole, tmp_path, len(script.turns) - 1)
+    without_the_end(whole.folder / "arc-demo.db", tmp_path, len(script.turns) - 1)
     with arc_server(tmp_path, "serve", "--demo") as address:
         (shown,) = httpx.get(f"{address}/api/sessions").json()["sessions"]
         page = httpx.get(f"{address}/inspector/conversation", params={"id": SESSION}).text
@@ -228,29 +230,41 @@ def kill_at(turn: int, folder: Path) -> None:
         assert process.wait() == -signal.SIGKILL
 
 
-def without_the_end(whole: Finished, folder: Path, turns: int) -> None:
-    """Copy the run's file, and cut its conversation after this many turns."""
-    (folder / "arc-demo.db").write_bytes((whole.folder / "arc-demo.db").read_bytes())
+def without_the_end(file: Path, folder: Path, turns: int) -> None:
+    """Copy a run's file, and cut its conversation after this many turns."""
+    (folder / "arc-demo.db").write_bytes(file.read_bytes())
     with ContextEngine.open(f"sqlite:///{folder}/arc-demo.db") as engine:
         for name, caller, messages in ((SESSION, "default", 2 * turns), (RECORDS, RECORDS, turns)):
             session = engine.session(name, caller_id=caller)
             session.remove([message.id for message in session.messages()[messages:] if message.id])
 
 
+ASKED = [turn.number for turn, _ in script.questions]
+
+
 @pytest.mark.parametrize(
-    ("begin", "words", "name"),
-    [(0, (), "gpt-5-mini"), (script.handover - 1, ("--model", "openai:my-own"), "my-own")],
-    ids=["LangChain", "handover, named"],
+    ("begin", "end", "words", "name"),
+    [
+        (0, ASKED[0], (), "gpt-5-mini"),
+        (script.handover - 1, script.handover + 2, ("--model", "openai:my-own"), "my-own"),
+        (ASKED[2] - 2, ASKED[2], ("--model", "openai:my-own"), "my-own"),
+    ],
+    ids=["LangChain", "handover", "LlamaIndex"],
 )
 def test_a_real_model_answers_when_a_key_is_set(
-    whole: Finished, provider: Callable[[str], None], tmp_path: Path, begin: int, words: tuple[str, ...], name: str
+    whole: Finished,
+    provider: Callable[[str], None],
+    tmp_path: Path,
+    begin: int,
+    end: int,
+    words: tuple[str, ...],
+    name: str,
 ) -> None:
     """Both halves call it, even in one process, and only for questions; the key is never shown."""
+    assert ASKED[1] == script.handover < ASKED[2]
     provider(PROVIDER.format(body="pass"))
-    asked = [turn.number for turn, _ in script.questions]
-    end = next(number for number in asked if number > begin + 1)
     if begin:
-        without_the_end(whole, tmp_path, begin)
+        without_the_end(whole.folder / (HALF if begin < script.handover else "arc-demo.db"), tmp_path, begin)
     ran = here(tmp_path, *words, "--turns", str(end - begin), OPENAI_API_KEY="sk-hunter2")
     assert ran.code == 0, ran.err
     assert f"openai:{name}" in ran.out
@@ -265,7 +279,7 @@ def test_a_real_model_answers_when_a_key_is_set(
     assert {number: text for number, text in enumerate(answers, 1) if name in text} == {
         # the messages, two system messages and the question
         number: f"{name} was shown {len(records[number - 1].arc.seen) + 3} messages"
-        for number in asked
+        for number in ASKED
         if begin < number <= end
     }
 

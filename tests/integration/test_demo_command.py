@@ -12,21 +12,23 @@ from pathlib import Path
 
 import pytest
 
+from arc_common.cli.commands import main
 from arc_common.cli.demo import RECORDS, SESSION
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
 from tests.support.demo_runs import (
     PROVIDER,
-    demo,
+    Ran,
+    environment,
     here,
-    module,
     opened,
     played,
     script,
     spoken,
     stored,
 )  # fmt: skip
+from tests.support.forks import Fork
 
 
 def test_it_stops_where_it_is_told_and_begins_anew(tmp_path: Path) -> None:
@@ -37,14 +39,29 @@ def test_it_stops_where_it_is_told_and_begins_anew(tmp_path: Path) -> None:
     assert len(spoken(tmp_path)) == 2
 
 
+def without(folder: Path, packages: str, *words: str) -> Ran:
+    """Run the command in a fork that cannot import these packages, and imports the adapters anew."""
+
+    def run() -> None:
+        hidden = packages.split()
+        for name in list(sys.modules):
+            if name.partition(".")[0] in {*hidden, "langchain_arc", "llamaindex_arc"}:
+                del sys.modules[name]
+        sys.modules.update(dict.fromkeys(hidden))
+        main()
+
+    with Fork(folder, ["demo", *words], environment(), run=run) as process:
+        printed, errors = process.stdout.read(), process.stderr.read()
+        return Ran(process.wait(), printed, errors)
+
+
 @pytest.mark.parametrize(
     ("absent", "extra", "other"),
     [("langchain_core", "langchain", "LlamaIndex"), ("llama_index", "llamaindex", "LangChain")],
 )
 def test_without_one_framework_the_other_one_plays_all(tmp_path: Path, absent: str, extra: str, other: str) -> None:
     """The output names the missing extra and the command that installs it."""
-    path = module(tmp_path, absent, f"raise ModuleNotFoundError('No module named {absent}')")
-    ran = demo(tmp_path, "--turns", "2", PYTHONPATH=path)
+    ran = without(tmp_path, absent, "--turns", "2")
     assert ran.code == 0, ran.err
     assert f"pip install 'arc-context-engine[{extra}]'" in ran.out
     assert {json.loads(message.text)["framework"] for message in stored(tmp_path, RECORDS)} == {other}
@@ -52,8 +69,7 @@ def test_without_one_framework_the_other_one_plays_all(tmp_path: Path, absent: s
 
 def test_without_any_framework_it_says_what_to_install(tmp_path: Path) -> None:
     """It exits with code 1 and one message, and creates no file."""
-    module(tmp_path, "langchain_core", "raise ImportError('none')")
-    ran = demo(tmp_path, PYTHONPATH=module(tmp_path, "llama_index", "raise ImportError('none')"))
+    ran = without(tmp_path, "langchain_core llama_index")
     assert ran.code == 1
     assert "arc-context-engine[langchain]" in ran.err
     assert "arc-context-engine[llamaindex]" in ran.err

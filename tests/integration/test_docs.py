@@ -3,33 +3,18 @@
 import json
 import os
 import re
-import subprocess
 import sys
+import tempfile
+import traceback
+import warnings
 from pathlib import Path
+
+from pydantic.warnings import PydanticDeprecationWarning
+
+from tests.support.forks import Fork
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-
-RUN = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import json, os, tempfile, traceback, warnings
-warnings.simplefilter("error")
-from pydantic.warnings import PydanticDeprecationWarning
-warnings.simplefilter("ignore", PydanticDeprecationWarning)  # LlamaIndex's dispatcher looks at every attribute
-told = {}
-for page, blocks in json.loads(sys.argv[2]).items():
-    names = {"__name__": "__main__"}
-    os.chdir(tempfile.mkdtemp(dir=sys.argv[3]))
-    try:
-        for line, program in blocks:
-            exec(compile("\\n" * line + program, page, "exec"), names)
-    except BaseException:
-        told[page] = traceback.format_exc()
-print("\\f" + json.dumps(told), flush=True)
-os._exit(0)  # at an ordinary end, an engine that a page leaves open first waits 5 s for more reads
-"""
-"""Runs each page's blocks in its own namespace and empty folder; a traceback names the page's line."""
 
 
 def blocks(page: str) -> list[tuple[int, str]]:
@@ -38,15 +23,30 @@ def blocks(page: str) -> list[tuple[int, str]]:
     return [(page.count("\n", 0, block.start(1)), block[1]) for block in found]
 
 
+def execute(pages: dict[str, str], folder: Path) -> None:
+    """Run each page's blocks in its own namespace and empty folder, and print the errors by page, with its lines."""
+    warnings.simplefilter("error")
+    warnings.simplefilter("ignore", PydanticDeprecationWarning)  # LlamaIndex's dispatcher looks at every attribute
+    told = {}
+    for name, page in pages.items():
+        names = {"__name__": "__main__"}
+        os.chdir(tempfile.mkdtemp(dir=folder))
+        try:
+            for line, program in blocks(page):
+                exec(compile("\n" * line + program, name, "exec"), names)  # noqa: S102 - a page of ours
+        except BaseException:  # noqa: BLE001 - the test shows it
+            told[name] = traceback.format_exc()
+    sys.stdout.write("\f" + json.dumps(told))
+
+
 def run(pages: dict[str, str], folder: Path) -> tuple[dict[str, str], str]:
-    """Run the pages in one process, which imports the frameworks once; return errors by page, and stderr."""
+    """Run the pages in a fork, which has imported the frameworks; return errors by page, and stderr."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("ARC_", "PYTHON"))}
-    programs = json.dumps({name: blocks(page) for name, page in pages.items()})
-    command = [sys.executable, "-I", "-c", RUN, str(ROOT), programs, str(folder)]
-    ran = subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    failed: dict[str, str] = json.loads(ran.stdout.rpartition("\f")[2])
-    return failed, ran.stderr
+    with Fork(folder, [], clean, run=lambda: execute(pages, folder)) as process:
+        printed, errors = process.stdout.read(), process.stderr.read()
+        assert process.wait() == 0, errors
+    failed: dict[str, str] = json.loads(printed.rpartition("\f")[2])
+    return failed, errors
 
 
 def test_every_page_runs(tmp_path: Path) -> None:

@@ -1,19 +1,21 @@
 """The short form of the benchmark of poisoned texts."""
 
-import subprocess
-import sys
+import os
+import runpy
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.forks import Fork
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "poisoning.py"
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "benchmarks" / "poisoning.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def program() -> None:
+    runpy.run_path(str(BENCHMARK), run_name="__main__")
 
 
-def test_no_poisoned_text_is_learned_or_comes_back_bare() -> None:
+def test_no_poisoned_text_is_learned_or_comes_back_bare(tmp_path: Path) -> None:
     """The benchmark exits with 0 for at least two texts per way of arrival."""
-    found = run("--texts", "10")
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert found.stdout.count("true statements ended: 0 facts, 0 memories") == 3
+    with Fork(tmp_path, ["--texts", "10"], os.environ, run=program) as process:
+        printed, errors = process.stdout.read(), process.stderr.read()
+        assert process.wait() == 0, printed + errors
+    assert printed.count("true statements ended: 0 facts, 0 memories") == 3

@@ -1,7 +1,6 @@
 """Runs of `arc demo`: in this process or in another, and over an arc session without a framework."""
 
 import os
-import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -64,7 +63,6 @@ def played(
         return list(islice(run.play(), turns))
 
 
-ARC = [sys.executable, "-c", "from arc_common.cli.commands import main; main()"]
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 
@@ -82,15 +80,6 @@ class Ran:
     code: int
     out: str
     err: str
-
-
-def demo(folder: Path, *words: str, **variables: str) -> Ran:
-    """Run the command in another process."""
-    command = [*ARC, "demo", *words]
-    ran = subprocess.run(
-        command, check=False, cwd=folder, env=environment(**variables), capture_output=True, text=True, timeout=280
-    )
-    return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
 def here(
