@@ -39,9 +39,9 @@ LEAF = 16
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> dict[int, bytes]:
-    """Create files with conversations of 100 and 2,000 messages."""
+    """Create files with conversations of 100 and 1,000 messages."""
     files = {}
-    for messages in (100, 2_000):
+    for messages in (100, 1_000):
         path = tmp_path_factory.mktemp("filled") / "arc.db"
         fill(f"sqlite:///{path}", messages)
         files[messages] = path.read_bytes()
@@ -86,7 +86,7 @@ def lived(session: Session, own: OwnThread, turns: int) -> list[tuple[int, int]]
 def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(
     filled: dict[int, bytes], tmp_path: Path, *, recalls: bool
 ) -> None:
-    """At message 2,000, a turn runs as many statements as at 100, and at most 1.2 times the steps (3 with recall)."""
+    """At message 1,000, a turn runs as many statements as at 100, and at most 1.2 times the steps (3 with recall)."""
     seen: dict[int, list[tuple[int, int]]] = {}
     for messages, file in filled.items():
         path = tmp_path / f"{messages}.db"
@@ -109,7 +109,7 @@ def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(
     counts = {messages: max(statements for statements, _ in costs) for messages, costs in seen.items()}
     assert set(counts.values()) == {4 if recalls else 3}, counts
     most = {messages: max(steps for _, steps in costs) for messages, costs in seen.items()}
-    assert most[2_000] <= (3 if recalls else 1.2) * most[100] + 2
+    assert most[1_000] <= (3 if recalls else 1.2) * most[100] + 2
 
 
 MOST_CALLS = 4_100
@@ -144,7 +144,7 @@ def chat(number: int) -> list[Message]:
     ]
 
 
-@pytest.mark.parametrize("messages", [200, 2_000])
+@pytest.mark.parametrize("messages", [200, 1_000])
 def test_a_turn_makes_few_calls_in_few_files(tmp_path: Path, messages: int) -> None:
     """A turn with a new question and recall stays within its counted calls and files, plus a tenth."""
     calls, files = 0, set[str]()

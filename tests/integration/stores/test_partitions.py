@@ -60,12 +60,12 @@ def test_partitioning_keeps_everything(postgres: PostgresServer) -> None:
         before = seen(engine)
     counted = {name: rows(url, f"SELECT count(*) FROM {name}") for name in tables(url)}
     database = create_engine(url)
-    assert partition(database, 4)
-    assert not partition(database, 4)
+    assert partition(database, 2)
+    assert not partition(database, 2)
     database.dispose()
     assert {name: rows(url, f"SELECT count(*) FROM {name}") for name in counted} == counted
     parts = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass(:name)"
-    assert {rows(url, parts, name=name)[0][0] for name in counted if name != "arc_alembic_version"} == {4}
+    assert {rows(url, parts, name=name)[0][0] for name in counted if name != "arc_alembic_version"} == {2}
     with ContextEngine.open(url) as engine:
         assert seen(engine) == before
         talk(engine, "bob")
@@ -182,7 +182,7 @@ def test_each_partition_has_a_graph(postgres: PostgresServer) -> None:
     built = (
         "SELECT count(*) FROM pg_index JOIN pg_class ON oid = indexrelid WHERE indisvalid AND relname LIKE '%hnsw_8_p%'"
     )
-    assert rows(url, built) == [(16,)]
+    assert rows(url, built) == [(2,)]
     for scope in scopes:
         found = [dense(index, scope, "document", row, embedder="test", limit=5) for row in table[:20]]
         exact = [dense(index, scope, "document", row, embedder="test", limit=5, exact=True) for row in table[:20]]
