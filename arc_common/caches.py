@@ -1,7 +1,9 @@
 """Bounded caches: one that no interrupt damages, and caches of texts that forget them when data is deleted."""
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -11,6 +13,37 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 _forget: list[Callable[[], None]] = []
+_dropping: list[Callable[[], None]] = []
+_reading: dict[object, list[Callable[[], None]]] = {}
+
+
+@contextmanager
+def reading_texts() -> Iterator[None]:
+    """Mark work that may cache texts it has read: what `drop_texts` drops meanwhile is dropped again at its end."""
+    me, dropped = object(), list[Callable[[], None]]()
+    _reading[me] = dropped  # first, so that no drop is missed between the two lines
+    dropped += list(_dropping)
+    try:
+        yield
+    finally:
+        _reading.pop(me, None)
+        for drop in dropped:
+            drop()
+
+
+def drop_texts(drop: Callable[[], None]) -> None:
+    """Drop deleted texts from caches by calling `drop`, now and at the end of work that may put them back."""
+    _dropping.append(drop)
+    for dropped in list(_reading.values()):
+        dropped.append(drop)
+    try:
+        drop()
+    finally:
+        _dropping.remove(drop)
+
+
+os.register_at_fork(after_in_child=_reading.clear)  # no other thread's work goes on there
+os.register_at_fork(after_in_child=_dropping.clear)
 
 
 class LRUCache(MutableMapping[K, V]):
@@ -67,6 +100,11 @@ def drop_session(kept: MutableMapping[Any, Any], key: Any) -> None:
         del kept[one]
 
 
+def text_hash(text: str) -> int:
+    """Return a text's hash, as a key for caches that keep no text."""
+    return hash(text) + len(text)  # "HÅU±" and "안녕" have the same bytes, and so the same hash
+
+
 def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
     """Cache a function's results for up to `most` texts by their hashes, so that no text is kept."""
 
@@ -75,7 +113,7 @@ def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], 
 
         @wraps(function)
         def find(text: str) -> T:
-            key = hash(text) + len(text)  # "HÅU±" and "안녕" have the same bytes, and so the same hash
+            key = text_hash(text)
             found = known.get(key)
             if found is None:
                 found = function(text)
@@ -102,5 +140,14 @@ def cached_text(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def forget_texts() -> None:
     """Empty the caches of all `cached_text` functions, because none may keep deleted text."""
+    drop_texts(_empty)
+
+
+def forget_with_texts(forget: Callable[[], None]) -> None:
+    """Call a function that empties a cache whenever texts are deleted."""
+    _forget.append(forget)
+
+
+def _empty() -> None:
     for forget in _forget:
         forget()

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
+from arc_common.caches import reading_texts
 from arc_common.exceptions import ArchiveError, EngineClosedError, SessionNotFoundError
 
 T = TypeVar("T")
@@ -148,7 +149,8 @@ class BackgroundQueue(Generic[K]):
             self._running.add(key)
         try:
             _background.is_working, _background.until = True, 0.0
-            self._work(key)
+            with reading_texts():
+                self._work(key)
         except (EngineClosedError, ArchiveError, SessionNotFoundError):  # the session's next use, if any, catches up
             pass
         except Exception as error:  # noqa: BLE001 - nothing waits for this thread; the error is reported
@@ -206,7 +208,8 @@ class ReplyPriority:
             self._numbers[me] = self._numbers.get(me, 0) + 1
         self._replying[me] = self._replying.get(me, 0) + 1
         try:
-            yield
+            with reading_texts():
+                yield
         finally:
             if depth := self._replying.pop(me, 1) - 1:
                 self._replying[me] = depth
@@ -366,7 +369,8 @@ class Workers:
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call the function on a thread, and await its result or exception."""
-        future = self._submit(partial(contextvars.copy_context().run, partial(function, *args, **kwargs)))
+        call = partial(contextvars.copy_context().run, partial(function, *args, **kwargs))
+        future = self._submit(reading_texts()(call))
         return await asyncio.shield(asyncio.wrap_future(future))
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.memory import BaseMemoryBlock
 
-from arc_common.caches import LRUCache
+from arc_common.caches import LRUCache, forget_with_texts
 from arc_common.context.repetition import Said, body
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
@@ -211,6 +211,7 @@ class _Turn:
 
 _lock = Lock()
 _turns: WeakKeyDictionary[ContextEngine, LRUCache[bytes, _Turn]] = WeakKeyDictionary()
+forget_with_texts(_turns.clear)
 
 
 def _turn(block: SessionBlock, session_id: str, messages: Sequence[ChatMessage]) -> _Turn:

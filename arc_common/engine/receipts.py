@@ -8,7 +8,7 @@ from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, overload
 
-from arc_common.caches import LRUCache
+from arc_common.caches import LRUCache, drop_texts
 from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.context import ContextWindow, Receipt
 from arc_common.memory.services import Services
@@ -111,10 +111,13 @@ class ReceiptLog:
         def may_quote(key: SessionKey) -> bool:
             return key.caller_id == scope.caller_id and (whole or key.user_id == scope.user_id)
 
-        with self._lock:
-            for held in (self._waiting, self._early):
-                for key in filter(may_quote, list(held)):
-                    del held[key]
+        def drop() -> None:
+            with self._lock:
+                for held in (self._waiting, self._early):
+                    for key in filter(may_quote, list(held)):
+                        del held[key]
+
+        drop_texts(drop)
         self.queue.wait(_PATIENCE)  # for one that is being written
         self._store.forget(scope.caller_id, user_id=scope.user_id, whole=whole)
 

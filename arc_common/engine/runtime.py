@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from cachetools import TTLCache
 
-from arc_common.caches import LRUCache, cached_text, drop_session, forget_texts
+from arc_common.caches import LRUCache, cached_text, drop_session, drop_texts, forget_texts, reading_texts
 from arc_common.concurrency import Workers
 from arc_common.context import Receipt, Request
 from arc_common.context.receipt import holds_untrusted
@@ -206,6 +206,7 @@ class Runtime:
             )
             self.long_term.schedule(key, messages, with_documents=with_documents, is_edit=bool(edited))
 
+    @reading_texts()
     def work(self, key: SessionKey, held: HeldLease, *, stop: Callable[[], bool]) -> None:
         """Do a session's due work under a lease on it: summaries, recall index and long-term memories."""
         if self.memory is not None:
@@ -240,6 +241,9 @@ class Runtime:
     def forget(self, key: SessionKey) -> None:
         """Drop this process's cached state of a session whose messages were removed."""
         forget_texts()
+        drop_texts(partial(self._drop, key))
+
+    def _drop(self, key: SessionKey) -> None:
         self.receipts.forget(key)
         self.answer_sources.forget(key)
         self._recall.forget(key)

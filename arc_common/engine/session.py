@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from arc_common.caches import reading_texts
 from arc_common.concurrency import async_form, replying, started
 from arc_common.context import ContextWindow, Receipt, ViewLimits, as_documents
 from arc_common.documents import Document, ScoredDocument
@@ -192,6 +193,7 @@ class Session:
 
     areceipt_events = async_form(receipt_events)
 
+    @reading_texts()
     def messages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
         """Return the original messages, oldest first: the newest `limit`, of those before the message `before`.
 
@@ -317,6 +319,7 @@ class Session:
 
     acontext = async_form(context)
 
+    @reading_texts()
     def facts(
         self,
         *,
@@ -354,6 +357,7 @@ class Session:
 
     asummary = async_form(summary)
 
+    @reading_texts()
     def summarize(self) -> ConversationSummary | None:
         """Write the due summaries and index messages for recall now, wait for both, and return the summary."""
         memory, key = self._runtime.memory, self._key
@@ -365,6 +369,7 @@ class Session:
 
     asummarize = async_form(summarize)
 
+    @reading_texts()
     def compact(self) -> Compaction:
         """Summarise all but the recent messages now, show the summary from the next request on, and return the effect.
 
@@ -393,6 +398,7 @@ class Session:
 
     aremember = async_form(remember)
 
+    @reading_texts()
     def recall(
         self, query: str, *, top_k: int | None = None, scope: Literal["session", "user"] | None = None
     ) -> list[ScoredMessage]:
@@ -533,6 +539,7 @@ class Session:
 
     aarchive = async_form(archive)
 
+    @reading_texts()
     def find(self, message_ids: Sequence[str]) -> list[Message]:
         """Return the stored messages with these ids, oldest first."""
         if self._key is None:

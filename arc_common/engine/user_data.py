@@ -8,11 +8,12 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from arc_common.caches import forget_texts
+from arc_common.caches import drop_texts, forget_texts
 from arc_common.exceptions import ArcError, InvalidInputError, check_calls
 from arc_common.protocols import Conversation, ConversationFilter, ConversationStatus
 from arc_common.protocols.search_index import Scope
@@ -63,6 +64,7 @@ def erase(runtime: "Runtime", caller_id: str, user_id: str | None) -> ErasureRec
     runtime.receipt_log.forget(scope, whole=True)
     runtime.store.records.erase(scope)
     runtime.store.index.remove(scope, None, None)
+    drop_texts(partial(runtime.long_term.keeper.drop, scope))
     forget_texts()
     pending = [*traces.clean(), "other processes' caches until they restart, logs, and backups of the database"]
     return ErasureReceipt(removed, traces.left(), traces.found_in_file(samples), tuple(pending))

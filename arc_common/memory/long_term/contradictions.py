@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from threading import Lock
 
-from arc_common.caches import LRUCache, cached_text
+from arc_common.caches import LRUCache, cached_text, text_hash
 from arc_common.facts import IN_REPLY
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import ContradictionDetector
@@ -55,7 +55,7 @@ class Contradictions:
     def __init__(self, detector: ContradictionDetector | None = None, *, observer: Observer | None = None) -> None:
         self.detector = detector
         self._observer = observer or SilentObserver()
-        self._verdicts: LRUCache[tuple[str, str], bool] = LRUCache(_VERDICTS)
+        self._verdicts: LRUCache[tuple[int, int], bool] = LRUCache(_VERDICTS)  # by hashes: it must not keep texts
         self._lock = Lock()
 
     def contradicts(self, statement: str, earlier: str) -> bool:
@@ -67,12 +67,12 @@ class Contradictions:
         if self.detector is None:
             return [contradicts(statement, one) for one in earlier]
         with self._lock:
-            known = {one: self._verdicts[statement, one] for one in earlier if (statement, one) in self._verdicts}
+            known = {one: self._verdicts[pair] for one in earlier if (pair := _pair(statement, one)) in self._verdicts}
         if asked := [one for one in dict.fromkeys(earlier) if one not in known]:
             verdicts = self._asked(self.detector, statement, asked)
             known |= zip(asked, verdicts, strict=True)
             with self._lock:
-                self._verdicts.update(((statement, one), verdict) for one, verdict in zip(asked, verdicts, strict=True))
+                self._verdicts.update((_pair(statement, one), said) for one, said in zip(asked, verdicts, strict=True))
         return [known[one] for one in earlier]
 
     def may_end(self, statement: str) -> bool:
@@ -89,6 +89,10 @@ class Contradictions:
             self._observer.count("memory.contradictions.errors")
             return [contradicts(statement, one) for one in earlier]
         return verdicts
+
+
+def _pair(statement: str, earlier: str) -> tuple[int, int]:
+    return text_hash(statement), text_hash(earlier)
 
 
 def contradicts(later: str, earlier: str) -> bool:

@@ -260,6 +260,13 @@ class MemoryWriter:
 
         self._retried(scope, change)
 
+    def drop(self, scope: Scope) -> None:
+        """Drop the cached memories of a caller or one of its users."""
+        with self._lock:
+            for one in self._known:
+                if one.caller_id == scope.caller_id and scope.user_id in (None, one.user_id):
+                    del self._known[one]
+
     def _retried(self, scope: Scope, change: Callable[[Holdings], T | None]) -> T:
         """Return the result of a change, made again after each conflict with another writer (`None`)."""
 

@@ -127,6 +127,9 @@ class PostgresIndex:
         self._built: set[int] = set()
         self._learned: dict[Any, tuple[float, Any]] = {}
 
+    def forget_words(self, within: Mapping[str, Any]) -> None:
+        """Do nothing: only the database has copies."""
+
     def close(self) -> None:
         """Do nothing: connections belong to the database."""
 

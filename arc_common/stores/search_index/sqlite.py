@@ -103,6 +103,10 @@ class SqliteIndex:
         if stored:
             yield (self._sql.write_words, ({"row": row, "tokens": words_of(entry, tokens)} for row, entry in stored))
 
+    def forget_words(self, within: Mapping[str, Any]) -> None:
+        """Drop the words of removed entries from the copies of the scopes within one."""
+        self._copies.forget_words([within[name] for name in _KEY])
+
     def close(self) -> None:
         """Clear the cache."""
         self._copies.clear()

@@ -210,7 +210,7 @@ class ScopeCopy:
         self.vectors: VectorTable | None = None
         self.vectors_version = 0
         self._masks: OrderedDict[str, NDArray[np.bool_]] = OrderedDict()
-        self._forget_postings()
+        self.forget_words()
 
     @property
     def is_hollow(self) -> bool:
@@ -246,7 +246,7 @@ class ScopeCopy:
         if is_first and len(rows) and terms[0] is not None:
             self._learn_all([json.loads(terms[i] or "{}") for i in order.tolist()])
         elif len(self._changed) + len(rows) > _MOST_CHANGES:
-            self._forget_postings()
+            self.forget_words()
         elif self._postings or self._knows_all:
             places = self.places(rows).tolist()
             self._changed += [(at, json.loads(terms[i] or "{}")) for at, i in zip(places, order.tolist(), strict=True)]
@@ -264,7 +264,7 @@ class ScopeCopy:
                 self.vectors.remove(place)
         self.there, self.count = there, int(np.count_nonzero(there))
         self._masks.clear()
-        self._forget_postings()
+        self.forget_words()
 
     def lacks(self, terms: Iterable[str]) -> list[str]:
         """Return the terms without a cached posting."""
@@ -307,7 +307,8 @@ class ScopeCopy:
             self._postings[term] = Posting(np.array(places, dtype=np.intp), np.array(often, dtype=np.float64))
         self._knows_all = True
 
-    def _forget_postings(self) -> None:
+    def forget_words(self) -> None:
+        """Drop the cached postings; they are read again when they are needed."""
         self._knows_all = False
         self._postings: LRUCache[str, Posting] = LRUCache(_POSTINGS_BYTES, getsizeof=attrgetter("size"))
         self._changed: list[tuple[int, dict[str, float]]] = []
@@ -341,6 +342,10 @@ class ScopeCopy:
             self._masks.popitem(last=False)
 
 
+def _is_part(part: str, own: str) -> bool:
+    return part in ("", own)
+
+
 class Copies:
     """Caches copies of the scopes searched last, up to a size in bytes."""
 
@@ -371,6 +376,14 @@ class Copies:
                 oldest, _ = self._copies.popitem(last=False)
                 total -= self._sizes.pop(oldest, 0)
         return result
+
+    def forget_words(self, within: Sequence[str]) -> None:
+        """Drop the words of the copies whose keys have these parts; an empty part stands for any."""
+        with self._lock:
+            copies = [copy for key, copy in self._copies.items() if all(map(_is_part, within, key))]
+        for copy in copies:
+            with copy.lock:
+                copy.forget_words()
 
     def clear(self) -> None:
         """Discard all copies."""

@@ -267,6 +267,8 @@ class SqlIndexStore:
         made = make(change)
         if has_vectors and change.after is not None:
             self._finder.after_vectors(change.after)
+        if removed:
+            self._finder.forget_words(scope_key(scope, kind))
         return made
 
     def _attach(self, scope: Scope, kind: EntryKind, given: Sequence[IndexEntry]) -> int:
@@ -417,6 +419,8 @@ class SqlIndexStore:
             raise InvalidInputError("kind", kind, "a kind, to remove entries by id")
         change = EntriesChange(self._database, self._finder, scope, kind, removed=ids)
         self._make(change)
+        if change.removed:
+            self._finder.forget_words(scope_key(scope, kind))
         return change.removed
 
     def _erase(self, scope: Scope, kind: EntryKind | None) -> int:
@@ -433,7 +437,9 @@ class SqlIndexStore:
             )
             return sum(row[1] for row in rows)
 
-        return self._database.transact(work)
+        removed = self._database.transact(work)
+        self._finder.forget_words(within)
+        return removed
 
     def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str], *, vectors: bool = False) -> list[IndexEntry]:
         """See `IndexStore.fetch`."""

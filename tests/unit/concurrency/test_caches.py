@@ -5,7 +5,10 @@ import gc
 import sys
 import weakref
 from collections import OrderedDict
-from types import FrameType
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from logging import Logger
+from types import FrameType, ModuleType
 from typing import Any
 
 import pytest
@@ -13,9 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import arc_common.caches
-from arc_common import ContextEngine
+from arc_common import ArcSettings, ContextEngine, Document, ScoredDocument, Session
 from arc_common.caches import LRUCache, cached_by_hash
+from arc_common.testing import ReplyingChatModel, SlowChatModel
 from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter
+
+SMALL = ArcSettings.model_validate({"summary": {"trigger_message_count": 8, "recent_message_count": 2}})
 
 KEYS = st.integers(0, 5)
 WRITES = st.lists(st.tuples(st.sampled_from(["set", "get", "pop", "clear"]), KEYS, st.integers(0, 6)), max_size=40)
@@ -121,40 +127,52 @@ def test_texts_of_the_same_bytes_are_not_confused() -> None:
     assert counter.count_batch([korean, latin]) == HeuristicTokenCounter().count_batch([korean, latin])
 
 
-def cached_texts() -> set[str]:
-    """Return the texts in the arguments and results of arc's `lru_cache`s."""
+def cached_texts(*owners: object) -> set[str]:
+    """Return the texts in the arguments and results of arc's `lru_cache`s, and in what some objects refer to."""
     modules = [module for name, module in sys.modules.items() if name.startswith("arc_common")]
-    owners = [*modules, *(one for module in modules for one in vars(module).values() if isinstance(one, type))]
-    found = [getattr(one, "__func__", one) for owner in owners for one in vars(owner).values()]
+    places = [*modules, *(one for module in modules for one in vars(module).values() if isinstance(one, type))]
+    found = [getattr(one, "__func__", one) for place in places for one in vars(place).values()]
     left: list[Any] = [one for one in found if isinstance(one, type(functools.lru_cache(len)))]
     assert len(left) > 10
-    seen: set[int] = set()
+    seen = set(map(id, left))
+    left += owners
     texts: set[str] = set()
     while left:
-        for one in gc.get_referents(left.pop()):
+        place = left.pop()
+        keys = list(place) if isinstance(place, dict) else []  # strings among them are not referents
+        for one in [*keys, *gc.get_referents(place)]:
             if isinstance(one, str):
                 texts.add(one)
-            elif isinstance(one, dict | tuple | list | frozenset) and id(one) not in seen and "__builtins__" not in one:
+            elif isinstance(one, ModuleType | type | Logger) or (isinstance(one, dict) and "__builtins__" in one):
+                continue
+            elif id(one) not in seen:
                 seen.add(id(one))
                 left.append(one)
     return texts
 
 
+def held(*owners: object) -> list[str]:
+    return [text for text in cached_texts(*owners) if "quixandria" in text.casefold()]
+
+
+class NothingContradicts:
+    """A detector that finds no contradiction."""
+
+    def contradicts(self, statement: str, earlier: Sequence[str]) -> list[bool]:
+        return [False for _ in earlier]
+
+
 def test_no_cache_holds_the_text_of_what_was_deleted() -> None:
     """This covers conversations, memories, documents and questions about them."""
-
-    def held() -> list[str]:
-        return [text for text in cached_texts() if "quixandria" in text.casefold()]
-
-    with ContextEngine.open() as engine:
+    with ContextEngine.open(contradiction_detector=NothingContradicts()) as engine:
         session = engine.session("s", user_id="ann")
         session.save_turn("My sister Jule lives in Quixandria.", "Noted.")
         session.summarize()
         session.context("Who lives in Quixandria?")
-        assert engine.flush(30)  # work that runs while its session is deleted may still cache its texts
         assert held()
         session.delete()
-        assert not held()
+        assert engine.flush(30)
+        assert not held(engine)
         memories = engine.memories(user_id="ann")
         memory = memories.add("Ann moved to Quixandria.")
         memories.search("Who moved to Quixandria?")
@@ -167,3 +185,49 @@ def test_no_cache_holds_the_text_of_what_was_deleted() -> None:
         assert held()
         engine.documents.delete([document])
         assert not held()
+        engine.admin.erase(caller_id="default", user_id="ann")
+        assert not held(engine)
+
+
+class SlowRetriever(SlowChatModel):
+    """Returns one document, but only once it is allowed to."""
+
+    def retrieve(self, query: str, **_: object) -> list[ScoredDocument]:
+        return [ScoredDocument(Document(f"{query} {self.complete([])}"))]
+
+
+DELETIONS: dict[str, Callable[[ContextEngine, Session], object]] = {
+    "delete": lambda _, session: session.delete(),
+    "soft": lambda _, session: session.delete(soft=True),
+    "clear": lambda _, session: session.clear(),
+    "remove": lambda _, session: session.remove([message.id or "" for message in session.messages()]),
+    "erase": lambda engine, _: (
+        engine.memories(user_id="ann").add("Ann moved to Quixandria."),
+        engine.admin.erase(caller_id="default", user_id="ann"),
+    ),
+    "purge": lambda engine, session: (session.delete(soft=True), engine.admin.purge()),
+}
+
+
+@pytest.mark.parametrize("way", DELETIONS)
+def test_work_that_runs_during_a_deletion_puts_no_text_back(way: str) -> None:
+    """A background summary and a reply have read a session when it is deleted."""
+    answer = ReplyingChatModel(["Far."])
+    model, retriever = SlowChatModel(answer), SlowRetriever(answer)
+    with ContextEngine.open(chat_model=model, retriever=retriever, settings=SMALL) as engine:
+        session = engine.session("s", user_id="ann")
+        said = ["My sister Jule lives in Quixandria.", "Is Quixandria far?", "I love Quixandria!"] * 4
+        for text in said:
+            session.save_turn(text, f"Noted: {text}")
+        with ThreadPoolExecutor(1) as threads:
+            assert model.asked.wait(30)
+            reply = threads.submit(session.context, "Who lives in Quixandria?")
+            assert retriever.asked.wait(30)
+            DELETIONS[way](engine, session)
+            model.may_answer.set()
+            retriever.may_answer.set()
+            reply.exception(30)
+            del reply
+        assert engine.flush(30)
+        answer.requests.clear()
+        assert not held(engine)
