@@ -3,14 +3,12 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flashrank import Config
 from langchain_classic.retrievers import ContextualCompressionRetriever
-from langchain_classic.retrievers.document_compressors import CrossEncoderReranker, DocumentCompressorPipeline
+from langchain_classic.retrievers.document_compressors import CrossEncoderReranker
 from llama_index.core.llms import MockLLM
-from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.postprocessor.flashrank_rerank import FlashRankRerank
 
@@ -82,33 +80,18 @@ def test_both_frameworks_load_the_same_model(folder: Path, flashrank: FlashRankR
 # --- LangChain's in LlamaIndex --------------------------------------------------------------------------------------
 
 
-def langchains(folder: Path) -> dict[str, tuple[Any, list[str]]]:
-    """Return LangChain's rerankers, and the documents that each keeps."""
-    model = OnnxCrossEncoder(folder)
-    first = CrossEncoderReranker(model=model, top_n=3)
-    return {
-        "cross-encoder": (model, RANKED),
-        "compressor": (CrossEncoderReranker(model=model, top_n=2), RANKED[:2]),
-        "pipeline": (
-            DocumentCompressorPipeline(transformers=[first, CrossEncoderReranker(model=model, top_n=1)]),
-            RANKED[:1],
-        ),
-    }
-
-
-@pytest.mark.parametrize("name", ["cross-encoder", "compressor", "pipeline"])
 @pytest.mark.parametrize("way", ["sync", "async"])
-async def test_langchains_reranker_in_a_llamaindex_query_engine(folder: Path, name: str, way: str) -> None:
+async def test_langchains_reranker_in_a_llamaindex_query_engine(folder: Path, way: str) -> None:
     """The model reads the documents that it keeps, in its order."""
-    model, expected = langchains(folder)[name]
+    compressor = CrossEncoderReranker(model=OnnxCrossEncoder(folder), top_n=2)
     engine = RetrieverQueryEngine.from_args(
         llamaindex_arc.ArcRetriever(an_index()),
         llm=MockLLM(),
-        node_postprocessors=[ArcNodePostprocessor(LangChainReranker(model))],
+        node_postprocessors=[ArcNodePostprocessor(LangChainReranker(compressor))],
     )
     response = await engine.aquery(QUESTION) if way == "async" else engine.query(QUESTION)
     ids = [item.node.node_id for item in response.source_nodes]
-    assert ids == expected
+    assert ids == RANKED[:2]
     places = [str(response).index(TEXTS[one]) for one in ids]  # MockLLM repeats its prompt
     assert places == sorted(places)
 
@@ -117,20 +100,14 @@ async def test_langchains_reranker_in_a_llamaindex_query_engine(folder: Path, na
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
-@pytest.mark.parametrize("name", ["cross-encoder", "all", "none"])
-async def test_llamaindexs_reranker_in_a_langchain_retriever(flashrank: FlashRankRerank, name: str, way: str) -> None:
+async def test_llamaindexs_reranker_in_a_langchain_retriever(flashrank: FlashRankRerank, way: str) -> None:
     """It compresses a retriever's results; documents keep their ids and get scores."""
-    postprocessor, expected = {
-        "cross-encoder": (flashrank, ["busan", "seoul", "fees"]),
-        "all": (SimilarityPostprocessor(similarity_cutoff=0.0), ["busan", "seoul", "fees"]),
-        "none": (SimilarityPostprocessor(similarity_cutoff=2.0), []),
-    }[name]
     retriever = ContextualCompressionRetriever(
         base_retriever=langchain_arc.ArcRetriever(an_index()),
-        base_compressor=ArcDocumentCompressor(LlamaIndexReranker(postprocessor), top_n=3),
+        base_compressor=ArcDocumentCompressor(LlamaIndexReranker(flashrank), top_n=3),
     )
     found = await retriever.ainvoke(QUESTION) if way == "async" else retriever.invoke(QUESTION)
     ids = [document.id for document in found]
-    assert ids == expected
+    assert ids == RANKED[:3]
     scores = [document.metadata["relevance_score"] for document in found]
     assert scores == sorted(scores, reverse=True)

@@ -13,11 +13,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from llama_index.core.base.llms.types import ChatMessage, TextBlock, ThinkingBlock, ToolCallBlock
 from llama_index.core.llms.llm import ToolSelection
 
-import langchain_arc
-import llamaindex_arc
 from arc_common import ArcSettings, ContextEngine
 from arc_common.settings import SummarySettings
-from langchain_arc import ArcChatMessageHistory, ArcMemoryMiddleware, fit_messages
+from langchain_arc import ArcMemoryMiddleware, fit_messages
 from llamaindex_arc import ArcChatMemoryBuffer
 from tests.support.langchain_agents import ScriptedToolModel
 from tests.support.langchain_helpers import anthropic_request
@@ -121,13 +119,6 @@ def through_fit_messages(messages: list[BaseMessage]) -> list[BaseMessage]:
     return fit_messages(messages, max_tokens=100_000)
 
 
-def through_history(messages: list[BaseMessage]) -> list[BaseMessage]:
-    with ContextEngine.open(settings=SETTINGS) as engine:
-        history = ArcChatMessageHistory("s", engine=engine)
-        history.add_messages(messages)
-        return history.messages
-
-
 def through_agent(messages: list[BaseMessage]) -> list[BaseMessage]:
     model = ScriptedToolModel(script=["ok"])
     with ContextEngine.open(settings=SETTINGS) as engine:
@@ -137,17 +128,9 @@ def through_agent(messages: list[BaseMessage]) -> list[BaseMessage]:
     return model.requests[0]
 
 
-def through_context(messages: list[BaseMessage]) -> list[BaseMessage]:
-    with ContextEngine.open(settings=SETTINGS) as engine:
-        window = engine.session(None).context("and now?", history=list(map(langchain_arc.to_arc, messages)))
-    return list(map(langchain_arc.from_arc, window.messages))
-
-
 LANGCHAIN = {
     "fit_messages": through_fit_messages,
-    "history": through_history,
     "agent": through_agent,
-    "context": through_context,
 }
 
 
@@ -251,12 +234,6 @@ def through_memory(messages: list[ChatMessage]) -> list[ChatMessage]:
         return memory.get()
 
 
-def through_session(messages: list[ChatMessage]) -> list[ChatMessage]:
-    with ContextEngine.open(settings=SETTINGS) as engine:
-        window = engine.session(None).context("and now?", history=list(map(llamaindex_arc.to_arc, messages)))
-    return list(map(llamaindex_arc.from_arc, window.messages))
-
-
 def named_calls(message: ChatMessage) -> list[tuple[str, Mapping[str, Any]]]:
     """Return a message's calls as LlamaIndex's packages for OpenAI and Anthropic read them: blocks, then the others."""
     found: list[tuple[str, Mapping[str, Any]]] = [
@@ -274,15 +251,12 @@ def named_calls(message: ChatMessage) -> list[tuple[str, Mapping[str, Any]]]:
     return found
 
 
-@pytest.mark.parametrize("way", [through_memory, through_session], ids=["memory", "context"])
 @settings(max_examples=25)
 @given(listed=turns)
-def test_llamaindex_s_messages_name_each_call_once(
-    way: Callable[[list[ChatMessage]], list[ChatMessage]], listed: list[Turn]
-) -> None:
+def test_llamaindex_s_messages_name_each_call_once(listed: list[Turn]) -> None:
     """This covers blocks and `additional_kwargs`."""
     given_messages = llamaindex_conversation(listed)
-    shown = way(given_messages)
+    shown = through_memory(given_messages)
     assert len(shown) >= len(given_messages)
     request: list[dict[str, Any]] = []
     for message in shown:

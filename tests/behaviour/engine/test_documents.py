@@ -136,29 +136,6 @@ def test_documents_given_take_the_place_of_those_found(engine):
     assert shown(session.context("warranty?", documents=[])) == []
 
 
-def test_the_documents_of_two_scopes_are_told_apart(engine):
-    engine.documents_of("one").add(Document("The warranty lasts three years.", id="1"))
-    engine.documents_of("one", user_id="ann").add(Document("Ann's own warranty ended in May.", id="1"))
-    window = engine.session("s", caller_id="one", user_id="ann").context("warranty")
-    assert shown(window) == ["1", "1"]
-    assert "three years" in window.messages[-1].text
-    assert "ended in May" in window.messages[-1].text
-
-
-def test_the_best_of_a_scope_without_an_answer_comes_last(engine):
-    """Scores of both scopes share one scale, so a scope's best is not automatically good."""
-    caller, user = engine.documents_of("one"), engine.documents_of("one", user_id="ann")
-    caller.add([Document("The laptop warranty repairs damage of the screen.", id="best")])
-    caller.add([Document("The warranty repairs damage of the screen of a laptop at home, free of charge.", id="good")])
-    caller.add([Document("A laptop whose screen has damage goes to the shop.", id="fair")])
-    user.add([Document("A shopping list: apples, a new screen protector, milk and bread for all.", id="u")])
-    user.add([Document(f"A note on the garden, number {n}.", id=f"n{n}") for n in range(5)])
-    asked = engine.session("s", caller_id="one", user_id="ann").context(
-        "laptop warranty repairs for damage of the screen"
-    )
-    assert shown(asked)[:2] == ["best", "good"]
-
-
 def test_what_answers_leads_also_in_the_larger_scope(url):
     """A user's note with two words of the question is the best of few and must not win for that."""
     with ContextEngine.open(url, settings=ArcSettings()) as engine:

@@ -1,6 +1,7 @@
 """Spans and metrics in an OpenTelemetry SDK, and the limit on background model calls."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
@@ -13,7 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from arc_common import ArcSettings, ContextEngine, Document, HeuristicTokenCounter
+from arc_common import ArcSettings, ContextEngine, ContextWindow, Document, HeuristicTokenCounter
 from arc_common.otel import OpenTelemetryObserver
 from arc_common.testing import CountingObserver, FailingChatModel
 from tests.support.summaries import Model, shown, talk
@@ -45,11 +46,30 @@ class Telemetry:
         return "".join(span.to_json() for span in self._spans.get_finished_spans()) + repr(self.points())
 
 
-@pytest.fixture
-def telemetry() -> Iterator[Telemetry]:
+@contextmanager
+def recorded() -> Iterator[Telemetry]:
     told = Telemetry()
     yield told
     told.meter_provider.shutdown()
+
+
+@pytest.fixture
+def telemetry() -> Iterator[Telemetry]:
+    with recorded() as told:
+        yield told
+
+
+@pytest.fixture(scope="module")
+def own() -> CountingObserver:
+    """Return an application's own observer of the turn."""
+    return CountingObserver()
+
+
+@pytest.fixture(scope="module")
+def turn(own: CountingObserver) -> Iterator[tuple[Telemetry, ContextWindow]]:
+    """Return what was recorded of a turn of a long conversation, and its window."""
+    with recorded() as told:
+        yield told, run(told, own)
 
 
 class NamedModel(Model):
@@ -61,7 +81,7 @@ def settings(**groups: Any) -> ArcSettings:
     return ArcSettings(model_calls=calls, summary={"leaf_messages": 16}, memory={"enabled": False}, **groups)
 
 
-def run(telemetry: Telemetry, own: Any = None) -> Any:
+def run(telemetry: Telemetry, own: CountingObserver) -> ContextWindow:
     """Talk until there is a summary, ask with documents, and return the window."""
     counter = HeuristicTokenCounter()
     model, observer = NamedModel(), telemetry.observer(own)
@@ -75,24 +95,23 @@ def run(telemetry: Telemetry, own: Any = None) -> Any:
         return session.context("Which order travels by boat?")
 
 
-def test_the_steps_of_a_turn_are_spans_within_each_other(telemetry: Telemetry) -> None:
-    run(telemetry)
-    (turn,) = telemetry.spans("arc.context")
+def test_the_steps_of_a_turn_are_spans_within_each_other(turn: tuple[Telemetry, ContextWindow]) -> None:
+    telemetry, _ = turn
+    (whole,) = telemetry.spans("arc.context")
     for name in ("load", "recall", "budget"):
         (step,) = telemetry.spans(f"arc.context.{name}")
-        assert step.context.trace_id == turn.context.trace_id
-        assert turn.start_time <= step.start_time <= step.end_time <= turn.end_time
+        assert step.context.trace_id == whole.context.trace_id
+        assert whole.start_time <= step.start_time <= step.end_time <= whole.end_time
     for name in ("retrieve", "rerank"):
-        assert [span.parent.span_id for span in telemetry.spans(f"arc.rag.{name}")] == [turn.context.span_id]
+        assert [span.parent.span_id for span in telemetry.spans(f"arc.rag.{name}")] == [whole.context.span_id]
     assert telemetry.spans("arc.context.save")
     assert telemetry.spans("arc.summary.write")
 
 
-def test_a_turn_tells_its_tokens_by_section_and_no_text(telemetry: Telemetry) -> None:
-    window = run(telemetry)
-    (turn,) = telemetry.spans("arc.context")
+def test_a_turn_tells_its_tokens_by_section_and_no_text(turn: tuple[Telemetry, ContextWindow]) -> None:
+    telemetry, window = turn
     sections = {section.name: section.tokens for section in window.sections}
-    told = turn.attributes
+    told = telemetry.spans("arc.context")[0].attributes
     assert {name: told[f"arc.tokens.{name}"] for name in sections} == sections
     assert told["arc.total_tokens"] == window.total_tokens == sum(sections.values())
     assert told["gen_ai.conversation.id"] == "s-1"
@@ -103,8 +122,8 @@ def test_a_turn_tells_its_tokens_by_section_and_no_text(telemetry: Telemetry) ->
     assert "MODEL" not in telemetry.everything()
 
 
-def test_arcs_own_model_calls_are_told_with_tokens_and_price(telemetry: Telemetry) -> None:
-    run(telemetry)
+def test_arcs_own_model_calls_are_told_with_tokens_and_price(turn: tuple[Telemetry, ContextWindow]) -> None:
+    telemetry, _ = turn
     calls = telemetry.spans("chat small-1")
     assert len(calls) > 1
     asked = sum(call.attributes["gen_ai.usage.input_tokens"] for call in calls)
@@ -138,9 +157,8 @@ def test_a_failed_call_tells_the_kind_of_its_error(telemetry: Telemetry) -> None
     assert [point.value for point in telemetry.points()["arc.summary.errors"]] == [len(model.requests)]
 
 
-def test_an_observer_of_ones_own_is_told_the_same(telemetry: Telemetry) -> None:
-    own = CountingObserver()
-    run(telemetry, own)
+def test_an_observer_of_ones_own_is_told_the_same(turn: tuple[Telemetry, ContextWindow], own: CountingObserver) -> None:
+    telemetry, _ = turn
     steps = {point.attributes["arc.step"]: point.count for point in telemetry.points()["arc.step.duration"]}
     assert steps["context.save"] == own.timings.count("context.save") == 40
     assert own.counts["summary.calls"] == len(telemetry.spans("chat small-1"))

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain.agents.middleware import after_model
-from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as as_tool
@@ -236,17 +235,6 @@ def test_a_model_can_t_pass_a_run(engine: ContextEngine) -> None:
     graph.compile().invoke(
         {"passed": {"context": {"user_id": "eve"}}}, {"configurable": {"thread_id": "t"}}, context=Who("ann")
     )
-    assert [memory.text for memory in engine.memories(user_id="ann").list()] == ["Has a dog."]
-
-
-def test_a_function_of_the_run_sees_its_state(engine: ContextEngine) -> None:
-    """It gets the `ToolRuntime`."""
-
-    def first_word(runtime: ToolRuntime) -> str:
-        return str(runtime.state["messages"][0].text.partition(" ")[0])
-
-    agent, _ = agent_with(engine, call("save_memory", "c", content="Has a dog."), user_id=first_word)
-    agent.invoke({"messages": [HumanMessage("ann speaks")]})
     assert [memory.text for memory in engine.memories(user_id="ann").list()] == ["Has a dog."]
 
 

@@ -44,15 +44,6 @@ def test_what_is_over_becomes_history(opened):
     assert '"replaces"' in model.requests[0][0].text
 
 
-def test_in_the_background_too(opened):
-    engine, _ = opened([statement(GONE, 1)])
-    engine.memories(user_id="ann").add(CAT)
-    session = engine.session("s", user_id="ann")
-    session.save_turn(GONE, "I'm so sorry.")
-    assert engine.flush(20)
-    assert holding(engine) == {GONE}
-
-
 @pytest.mark.parametrize("replaces", [[], [0], [2], ["one"], {"1": 1}], ids=repr)
 def test_what_names_nothing_known_replaces_nothing(opened, replaces):
     engine, _ = opened([statement(GONE) | {"replaces": replaces}])

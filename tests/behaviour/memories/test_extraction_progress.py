@@ -182,18 +182,6 @@ def test_a_turn_has_read_what_other_sessions_left(opened):
     assert later.memories(user_id="eve").list() == []
 
 
-def test_short_runs_lose_nothing(opened):
-    """Each run saves one exchange and closes; the next run reads what the previous one could not."""
-    things = ["hiking in the mountains", "sailing on lakes", "jazz music"]
-    for thing in things:
-        with opened() as engine:
-            say(engine, f"I love {thing}.", "Great!")
-    last = opened()
-    say(last, "Hello")
-    settle(last)
-    assert texts(last) == sorted(f"I love {thing}" for thing in things)
-
-
 def test_what_a_store_refused_is_read_again(opened, url):
     engine = opened()
     assert texts(engine) == []

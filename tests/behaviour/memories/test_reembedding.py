@@ -215,12 +215,6 @@ def test_two_processes_never_make_the_same_vectors(url: str) -> None:
     store.close()
 
 
-async def test_the_async_form(url: str) -> None:
-    async with ContextEngine.open(url, settings=NO_BACKGROUND, embedder=new()) as engine:
-        assert (await engine.admin.areembed()).unfinished == 0
-    assert embedders(url) == ALL_NEW
-
-
 def test_an_engine_without_embedder_can_t(url: str) -> None:
     with (
         ContextEngine.open(url, settings=NO_BACKGROUND) as engine,

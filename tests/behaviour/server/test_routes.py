@@ -221,20 +221,6 @@ def test_a_users_session_reads_and_adds_at_its_users_scope(client: TestClient) -
     assert seen("s", **ANN) == []
 
 
-def test_unknown_sessions_and_memories_are_not_found(engine: ContextEngine, client: TestClient) -> None:
-    """This covers each memory route, and nothing is written."""
-    told(client, "Hello.", "Hello.", **ANN)
-    one = client.post(f"{SESSION}/memories", json={"content": "Ann has a cat."}, params=ANN).json()["id"]
-    for session, memory in (("unknown", one), ("s", "unknown")):
-        for method in ("GET", "DELETE"):
-            path = f"/api/sessions/{session}/memories/{memory}"
-            assert client.request(method, path, params=ANN).status_code == 404
-    assert client.get("/api/sessions/unknown/memories", params=ANN).status_code == 404
-    given = {"content": "Ann has a dog."}
-    assert client.post("/api/sessions/unknown/memories", json=given, params=ANN).status_code == 404
-    assert [memory.id for memory in engine.memories(caller_id="shop", user_id="ann").list()] == [one]
-
-
 def test_unknown_parameters_are_refused(engine: ContextEngine, client: TestClient) -> None:
     """A misspelt user parameter must not act for nobody."""
     refused = client.post(f"{SESSION}/messages", json={"messages": []}, params={"user_id": "ann"})

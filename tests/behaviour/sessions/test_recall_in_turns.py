@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -52,13 +53,20 @@ def talk(session: Session, texts: Sequence[str], *, first: int = 0) -> None:
         )
 
 
-def long_talk(session: Session) -> None:
-    """Append thirty turns, of which the third names a boat, and do all due work."""
-    texts = [f"We spoke about subject{n} for a while." for n in range(30)]
-    texts[2] = "The boat that I rented is called Marabou."
-    talk(session, texts)
-    session.summarize()
-    session.recall("anything")
+LONG_TALK = [f"We spoke about subject{n} for a while." for n in range(30)]
+LONG_TALK[2] = "The boat that I rented is called Marabou."
+"""Thirty turns, of which the third names a boat."""
+
+
+@contextmanager
+def told(texts: Sequence[str], url: str | None = None, **settings: Any) -> Iterator[Session]:
+    """Open a session with these turns, whose due work is done."""
+    with engine_with(url, **settings) as engine:
+        session = engine.session("s")
+        talk(session, texts)
+        session.summarize()
+        session.recall("anything")
+        yield session
 
 
 def recalled(window: ContextWindow, kind: str = "recalled") -> list[Item]:
@@ -102,18 +110,14 @@ class TestMessages:
         assert "a2" in {item.id for item in recalled(window)}
 
     def test_what_is_shown_as_it_was_said_does_not_come_back_too(self) -> None:
-        with engine_with() as engine:
-            session = engine.session("s")
-            long_talk(session)
+        with told(LONG_TALK) as session:
             window = session.context("What did we say about subject29?")
         verbatim = {message.id for message in window.messages}
         assert "q29" in verbatim
         assert not verbatim & {item.id for item in recalled(window)}
 
     def test_a_question_that_nothing_is_about_brings_nothing(self) -> None:
-        with engine_with() as engine:
-            session = engine.session("s")
-            long_talk(session)
+        with told(LONG_TALK) as session:
             assert not recalled(session.context("Xylophone zeppelin?"))
 
     def test_the_other_sessions_of_a_user(self) -> None:
@@ -176,11 +180,7 @@ class TestMessages:
         words = [f"{start}{middle}{end}" for start in "bdfgklmnprstv" for middle in "aeiou" for end in ("ken", "lor")]
         said = [" ".join(rng.choices(words, k=12)) for _ in range(80)]
         said[4] += " quillfeather"
-        with engine_with() as engine:
-            session = engine.session("s")
-            talk(session, said[:60])
-            session.summarize()
-            session.recall("anything")
+        with told(said[:60]) as session:
             assert sum(bool(came_back(session.context(text))) for text in said[60:]) <= 4
             quiet = next(text for text in said[60:] if not came_back(session.context(text)))
             assert "q4" in {item.id for item in came_back(session.context("Where is the quillfeather?"))}
@@ -193,11 +193,7 @@ class TestMessages:
         said = [f"We tuned instrument{n} and swept room{n}." for n in range(60)]
         for at in range(0, 60, 6):
             said[at] = ("That was a great morning.", "The piano was moved again.")[at % 4 // 2]
-        with engine_with() as engine:
-            session = engine.session("s")
-            talk(session, said)
-            session.summarize()
-            session.recall("anything")
+        with told(said) as session:
             assert [came_back(session.context(text)) for text in ("Great!", "Morning!")] == [[], []]
             assert came_back(session.context("What did we say about the piano?"))
 
@@ -207,11 +203,7 @@ class TestMessages:
         for at in range(3, 80, 8):
             said[at] = f"The accordion was moved to room{at} by Mr. Albrecht{at}."
         said[43] += " It is a Hohner."
-        with engine_with() as engine:
-            session = engine.session("s")
-            talk(session, said)
-            session.summarize()
-            session.recall("anything")
+        with told(said) as session:
             budget = replace(NO_SUMMARY, sections={**NO_SUMMARY.sections, "recalled": SectionBudget(max_tokens=300)})
             question, others = "Where is the Hohner accordion?", " ".join(f"{one}orblex" for one in "bcdfghjkl")
             much, little = [
@@ -224,11 +216,7 @@ class TestMessages:
         """The words occur once in the conversation but are common in the language."""
         said = [f"We tuned instrument{n} and swept room{n}." for n in range(60)]
         said[3], said[9] = "Wow, haha, ok, perfect, sounds like something I appreciate.", "네네 맞다 역시 ㅎㅎ"
-        with engine_with() as engine:
-            session = engine.session("s")
-            talk(session, said)
-            session.summarize()
-            session.recall("anything")
+        with told(said) as session:
             assert came_back(session.context(text)) == []
 
     @pytest.mark.parametrize(("text", "comes_back"), [("Room 16?", True), ("Then the choir at 16:30!", False)])
@@ -236,11 +224,7 @@ class TestMessages:
         """A rehearsal's hour does not match a fuse's rating."""
         said = [f"We tuned instrument{n} and swept hall{n}." for n in range(60)]
         said[9] = "The fuse of room 16 holds 30 amps."
-        with engine_with() as engine:
-            session = engine.session("s")
-            talk(session, said)
-            session.summarize()
-            session.recall("anything")
+        with told(said) as session:
             assert ("q9" in {item.id for item in came_back(session.context(text))}) is comes_back
 
     @pytest.mark.parametrize(
@@ -335,9 +319,7 @@ class TestMessages:
     def test_a_question_that_is_stored_already_is_no_match_in_sight(self) -> None:
         """Adapters save the user's message first; it makes no difference if it is indexed by then."""
         question = "What is the boat called? My cousin wants to visit it on Friday, with her camera and a picnic."
-        with engine_with() as engine:
-            session = engine.session("s")
-            long_talk(session)
+        with told(LONG_TALK) as session:
             before = came_back(session.context(question))
             session.append([Message("user", question, id="asked")])
             session.recall("anything")
@@ -369,9 +351,7 @@ class TestMessages:
 
     def test_recall_can_be_switched_off(self) -> None:
         """`recall.enabled` removes them from the window; `session.recall` still works."""
-        with engine_with(recall={"enabled": False}) as engine:
-            session = engine.session("s")
-            long_talk(session)
+        with told(LONG_TALK, recall={"enabled": False}) as session:
             assert not recalled(session.context("What is my boat called?"))
             assert session.recall("What is my boat called?")[0].message.id == "q2"
 
@@ -402,9 +382,7 @@ class TestMessages:
         assert not any(line.startswith("- [2020") for line in text.splitlines())
 
     def test_what_was_edited_or_removed_does_not_come_back(self) -> None:
-        with engine_with() as engine:
-            session = engine.session("s")
-            long_talk(session)
+        with told(LONG_TALK) as session:
             session.append(Message("user", "The boat that I rented is called Pelican.", id="q2", created_at=BEGIN))
             session.summarize()
             session.recall("anything")
@@ -418,9 +396,7 @@ class TestMessages:
 
 def test_a_failing_index_breaks_no_turn(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/arc.db"
-    with engine_with(url) as engine:
-        session = engine.session("s")
-        long_talk(session)
+    with told(LONG_TALK, url) as session:
         with unreadable(url, "arc_index_entries"):
             window = session.context("What is my boat called?")
         assert not recalled(window)

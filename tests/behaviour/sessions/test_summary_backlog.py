@@ -205,7 +205,7 @@ def test_short_messages_stay_verbatim_above_the_high_water_mark(open_session: Ca
         session = open_session(None, high_water_tokens=tokens)
         session.delete()
         counts = []
-        for number in range(1, 81):
+        for number in range(1, 51):
             talk(session, number, number)
             session.summarize()
             counts.append(len(shown(session)))
