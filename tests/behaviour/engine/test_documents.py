@@ -58,24 +58,17 @@ def entries(engine):
     return {found.document.id for found in index.search("sentence warranty whole other", top_k=1_000)}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request):
-    """Return the URL of each kind of database."""
-    return "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
-
-
 @pytest.mark.parametrize("chunk", [True, False], ids=["in chunks", "whole"])
-def test_a_chunked_document_is_replaced_by_its_id(url, chunk):
-    with ContextEngine.open(url, settings=ArcSettings()) as engine:
-        alike = ["term", "terms#0#0", "terms#x", "terms$", "termsa"]
-        engine.documents.add([Document("another whole warranty", id=name) for name in alike])
-        engine.documents.add([Document(LONG, id="terms"), Document(LONG, id="other")], chunk=True)
-        ids = engine.documents.add(Document("There is no warranty at all.", id="terms"), chunk=chunk)
-        others = {f"other#{n}" for n in range(len(entries(engine)) - len(alike) - 1)}
-        assert ids == ["terms#0" if chunk else "terms"]
-        assert entries(engine) == {*ids, *alike, *others}
-        engine.documents.add(Document(LONG, id="terms"), chunk=True)
-        assert ("terms" in entries(engine)) is False
+def test_a_chunked_document_is_replaced_by_its_id(engine, chunk):
+    alike = ["term", "terms#0#0", "terms#x", "terms$", "termsa"]
+    engine.documents.add([Document("another whole warranty", id=name) for name in alike])
+    engine.documents.add([Document(LONG, id="terms"), Document(LONG, id="other")], chunk=True)
+    ids = engine.documents.add(Document("There is no warranty at all.", id="terms"), chunk=chunk)
+    others = {f"other#{n}" for n in range(len(entries(engine)) - len(alike) - 1)}
+    assert ids == ["terms#0" if chunk else "terms"]
+    assert entries(engine) == {*ids, *alike, *others}
+    engine.documents.add(Document(LONG, id="terms"), chunk=True)
+    assert ("terms" in entries(engine)) is False
 
 
 def test_a_chunked_document_is_deleted_by_its_id(engine):
@@ -136,22 +129,19 @@ def test_documents_given_take_the_place_of_those_found(engine):
     assert shown(session.context("warranty?", documents=[])) == []
 
 
-def test_what_answers_leads_also_in_the_larger_scope(url):
+def test_what_answers_leads_also_in_the_larger_scope(engine):
     """A user's note with two words of the question is the best of few and must not win for that."""
-    with ContextEngine.open(url, settings=ArcSettings()) as engine:
-        text = "The laptop warranty covers battery replacement for three years."
-        engine.documents.add([Document(text, id="z-right")])
-        engine.documents.add([f"Other topic number {n} about gardens." for n in range(10)])
-        notes = engine.documents_of("default", user_id="ann")
-        notes.add([Document("My laptop battery is dead again.", id="a-note"), "Milk and eggs.", "Call mum."])
-        window = engine.session("s", user_id="ann").context("laptop warranty battery replacement?")
-        assert shown(window) == ["z-right", "a-note"]
-        notes.add(
-            Document("The laptop warranty covers battery replacement, said the shop, for two years.", id="b-best")
-        )
-        assert set(
-            shown(engine.session("t", user_id="ann").context("What did the shop say on laptop warranty?"))[:1]
-        ) == {"b-best"}
+    text = "The laptop warranty covers battery replacement for three years."
+    engine.documents.add([Document(text, id="z-right")])
+    engine.documents.add([f"Other topic number {n} about gardens." for n in range(10)])
+    notes = engine.documents_of("default", user_id="ann")
+    notes.add([Document("My laptop battery is dead again.", id="a-note"), "Milk and eggs.", "Call mum."])
+    window = engine.session("s", user_id="ann").context("laptop warranty battery replacement?")
+    assert shown(window) == ["z-right", "a-note"]
+    notes.add(Document("The laptop warranty covers battery replacement, said the shop, for two years.", id="b-best"))
+    assert set(shown(engine.session("t", user_id="ann").context("What did the shop say on laptop warranty?"))[:1]) == {
+        "b-best"
+    }
 
 
 def test_settings_switch_retrieval_off_and_bound_it():
@@ -216,9 +206,9 @@ def test_a_turn_says_that_it_had_to_search_by_words_only():
         assert failing == "the embedder fails: ConnectionError"
 
 
-def test_the_similarity_threshold_does_not_depend_on_how_many_documents_there_are(url):
+def test_the_similarity_threshold_does_not_depend_on_how_many_documents_there_are():
     settings = ArcSettings(rag={"similarity_threshold": 0.7}, recall={"enabled": False})
-    with ContextEngine.open(url, settings=settings, embedder=CountingLetters()) as engine:
+    with ContextEngine.open(settings=settings, embedder=CountingLetters()) as engine:
         engine.documents.add([Document("warranty: zz zz zz zz", id="far"), Document("warranty www", id="near")])
         engine.documents.add([Document(f"wwww {number}", id=f"n{number}") for number in range(300)])
         found = engine.session("s").context("warranty")
@@ -243,9 +233,9 @@ def test_the_settings_name_the_reranker():
             assert shown(engine.session("s").context("warranty of laptops"))[0] == "warranty"
 
 
-def test_the_bm25_reranker_judges_by_all_documents(url):
+def test_the_bm25_reranker_judges_by_all_documents():
     """A word common among the candidates may be rare in the index, and the reverse."""
-    with ContextEngine.open(url, settings=ArcSettings(rag={"reranker": "bm25", "top_k": 3})) as engine:
+    with ContextEngine.open(settings=ArcSettings(rag={"reranker": "bm25", "top_k": 3})) as engine:
         engine.documents.add([Document(f"Harbour, harbour {n}", id=f"h{n}") for n in range(40)])
         engine.documents.add(Document("A zephyr in the harbour", id="z1"))
         engine.documents.add(Document("A zephyr blows over the bay from the south on most days of June.", id="z2"))

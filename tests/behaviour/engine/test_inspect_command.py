@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 
 from arc_common import ContextEngine, Message, ToolCall
 from arc_common.cli.commands import app, main
-from arc_common.stores.database import migrate
 from tests.support.context_windows import CONTROLS, MARKUP
-from tests.support.databases import new_database, sqlite_url
+from tests.support.databases import sqlite_url
 from tests.support.forks import Fork
 
 
@@ -50,20 +49,9 @@ def filled(tmp_path_factory):
     return folder / "arc.db"
 
 
-@pytest.fixture(scope="module")
-def filled_on_postgres(postgres_database):
-    """Return a read-only database of these sessions."""
-    return fill(postgres_database())
-
-
 @pytest.fixture
 def file(filled, tmp_path):
     return f"sqlite:///{shutil.copy(filled, tmp_path)}"
-
-
-@pytest.fixture(params=["file", "filled_on_postgres"], ids=["sqlite", "postgres"])
-def url(request):
-    return request.getfixturevalue(request.param)
 
 
 def run(*words):
@@ -72,9 +60,9 @@ def run(*words):
     return result.stdout
 
 
-def test_it_shows_the_newest_turn_with_the_sessions_state(url):
-    """The output has the budget, the sections with their items, and the omissions, on either database."""
-    out = run("support-1", "--url", url)
+def test_it_shows_the_newest_turn_with_the_sessions_state(file):
+    """The output has the budget, the sections with their items, and the omissions."""
+    out = run("support-1", "--url", file)
     assert "session support-1\n48 messages, " in out
     assert re.search(r"summary of \d+ messages, \d+ facts, \d+ messages not summarised", out)
     assert "turn 24 of 24: what the model is shown before it answers" in out
@@ -85,8 +73,8 @@ def test_it_shows_the_newest_turn_with_the_sessions_state(url):
     assert "note  replayed from what is stored" in out
 
 
-def test_an_older_turn_is_shown_without_what_came_after_it(url):
-    out = run("support-1", "--turn", "5", "--url", url, "--full")
+def test_an_older_turn_is_shown_without_what_came_after_it(file):
+    out = run("support-1", "--turn", "5", "--url", file, "--full")
     assert "turn 5 of 24" in out
     assert "Answer 4: noted." in out
     assert "ORD-0006" not in out
@@ -185,18 +173,6 @@ def test_a_mistyped_file_is_not_made(monkeypatch, capsys, tmp_path):
     (tmp_path / "empty.db").touch()
     assert "arc db upgrade" in refused(monkeypatch, capsys, "s", "--url", "sqlite:///empty.db")
     assert (tmp_path / "empty.db").read_bytes() == b""
-
-
-def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres):
-    url = new_database(postgres, tables=False)
-    assert "arc db upgrade" in refused(monkeypatch, capsys, "s", "--url", url)
-    from arc_common.stores.database.connection import connect
-
-    engine, _ = connect(url)
-    try:
-        assert migrate.current_revision(engine) is None
-    finally:
-        engine.dispose()
 
 
 def test_on_a_colour_terminal_it_has_colours(file, tmp_path):

@@ -1,7 +1,7 @@
 """An agent with arc shows its model the same as without arc, from any checkpoint."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,6 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.types import Command
 
@@ -24,7 +23,6 @@ from tests.support.langchain_helpers import said, settle
 from tests.support.llamaindex_helpers import break_writes, mend_writes
 
 CONFIG: Any = {"configurable": {"thread_id": "s"}}
-SAVERS = ["memory invoke", "sqlite invoke", "memory ainvoke", "sqlite ainvoke"]
 
 
 def multiply(a: int, b: int) -> int:
@@ -173,58 +171,21 @@ async def remove_earlier(thread: Thread) -> None:
 EVERYWHERE: list[Callable[[Thread], Awaitable[None]]] = [
     travel, regenerate, first_question_again, edit, take_back, tools_and_travel, review,
 ]  # fmt: skip
-WAYS = [(scenario, prune) for scenario in EVERYWHERE for prune in (False, True)] + [(remove_earlier, False)]
 
 
-def is_short(saver: str, scenario: Callable[[Thread], Awaitable[None]], *, prune: bool) -> bool:
-    """Return whether the suite runs the case: sync unpruned and async pruned, and travel over a file's saver."""
-    return (scenario is remove_earlier or prune == saver.endswith("ainvoke")) and (
-        saver.startswith("memory") or scenario is travel
-    )
-
-
-CASES = [
-    pytest.param(saver, scenario, prune, marks=() if is_short(saver, scenario, prune=prune) else pytest.mark.torture)
-    for saver in SAVERS
-    for scenario, prune in WAYS
-    if saver.startswith("memory") or scenario in (travel, review)
-]
-
-
-@pytest.fixture
-async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Callable[[], Any], bool]]:
-    """Return a function that creates savers, and whether agents are async."""
-    kind, way = request.param.split()
-    if kind == "memory":
-        yield InMemorySaver, way == "ainvoke"
-    elif way == "invoke":
-        with (
-            SqliteSaver.from_conn_string(str(tmp_path / "a.db")) as a,
-            SqliteSaver.from_conn_string(str(tmp_path / "b.db")) as b,
-        ):
-            yield [a, b].pop, False
-    else:
-        async with (
-            AsyncSqliteSaver.from_conn_string(str(tmp_path / "a.db")) as a,
-            AsyncSqliteSaver.from_conn_string(str(tmp_path / "b.db")) as b,
-        ):
-            yield [a, b].pop, True
-
-
-@pytest.mark.parametrize(
-    ("saver", "scenario", "prune"), CASES, ids=lambda it: getattr(it, "__name__", str(it)), indirect=["saver"]
-)
+@pytest.mark.parametrize("is_async", [False, True], ids=["whole, invoke", "pruned, ainvoke"])
+@pytest.mark.parametrize("scenario", [*EVERYWHERE, remove_earlier], ids=lambda it: it.__name__)
 async def test_the_model_sees_what_langgraph_would_show(
-    tmp_path: Path, saver: tuple[Callable[[], Any], bool], scenario: Callable[[Thread], Awaitable[None]], prune: bool
+    tmp_path: Path, scenario: Callable[[Thread], Awaitable[None]], is_async: bool
 ) -> None:
     """Each request has the same texts as without arc, and the session follows the newest run."""
-    new_saver, is_async = saver
+    prune = is_async and scenario is not remove_earlier  # a pruned state has no earlier messages
     requests = []
     with open_engine(sqlite_url(tmp_path), settings=ArcSettings()) as engine:
         for memory in ([], [ArcMemoryMiddleware(engine, prune_state=prune)]):
             model = ScriptedToolModel()
             reviewing = [HumanInTheLoopMiddleware(interrupt_on={"multiply": True})] if scenario is review else []
-            agent = create_agent(model, [multiply], middleware=[*memory, *reviewing], checkpointer=new_saver())
+            agent = create_agent(model, [multiply], middleware=[*memory, *reviewing], checkpointer=InMemorySaver())
             thread = Thread(agent, model, is_async=is_async)
             await scenario(thread)
             requests.append([[(it.type, it.text) for it in request] for request in model.requests])

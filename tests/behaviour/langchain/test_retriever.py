@@ -20,7 +20,7 @@ from arc_common.rag import ContextBuilder, RagPipeline
 from arc_common.rerankers import KeywordWeightedReranker
 from langchain_arc import ArcRetriever, open_engine
 from langchain_arc.retrieval.documents import document_from_arc, document_to_arc, known_score, scored_from_arc
-from tests.support.langchain_retrieval import DOCUMENTS, ENGINES, WordEmbedder, an_index, engine_url
+from tests.support.langchain_retrieval import DOCUMENTS, WordEmbedder, an_index
 
 QUESTION = "What turns light into current?"
 
@@ -68,14 +68,6 @@ class TestOverIndex(OverSources):
         return {"source": an_index()}
 
 
-class TestOverPipeline(OverSources):
-    """The suite over a pipeline."""
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"source": pipeline()}
-
-
 class TestOverRetriever(OverSources):
     """The suite over any retriever."""
 
@@ -84,10 +76,10 @@ class TestOverRetriever(OverSources):
         return {"source": Listed()}
 
 
-@pytest.fixture(scope="class", params=ENGINES)
+@pytest.fixture(scope="class")
 def filled_engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Open an engine on each store, as the class's `engine`."""
-    with open_engine(engine_url(request), embeddings=WordEmbedder()) as engine:
+    """Open an engine as the class's `engine`."""
+    with open_engine("sqlite://", embeddings=WordEmbedder()) as engine:
         engine.documents.add(DOCUMENTS)
         request.cls.engine = engine
         yield
@@ -95,21 +87,13 @@ def filled_engine(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("filled_engine")
 class TestOverAnEngine(OverSources):
-    """The suite over each store of an engine."""
+    """The suite over an engine's documents."""
 
     engine: ContextEngine
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
         return {"engine": self.engine}
-
-
-class TestOverAnEnginesPipeline(TestOverAnEngine):
-    """The suite over an engine's whole pipeline."""
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"source": self.engine.rag()}
 
 
 def test_an_engines_documents_are_a_callers_or_a_users() -> None:

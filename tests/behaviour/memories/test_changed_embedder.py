@@ -31,13 +31,6 @@ CHANGES = {
 }
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path) -> str:
-    if request.param == "sqlite":
-        return sqlite_url(tmp_path)
-    return request.getfixturevalue("postgres_database")()
-
-
 @pytest.fixture(params=CHANGES.values(), ids=CHANGES)
 def change(request: pytest.FixtureRequest) -> tuple[Embedder | None, Embedder | None]:
     return request.param

@@ -9,7 +9,7 @@ from arc_common import ContextEngine, Message
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing import ReplyingChatModel, SlowChatModel
-from tests.support.databases import indexed, observed, rows, sqlite_url
+from tests.support.databases import indexed, observed, rows
 from tests.unit.memory.test_message_index import Letters
 
 LONG = 20.0
@@ -24,13 +24,6 @@ WITHOUT_VECTOR = """
 TERMS = "SELECT terms FROM arc_index_texts WHERE scope IN (SELECT scope FROM arc_index_scopes WHERE kind = 'message')"
 KEY = SessionKey("s", user_id="ann")
 OTHER = SessionKey("other", user_id="ann")
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request, tmp_path):
-    if request.param == "postgres":
-        return request.getfixturevalue("postgres_database")()
-    return sqlite_url(tmp_path)
 
 
 def say(engine, key, text, message_id="m"):

@@ -7,13 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from arc_common import InvalidInputError, MemoryNotFoundError, Message
-from arc_common.memories import MemoryStatus, ProposedMemory
-from arc_common.memory.long_term.policy import Outcome
-from arc_common.memory.long_term.service import MemoryKeeper
-from arc_common.settings import ArcSettings
-from arc_common.stores import SqlStore
+from arc_common.memories import MemoryStatus
 from arc_common.testing import ReplyingChatModel
-from tests.support.services import services
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -34,16 +29,6 @@ def clock():
 @pytest.fixture
 def memories(opened, clock):
     return opened(max_per_scope=2, clock=clock).memories(user_id="ann")
-
-
-@pytest.fixture
-def gathered(url, clock, memories):
-    """Return a function that adds extracted memories from another process."""
-    store = SqlStore(url)
-    keeper = MemoryKeeper(services(store, settings=ArcSettings(memory={"max_per_scope": 2}), clock=clock))
-    yield lambda text, **values: keeper.add(memories.scope, ProposedMemory(text, **values))
-    keeper.access_times.close()
-    store.close()
 
 
 def texts(memories, status="ACTIVE"):
@@ -74,15 +59,6 @@ def test_what_is_approved_by_hand_holds_as_it_was_entered(memories, clock):
     assert (added.importance, added.metadata, added.superseded_by) == (0.7, {"by": "me"}, None)
     assert added.sources == (("s", "1"), ("s", "2"))
     assert memories.get(seoul.id).superseded_by == waits.id
-
-
-def test_gathering_goes_round_no_review(memories, gathered):
-    waits = memories.add("The user keeps bees", status="PENDING")
-    assert gathered("The user keeps bees").memory.id == waits.id
-    assert gathered("The user keeps the bees").memory.status is MemoryStatus.PENDING
-    memories.set_status(waits.id, "REJECTED")
-    assert gathered("The user keeps bees").outcome is Outcome.REJECTED
-    assert texts(memories) == texts(memories, "PENDING") == []
 
 
 def test_approving_and_rejecting(memories):
@@ -118,26 +94,6 @@ def test_what_waits_takes_no_place_of_what_holds(memories):
         memories.add(text, importance=0.2 + number / 10, status="PENDING")
     assert texts(memories) == ["The user keeps bees", "The user plays the harp"]
     assert texts(memories, "PENDING") == ["The user fears heights", "The user reads Proust"]
-
-
-def test_the_weakest_leaves_also_if_it_is_the_new_one(memories, gathered):
-    """Extracted memories evict nothing stronger; those added by hand stay."""
-    for text, importance in (("The user keeps bees", 0.9), ("The user plays the harp", 0.8)):
-        memories.add(text, importance=importance)
-    assert gathered("The user saw a film", importance=0.0).outcome is Outcome.FULL
-    assert texts(memories) == ["The user keeps bees", "The user plays the harp"]
-    assert gathered("The user is allergic to nuts", importance=1.0).outcome is Outcome.NEW
-    assert texts(memories) == ["The user is allergic to nuts", "The user keeps bees"]
-    film = memories.add("The user saw a film", importance=0.0)
-    assert memories.get(film.id) == film
-    assert texts(memories) == ["The user is allergic to nuts", "The user saw a film"]
-
-
-def test_what_takes_a_place_needs_no_other(memories, gathered):
-    memories.add("The user lives in Seoul", importance=0.9)
-    memories.add("The user keeps bees", importance=0.9)
-    assert gathered("The user lives in Busan", importance=0.1).outcome is Outcome.NEW
-    assert texts(memories) == ["The user keeps bees", "The user lives in Busan"]
 
 
 def test_a_clock_that_was_set_back(memories, clock):
