@@ -339,6 +339,8 @@ def _kind(plain: str, language: Language, concrete: re.Match[str] | None) -> Fac
 
 _EXCERPTED = 0.4
 """The importance of an excerpt, as a share of its kind's."""
+_UNCLEAR = 0.5
+"""The importance of an excerpt that says little alone ("mine is 2 MB"), as a share of a clear one's."""
 _LETTER = re.compile(r"\w")
 _LONGEST_SENTENCE = 160
 """Shorten a longer sentence to its clauses with values, and a longer clause to the part around its first value."""
@@ -364,10 +366,20 @@ def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -
         before = "" if message.role is Role.USER else by_user  # "Noted: …" says nothing new
         excerpt = _excerpt(message, own, said=f"{said}\n{before}")
         if excerpt is not None:
-            found.append(answering(excerpt, answered))
+            found.append(_weighed(answering(excerpt, answered)))
         if message.role is Role.USER:
             by_user = f"{said}\n{excerpt.value if excerpt else ''}"
     return found
+
+
+def _weighed(excerpt: ProposedFact) -> ProposedFact:
+    """Return an excerpt, with less importance if a reader can't tell what it is about."""
+    language = detect(excerpt.value)
+    plain = excerpt.value.translate(QUOTES)
+    is_clear = excerpt.category is FactCategory.CONDITION or IN_REPLY in plain
+    if is_clear or not (_is_vague(plain, language, least=_OF_CLAUSE) or _is_value(plain)):
+        return excerpt
+    return replace(excerpt, importance=_UNCLEAR * excerpt.importance)
 
 
 def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> ProposedFact | None:

@@ -273,3 +273,9 @@ def test_an_excerpt_that_is_only_a_value_comes_with_its_question() -> None:
     (excerpt,) = excerpts_of([asked, Message(Role.USER, "90 minutes", id="b")], facts=())
     assert excerpt.value == "90 minutes (in reply to: How long should the limit be?)"
     assert excerpt.sources == ("b", "a")
+
+
+def test_an_excerpt_that_only_the_conversation_explains_matters_less() -> None:
+    said = "Then start it on 3 August.", "Please start the line on 3 August.", "He must not change the contract 4711."
+    unclear, clear, forbidden = (excerpts_of([Message(Role.USER, one, id="m")], facts=())[0] for one in said)
+    assert unclear.importance < clear.importance < forbidden.importance
