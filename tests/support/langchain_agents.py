@@ -27,6 +27,11 @@ def call(name: str, call_id: str, **args: Any) -> dict[str, Any]:
     return {"name": name, "args": args, "id": call_id, "type": "tool_call"}
 
 
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+
 def check_request(messages: Sequence[BaseMessage]) -> None:
     """Raise an error for a request that any provider would reject, by the strictest of their rules.
 

@@ -9,64 +9,56 @@ import pytest
 
 from tests.support.forks import Fork
 
-WITHOUT_LANGCHAIN_CORE = """
-import sys
-sys.modules["langchain_core"] = None
-for module in ("langchain_arc", "langchain_arc.memory", "langchain_arc.models"):
-    try:
-        __import__(module)
-    except ImportError as error:
-        print(error)
-"""
-WITHOUT_LLAMA_INDEX = """
-import sys
-sys.modules["llama_index"] = None
-for module in ("llamaindex_arc", "llamaindex_arc.memory", "llamaindex_arc.placement"):
-    try:
-        __import__(module)
-    except ImportError as error:
-        print(error)
-"""
-WITHOUT_LANGCHAIN = """
-import sys
-sys.modules["langchain"] = None
-import langchain_arc
-from arc_common import ArcSettings, MissingDependencyError
-langchain_arc.with_arc_memory
-try:
-    langchain_arc.ArcMemoryMiddleware
-except ImportError as error:
-    print(error)
-try:
-    langchain_arc.open_engine(settings=ArcSettings(summary={"llm_model": "gpt-cheap"}))
-except MissingDependencyError as error:
-    print(error)
-"""
-WITH_ANOTHER_LLAMA_INDEX = """
-import llama_index.core.base.llms.types as types
-del types.BaseContentBlock
-try:
-    import llamaindex_arc
-except ImportError as error:
-    print(error)
-"""
-WITHOUT_MCP = """
-import sys
-sys.modules["mcp"] = sys.modules["mcp_types"] = None
-import arc_common.server
-try:
-    import arc_common.server.mcp
-except ImportError as error:
-    print(error)
-"""
-WITHOUT_JINJA = """
-import sys
-sys.modules["jinja2"] = None
-try:
-    import arc_common.server
-except ImportError as error:
-    print(error)
-"""
+
+def hiding(package: str, *statements: str) -> str:
+    """Return a program without a package that prints why it could not do what is asked."""
+    tried = "".join(f"try:\n    {it}\nexcept ImportError as error:\n    print(error)\n" for it in statements)
+    return f'import sys\nsys.modules["{package}"] = None\n{tried}'
+
+
+INSTALL = "pip install -U 'arc-context-engine[{}]'"
+PROGRAMS = {
+    "no langchain-core": (
+        hiding(
+            "langchain_core",
+            *("import langchain_arc", "import langchain_arc.memory", "import langchain_arc.models"),
+        ),
+        {INSTALL.format("langchain"): 3},
+    ),
+    "no llama-index-core": (
+        hiding(
+            "llama_index",
+            *("import llamaindex_arc", "import llamaindex_arc.memory", "import llamaindex_arc.placement"),
+        ),
+        {INSTALL.format("llamaindex"): 3},
+    ),
+    "no langchain": (
+        hiding(
+            "langchain",
+            "import langchain_arc; langchain_arc.with_arc_memory; langchain_arc.ArcMemoryMiddleware",
+            "from arc_common import ArcSettings;"
+            "langchain_arc.open_engine(settings=ArcSettings(summary={'llm_model': 'gpt-cheap'}))",
+        ),
+        {
+            "ArcMemoryMiddleware needs the package 'langchain'": 1,
+            INSTALL.format("agents"): 2,
+            "summary.llm_model": 1,
+        },
+    ),
+    "another release of LlamaIndex": (
+        "import llama_index.core.base.llms.types as types\ndel types.BaseContentBlock\n"
+        + hiding("nothing", "import llamaindex_arc"),
+        {"cannot import name 'BaseContentBlock'": 1, "not installed": 0, INSTALL.format("llamaindex"): 1},
+    ),
+    "no mcp": (
+        hiding("mcp", "import arc_common.server; sys.modules['mcp_types'] = None; import arc_common.server.mcp"),
+        {"arc_common.server.mcp needs the package 'mcp'": 1, INSTALL.format("mcp"): 1},
+    ),
+    "no jinja2": (
+        hiding("jinja2", "import arc_common.server"),
+        {"inspector needs the package 'jinja2'": 1, INSTALL.format("server"): 1},
+    ),
+}
 
 
 def run(program: str) -> None:
@@ -77,45 +69,7 @@ def run(program: str) -> None:
     exec(program, {"__name__": "__main__"})  # noqa: S102 - a program above
 
 
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        (WITHOUT_LANGCHAIN_CORE, {"pip install -U 'arc-context-engine[langchain]'": 3}),
-        (WITHOUT_LLAMA_INDEX, {"pip install -U 'arc-context-engine[llamaindex]'": 3}),
-        (
-            WITHOUT_LANGCHAIN,
-            {
-                "ArcMemoryMiddleware needs the package 'langchain'": 1,
-                "pip install -U 'arc-context-engine[agents]'": 2,
-                "summary.llm_model": 1,
-            },
-        ),
-        (
-            WITH_ANOTHER_LLAMA_INDEX,
-            {
-                "cannot import name 'BaseContentBlock'": 1,
-                "not installed": 0,
-                "pip install -U 'arc-context-engine[llamaindex]'": 1,
-            },
-        ),
-        (
-            WITHOUT_MCP,
-            {"arc_common.server.mcp needs the package 'mcp'": 1, "pip install -U 'arc-context-engine[mcp]'": 1},
-        ),
-        (
-            WITHOUT_JINJA,
-            {"inspector needs the package 'jinja2'": 1, "pip install -U 'arc-context-engine[server]'": 1},
-        ),
-    ],
-    ids=[
-        "no langchain-core",
-        "no llama-index-core",
-        "no langchain",
-        "another release of LlamaIndex",
-        "no mcp",
-        "no jinja2",
-    ],
-)
+@pytest.mark.parametrize(("program", "said"), PROGRAMS.values(), ids=PROGRAMS)
 def test_the_error_names_what_to_install(tmp_path: Path, program: str, said: dict[str, int]) -> None:
     """Everything else works; a release without a required name is not called "not installed"."""
     with Fork(tmp_path, [], os.environ, run=lambda: run(program)) as process:

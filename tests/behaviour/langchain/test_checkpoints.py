@@ -18,16 +18,11 @@ from langgraph.types import Command
 from arc_common import ArcSettings, ContextEngine, InvalidInputError, SessionNotFoundError
 from langchain_arc import ArcMemoryMiddleware, adelete_thread, delete_thread, open_engine
 from tests.support.databases import sqlite_url
-from tests.support.langchain_agents import ScriptedToolModel, call
-from tests.support.langchain_helpers import said, settle
+from tests.support.langchain_agents import ScriptedToolModel, call, multiply
+from tests.support.langchain_helpers import said
 from tests.support.llamaindex_helpers import break_writes, mend_writes
 
 CONFIG: Any = {"configurable": {"thread_id": "s"}}
-
-
-def multiply(a: int, b: int) -> int:
-    """Multiply two numbers."""
-    return a * b
 
 
 class Thread:
@@ -238,27 +233,6 @@ async def test_parallel_runs_of_one_thread(engine: ContextEngine, way: str, prun
     assert texts(engine.session("s").messages())[:-1] == texts(model.requests[-1])
 
 
-async def test_a_run_that_is_tried_again_makes_one_fork(engine: ContextEngine) -> None:
-    """There is none if nothing follows the checkpoint that it starts from."""
-    agent, model = agent_over(engine, InMemorySaver())
-    thread = Thread(agent, model, is_async=True)
-    model.script = ["answer 0", OSError("overloaded"), "answer 1", OSError("overloaded"), OSError("overloaded")]
-    first = await thread.ask("one")
-    with pytest.raises(OSError, match="overloaded"):
-        await thread.ask("two")
-    await thread.ask(None)
-    assert len(engine.session("s").branches()) == 1
-    with pytest.raises(OSError, match="overloaded"):
-        await thread.ask("two instead", first)
-    with pytest.raises(OSError, match="overloaded"):
-        await thread.ask(None)
-    await thread.ask(None)
-    assert texts(model.requests[-1]) == ["one", "answer 0", "two instead"]
-    assert len(engine.session("s").branches()) == 2
-    await thread.ask(None, await thread.before("model", "two instead"))
-    assert len(engine.session("s").branches()) == 3
-
-
 async def test_what_others_write_between_two_runs(engine: ContextEngine) -> None:
     """It is shown on the branch on which it was written, and not on an earlier one."""
     agent, model = agent_over(engine, InMemorySaver())
@@ -383,25 +357,6 @@ async def test_the_point_is_private(engine: ContextEngine) -> None:
     assert "arc_point" not in str(agent.get_input_jsonschema()) + str(agent.get_output_jsonschema())
     point = (await agent.aget_state(CONFIG)).values["arc_point"]["s"]
     assert (point["branch"], point["held"], point["pruned_to"]) == (0, 2, 0)
-
-
-async def test_what_was_left_is_neither_recalled_nor_remembered(tmp_path: Path) -> None:
-    """Nothing of abandoned turns comes back as a message, memory or summary."""
-    settings = ArcSettings(conversation={"max_context_tokens": 700}, summary={"high_water_tokens": 0})
-    with open_engine(sqlite_url(tmp_path), settings=settings) as engine:
-        model = ScriptedToolModel()
-        memory = ArcMemoryMiddleware(engine, user_id="ann")
-        thread = Thread(create_agent(model, middleware=[memory], checkpointer=InMemorySaver()), model, is_async=True)
-        places = [await thread.ask(f"My dog number {n} is called Rex{n} and weighs {n + 3} kg.") for n in range(30)]
-        settle(engine)
-        await thread.ask("My cat is called Mia and weighs 4 kg.", places[9])
-        settle(engine)
-        await thread.ask("What are my dogs called, and how much do they weigh?")
-    for request in model.requests[-2:]:
-        for n in range(10, 30):
-            assert f"Rex{n}" not in str(request)
-    assert "Rex2" in str(request)
-    assert "Mia" in str(request)
 
 
 async def test_an_answer_that_is_given_again_knows_nothing_of_later_turns(tmp_path: Path) -> None:

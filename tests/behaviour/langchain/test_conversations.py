@@ -20,6 +20,7 @@ from arc_common import ContextEngine, Message
 from arc_common.testing import CountingObserver
 from langchain_arc import ArcChatMessageHistory, ArcContext, open_engine, with_arc_memory
 from tests.support.databases import sqlite_url
+from tests.support.langchain_agents import multiply
 from tests.support.langchain_helpers import WAYS, ToolModel, echo_model, run, said, with_history
 
 
@@ -122,15 +123,6 @@ async def test_a_model_that_hands_out_one_message_again_and_again(
     assert said(engine) == [("user", "well?"), ("assistant", "ok")] * len(ways)
 
 
-def test_one_message_handed_to_concurrent_runs(engine: ContextEngine) -> None:
-    """Runs that save the same answer object concurrently store one answer each."""
-    wrapped = langchains(SCRIPTS["list"](), engine)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: wrapped.invoke(f"{n}", {"configurable": {"session_id": "s"}}), range(40)))
-    assert said(engine).count(("assistant", "ok")) == 40
-    assert len(said(engine)) == 80
-
-
 @wrappers
 async def test_async_runs_never_block_the_event_loop(engine: ContextEngine, wrap: Wrap) -> None:
     """Creating, reading and writing a history does no I/O on the loop's thread, for chains and agents."""
@@ -149,11 +141,6 @@ async def test_async_runs_never_block_the_event_loop(engine: ContextEngine, wrap
 
 
 # --- agents: they hand the whole conversation back ------------------------------------------------------------------
-
-
-def multiply(a: int, b: int) -> int:
-    """Multiply two numbers."""
-    return a * b
 
 
 def _script() -> Iterator[AIMessage]:
@@ -261,17 +248,6 @@ async def test_a_history_cleared_in_the_middle_of_a_run(engine: ContextEngine) -
         await run("invoke", langchains(inner, engine, **keys), value("one"))
         await run("invoke", langchains(inner | RunnableLambda(clearing), engine, **keys), value("two"))
         assert said(engine) in (turns("two"), steps("one", "two")[4:])
-
-
-async def test_several_messages_as_input(engine: ContextEngine) -> None:
-    """Messages sent together are stored together, once, also in the first turn."""
-    chain, keys, _ = AGENTS["messages"]
-    wrapped = langchains(chain(), engine, **keys)
-    await run("invoke", wrapped, {"messages": [HumanMessage("hello"), AIMessage("hi"), HumanMessage("one")]})
-    await run("invoke", wrapped, {"messages": [HumanMessage("two"), HumanMessage("and this")]})
-    first, second = steps("one", "two")[:4], steps("one", "two")[4:]
-    begun = [("user", "hello"), ("assistant", "hi")]
-    assert said(engine) == [*begun, *first, ("user", "two"), ("user", "and this"), *second[1:]]
 
 
 async def test_a_tool_loop_in_one_answer(engine: ContextEngine) -> None:

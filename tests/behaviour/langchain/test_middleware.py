@@ -12,24 +12,18 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arc_common import (
-    ArcSettings,
     BudgetExceededError,
     ContextEngine,
     InvalidInputError,
     Message,
     TokenBudget,
 )
-from langchain_arc import ArcMemoryMiddleware, open_engine
-from tests.support.langchain_agents import ScriptedToolModel, call
-from tests.support.langchain_helpers import said, settle
+from langchain_arc import ArcMemoryMiddleware
+from tests.support.langchain_agents import ScriptedToolModel, call, multiply
+from tests.support.langchain_helpers import said
 
 WAYS = ["invoke", "ainvoke", "stream", "astream messages"]
 CHECKPOINTERS = {"checkpointer": InMemorySaver, "no checkpointer": lambda: None}
-
-
-def multiply(a: int, b: int) -> int:
-    """Multiply two numbers."""
-    return a * b
 
 
 def broken() -> str:
@@ -240,26 +234,6 @@ async def test_a_thread_that_is_older_than_its_memory(engine: ContextEngine) -> 
     assert len(said(engine)) == 26
 
 
-async def test_a_conversation_begun_elsewhere(engine: ContextEngine) -> None:
-    """Messages of other writers, before or between the agent's turns, are included."""
-    session = engine.session("s")
-    session.save_turn("my cat is called Mia", "noted")
-    model = ScriptedToolModel()
-    agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine)], checkpointer=InMemorySaver())
-    await ask(agent, "what is it called?")
-    session.save_turn("and my dog Rex", "noted too")
-    await ask(agent, "and the dog?")
-    assert [text for kind, text in shown(model)] == [
-        "my cat is called Mia",
-        "noted",
-        "what is it called?",
-        "answer 0",
-        "and my dog Rex",
-        "noted too",
-        "and the dog?",
-    ]
-
-
 async def test_agents_never_block_the_event_loop(engine: ContextEngine) -> None:
     """Reading and writing run on other threads."""
     model = ScriptedToolModel(script=["one", AIMessage("", tool_calls=[call("multiply", "c1", a=1, b=2)])])
@@ -321,24 +295,6 @@ def test_each_hook_has_both_forms() -> None:
 def agent_over(engine: ContextEngine, model: ScriptedToolModel, tools: Any = (), **options: Any) -> Any:
     budget = options.pop("budget", None)
     return create_agent(model, list(tools), middleware=[ArcMemoryMiddleware(engine, budget=budget)], **options)
-
-
-async def test_older_messages_give_way_to_a_summary() -> None:
-    """After the trigger, facts and summary lead, not in the user's name; the newest messages are unchanged."""
-    with open_engine(settings=ArcSettings(conversation={"max_context_tokens": 900})) as engine:
-        model = ScriptedToolModel()
-        agent = agent_over(engine, model, checkpointer=InMemorySaver())
-        for n in range(24):
-            await ask(agent, f"My dog number {n} is called Rex{n} and weighs {n + 3} kg.", "ainvoke")
-            settle(engine)
-        request = model.requests[-1]
-        assert request[0].type == "system"
-        assert "Facts:" in request[0].text
-        assert "Summary:" in request[0].text
-        assert all("summary" not in message.text.lower() for message in request[1:])
-        assert request[-1].text.startswith("My dog number 23 ")
-        assert len(agent.get_state(config()).values["messages"]) == 48
-        assert len(said(engine)) == 48
 
 
 async def test_messages_keep_their_ids(engine: ContextEngine) -> None:

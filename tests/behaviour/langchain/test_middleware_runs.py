@@ -8,8 +8,6 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
-    ClearToolUsesEdit,
-    ContextEditingMiddleware,
     HumanInTheLoopMiddleware,
     ModelRetryMiddleware,
     PIIMiddleware,
@@ -27,9 +25,9 @@ from arc_common import BudgetExceededError, ContextEngine, TokenBudget
 from arc_common.testing import CountingObserver
 from langchain_arc import open_engine
 from langchain_arc.agents.middleware import ArcMemoryMiddleware
-from tests.behaviour.langchain.test_middleware import ask, config, multiply, shown
+from tests.behaviour.langchain.test_middleware import ask, config, shown
 from tests.support.databases import unreadable, unwritable
-from tests.support.langchain_agents import ScriptedToolModel, call
+from tests.support.langchain_agents import ScriptedToolModel, call, multiply
 from tests.support.langchain_helpers import said
 
 
@@ -98,21 +96,6 @@ async def test_a_tool_that_interrupts(engine: ContextEngine, way: str) -> None:
         ("tool", "4"),
         ("assistant", "fine"),
     ]
-
-
-async def test_an_interrupt_that_nobody_answers(engine: ContextEngine) -> None:
-    """The next turn's request omits the call without a result."""
-    model = ScriptedToolModel(script=[asking(), "never mind"])
-    agent = create_agent(
-        model,
-        [multiply],
-        middleware=[ArcMemoryMiddleware(engine), HumanInTheLoopMiddleware(interrupt_on={"multiply": True})],
-        checkpointer=InMemorySaver(),
-    )
-    await ask(agent, "2 x 3?")
-    await ask(agent, "forget it")
-    assert shown(model) == [("human", "2 x 3?"), ("human", "forget it")]
-    assert said(engine)[2:] == [("user", "forget it"), ("assistant", "never mind")]
 
 
 NESTED = {
@@ -323,16 +306,6 @@ async def test_what_is_redacted_in_the_state_is_redacted_in_the_session(engine: 
     await ask(agent, "write to bob@example.org")
     assert "example.org" not in str(said(engine))
     assert "example.org" not in str(shown(model))
-
-
-async def test_middleware_behind_it_edits_the_finished_request(engine: ContextEngine) -> None:
-    """LangChain clears tool results in arc's request, and nothing of that is stored."""
-    model = ScriptedToolModel(script=[asking(), asking(call_id="c2"), "six"])
-    clearing = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=1)])
-    agent = create_agent(model, [multiply], middleware=[ArcMemoryMiddleware(engine), clearing])
-    await ask(agent, "2 x 3, twice")
-    assert [text for kind, text in shown(model) if kind == "tool"] == ["[cleared]", "6"]
-    assert [text for role, text in said(engine) if role == "tool"] == ["6", "6"]
 
 
 async def test_what_other_middleware_adds_to_one_request_is_not_stored(engine: ContextEngine) -> None:

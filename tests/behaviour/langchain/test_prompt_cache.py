@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 
 from arc_common import ArcSettings, ContextEngine
 from langchain_arc import ArcMemoryMiddleware, open_engine
-from tests.support.langchain_agents import ScriptedToolModel
+from tests.support.langchain_agents import ScriptedToolModel, multiply
 from tests.support.model_servers import ModelServer, model_server
 
 MARK = {"type": "ephemeral"}
@@ -43,11 +43,6 @@ def gpt(provider: ModelServer, **given: Any) -> Any:
     from langchain_openai import ChatOpenAI
 
     return ChatOpenAI(model="gpt-test", api_key="none", base_url=f"{provider.url}/v1", max_retries=0, **given)
-
-
-def multiply(a: int, b: int) -> int:
-    """Multiply two numbers."""
-    return a * b
 
 
 def ask(engine: ContextEngine, model: Any, *texts: str, session_id: str = "s", **given: Any) -> list[list[str]]:

@@ -10,14 +10,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from arc_common import InvalidInputError
 from langchain_arc import ArcMemoryMiddleware, open_engine
-from tests.support.langchain_agents import ScriptedToolModel, call
+from tests.support.langchain_agents import ScriptedToolModel, call, multiply
 
 CONFIG: Any = {"configurable": {"thread_id": "s"}}
-
-
-def multiply(a: int, b: int) -> int:
-    """Multiply two numbers."""
-    return a * b
 
 
 def script(turns: int) -> list[AIMessage]:

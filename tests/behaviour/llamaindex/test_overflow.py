@@ -171,10 +171,7 @@ def agent(*, streaming: bool = True, workflow: bool = False, kind: Any = Functio
 
 WAYS = ("chat", "achat", "stream_chat", "astream_chat")
 MESSAGES = [
-    *(
-        pytest.param(asking(simple, way), id=f"simple {way}")
-        for way in ("chat", "achat", "stream_chat", "astream_chat")
-    ),
+    *(pytest.param(asking(simple, way), id=f"simple {way}") for way in WAYS),
     pytest.param(asking(context, "achat"), id="context achat"),
     pytest.param(agent(), id="agent streaming"),
     pytest.param(agent(streaming=False), id="agent"),
@@ -251,7 +248,7 @@ async def test_what_was_learned_holds_for_the_next_requests(engine: ContextEngin
     assert max(later) <= llm.limit
 
 
-@pytest.mark.parametrize("ask", [*MESSAGES, *TEXTS])
+@pytest.mark.parametrize("ask", [*MESSAGES[:4], MESSAGES[-1], TEXTS[0], TEXTS[-1]])
 async def test_the_second_refusal_is_raised_with_both_figures(engine: ContextEngine, ask: Ask) -> None:
     """It is the provider's own error; there is no third request."""
     llm = Stubborn(limit=4_000)
@@ -398,8 +395,7 @@ class Plain(CustomLLM):
         yield self.complete(prompt)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("limit", [4_000, 1])
+@pytest.mark.parametrize(("way", "limit"), [*((way, 4_000) for way in WAYS), ("astream_chat", 1)])
 async def test_a_model_that_answers_through_another_of_its_methods(engine: ContextEngine, way: str, limit: int) -> None:
     """It is called twice, not twice per method."""
     llm = Plain(limit=limit)

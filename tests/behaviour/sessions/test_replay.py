@@ -215,24 +215,6 @@ def test_a_turn_is_also_found_by_the_id_of_its_question(engine):
     assert (again.number, again.window) == (2, engine.admin.replay("s", 2).window)
 
 
-def test_debug_lists_the_segments_of_a_summary(engine):
-    """It lists each segment's messages and shown text; nothing if summaries are off."""
-    session = engine.session("s")
-    session.append(Message("user", "Hello."))
-    progress = engine.admin.debug("s").progress
-    assert progress is not None
-    assert (progress.segments, progress.view, progress.pending) == ((), None, 1)
-    talk(session, 25)
-    progress = engine.admin.debug("s").progress
-    assert progress is not None
-    assert progress.view is not None
-    assert progress.segments[0].start == 1
-    assert any("ORD-0001" in one.narrative or "Answer 1" in one.narrative for one in progress.segments)
-    with opened(summary={"enabled": False}) as plain:
-        plain.session("s").append(Message("user", "Hello."))
-        assert plain.admin.debug("s").progress is None
-
-
 def test_a_session_without_a_question_has_no_turn(engine):
     engine.session("s").append([Message("assistant", "Welcome!"), Message("user", "  ")])
     with pytest.raises(InvalidInputError, match="user message"):

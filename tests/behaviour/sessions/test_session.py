@@ -216,15 +216,6 @@ def test_messages_that_follow_are_shown_and_not_stored():
             session.context("And?", following="And?")
 
 
-def test_timers_are_reported(engine, observer):
-    engine.session("s").save_turn("a", "b")
-    engine.session("s").context("c")
-    timed = ["context.save", "context.load", "context.budget", "context"]
-    assert observer.timings == timed
-    engine.session("s").window()
-    assert observer.timings == [*timed, "context.load"]
-
-
 def test_in_memory_is_said_in_the_log(caplog):
     with caplog.at_level(logging.INFO, logger="arc.engine"), ContextEngine.open():
         pass
