@@ -12,7 +12,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import MockLLM
 
-from arc_common import ArcSettings, ContextEngine, InvalidInputError
+from arc_common import ArcSettings, ContextEngine
 from arc_common.prompts.memories import InteractionMode, render_extraction_request
 from arc_common.testing import ReplyingChatModel
 from langchain_arc import ArcContext, ArcMemoryMiddleware, memory_tools
@@ -52,13 +52,6 @@ def test_only_memories_with_a_tag(ask: Callable[..., str], tags: Sequence[str] |
         engine.memories(user_id="ann").add("Ann has a red bicycle.")
         text = ask(engine, tags)
         assert [word for word in ("nut", "red") if f" {word} " in text] == expected
-
-
-@ways
-def test_what_is_no_list_of_tags_is_refused_at_once(ask: Callable[..., str]) -> None:
-    """The error names the argument."""
-    with ContextEngine.open("sqlite://") as engine, pytest.raises(InvalidInputError, match="memory_tags"):
-        ask(engine, "health")
 
 
 def said_to_an_agent(engine: ContextEngine, text: str) -> None:

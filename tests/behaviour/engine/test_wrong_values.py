@@ -30,7 +30,6 @@ from arc_common import (
 )
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not
 from arc_common.tokens.budget import SectionBudget, TokenBudget
-from langchain_arc import ArcChatMessageHistory
 from tests.support.databases import sqlite_url
 
 SECRET = "SEC@RETPW"
@@ -78,12 +77,6 @@ def test_a_stored_system_message_can_not_block_a_session():
     assert window.messages[0].text == "Be kind."
     assert window.messages[-1].text == "hi"
     assert "a stored system message was left out: no room for it" in window.receipt.notes
-
-
-def test_adapters_refuse_what_is_no_engine():
-    for make in (lambda: ArcChatMessageHistory("a", engine=None), lambda: ArcChatMessageHistory.factory(5)):
-        with pytest.raises(InvalidInputError, match="engine"):
-            make()
 
 
 def nested(depth: int) -> list[Any]:

@@ -247,26 +247,6 @@ async def test_what_are_no_messages_is_refused(engine: ContextEngine, bad: Any) 
         await history.aadd_messages(bad)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        ({"session_id": ""}, "session_id"),
-        ({"session_id": "x" * 256}, "session_id"),
-        ({"user_id": "\x00"}, "user_id"),
-        ({"caller_id": " "}, "caller_id"),
-        ({"max_turns": -1}, "max_turns"),
-        ({"max_messages": 1.5}, "max_messages"),
-        ({"max_tokens": "many"}, "max_tokens"),
-    ],
-    ids=str,
-)
-def test_bad_arguments(engine: ContextEngine, arguments: dict[str, Any], field: str) -> None:
-    """The constructor rejects them by name."""
-    with pytest.raises(InvalidInputError) as caught:
-        ArcChatMessageHistory(**{"session_id": "s", "engine": engine, **arguments})
-    assert caught.value.field == field
-
-
 @pytest.mark.parametrize("options", [{"max_turns": -1}, {"include_summary": 5}, {"caller_id": ""}, {"max_turn": 3}])
 def test_a_factory_refuses_wrong_options_before_the_first_run(engine: ContextEngine, options: Any) -> None:
     with pytest.raises((InvalidInputError, TypeError), match=next(iter(options))):

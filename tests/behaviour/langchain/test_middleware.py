@@ -263,25 +263,6 @@ async def test_a_run_that_is_cancelled(engine: ContextEngine) -> None:
     assert said(engine) == [("user", "hello")]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        ({"engine": None}, "engine"),
-        ({"session_id": ""}, "session_id"),
-        ({"session_id": 7}, "session_id"),
-        ({"user_id": 7}, "user_id"),
-        ({"caller_id": ""}, "caller_id"),
-        ({"budget": 100}, "budget"),
-    ],
-    ids=str,
-)
-def test_wrong_arguments_are_named(engine: ContextEngine, arguments: dict[str, Any], field: str) -> None:
-    """The constructor checks them."""
-    with pytest.raises(InvalidInputError) as caught:
-        ArcMemoryMiddleware(**{"engine": engine, **arguments})
-    assert caught.value.field == field
-
-
 def test_each_hook_has_both_forms() -> None:
     """LangChain runs a hook with one form on the event loop, or not at all."""
     own = {name for name, member in vars(ArcMemoryMiddleware).items() if isfunction(member) and name[0] != "_"}

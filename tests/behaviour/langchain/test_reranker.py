@@ -128,20 +128,6 @@ def test_documents_come_ranked() -> None:
             assert [one.id for one in compressed] == ["d0", "d1"]
 
 
-def test_what_is_wrong_with_a_compressor_is_named() -> None:
-    """The constructor checks it."""
-    cases = [
-        ({}, "reranker"),
-        ({"reranker": object()}, "reranker"),
-        ({"top_n": 0}, "top_n"),
-        ({"max_tokens": True}, "max_tokens"),
-        ({"max_tokens": 1, "token_counter": len}, "token_counter"),
-    ]
-    for options, named in cases:
-        with pytest.raises(InvalidInputError, match=named):
-            ArcDocumentCompressor(**options)
-
-
 # --- LangChain's compressors in arc ---------------------------------------------------------------------------------
 
 

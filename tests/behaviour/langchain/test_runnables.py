@@ -198,26 +198,6 @@ def test_an_input_that_is_no_message_is_an_error(engine: ContextEngine, value: A
     assert not engine.session("s").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        ({"on_error": "ignore"}, "on_error"),
-        ({"on_store_error": "ignore"}, "on_store_error"),
-        ({"include_summary": "some"}, "include_summary"),
-        ({"max_tokens": -1}, "max_tokens"),
-        ({"session_id": ""}, "session_id"),
-        ({"engine": None}, "engine"),
-        ({"get_session": 7}, "get_session"),
-    ],
-    ids=str,
-)
-def test_wrong_arguments_are_named(engine: ContextEngine, arguments: dict[str, Any], field: str) -> None:
-    """They are checked when the chain is created."""
-    with pytest.raises(InvalidInputError) as caught:
-        with_arc_memory(echo_model(), **{"engine": engine, **arguments})
-    assert caught.value.field == field
-
-
 @pytest.fixture
 def remembering(engine: ContextEngine) -> ContextEngine:
     """Return an engine with a long, summarised conversation."""
@@ -319,20 +299,3 @@ def test_no_question_is_an_error(engine: ContextEngine, value: Any) -> None:
     """The error states the expected value."""
     with pytest.raises(InvalidInputError, match="input"):
         ArcContext(engine, session_id="s").invoke(value)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        ({"output": "json"}, "output"),
-        ({"budget": 7}, "budget"),
-        ({"session_id": ""}, "session_id"),
-        ({"engine": 1}, "engine"),
-    ],
-    ids=str,
-)
-def test_wrong_arguments_of_the_context_are_named(engine: ContextEngine, arguments: Any, field: str) -> None:
-    """The constructor checks them."""
-    with pytest.raises(InvalidInputError) as caught:
-        ArcContext(**{"engine": engine, **arguments})
-    assert caught.value.field == field

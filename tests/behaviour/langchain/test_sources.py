@@ -294,13 +294,3 @@ def test_negations_are_moved_inwards_or_refused(filters: Filter, metadata: dict[
 def test_a_function_takes_every_filter(filters: Filter, metadata: dict[str, Any]) -> None:
     """It gets LangChain's documents."""
     assert translator_of("function")(filters)(Document("", metadata=metadata)) is matches(filters, metadata)
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [({"source": object()}, "source"), ({"source": Fixed(), "filter_style": "sql"}, "filter_style")],
-)
-def test_what_is_wrong_is_named(options: dict[str, Any], named: str) -> None:
-    """The constructor checks it."""
-    with pytest.raises(InvalidInputError, match=named):
-        LangChainRetriever(**options)

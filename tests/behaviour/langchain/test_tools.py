@@ -21,7 +21,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 from pydantic import BaseModel
 
-from arc_common import ArcSettings, ContextEngine, InvalidInputError
+from arc_common import ArcSettings, ContextEngine
 from langchain_arc import ArcMemoryMiddleware, memory_tools, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.langchain_agents import ScriptedToolModel, call
@@ -357,23 +357,6 @@ async def test_the_event_loop_is_never_blocked(engine: ContextEngine) -> None:
     with blockbuster_ctx():
         for tool, arguments in zip(tools, ({"query": "a"}, {"content": "a b"}, {"memory_id": "a"}), strict=True):
             await tool.ainvoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})
-
-
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ({"engine": None}, "engine"),
-        ({"user_id": 7}, "user_id"),
-        ({"user_id": ""}, "user_id"),
-        ({"session_id": "x" * 300}, "session_id"),
-        ({"caller_id": " ", "user_id": "ann"}, "caller_id"),
-    ],
-    ids=str,
-)
-def test_what_is_no_scope_is_refused_at_once(engine: ContextEngine, given: dict[str, Any], field: str) -> None:
-    """The error comes before any model call."""
-    with pytest.raises(InvalidInputError, match=field):
-        memory_tools(given.pop("engine", engine), **given)
 
 
 def test_users_share_memories_where_settings_say_so() -> None:

@@ -161,14 +161,6 @@ def test_what_cant_be_written_is_refused() -> None:
         assert store.index.count() == 4
 
 
-def test_wrong_constructor_arguments_are_refused() -> None:
-    """The constructor rejects it by name."""
-    for field in ["embedding", "engine", "index"]:
-        for wrong in [5, 0, "x"]:
-            with pytest.raises(InvalidInputError, match=f"{field}: got"):
-                ArcVectorStore(**{field: wrong})
-
-
 def test_langchains_indexing_works() -> None:
     """It skips existing documents and removes missing ones."""
     store = ArcVectorStore(EMBEDDING)

@@ -16,7 +16,6 @@ from llama_index.core.memory import InsertMethod, Memory
 from llama_index.core.utils import get_tokenizer
 
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.exceptions import InvalidInputError
 from llamaindex_arc import ArcFactsBlock, ArcRecallBlock, ArcSummaryBlock, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.llamaindex_helpers import NO_SUMMARIES, assistant, break_writes, mend_writes, said, settle, user
@@ -252,13 +251,6 @@ def test_bad_input_does_not_break_the_reply(
     asyncio.run(ArcFactsBlock(engine).aput(messages, session_id=session_id))
     assert "was not saved" in caplog.text
     assert stored(engine) == []
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_another_engine_is_refused(block: Any) -> None:
-    """Only a `ContextEngine` is accepted."""
-    with pytest.raises(InvalidInputError, match="engine"):
-        block("sqlite://")
 
 
 def test_without_summaries_the_blocks_are_empty(memory_of: MakeMemory) -> None:

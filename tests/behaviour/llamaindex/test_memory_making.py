@@ -136,18 +136,9 @@ def test_a_history_given_begins_the_conversation(engine: ContextEngine) -> None:
 @pytest.mark.parametrize(
     ("field", "given"),
     [
-        pytest.param("token_limit", {"token_limit": 0}, id="no limit"),
-        pytest.param("token_limit", {"token_limit": -5}, id="negative limit"),
-        pytest.param("token_limit", {"token_limit": 1.5}, id="half a token"),
-        pytest.param("token_limit", {"token_limit": True}, id="true"),
-        pytest.param("session_id", {"session_id": ""}, id="empty id"),
-        pytest.param("session_id", {"session_id": "x" * 256}, id="long id"),
         pytest.param("session_id", {"chat_store_key": "\x00"}, id="NUL in the key"),
-        pytest.param("user_id", {"user_id": " "}, id="blank user"),
-        pytest.param("engine", {"engine": "sqlite://"}, id="address for an engine"),
         pytest.param("chat_store", {"chat_store": SimpleChatStore()}, id="foreign store"),
         pytest.param("chat_store", {"chat_store": ArcChatStore(), "user_id": "ann"}, id="store and scope"),
-        pytest.param("tokenizer_fn", {"tokenizer_fn": "cl100k_base"}, id="no function"),
         pytest.param("kwargs", {"limit": 3}, id="unknown argument"),
         pytest.param("messages", {"chat_history": ["hi"]}, id="no messages"),
     ],

@@ -110,21 +110,6 @@ def test_it_is_a_component_of_llamaindex() -> None:
         assert ids_of(again.postprocess_nodes(scored(*NODES), query_str="cat")) == ["the cat sat"]
 
 
-@pytest.mark.parametrize(
-    ("field", "given"),
-    [
-        ("reranker", {"reranker": len}),
-        ("top_n", {"reranker": BM25Reranker(), "top_n": 0}),
-        ("top_n", {"reranker": BM25Reranker(), "top_n": True}),
-        ("top_n", {"reranker": BM25Reranker(), "top_n": 1.5}),
-    ],
-)
-def test_wrong_arguments_are_refused(field: str, given: dict[str, Any]) -> None:
-    """The constructor checks them."""
-    with pytest.raises(InvalidInputError, match=field):
-        ArcNodePostprocessor(**given)
-
-
 # --- LlamaIndex's postprocessors as arc rerankers -------------------------------------------------------------------
 
 

@@ -206,11 +206,8 @@ def test_wrong_arguments_are_refused() -> None:
     cases = [
         ("index", {}),
         ("index", {"index": INDEX, "engine": SimpleNamespace()}),
-        ("index", {"index": "http://index"}),
-        ("similarity_top_k", {"index": INDEX, "similarity_top_k": 0}),
         ("filters", {"index": INDEX, "filters": {"a": {"$like": "x"}}}),
         ("mode", {"index": Recording(), "mode": "dense"}),
-        ("mode", {"index": INDEX, "mode": "fuzzy"}),
         ("similarity_threshold", {"index": Recording(), "similarity_threshold": 0.5}),
         ("similarity_threshold", {"index": INDEX, "similarity_threshold": 7}),
         ("similarity_threshold", {"index": INDEX, "similarity_threshold": "0.7"}),
@@ -308,7 +305,7 @@ def test_in_arc_s_pipeline() -> None:
 
 def test_what_is_no_source_is_refused() -> None:
     """The error names the argument."""
-    for wrong in [None, "index", Words(), TextNode()]:
+    for wrong in [Words(), TextNode()]:
         with pytest.raises(InvalidInputError, match="source"):
             LlamaIndexRetriever(wrong)
 

@@ -12,7 +12,6 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
 from llama_index.core.schema import QueryBundle
 
-from arc_common.exceptions import InvalidInputError
 from arc_common.testing import CountingObserver
 from llamaindex_arc import (
     ArcChatMemoryBuffer,
@@ -190,16 +189,3 @@ async def test_in_a_query_engine(way: str) -> None:
     text = "".join(response.response_gen) if way == "stream" else str(response)
     assert ids_of(response.source_nodes) == ["seoul"]
     assert STANDALONE in text
-
-
-def test_wrong_arguments_are_refused() -> None:
-    """The constructor rejects them by name."""
-    cases = [
-        ("llm", lambda: ArcHyDETransform("gpt")),
-        ("llm", lambda: ArcConversationTransform(3)),
-        ("memory", lambda: ArcConversationTransform(memory=HISTORY)),
-        ("max_history_turns", lambda: ArcConversationTransform(max_history_turns=-1)),
-    ]
-    for field, make in cases:
-        with pytest.raises(InvalidInputError, match=field):
-            make()
