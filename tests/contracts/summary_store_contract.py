@@ -84,6 +84,8 @@ _PLACES: dict[str, tuple[Segment, Segment, bool]] = {
     "shorter leaf": (a_leaf(1, 8, made_by="rules"), a_leaf(1, 4), False),
     "overlap behind": (a_leaf(1, 8), a_leaf(5, 12), False),
     "overlap before": (a_leaf(5, 12), a_leaf(1, 8), False),
+    "one message in both": (a_leaf(8, 12), a_leaf(1, 8), False),
+    "one message in both, behind": (a_leaf(1, 8), a_leaf(8, 12), False),
     "beside": (a_leaf(1, 4), a_leaf(5, 8), True),
     "shorter era": (a_leaf(1, 8, level=2), a_leaf(1, 4, level=2), False),
     "era by rules over model": (a_leaf(1, 8, level=2), a_leaf(1, 12, level=2, made_by="rules"), False),
@@ -644,6 +646,17 @@ class SummaryStoreContract:
         store.remove(key, ["m10"])
         assert [leaf.stale for leaf in store.summaries.segments(key)] == [False, False, True]
         assert [leaf.stale for leaf in store.summaries.segments(there)] == [False, False, False]
+
+    def test_a_leaf_is_not_shared_with_a_branch_that_has_another_over_its_end(
+        self, store: Store, key: SessionKey
+    ) -> None:
+        (fork,) = store.branch(key, "fork", at="m8")
+        there = replace(key, branch=fork.id)
+        store.append(there, [counted(f"n{n}") for n in range(4)])
+        assert self.put(store, there, a_leaf(8, 12))
+        assert self.put(store, key, a_leaf(5, 8))
+        assert stretches(store.summaries.segments(key)) == [(0, 5, 8)]
+        assert stretches(store.summaries.segments(there)) == [(0, 8, 12)]
 
     def test_a_view_follows_its_branch(self, store: Store, key: SessionKey) -> None:
         """A fork shows the view adopted before it, and of later ones only its own."""

@@ -31,7 +31,7 @@ class Hangs:
 
 def summarize_for_ever(url: str) -> None:
     settings = ArcSettings(
-        summary={"leaf_messages": 16}, model_calls={"timeout_seconds": 600}, background={"lease_seconds": 1}
+        summary={"leaf_messages": 16}, model_calls={"timeout_seconds": 600}, background={"lease_seconds": 0.5}
     )
     ContextEngine.open(url, chat_model=Hangs(), settings=settings).session("shared", user_id="user").summarize()
 
@@ -49,7 +49,7 @@ def test_a_killed_process_is_taken_over_within_seconds(tmp_path: Path, database:
     """If a process is killed while its model answers, `summarize` does its work once the lease has expired."""
     with Fork(tmp_path, [], os.environ, run=lambda: summarize_for_ever(database)) as process:
         assert process.stdout.readline() == "asked\n"
-    settings = settings_with(background={"lease_seconds": 1})
+    settings = settings_with(background={"lease_seconds": 0.5})
     with ContextEngine.open(database, chat_model=ReplyingChatModel([_SUMMARY]), settings=settings) as engine:
         session = engine.session("shared", user_id="user")
         begin = time.monotonic()

@@ -74,7 +74,7 @@ def test_what_killed_workers_began_is_done_once(
     for number in range(kills // 2):
         logs = [tmp_path / f"killed-{number}-{which}.log" for which in range(2)]
         pids = [helper.start(workers.work, log, url=database) for log in logs]
-        time.sleep(chance.uniform(0.05, 0.5))
+        time.sleep(chance.uniform(0.05, 0.3))
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         interrupted += [helper.wait(pid) for pid in pids].count(-signal.SIGKILL)
