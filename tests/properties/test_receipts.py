@@ -15,7 +15,7 @@ from tests.support.window_cases import Case, case_of
 from tests.support.window_rules import BrokenWindowError, built, check_account, check_tokens
 
 CASES = [200, pytest.param(2_000, marks=pytest.mark.torture)]
-VIEWS = [50, pytest.param(500, marks=pytest.mark.torture)]
+VIEWS = [30, pytest.param(500, marks=pytest.mark.torture)]
 
 
 def with_all_kinds(case: Case) -> Case:

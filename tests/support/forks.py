@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,9 @@ class Fork:
     ) -> None:
         out, err = os.pipe(), os.pipe()
         self.returncode: int | None = None
-        self.pid = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads, which a fork has not
+            self.pid = os.fork()
         if not self.pid:
             _run(run, folder, words, environment, out[1], err[1])
         for pipe in (out, err):

@@ -1,4 +1,4 @@
-"""Hostile texts are processed in linear time; a quadratic algorithm would take minutes on them."""
+"""Hostile texts are processed in linear time; a quadratic algorithm would take many times the limit."""
 
 import time
 from collections.abc import Callable
@@ -41,7 +41,7 @@ COUNTER = CalibratedTokenCounter()
 READERS: dict[str, tuple[Callable[[str], Any], int, list[str]]] = {
     "own words": (
         lambda text: own_words(f"{text}x"),
-        30_000,
+        15_000,
         [
             "forget ",
             "please ",
@@ -60,58 +60,58 @@ READERS: dict[str, tuple[Callable[[str], Any], int, list[str]]] = {
     ),
     "likeness": (
         lambda text: (folded(f"a{text}"), may_be_the_same(f"a{text}x", f"a{text}x0")),
-        40_000,
+        20_000,
         [" ", ". ", " .", "1,", "1-", "A ", "a'", "+", "가 ", "is of "],
     ),
     "grounding": (
         lambda text: is_grounded("Hana pays 12 for the kiln", text) or is_grounded("사용자는 부산에서 온다", text),
-        100_000,
+        50_000,
         ["1,", "a.", "A-", "한 ", "x@"],
     ),
-    "questions": (seeks, 60_000, ["and ", "a?b", "please\n", "가나다 ", ", ", "un-", "그는 "]),
+    "questions": (seeks, 30_000, ["and ", "a?b", "please\n", "가나다 ", ", ", "un-", "그는 "]),
     "follow-ups": (
         lambda text: (is_standalone(text), topic_words(text, [Message("user", text), Message("assistant", text)])),
-        300_000,
+        150_000,
         ["it ", "that", "그 ", "A", " "],
     ),
     "facts": (
         lambda text: extract_facts([Message("user", text)]),
-        30_000,
+        15_000,
         ["1|", "a@", "A-", "If ", "“", "my x ", "never, ", "해요 ", "```", "(", "'I a", "forget "],
     ),
-    "contradictions": (lambda text: contradicts(text, text[1:]), 4_000, ["가", "is in ", "moved to ", "User ", "a "]),
+    "contradictions": (lambda text: contradicts(text, text[1:]), 2_000, ["가", "is in ", "moved to ", "User ", "a "]),
     "terms": (
         lambda text: (analyze(f"a{text}"), analyze_query(f"{text}s")),
-        50_000,
+        25_000,
         ["\u0301\u0323", "a", "1,234", "-'.", "가", "好", "a-", "\ufdfa", "'"],
     ),
-    "thesaurus": (alternatives, 140_000, ["가나다라마바사", "x"]),
+    "thesaurus": (alternatives, 70_000, ["가나다라마바사", "x"]),
     "fences": (
         lambda text: parse_fences(_numbered(text)),
-        200_000,
+        100_000,
         ["<arc:x>\n", "<arc:x{}>\n", "<arc:", "\n</arc:x>", "<arc:x>\n</arc:x>", "<arc:x>\n\n</arc:x>"],
     ),
     "documents": (
         lambda text: render_passage(Document(f"a{text}a")),
-        200_000,
+        100_000,
         ["\n", "\n ", "\r\n", " ", "\u200b", "---\n\n", "[1", "[1]", "\n[source", "-"],
     ),
     "memories": (
         lambda text: (without_memories(f"[{text}x"), without_memories(f"- 2026-01-01, user: x{text}x")),
-        100_000,
+        50_000,
         ["\n", " \n", " ", "\t", "- 2026-01-01, user: ", "2026-01-01", "1", "[a", "> "],
     ),
     "summaries": (
         _summary,
-        200_000,
+        100_000,
         ["{", "[", '{"a":', '"', "\\", '{"a":[],', "[[],", "{}", '\\"', '[",', "{x}", "]", "{]"],
     ),
     "chunks": (
         Chunker(COUNTER).split,
-        32_000,
+        16_000,
         ["x", "word ", "한", "A sentence. ", "\n", "。", "```\n", "a\u0301", "- a\n"],
     ),
-    "tokens": (COUNTER.count, 10**6, ["a", " ", "=", "한", "A1 b\n中"]),
+    "tokens": (COUNTER.count, 500_000, ["a", " ", "=", "한", "A1 b\n中"]),
 }
 
 
@@ -122,4 +122,4 @@ def test_hostile_text_costs_linear_time(name: str) -> None:
         text = (unit * (length // len(unit) + 1))[:length]
         begin = time.thread_time()
         read(text)
-        assert time.thread_time() - begin < 6, unit
+        assert time.thread_time() - begin < 2, unit

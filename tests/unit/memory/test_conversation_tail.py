@@ -80,7 +80,7 @@ def test_reading_continues_while_more_fits() -> None:
     assert len(TailReader(store.summaries).read(KEY, room=20_000, most=300).state.messages) == 1_024
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(2, 40))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(1, 40))])
 def test_a_caching_reader_always_equals_the_store(seed: int) -> None:
     """After any changes, a reader with a cache returns the same as one without."""
     rng = random.Random(seed)

@@ -62,12 +62,12 @@ def test_threads_may_share_it():
 
 
 def long_session(engine: ContextEngine) -> Session:
-    """Return a session of 1,500 messages with a fact in every fiftieth."""
+    """Return a session of 600 messages with a fact in every fiftieth."""
     session = engine.session("s")
     session.append(
         [
             Message("user" if n % 2 == 0 else "assistant", f"word {n}" + (f" of ORD-{n:05}" if n % 50 == 8 else ""))
-            for n in range(1_500)
+            for n in range(600)
         ]
     )
     session.summarize()
