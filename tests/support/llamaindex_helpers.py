@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
+from llama_index.core.memory import Memory
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
@@ -126,3 +127,13 @@ def _run(database: Path, statement: str) -> None:
 def settle(engine: ContextEngine) -> None:
     """Wait until all due summaries are written."""
     assert engine.flush(30)
+
+
+def put(memory: Memory, messages: list[ChatMessage]) -> None:
+    """Put messages one by one, like an engine."""
+
+    async def put_all() -> None:
+        for message in messages:
+            await memory.aput(message)
+
+    asyncio.run(put_all())

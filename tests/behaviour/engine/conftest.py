@@ -1,22 +1,14 @@
 """Fixtures of the engine's tests: a clock that stands still, and engines with an archive."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from arc_common import ArcSettings, ContextEngine
-from tests.behaviour.engine.test_lifecycle import Clock
+from tests.support.clocks import Clock
 from tests.support.leak_world import Letters
-
-START = datetime(2026, 3, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(START)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -26,13 +26,12 @@ from arc_common import (
 from arc_common.messages import Message
 from arc_common.observability import SilentObserver
 from tests.behaviour.engine.test_erase import talk
-from tests.behaviour.engine.test_lifecycle import Clock
 from tests.behaviour.engine.test_transfer import shown
 from tests.support.archives import calling, objects, status, status_of
+from tests.support.clocks import START, Clock
 from tests.support.databases import on_sqlite, rows, sqlite_url
 from tests.support.leak_world import Letters
 
-START = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 

@@ -16,8 +16,8 @@ from arc_common.protocols import ConversationStatus, SessionKey
 from arc_common.protocols.conversations import Idle
 from arc_common.settings import ArchiveSettings
 from arc_common.stores.conversations import SqlStore
-from tests.behaviour.engine.test_lifecycle import Clock
 from tests.support.archives import calling, fill, objects, small_disk, status, status_of
+from tests.support.clocks import Clock
 from tests.support.databases import observed, on_sqlite, rows, run, sqlite_url
 from tests.support.processes import append, archive_and_die, archive_and_restore, die_while_writing
 

@@ -11,25 +11,10 @@ from arc_common.messages import Message
 from arc_common.protocols import SessionKey
 from arc_common.protocols.conversations import Idle
 from arc_common.stores.conversations import SqlStore
+from tests.support.clocks import START, Clock
 from tests.support.databases import on_sqlite, rows
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self, now: datetime = START) -> None:
-        self.now = now
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

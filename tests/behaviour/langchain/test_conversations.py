@@ -184,7 +184,7 @@ AGENTS: dict[str, tuple[Any, dict[str, str], Any]] = {
 
 @pytest.mark.parametrize(
     ("wrap", "way"),
-    [*((langchains, way) for way in WAYS), *((arcs, way) for way in ("invoke", "ainvoke", "batch", "abatch"))],
+    [*((langchains, way) for way in WAYS), *((arcs, way) for way in ("invoke", "abatch"))],
 )
 async def test_each_turn_of_an_agent_is_stored_once(engine: ContextEngine, wrap: Wrap, way: str) -> None:
     """Two of three turns ask the same; the agent sees the whole history or a window."""

@@ -30,6 +30,7 @@ from arc_common.rerankers import (
     SimpleScoreReranker,
 )
 from langchain_arc import ArcDocumentCompressor, LangChainReranker
+from tests.behaviour.adapters.test_rerankers import Compressor
 
 RERANKERS: dict[str, Callable[[], Reranker]] = {
     "score": SimpleScoreReranker,
@@ -43,7 +44,7 @@ COUNTER = HeuristicTokenCounter()
 
 words = st.sampled_from(["wind", "solar", "bread", "태양광", "current", ""])
 texts = st.lists(words, max_size=4).map(" ".join)
-scores = st.none() | st.floats(-5, 5) | st.just("high") | st.just(float("nan"))
+scores = st.none() | st.floats(-5, 5) | st.sampled_from(["high", float("nan"), True, [1]])
 documents_given = st.lists(
     st.builds(
         lambda text, document_id, score, tags: Document(
@@ -148,17 +149,6 @@ class Scoring(BaseCrossEncoder):
         return self.scores  # type: ignore[no-any-return]
 
 
-class Giving(BaseDocumentCompressor):
-    """A compressor that applies a function to the documents."""
-
-    answer: Callable[[Sequence[Document]], Any]
-
-    def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
-    ) -> list[Document]:
-        return self.answer(documents)  # type: ignore[no-any-return]
-
-
 class Told(BaseDocumentCompressor):
     """A compressor that sorts by text in reverse and gives the given scores."""
 
@@ -226,7 +216,7 @@ def test_a_cross_encoders_scores_may_come_in_any_sequence(scores: Any) -> None:
 def test_a_document_merged_from_several_has_no_mark() -> None:
     """A document merged from two is new, without arc's mark."""
     merged = Document("a b", metadata={"arc_place": [0, 1], "n": 1})
-    (only,) = LangChainReranker(Giving(answer=lambda _: [merged])).rerank("q", candidates("a", "b"))
+    (only,) = LangChainReranker(Compressor(answer=lambda _: [merged])).rerank("q", candidates("a", "b"))
     assert (only.document.text, only.document.metadata) == ("a b", {"n": 1})
 
 

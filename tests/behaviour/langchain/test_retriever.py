@@ -2,7 +2,7 @@
 
 import copy
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,13 +13,13 @@ from langchain_core.documents import Document as LangChainDocument
 from langchain_core.runnables import ConfigurableField
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from arc_common import ContextEngine, Document, HeuristicTokenCounter, ScoredDocument
+from arc_common import Document, HeuristicTokenCounter, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition, Filter
 from arc_common.rag import ContextBuilder, RagPipeline
 from arc_common.rerankers import KeywordWeightedReranker
 from langchain_arc import ArcRetriever, open_engine
-from langchain_arc.retrieval.documents import document_from_arc, document_to_arc, known_score, scored_from_arc
+from langchain_arc.retrieval.documents import document_from_arc, document_to_arc, scored_from_arc
 from tests.support.langchain_retrieval import DOCUMENTS, WordEmbedder, an_index
 
 QUESTION = "What turns light into current?"
@@ -53,47 +53,15 @@ def pipeline() -> RagPipeline:
     return RagPipeline(Source(), ContextBuilder(HeuristicTokenCounter()), reranker=KeywordWeightedReranker())
 
 
-class OverSources(RetrieversIntegrationTests):
-    """The unmodified standard suite."""
+class TestOverIndex(RetrieversIntegrationTests):
+    """The unmodified standard suite over a hybrid index."""
 
     retriever_constructor = ArcRetriever
     retriever_query_example = QUESTION
 
-
-class TestOverIndex(OverSources):
-    """The suite over a hybrid index."""
-
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
         return {"source": an_index()}
-
-
-class TestOverRetriever(OverSources):
-    """The suite over any retriever."""
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"source": Listed()}
-
-
-@pytest.fixture(scope="class")
-def filled_engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Open an engine as the class's `engine`."""
-    with open_engine("sqlite://", embeddings=WordEmbedder()) as engine:
-        engine.documents.add(DOCUMENTS)
-        request.cls.engine = engine
-        yield
-
-
-@pytest.mark.usefixtures("filled_engine")
-class TestOverAnEngine(OverSources):
-    """The suite over an engine's documents."""
-
-    engine: ContextEngine
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"engine": self.engine}
 
 
 def test_an_engines_documents_are_a_callers_or_a_users() -> None:
@@ -196,7 +164,6 @@ def test_it_can_be_configured() -> None:
 
 @pytest.mark.parametrize("question", ["", "  \n"])
 def test_nothing_asked_is_nothing_found(question: str) -> None:
-    """An empty query gives no documents and no error."""
     assert ArcRetriever(an_index()).invoke(question) == []
 
 
@@ -232,23 +199,13 @@ def test_a_document_comes_back_exactly(text: str, document_id: str | None, metad
 
 
 def test_the_source_is_what_the_metadata_name() -> None:
-    """Only text counts; it stays in the metadata."""
+    """Only text counts; it stays in the metadata, or comes into them."""
     cases = [({"source": "guide.md"}, "guide.md"), ({"source": ""}, None), ({"source": 7}, None), ({}, None)]
     for metadata, source in cases:
         found = document_to_arc(LangChainDocument("x", metadata=metadata))
         assert found.source == source
         assert dict(found.metadata) == metadata
-
-
-def test_a_source_beside_the_metadata_is_shown_in_them() -> None:
-    """LangChain has no other field for it."""
     assert document_from_arc(Document("x", source="guide.md")).metadata == {"source": "guide.md"}
-
-
-def test_what_is_no_number_is_no_score() -> None:
-    """Metadata may contain anything under that name."""
-    for value in [None, True, "0.5", float("nan"), float("inf"), [1], {}]:
-        assert known_score({"relevance_score": value}) is None
 
 
 def test_another_kind_of_document_is_refused() -> None:

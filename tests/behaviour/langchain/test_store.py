@@ -1,7 +1,7 @@
 """`ArcStore` is LangGraph's store; benchmarks/upstream_store.py runs LangGraph's own tests of it."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,26 +12,9 @@ from langchain_core.messages import AIMessage
 
 from arc_common import ContextEngine, InvalidInputError
 from langchain_arc import ArcStore, open_engine
+from tests.support.clocks import Clock
 from tests.support.databases import on_sqlite
 from tests.support.langchain_agents import ScriptedToolModel, call
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.time
-
-    def pass_minutes(self, minutes: float) -> None:
-        self.time += timedelta(minutes=minutes)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture
@@ -91,7 +74,7 @@ def test_a_query_finds_by_words_without_an_embedder(engine: ContextEngine, clock
     """Other items follow without a score, newest first; `index` names the searched fields."""
     store = ArcStore(engine, index={"dims": 0, "fields": ["text"]})  # type: ignore[typeddict-item]
     for key, text in (("a", "Ann drinks green tea."), ("b", "Eve cycles."), ("c", "The sky is blue.")):
-        clock.pass_minutes(1)
+        clock.now += timedelta(minutes=1)
         store.put(("n",), key, {"text": text, "note": "tea"})
     found = store.search(("n",), query="tea")
     assert keys(found) == ["a", "c", "b"]
@@ -125,19 +108,19 @@ def test_an_item_ends_unless_it_is_read(engine: ContextEngine, clock: Clock) -> 
     store.put(("n",), "default", {"text": "tea"})
     store.put(("n",), "short", {"text": "tea"}, ttl=1)
     store.put(("m",), "forever", {"text": "tea"}, ttl=None)
-    clock.pass_minutes(2)
+    clock.now += timedelta(minutes=2)
     assert store.get(("n",), "short") is None
     assert sorted(keys(store.search((), query="tea", refresh_ttl=False))) == ["default", "forever"]
-    clock.pass_minutes(7)
+    clock.now += timedelta(minutes=7)
     assert store.get(("n",), "default") is not None
-    clock.pass_minutes(9)
+    clock.now += timedelta(minutes=9)
     assert keys(store.search(("n",), refresh_ttl=False)) == ["default"]
-    clock.pass_minutes(2)
+    clock.now += timedelta(minutes=2)
     assert store.list_namespaces() == [("m",)]
     assert store.sweep_ttl() == 2
     assert store.sweep_ttl() == 0
     store.put(("n",), "default", {"text": "again"}, ttl=None)
-    clock.pass_minutes(1_000)
+    clock.now += timedelta(minutes=1_000)
     assert store.get(("n",), "default") is not None
 
 

@@ -18,7 +18,7 @@ from llama_index.core.utils import get_tokenizer
 from arc_common.engine.context_engine import ContextEngine
 from llamaindex_arc import ArcFactsBlock, ArcRecallBlock, ArcSummaryBlock, open_engine
 from tests.support.databases import sqlite_url
-from tests.support.llamaindex_helpers import NO_SUMMARIES, assistant, break_writes, mend_writes, said, settle, user
+from tests.support.llamaindex_helpers import NO_SUMMARIES, assistant, break_writes, mend_writes, put, said, settle, user
 
 BLOCKS = [ArcFactsBlock, ArcSummaryBlock]
 
@@ -44,16 +44,6 @@ def told(number: int, *, about: str = "A") -> list[ChatMessage]:
 pytestmark = pytest.mark.usefixtures("blocking_loop")
 
 MakeMemory = Callable[..., Memory]
-
-
-def put(memory: Memory, messages: list[ChatMessage]) -> None:
-    """Put messages one by one, like an engine."""
-
-    async def put_all() -> None:
-        for message in messages:
-            await memory.aput(message)
-
-    asyncio.run(put_all())
 
 
 def stored(engine: ContextEngine, session_id: str = "s") -> list[str]:

@@ -14,7 +14,7 @@ from arc_common.engine.context_engine import ContextEngine
 from arc_common.settings import ArcSettings
 from llamaindex_arc import ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock, open_engine
 from tests.support.databases import sqlite_url
-from tests.support.llamaindex_helpers import assistant, user
+from tests.support.llamaindex_helpers import assistant, put, user
 
 TOPICS = ["tea", "chess", "running", "opera", "pottery", "sailing", "origami", "knitting", "beekeeping", "fencing"]
 SPEAKERS = ("user: ", "assistant: ")
@@ -41,16 +41,6 @@ def hobbies(of: str = "I") -> list[ChatMessage]:
             assistant(f"Enjoy it, {topic} is a fine way to spend a Monday evening with good friends."),
         )
     ]
-
-
-def put(memory: Memory, messages: list[ChatMessage]) -> None:
-    """Put messages one by one, like an engine."""
-
-    async def put_all() -> None:
-        for message in messages:
-            await memory.aput(message)
-
-    asyncio.run(put_all())
 
 
 def shown(memory: Memory, question: str) -> str:

@@ -1,7 +1,7 @@
 """Arc's rerankers as node postprocessors, and LlamaIndex's postprocessors as arc's rerankers."""
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
 from llama_index.core.postprocessor import LongContextReorder, MetadataReplacementPostProcessor, SimilarityPostprocessor
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from arc_common.documents import Document, ScoredDocument
@@ -23,6 +22,7 @@ from arc_common.rerankers import (
     SimpleScoreReranker,
 )
 from llamaindex_arc import ArcNodePostprocessor, ArcTokenBudgetPostprocessor, LlamaIndexReranker, to_document
+from tests.behaviour.adapters.test_rerankers import Postprocessor
 from tests.support.llamaindex_retrieval import events, frozen, ids_of, node_lists, scored, sentences
 
 RERANKERS: dict[str, Reranker] = {
@@ -127,8 +127,6 @@ def test_a_postprocessors_scores_may_have_to_reach_something() -> None:
     given_ = documents(("a", 0.9), ("b", 0.1), ("c", None), ("d", 0.5))
     assert texts_of(LlamaIndexReranker(passing, min_score=0.5).rerank("q", given_)) == ["a", "d"]
     assert LlamaIndexReranker(passing, min_score=2).rerank("q", given_) == []
-    with pytest.raises(InvalidInputError, match="min_score"):
-        LlamaIndexReranker(passing, min_score=float("nan"))
 
 
 def test_an_order_without_scores_becomes_scores() -> None:
@@ -152,15 +150,6 @@ def test_the_very_node_is_shown_to_it() -> None:
     assert given_ == [ScoredDocument(to_document(node), 0.7)]
 
 
-class Leaving(BaseNodePostprocessor):
-    """A postprocessor that applies a function to the nodes."""
-
-    answer: Callable[[list[NodeWithScore]], Any]
-
-    def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None) -> Any:
-        return self.answer(nodes)
-
-
 @pytest.mark.parametrize(
     "score", ["high", [0.5], True, float("nan"), 10**400], ids=["text", "list", "bool", "nan", "huge"]
 )
@@ -171,5 +160,5 @@ def test_a_score_that_is_none_counts_as_missing(score: Any) -> None:
         nodes[0].score = score
         return nodes
 
-    left = LlamaIndexReranker(Leaving(answer=scoring)).rerank("q", documents(("a", 0.2), ("b", 0.1)))
+    left = LlamaIndexReranker(Postprocessor(answer=scoring)).rerank("q", documents(("a", 0.2), ("b", 0.1)))
     assert [(item.document.text, item.score) for item in left] == [("a", 1.0), ("b", 0.5)]

@@ -44,14 +44,6 @@ def test_a_round_through_all_of_it(memories):
     assert memories.context("bees") == ""
 
 
-def test_extracting(memories):
-    (found,) = memories.extract("I love hiking in the mountains.", "Great!")
-    (again,) = memories.extract(Message("user", "I love hiking in the mountains."))
-    assert again.id == found.id
-    assert memories.count() == 1
-    assert memories.extract("Hello!", "Hi!") == []
-
-
 def test_extracting_by_a_model():
     """Grounded parts of its answer are kept, with messages as sources if they have ids and a session."""
     answer = '[{"type": "insight", "content": "The user commutes to Seoul.", "importance": 2}]'

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -18,27 +18,11 @@ from arc_common import (
     Message,
 )
 from arc_common.memories import MAX_MEMORY_CHARACTERS
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.day = 0
-
-    def __call__(self) -> datetime:
-        return on(self.day)
+from tests.support.clocks import START, Clock
 
 
 def on(day: int) -> datetime:
     return START + timedelta(days=day)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture
@@ -56,7 +40,7 @@ def test_an_edit_is_found_at_once_and_the_earlier_words_only_in_the_history(
     """Every field can change; omitted ones stay."""
     ann = engine.memories(user_id="ann")
     first = ann.add("Ann keeps bees.", importance=0.4, metadata={"by": "form"}, tags=["hobby"])
-    clock.day = 2
+    clock.now = on(2)
     edited = ann.edit(
         first.id, text="앤은 벌을 키우지 않는다.", type="insight", valid_until=on(9), tags=["pets", "pets"]
     )
@@ -150,7 +134,7 @@ def test_what_is_no_longer_valid_is_neither_found_nor_shown(engine: ContextEngin
     ann.pin(memory.id)
     session = engine.session("s", user_id="ann")
     for day, holds in ((6, True), (7, False)):
-        clock.day = day
+        clock.now = on(day)
         assert bool(ann.search("holiday")) == bool(ann.list()) == bool(ann.count()) == holds
         assert bool(session.pins()) == holds
         assert ("Porto" in str(session.context("Where is my holiday?").messages)) == holds
@@ -165,10 +149,10 @@ def test_a_search_as_of_a_moment_finds_what_held_then(engine: ContextEngine, clo
     ann.add("Ann lives in Seoul.")
     pet = ann.add("Ann has a cat called Tom.")
     ann.add("Ann rents a garage.", valid_until=on(3))
-    clock.day = 5
+    clock.now = on(5)
     ann.add("Ann lives in Busan.")
     ann.edit(pet.id, text="Ann has a dog called Rex.")
-    clock.day = 9
+    clock.now = on(9)
     asked = "Where does Ann live, which cat or dog has she, and what garage?"
     assert ann.search(asked, as_of=on(-1)) == []
     assert sorted(texts(ann.search(asked, as_of=on(2)))) == [

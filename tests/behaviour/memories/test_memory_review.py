@@ -2,28 +2,14 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from arc_common import InvalidInputError, MemoryNotFoundError, Message
 from arc_common.memories import MemoryStatus
 from arc_common.testing import ReplyingChatModel
-
-NOW = datetime(2026, 1, 10, tzinfo=UTC)
-
-
-class Clock:
-    def __init__(self):
-        self.now = NOW
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
+from tests.support.clocks import START
 
 
 @pytest.fixture
@@ -114,8 +100,8 @@ def test_a_clock_that_was_set_back_within_a_session(opened, clock, *, at_once):
     model = ReplyingChatModel([f"[{last}, {first}]"] if at_once else [f"[{first}]", f"[{last}]"])
     engine = opened(model, clock=clock)
     session = engine.session("s", user_id="ann")
-    one = Message("user", "I live in Seoul.", created_at=NOW)
-    other = Message("user", "I live in Busan.", created_at=NOW - timedelta(hours=2))
+    one = Message("user", "I live in Seoul.", created_at=START)
+    other = Message("user", "I live in Busan.", created_at=START - timedelta(hours=2))
     if at_once:
         session.append([one, Message("user", "And:"), other, Message("assistant", "ok")])
     else:

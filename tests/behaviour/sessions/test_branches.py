@@ -319,17 +319,6 @@ class TestPinsAndArtifacts:
         late.remove(["m3"])
         assert (_pinned(session), _pinned(late)) == (["Answer in verse"], ["Answer in verse", "Be brief"])
 
-    def test_a_deleted_branch_takes_its_pins_and_artifacts(self, session: Session, database: str) -> None:
-        """Shared ones stay."""
-        session.add_artifact("The tour of Rome starts at 9 am. It is guided.", source="web")
-        idea = session.fork(name="idea")
-        idea.append([Message("user", "By train")])
-        idea.pin("Be brief")
-        idea.add_artifact("The train to Rome leaves at 7 am. It is slow.", source="web")
-        session.delete_branch("idea")
-        assert _rows(database) == {"arc_record_sources": 1, "arc_records": 0, "artifacts": 1}
-        assert "tour of Rome" in _shown(session, "When does the tour of Rome start?")
-
     def test_a_tools_output_is_shown_on_its_branch(self, session: Session) -> None:
         """Equal outputs of two branches are one artifact, and an edit keeps those of its path."""
         for n in range(12):
@@ -354,14 +343,6 @@ def _pinned(session: Session) -> list[str]:
 
 def _shown(session: Session, question: str = "What now?") -> str:
     return "\n".join(message.text for message in session.context(question).messages)
-
-
-def _rows(database: str) -> dict[str, int]:
-    with closing(SqlStore(database)) as store, store.engine.connect() as connection:
-        tables = ("arc_record_sources", "arc_records")
-        rows = {name: connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one() for name in tables}
-        found = store.index.scan(Scope("default", "ann", "s"), "artifact", limit=100)
-    return {**rows, "artifacts": len(found)}
 
 
 class TestMemories:

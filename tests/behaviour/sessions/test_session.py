@@ -15,7 +15,6 @@ from arc_common import (
     Message,
     StoreUnavailableError,
     TokenBudget,
-    ToolCall,
 )
 from arc_common.testing import CountingObserver
 from arc_common.tokens.budget import usable_tokens
@@ -68,13 +67,6 @@ def test_a_failed_turn_is_not_saved(engine, observer):
     session.save_turn("hi", "sorry, an error", success=False)
     assert not session.exists()
     assert observer.counts["save.skipped"] == 1
-
-
-def test_a_turn_with_tool_calls_is_saved_whole(engine):
-    session = engine.session("s")
-    call = Message("assistant", None, tool_calls=(ToolCall("clock", {}, id="c"),))
-    session.save_turn("time?", [call, Message("tool", "noon", tool_call_id="c"), Message("assistant", "Noon.")])
-    assert [message.role for message in session.messages()] == ["user", "assistant", "tool", "assistant"]
 
 
 def test_a_failed_save_never_breaks_the_reply(broken, observer, caplog):

@@ -1,0 +1,10 @@
+"""A clock that stands still."""
+
+import pytest
+
+from tests.support.clocks import Clock
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
