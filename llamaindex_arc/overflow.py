@@ -3,10 +3,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import count
 from typing import Any, NoReturn, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -79,6 +80,21 @@ _limits: "WeakKeyDictionary[ContextEngine, LearnedLimits]" = WeakKeyDictionary()
 
 _UNLIMITED = TokenBudget(1_000_000_000, 0)
 
+_calls = count(1)
+_FINAL = "arc_final_at"
+"""An attribute of an error that is raised in the end: the number of calls begun by then; a client may raise it again."""
+
+
+@contextmanager
+def _final(last_try: AbstractContextManager[None] = nullcontext()) -> Iterator[None]:
+    """Mark an error as one after which no other method of the LLM asks again."""
+    try:
+        with last_try:
+            yield
+    except Exception as error:
+        setattr(error, _FINAL, next(_calls))
+        raise
+
 
 @dataclass(frozen=True, slots=True)
 class _Recovery:
@@ -111,7 +127,8 @@ class _Recovery:
     def tried(self, ask: Callable[..., Answer], request: Asked, options: dict[str, Any]) -> "_Tried[Asked, Answer]":
         """Return what `answered` and its other forms take."""
         request = self.fitting(request)
-        return partial(ask, **options), request, partial(self.again, request, whole=not options)
+        since = next(_calls)
+        return partial(ask, **options), request, partial(self.again, request, whole=not options, since=since)
 
     async def atried(
         self, ask: Callable[..., Answer], request: Asked, options: dict[str, Any]
@@ -119,17 +136,20 @@ class _Recovery:
         """Async form of `tried`."""
         return await asyncio.to_thread(self.tried, ask, request, options)
 
-    def again(self, request: Asked, error: Exception, *, whole: bool) -> tuple[Asked, AbstractContextManager[None]]:
+    def again(
+        self, request: Asked, error: Exception, *, whole: bool, since: int
+    ) -> tuple[Asked, AbstractContextManager[None]]:
         """Return a smaller request and a context that notes the figures on its refusal; raise any other error again."""
-        if getattr(error, "__notes__", ()):  # a second refusal: one method of an LLM may answer through another
+        if getattr(error, _FINAL, 0) > since:  # one method of an LLM may answer through another, which has tried twice
             raise error
         note = self.limits.learn(error, self._tokens(request), self.model, whole=whole)
         smaller = self.fitting(request)
         if smaller is request:
             error.add_note(note)
-            raise error
+            with _final():
+                raise error
         self.memory.note(note)
-        return smaller, self.limits.last_try(self._tokens(smaller))
+        return smaller, _final(self.limits.last_try(self._tokens(smaller)))
 
     def _tokens(self, request: Sequence[ChatMessage] | str) -> int:
         messages = [ChatMessage(request)] if isinstance(request, str) else request

@@ -6,7 +6,7 @@ import json
 import pickle
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -400,6 +400,28 @@ async def test_a_model_that_answers_through_another_of_its_methods(engine: Conte
     """It is called twice, not twice per method."""
     llm = Plain(limit=limit)
     with nullcontext() if limit > 1 else pytest.raises(TooLongError):
+        await asking(simple, way)(memory_of(engine), llm, "And mine?")
+    assert len(llm.asked) == 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_client_that_raises_one_error_object_each_time(engine: ContextEngine, way: str) -> None:
+    """Notes on it, of the client's or from an earlier refusal, don't keep a later request from being sent again."""
+    error = TooLongError("prompt is too long")
+    error.add_note("the client's own")
+
+    class Same(Plain):
+        def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+            self.asked.append(len(prompt))
+            if len(prompt) > self.limit:
+                raise error
+            return CompletionResponse(text="Fine.")
+
+    refused, llm = Same(limit=1), Same(limit=4_000)
+    with pytest.raises(TooLongError):
+        await asking(simple, way)(memory_of(engine), refused, "And mine?")
+    assert len(refused.asked) == 2
+    with suppress(TooLongError):
         await asking(simple, way)(memory_of(engine), llm, "And mine?")
     assert len(llm.asked) == 2
 
