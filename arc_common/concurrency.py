@@ -175,8 +175,8 @@ _ending = Event()
 
 def _at_exit() -> None:
     _ending.set()
-    for owner in list(_beginnings):
-        if isinstance(owner, BackgroundQueue):
+    for reference in _beginnings.keyrefs():  # at once: other threads go on, and may add one
+        if isinstance(owner := reference(), BackgroundQueue):
             owner.begin_now()
 
 

@@ -197,6 +197,38 @@ def test_a_program_that_ends_does_not_let_work_settle() -> None:
     assert monotonic() - begin < LONG
 
 
+OTHERS_GO_ON = """
+import sys
+from threading import Thread
+from time import monotonic
+from arc_common.concurrency import BackgroundQueue, begin_in_each_process
+
+class Owner:
+    def __init__(self):
+        begin_in_each_process(self.begin)
+
+    def begin(self):
+        pass
+
+def make():
+    until = monotonic() + 0.5
+    while monotonic() < until:
+        kept.append(Owner())
+
+sys.setswitchinterval(1e-6)
+kept = [Owner() for _ in range(30_000)]
+queue = BackgroundQueue(print, threads=1, on_error=print, settle=50)
+queue.schedule("done")
+Thread(target=make).start()
+"""
+
+
+def test_a_program_ends_while_other_threads_open_engines() -> None:
+    begin = monotonic()
+    assert _run(OTHERS_GO_ON) == "done\n"
+    assert monotonic() - begin < LONG
+
+
 LATE = """
 from threading import Event, Thread
 from time import sleep
