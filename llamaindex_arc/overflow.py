@@ -82,11 +82,11 @@ _UNLIMITED = TokenBudget(1_000_000_000, 0)
 
 _calls = count(1)
 _FINAL = "arc_final_at"
-"""An attribute of an error that is raised in the end: the number of calls begun by then; a client may raise it again."""
+"""An attribute of an error that is raised in the end: the number of calls begun by then; a later one may get it too."""
 
 
 @contextmanager
-def _final(last_try: AbstractContextManager[None] = nullcontext()) -> Iterator[None]:
+def _final(last_try: AbstractContextManager[None]) -> Iterator[None]:
     """Mark an error as one after which no other method of the LLM asks again."""
     try:
         with last_try:
@@ -146,7 +146,7 @@ class _Recovery:
         smaller = self.fitting(request)
         if smaller is request:
             error.add_note(note)
-            with _final():
+            with _final(nullcontext()):
                 raise error
         self.memory.note(note)
         return smaller, _final(self.limits.last_try(self._tokens(smaller)))
