@@ -151,6 +151,7 @@ class SessionState:
         total_tokens: The sum of the stored token counts of the whole session.
         epoch: A number that changes with every edit, removal and clearing.
         facts_version: A number that changes with every change to the ledger.
+        summarized_to: The `seq` of the last message in a written segment; 0 if there is none.
         pins: The texts that every request shows, oldest first: the session's own and its scopes' pinned memories.
         outlines: The oldest messages after `after` without their texts, up to the number asked for.
     """
@@ -161,6 +162,7 @@ class SessionState:
     total_tokens: int = 0
     epoch: int = 0
     facts_version: int = 0
+    summarized_to: int = 0
     pins: tuple[Pin, ...] = ()
     outlines: tuple[Outline, ...] = ()
 

@@ -216,6 +216,7 @@ class SqlSummaries:
             total_tokens=session.total_tokens,
             epoch=session.epoch,
             facts_version=session.facts_version,
+            summarized_to=session.summarized,
             pins=pins,
             outlines=tuple(Outline(seq, Role(role), tokens) for seq, role, tokens in outlined),
         )

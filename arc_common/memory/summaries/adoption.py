@@ -76,12 +76,17 @@ class Shown:
     stale: bool
 
 
+def written(state: SessionState) -> tuple[int, int]:
+    """Return what changes with every leaf that is written: how far the summaries go, and the facts' version."""
+    return state.summarized_to, state.facts_version
+
+
 @dataclass(frozen=True, slots=True)
 class Material:
     """The input for a session's views, read at one moment."""
 
     epoch: int
-    facts_version: int
+    written: tuple[int, int]
     cover: tuple[Segment, ...]
     final: tuple[bool, ...]
     index: FactIndex
@@ -90,8 +95,8 @@ class Material:
     ready: dict[int, Shown]
 
     def serves(self, state: SessionState, *, being_read: bool) -> bool:
-        """Return whether this is current for a state; while newer facts are being read, the known ones do."""
-        return self.epoch == state.epoch and (being_read or self.facts_version == state.facts_version)
+        """Return whether this is current for a state; while newer segments are being read, the known ones do."""
+        return self.epoch == state.epoch and (being_read or self.written == written(state))
 
     def reach(self, verbatim: Sequence[Line], *, boundary: int, room: int, recent: int, any_maker: bool) -> int:
         """Return how far this can be adopted: up to the first unwritten (or, unless `any_maker`, not final) segment."""

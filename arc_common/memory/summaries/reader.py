@@ -24,6 +24,7 @@ from arc_common.memory.summaries.adoption import (
     narrated,
     shown_narratives,
     with_excerpts,
+    written,
 )
 from arc_common.memory.summaries.background import SummaryQueues
 from arc_common.memory.summaries.summarizers import ModelSummarizer
@@ -425,7 +426,11 @@ class HierarchicalMemory:
         is_stale = state.view is not None and state.view.stale
         if is_stale:
             self._writer.leaf_by_rules(key, epoch=state.epoch)
-        material = self._prepared(key, state)
+        being_read = not turn.tail.complete and self.queues.is_busy(key)
+        material = None if is_stale else self._material(key)
+        if material is None or not material.serves(state, being_read=being_read):
+            material = self._prepared(key, state)
+        material = material.within(*turn.limits)
         if not turn.tail.complete:
             is_written = any(one.end > turn.boundary and one.made_by for one in material.cover)
             if not (is_written or is_stale or fits(verbatim, limit=BACKLOG * turn.limit)):  # after a bulk append
@@ -521,8 +526,7 @@ class HierarchicalMemory:
             return
         state = self._store.state(key, limit=0)
         known = self._material(key)
-        same = known is not None and (known.epoch, known.facts_version) == (state.epoch, state.facts_version)
-        if changed or not same:
+        if changed or known is None or not known.serves(state, being_read=False):
             self._prepared(key, state)
 
     def _room_of(self, key: SessionKey) -> int | None:
@@ -545,7 +549,7 @@ class HierarchicalMemory:
         read_to = max((segment.end for segment in cover if segment.made_by is not None), default=0)
         material = Material(
             epoch=state.epoch,
-            facts_version=state.facts_version,
+            written=written(state),
             cover=cover,
             final=tuple(self._writer.is_final(key, segment) for segment in cover),
             index=self._indexes.refreshed(key, state, read_to=read_to),

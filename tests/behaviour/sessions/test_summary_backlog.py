@@ -304,3 +304,27 @@ def _missing(window: ContextWindow) -> int:
     """Return the number of messages that are neither shown nor summarised."""
     left = window.receipt.rest.get(OLDER)
     return left.count if left else 0
+
+
+@pytest.mark.parametrize("waiting", [600, 1_200])
+def test_turns_read_no_summaries_again_while_messages_wait(tmp_path: Path, waiting: int) -> None:
+    """Only new ones are read, also those without facts that another process wrote."""
+    own, url = OwnThread(sqlite_url(tmp_path)), sqlite_url(tmp_path)
+    settings = settings_with(background={"in_process": False}, recall={"enabled": False})
+    greetings = [Message(role, "Hello there!") for _ in range(waiting // 2) for role in (Role.USER, Role.ASSISTANT)]
+    with ContextEngine.open(own.database, settings=settings) as engine:
+        session = engine.session("s")
+        session.append(greetings[:48])
+        session.summarize()
+        session.context("And now?")
+        session.append(greetings)
+        session.context("And now?")
+        own.statements.clear()
+        notes = [session.context(f"And at {hour}?").receipt.notes for hour in range(4)]
+        assert all("not summarised yet" in note for (note,) in notes)
+        assert not [sql for sql in own.statements if "arc_segments" in sql]
+        with ContextEngine.open(url, settings=settings) as worker:
+            worker.admin.work()
+        assert rows(url, "SELECT facts_version FROM arc_conversations") == [(0,)]
+        assert session.context("And now?").receipt.notes == ()
+    own.database.dispose()
