@@ -146,7 +146,6 @@ class Conversation:
     tool_calls_count: int
     total_tokens: int
     status: ConversationStatus
-    metadata: Mapping[str, Any]
     last_seq: int = 0
     remembered_seq: int = 0
     archived_as: str | None = None

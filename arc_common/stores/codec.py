@@ -73,7 +73,6 @@ CONVERSATION_COLUMNS = (
     )),
     *(branches.c[name] for name in ("message_count", "tool_calls_count", "total_tokens")),
     conversations.c.status,
-    conversations.c.body,
     *(branches.c[name] for name in ("head_seq", "remembered_seq")),
     conversations.c.archive_path,
 )  # fmt: skip
@@ -174,7 +173,7 @@ def stored_from_row(row: Sequence[Any]) -> StoredMessage:
 
 def conversation_from_row(row: Sequence[Any]) -> Conversation:
     """Read a row of `CONVERSATION_COLUMNS`."""
-    names, (created_at, updated_at, last_at, count, calls, tokens, status, more, head, read, objects) = row[:4], row[4:]
+    names, (created_at, updated_at, last_at, count, calls, tokens, status, head, read, objects) = row[:4], row[4:]
     return Conversation(
         key=SessionKey(*names),
         created_at=from_microseconds(created_at),
@@ -184,7 +183,6 @@ def conversation_from_row(row: Sequence[Any]) -> Conversation:
         tool_calls_count=calls,
         total_tokens=tokens,
         status=ConversationStatus(status),
-        metadata=from_body(more) if more else {},
         last_seq=head,
         remembered_seq=read,
         archived_as=objects.split()[0] if objects and status == ConversationStatus.ARCHIVED else None,

@@ -332,7 +332,7 @@ class ConversationStoreContract:
         record = record_of(store, key)
         assert record.key == key
         assert (record.message_count, record.tool_calls_count, record.total_tokens) == (2, 2, 7)
-        assert (record.status, dict(record.metadata)) == ("active", {})
+        assert record.status == "active"
         assert begin - timedelta(seconds=5) < record.created_at < record.updated_at <= datetime.now(UTC)
         assert record.last_message_at == START + timedelta(minutes=2)
         store.append(key, [counted("b", "done", role="assistant", tokens=1, tool_calls=calls[:1])])

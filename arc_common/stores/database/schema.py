@@ -257,7 +257,6 @@ conversations = Table(
     Column("unread_edits", Text),  # places of messages edited since they were read for memories
     Column("archive_path", Text),
     Column("archive_checksum", String(64)),
-    Column("body", SealedText),
     Index("arc_conversations_by_caller", "caller_id", "created_at", "conversation"),
     Index("arc_conversations_by_user", "caller_id", "user_id", "created_at", "conversation"),
     Index("arc_conversations_by_status", "status", "created_at", "conversation"),
@@ -300,7 +299,6 @@ messages = Table(
     Column("counter", String(64), nullable=False),
     Column("tool_calls", Integer, nullable=False),
     Column("channel", String(32)),  # the thread whose run stored it from a checkpoint
-    Column("trust", String(16)),
     Column("created_at", BigInteger, nullable=False),
     Column("body", SealedText, nullable=False),
     PrimaryKeyConstraint("conversation", "branch", "seq", name="arc_messages_pk"),
@@ -407,10 +405,8 @@ facts = Table(
     Column("category", String(16), nullable=False),
     Column("status", String(16), nullable=False),
     Column("importance", Double, nullable=False),
-    Column("trust", String(16)),
     Column("sources", Text, nullable=False),  # ids of messages
     Column("valid_from", BigInteger, nullable=False),
-    Column("valid_until", BigInteger),
     Column("made_by", String(16), nullable=False),
     Column("body", SealedText, nullable=False),
     PrimaryKeyConstraint("conversation", "branch", "leaf_seq", "place", name="arc_facts_pk"),
@@ -452,7 +448,6 @@ records = Table(
     Column("status", String(16), nullable=False),
     Column("superseded_by", _RecordId),
     Column("importance", Double, nullable=False),
-    Column("trust", String(16)),
     Column("source", _Identifier),
     Column("name", _Identifier),
     Column("version", BigInteger, nullable=False),
@@ -461,7 +456,6 @@ records = Table(
     Column("valid_until", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Column("last_accessed_at", BigInteger),
-    Column("expires_at", BigInteger),
     Column("pinned", SmallInteger, nullable=False, server_default="0"),  # 1 if every request shows it
     Column("body", SealedText, nullable=False),
     PrimaryKeyConstraint("scope", "record_id", "revision", name="arc_records_pk"),

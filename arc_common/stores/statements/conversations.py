@@ -42,7 +42,7 @@ from arc_common.stores.codec import CONVERSATION_COLUMNS, EVERYWHERE, MESSAGE_CO
 from arc_common.stores.database.schema import branches, conversations, messages
 from arc_common.stores.statements.compiler import Statements, insert_for, later, one_of
 
-_WRITTEN = tuple(column.name for column in messages.columns if column.name != "trust")
+_WRITTEN = tuple(column.name for column in messages.columns)
 
 REVISED_COLUMNS = ("revision", "role", "body", "tokens", "counter", "tool_calls")
 """The columns that a new revision writes; id, place and time stay."""

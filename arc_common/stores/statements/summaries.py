@@ -221,7 +221,7 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
         "lock": select(conversations.c.epoch).where(*same_session()).with_for_update(),
         "write_segment": upsert(dialect_name, summaries, segment, written_again),
         "mark_parts": update(summaries).where(*inside(summaries), *_within()).values(covered=bindparam("is_covered")),
-        "write_fact": upsert(dialect_name, facts, _FACT_WRITTEN, ["heir"]),
+        "write_fact": upsert(dialect_name, facts, facts.columns.keys(), ["heir"]),
         "set_summarized": update(branches)
         .where(*inside(branches))
         .values(summarized_seq=bindparam("summarized_to", type_=BigInteger)),
@@ -345,9 +345,6 @@ def _facts(reach: Reach, *conditions: Any) -> Any:
     columns = (facts.c[name] for name in FACT_COLUMNS)
     order = (facts.c[name].desc() for name in ("importance", "valid_from", "leaf_start", "fact_id"))
     return select(*columns, _in_its_place(reach)).where(*conditions, IS_FACT).order_by(*order)
-
-
-_FACT_WRITTEN = tuple(column.name for column in facts.columns if column.name not in ("trust", "valid_until"))
 
 
 def _later(reach: Reach, named: Any) -> tuple[Select[Any], Any]:

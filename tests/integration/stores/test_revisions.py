@@ -101,7 +101,7 @@ REVISED = """UPDATE arc_messages SET body = '{"content":"theirs"}', revision = 2
 REMOVED = "DELETE FROM arc_messages WHERE message_id = 'm2'"
 QUOTED = """INSERT INTO arc_facts
     SELECT conversation, branch, 12, 0, caller_id, 9, 12, 'f9', 'f9', 'f9', 0, NULL, folded_key, category, status,
-        importance, trust, '["m2"]', valid_from, valid_until, made_by, body FROM arc_facts WHERE fact_id = 'f1'"""
+        importance, '["m2"]', valid_from, made_by, body FROM arc_facts WHERE fact_id = 'f1'"""
 
 
 @pytest.mark.parametrize(
