@@ -26,7 +26,7 @@ from arc_common import (
     StoreError,
     ToolCall,
 )
-from langchain_arc import ArcChatMessageHistory, from_arc, open_engine, to_arc
+from langchain_arc import ArcChatMessageHistory, open_engine, to_arc
 from tests.support.databases import sqlite_url
 from tests.support.langchain_helpers import said
 
@@ -70,20 +70,6 @@ async def test_what_was_added_is_read_back(engine: ContextEngine, way: str) -> N
     assert all(message.id for message in read)
     assert [message.id for message in given] == [None, "a1", None]
     assert again(engine) == read
-
-
-@both_ways
-async def test_clear(engine: ContextEngine, way: str) -> None:
-    """Nothing is left, and the same messages can be added again."""
-    history = ArcChatMessageHistory("s", engine=engine)
-    messages = [HumanMessage("hello", id="u1"), AIMessage("hi", id="a1")]
-    history.add_messages(messages)
-    assert history.messages == messages
-    await history.aclear() if way == "async" else history.clear()
-    assert history.messages == []
-    assert engine.session("s").messages() == []
-    history.add_messages(messages)
-    assert again(engine) == messages
 
 
 @both_ways
@@ -149,17 +135,6 @@ def test_chunks_become_whole_messages(engine: ContextEngine) -> None:
         (HumanMessage, "hi"),
         (AIMessage, "hello"),
     ]
-
-
-def test_what_arc_made_is_not_stored(engine: ContextEngine) -> None:
-    """If a context window is saved, only the user's own text is stored."""
-    window = engine.session(None).context("hello", system_prompt="Be brief.")
-    history = ArcChatMessageHistory("s", engine=engine)
-    history.add_messages([*map(from_arc, window.messages), AIMessage("hi")])
-    assert said(engine) == [("user", "hello"), ("assistant", "hi")]
-    history.add_messages([from_arc(window.messages[0])])
-    history.add_messages([])
-    assert len(said(engine)) == 2
 
 
 def test_nothing_to_store_creates_nothing(engine: ContextEngine, history: ArcChatMessageHistory) -> None:

@@ -254,14 +254,6 @@ def test_untrusted_text_does_not_stand_in_for_what_a_speaker_said(opened: Callab
     assert f"\nassistant: {said}" in shown
 
 
-def test_an_answer_about_pasted_text_makes_no_memory(opened: Callable[..., ContextEngine]) -> None:
-    memories = opened(LearningModel()).memories(user_id="ann")
-    assert memories.extract(f"Summarise this:\n{TEXT}", TOLD) == []
-    assert (
-        memories.extract("When does the ferry leave?", Message(Role.ASSISTANT, TOLD, metadata={SOURCE: "page"})) == []
-    )
-
-
 def test_what_arc_inserts_is_not_learned_again(opened: Callable[..., ContextEngine]) -> None:
     """Over 60 turns, assistant and user repeat everything shown, with and without markers."""
     engine = opened()
