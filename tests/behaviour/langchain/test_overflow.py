@@ -163,19 +163,6 @@ async def test_the_second_refusal_is_raised_with_both_figures(engine: ContextEng
     assert f"the model {second:,} of at most 4,000" in note
 
 
-@pytest.mark.parametrize(("ask", "way"), [WAYS[1], WAYS[4]])
-async def test_another_error_is_raised_at_once(engine: ContextEngine, ask: Any, way: str) -> None:
-    class Broken(Narrow):
-        def _check(self, messages: Sequence[BaseMessage]) -> None:
-            self._asked.append(0)
-            raise ConnectionError("down")
-
-    model = Broken(limit=1)
-    with pytest.raises(ConnectionError, match="down"):
-        await ask(engine, model, way)
-    assert len(model.asked) == 1
-
-
 @pytest.mark.parametrize(("ask", "way"), [WAYS[0], WAYS[2]])
 async def test_a_limit_below_what_must_be_sent_is_the_models_to_refuse(
     engine: ContextEngine, ask: Any, way: str

@@ -96,13 +96,6 @@ class Stubborn(Narrow):
         raise TooLongError(f"prompt is too long: {tokens} tokens > {self.limit} maximum")
 
 
-class Broken(Narrow):
-    """An LLM that can't be reached."""
-
-    def _check(self, tokens: int) -> None:
-        raise ConnectionError("down")
-
-
 @pytest.fixture
 def engine() -> Iterator[ContextEngine]:
     with open_engine("sqlite://", settings=NO_SUMMARIES) as opened:
@@ -258,14 +251,6 @@ async def test_the_second_refusal_is_raised_with_both_figures(engine: ContextEng
     note = caught.value.__notes__[0]
     assert note.startswith("the second request was also too long: arc counted")
     assert f"the model {second:,} of at most 4,000" in note
-
-
-@pytest.mark.parametrize("ask", MESSAGES[:4])
-async def test_another_error_is_raised_at_once(engine: ContextEngine, ask: Ask) -> None:
-    llm = Broken(limit=1)
-    with pytest.raises(ConnectionError, match="down"):
-        await ask(memory_of(engine), llm, "And mine?")
-    assert len(llm.asked) == 1
 
 
 @pytest.mark.parametrize(("kind", "facts_role"), [(FunctionAgent, "user"), (ReActAgent, "system")])
