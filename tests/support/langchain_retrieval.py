@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
-import pytest
-
 from arc_common import Document
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
@@ -40,12 +38,3 @@ def an_index(*, embedded: bool = True, documents: Sequence[Document] = DOCUMENTS
     index = HybridIndex(SqlIndexStore.open(), embedder=WordEmbedder() if embedded else None)
     index.add(documents)
     return index
-
-
-ENGINES = ("sqlite", "postgres")
-"""The databases behind document engines."""
-
-
-def engine_url(request: pytest.FixtureRequest) -> str:
-    """Return the URL of an empty database of the kind in the fixture's parameter."""
-    return "sqlite://" if request.param == "sqlite" else str(request.getfixturevalue("postgres_database")())

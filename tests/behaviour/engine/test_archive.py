@@ -35,7 +35,9 @@ from tests.support.leak_world import Letters
 DAY = timedelta(days=1)
 
 
-@pytest.mark.parametrize("keeps", [False, True], ids=["removed from the database", "kept there"])
+@pytest.mark.parametrize(
+    ("database", "keeps"), [("sqlite", False), ("sqlite", True), ("postgres", False)], indirect=["database"]
+)
 def test_an_archived_conversation_comes_back_as_it_was(
     database: str, archiving: Callable[..., ContextEngine], folder: Path, *, keeps: bool
 ) -> None:

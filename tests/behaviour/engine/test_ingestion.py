@@ -302,7 +302,14 @@ def test_extracted_memories_wait_in_the_same_queue(database: str, opened: Callab
     assert engine.ingestion.candidates().candidates == ()
 
 
-@pytest.mark.parametrize("removal", ["delete", "clear", "erase user", "erase caller"])
+@pytest.mark.parametrize(
+    ("database", "removal"),
+    [
+        *(("sqlite", removal) for removal in ("delete", "clear", "erase user", "erase caller")),
+        *(("postgres", removal) for removal in ("delete", "erase user")),
+    ],
+    indirect=["database"],
+)
 def test_what_is_removed_takes_its_answers_along(
     database: str, opened: Callable[..., ContextEngine], removal: str
 ) -> None:

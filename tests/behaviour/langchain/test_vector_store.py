@@ -19,57 +19,42 @@ from arc_common import ContextEngine
 from arc_common.exceptions import InvalidInputError
 from langchain_arc import ArcVectorStore, LangChainEmbedder, open_engine
 from langchain_arc.retrieval.documents import document_from_arc
-from tests.support.langchain_retrieval import DOCUMENTS, ENGINES, an_index, engine_url
+from tests.support.langchain_retrieval import DOCUMENTS, an_index
 
 EMBEDDING = DeterministicFakeEmbedding(size=16)
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Iterator[ContextEngine]:
-    """Open an engine on each store for all tests; each test has its own caller."""
-    embeddings = VectorStoreIntegrationTests.get_embeddings()
-    with open_engine(engine_url(request), embeddings=embeddings) as opened:
+@pytest.fixture
+def engine(database: str) -> Iterator[ContextEngine]:
+    with open_engine(database, embeddings=VectorStoreIntegrationTests.get_embeddings()) as opened:
         yield opened
 
 
-@pytest.fixture
-def caller(request: pytest.FixtureRequest) -> str:
-    """Return a caller that no other test uses."""
-    return str(request.node.name)
-
-
-class TestStandardsOfItsOwnIndex(VectorStoreIntegrationTests):
-    """LangChain's unmodified suite over an index in memory."""
+class TestStandards(VectorStoreIntegrationTests):
+    """LangChain's unmodified suite over an engine's store."""
 
     @pytest.fixture
-    def vectorstore(self) -> ArcVectorStore:
-        return ArcVectorStore(self.get_embeddings())
+    def vectorstore(self) -> Iterator[ArcVectorStore]:
+        with open_engine(embeddings=self.get_embeddings()) as engine:
+            yield ArcVectorStore(engine=engine)
 
 
-class TestStandardsOfAnEngine(VectorStoreIntegrationTests):
-    """LangChain's unmodified suite over every store of an engine."""
-
-    @pytest.fixture
-    def vectorstore(self, engine: ContextEngine, caller: str) -> ArcVectorStore:
-        return ArcVectorStore(engine=engine, caller_id=caller)
-
-
-def test_what_it_stores_is_the_engines(engine: ContextEngine, caller: str) -> None:
+def test_what_it_stores_is_the_engines(engine: ContextEngine) -> None:
     """Only the caller and user that it was stored for see it."""
     asked = "What do solar panels cost?"
 
-    assert not engine.documents_of(caller, user_id="ann").search(asked)
-    store = ArcVectorStore(engine=engine, caller_id=caller, user_id="ann")
+    assert not engine.documents_of("shop", user_id="ann").search(asked)
+    store = ArcVectorStore(engine=engine, caller_id="shop", user_id="ann")
     store.add_texts(["Solar panels cost 90 euros."], ids=["price"])
     assert ids(store.similarity_search(asked)) == ["price"]
-    assert [found.document.id for found in engine.documents_of(caller, user_id="ann").search(asked)] == ["price"]
-    assert not ArcVectorStore(engine=engine, caller_id=caller, user_id="bob").similarity_search(asked)
-    assert not ArcVectorStore(engine=engine, caller_id=caller).get_by_ids(["price"])
+    assert [found.document.id for found in engine.documents_of("shop", user_id="ann").search(asked)] == ["price"]
+    assert not ArcVectorStore(engine=engine, caller_id="shop", user_id="bob").similarity_search(asked)
+    assert not ArcVectorStore(engine=engine, caller_id="shop").get_by_ids(["price"])
 
 
-def test_filters_and_mmr_hold_in_every_store(engine: ContextEngine, caller: str) -> None:
+def test_filters_and_mmr_hold_in_every_store(engine: ContextEngine) -> None:
     """An engine's store finds the same as one in memory."""
-    store = ArcVectorStore(engine=engine, caller_id=caller)
+    store = ArcVectorStore(engine=engine, caller_id="shop")
     store.add_documents([document_from_arc(document) for document in DOCUMENTS])
     in_memory = ArcVectorStore(VectorStoreIntegrationTests.get_embeddings())
     in_memory.add_documents([document_from_arc(document) for document in DOCUMENTS])

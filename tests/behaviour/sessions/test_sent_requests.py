@@ -142,7 +142,14 @@ def test_a_failing_store_breaks_no_reply(database: str, opened: Callable[..., Co
     assert observer.counts["receipts.errors"] == 3
 
 
-@pytest.mark.parametrize("removal", ["remove", "clear", "delete", "branch", "memory", "erase"])
+@pytest.mark.parametrize(
+    ("database", "removal"),
+    [
+        *(("sqlite", removal) for removal in ("remove", "clear", "delete", "branch", "memory", "erase")),
+        *(("postgres", removal) for removal in ("remove", "erase")),
+    ],
+    indirect=["database"],
+)
 def test_nothing_removed_stays_in_a_stored_request(
     database: str, opened: Callable[..., ContextEngine], removal: str
 ) -> None:
