@@ -175,14 +175,15 @@ class QueryTerms:
     def sought(self, most: int) -> dict[str, float]:
         """Return at most so many weighted terms to search for, without stop words unless there are no other terms.
 
-        Terms of the question come first, then the closest alternative of each word, then the next one of each.
+        Terms of the question come first, then the closest alternative of each word, then the next one of each. Each
+        term leaves one alternative out: a long statement meets some in every conversation, by chance.
         """
         found = dict.fromkeys(self.terms, 1.0)
         for words in zip_longest(*self.alternatives):
             for word in filter(None, words):
                 for term in word.terms:
                     found[term] = max(word.weight, found.get(term, 0.0))
-        return dict(islice(found.items(), most))
+        return dict(islice(found.items(), max(most - len(self.terms), min(most, len(self.terms)))))
 
     def scores(
         self, found: Candidates, columns: Sequence[str], likely: Likely

@@ -58,7 +58,7 @@ _log = logging.getLogger("arc.recall")
 
 _MOST_TERMS = 40
 """The most terms of a question that are searched, with those that may replace them; of a pasted page, the first. With
-64, LoCoMo's evidence in 800 tokens is 81.5 % instead of 81.1, and LongMemEval's 85.5 % instead of 87.6."""
+48, turns about something else recall 2 to 3 % more, and questions find the same within a point."""
 _BATCH = 64
 _PUT = 16
 """Entries per transaction; 64 of them would block an append to SQLite for 16 ms."""

@@ -17,7 +17,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import Candidates
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker
 from arc_common.rerankers.bm25 import bm25_scores
-from arc_common.retrieval.bm25 import BM25
+from arc_common.retrieval.bm25 import BM25, QueryTerms
 from arc_common.text import analyze, analyze_query
 from tests.support.scored_documents import ids, scored, texts
 
@@ -179,3 +179,19 @@ def test_statistics_are_not_asked_before_they_are_needed():
     reranker = BM25Reranker(statistics=Unreachable())
     with pytest.raises(OSError):  # noqa: PT011 - any OSError
         reranker.rerank("harbour", scored(("harbour", 0.0)))
+
+
+@pytest.mark.parametrize(("words", "alternatives"), [(1, 38), (5, 30), (19, 2), (20, 0), (30, 0), (50, 0)])
+def test_a_long_question_searches_for_fewer_alternatives(words, alternatives):
+    """Of 40 terms, a question's own come first, and each of them leaves one alternative out."""
+    asked = QueryTerms.of(
+        " ".join(
+            ["job", "family", "car", "doctor", *[f"zor{chr(97 + n % 26)}{chr(97 + n // 26)}k" for n in range(words)]][
+                :words
+            ]
+        )
+    )
+    sought = asked.sought(40)
+    own = min(words, 40)
+    assert list(sought.items())[:own] == [(term, 1.0) for term in asked.terms[:own]]
+    assert len(sought) - own == alternatives
