@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from arc_common.protocols import SessionKey
-from arc_common.protocols.summaries import Lease
+from arc_common.protocols.summaries import Commit, Lease
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from tests.contracts.summary_store_contract import Clock
+from tests.contracts.summary_store_contract import Clock, a_fact, a_leaf
 
 KEY = SessionKey("s", "app", "ann", "account")
 
@@ -156,5 +156,31 @@ def test_two_workers_never_get_one_session(database: str, sessions: int) -> None
     with ThreadPoolExecutor(8) as pool:
         claimed = [name for names in pool.map(race, stores) for name in names]
     assert sorted(claimed) == sorted(f"s{number}" for number in range(sessions))
+    for store in stores:
+        store.close()
+
+
+def test_two_writers_store_each_leaf_once(database: str) -> None:
+    """Each has its own connections, as a separate process has, and writes under the lease."""
+    stores = [SqlStore(database) for _ in range(2)]
+    stores[0].append(KEY, [counted(f"m{n}") for n in range(1, 81)])
+
+    def race(store: SqlStore) -> list[int]:
+        stored = []
+        while len(there := store.summaries.segments(KEY)) < 20:
+            lease = store.summaries.claim(KEY, owner=str(id(store)), seconds=60)
+            if lease is None:
+                continue
+            start = len(there) * 4 + 1
+            leaf = Commit(a_leaf(start, start + 3), (a_fact(f"{id(store)}-{start}", start),))
+            if store.summaries.commit(KEY, leaf, lease=lease, epoch=lease.epoch):
+                stored.append(start)
+            store.summaries.release(KEY, lease)
+        return stored
+
+    with ThreadPoolExecutor(2) as pool:
+        stored = sorted(start for starts in pool.map(race, stores) for start in starts)
+    assert stored == list(range(1, 81, 4)) == [segment.start for segment in stores[0].summaries.segments(KEY)]
+    assert len(stores[0].summaries.facts(KEY)) == 20
     for store in stores:
         store.close()
