@@ -1,27 +1,17 @@
 """The short form of the index's comparison with bare SQL, with too few entries for a graph."""
 
-import importlib.util
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "index_sql.py"
+from tests.support.benchmarks import benchmark
 
 
 @pytest.fixture(scope="module")
 def comparing() -> ModuleType:
-    """Load `benchmarks/index_sql.py`."""
-    spec = importlib.util.spec_from_file_location("index_sql", BENCHMARK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["index_sql"] = module
-    spec.loader.exec_module(module)
-    return module
+    return benchmark("index_sql")
 
 
 def test_few_vectors_are_compared_on_postgres(

@@ -1,26 +1,16 @@
 """Consecutive requests share a prefix, so that providers' prompt caches hit: the short form of the benchmark."""
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "prompt_cache.py"
+from tests.support.benchmarks import benchmark
 
 
 @pytest.fixture(scope="module")
 def replaying() -> ModuleType:
-    """Load `benchmarks/prompt_cache.py`."""
-    spec = importlib.util.spec_from_file_location("prompt_cache", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["prompt_cache"] = module
-    spec.loader.exec_module(module)
-    return module
+    return benchmark("prompt_cache")
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """The short form of the retrieval benchmark: its measures by hand, and a collection of a few texts."""
 
 import gzip
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path
@@ -14,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+from tests.support.benchmarks import FOLDER, benchmark
 
 names = st.sampled_from("abcdef")
 judged = st.dictionaries(names, st.integers(-1, 4), min_size=1).filter(lambda grades: max(grades.values()) > 0)
@@ -22,25 +20,14 @@ judged = st.dictionaries(names, st.integers(-1, 4), min_size=1).filter(lambda gr
 
 @pytest.fixture(scope="module")
 def comparing() -> Iterator[ModuleType]:
-    """Load `benchmarks/retrieval.py`."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             patch.setenv(variable, "1")  # the module sets these itself, but would leave them to later tests
-        patch.syspath_prepend(str(BENCHMARKS))
-        yield _loaded("retrieval")
+        patch.syspath_prepend(str(FOLDER))
+        yield benchmark("retrieval")
 
 
-def _loaded(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-quality = _loaded("ranking_quality")
+quality = benchmark("ranking_quality")
 
 
 class SpellingEmbedder:

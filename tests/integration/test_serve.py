@@ -1,8 +1,6 @@
 """`arc serve` and `arc mcp` in a separate process, over a real port or pipe."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +12,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from arc_common import ContextEngine
+from tests.support.benchmarks import benchmark
 from tests.support.databases import sqlite_url
 from tests.support.demo_runs import here
 from tests.support.forks import arc_server
@@ -104,14 +103,7 @@ async def test_the_mcp_server_over_http(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def comparing() -> ModuleType:
-    """Load `benchmarks/server_latency.py`."""
-    spec = importlib.util.spec_from_file_location("server_latency", ROOT / "benchmarks" / "server_latency.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["server_latency"] = module
-    spec.loader.exec_module(module)
-    return module
+    return benchmark("server_latency")
 
 
 def test_reads_take_little_longer_than_a_bare_route(comparing: ModuleType, tmp_path: Path) -> None:
