@@ -153,10 +153,13 @@ class SqlReviews:
             self.set_policy(scope.caller_id, None)
 
     def erasing(self, transaction: Transaction, scope: Scope) -> list[Call]:
-        """Return the calls that remove the answers of a scope and those within it, with their documents."""
+        """Remove the answers of a scope and those within it; return the calls that remove their documents.
+
+        Removed first, an answer is locked: one that is being approved names its document by then.
+        """
         named = scope_place(scope, CANDIDATE)
-        (documents,) = transaction.run((self._sql.documents, named))
-        ids = [row[0] for row in documents]
+        (answers,) = transaction.run((self._sql.erase_answers, named))
+        ids = sorted(row[0] for row in answers if row[0] is not None)
         calls: list[Call] = []
         if ids:
             calls = self._index.beside(
@@ -165,7 +168,7 @@ class SqlReviews:
                 removed=ids,
                 make=lambda entries: entries.writing(transaction.run(*entries.reading)),
             )
-        return [*calls, (self._sql.erase_answers, named), (self._sql.erase_scopes, named)]
+        return [*calls, (self._sql.erase_scopes, named)]
 
 
 def _place_of(named: str) -> dict[str, Any] | None:

@@ -115,8 +115,7 @@ def review_statements_for(dialect_name: str) -> Statements:
                 version=records.c.version + 1,
             )
             .returning(records.c.record_id),
-            "documents": select(records.c.name).where(*mine, records.c.name.is_not(None)).order_by(records.c.name),
-            "erase_answers": delete(records).where(*mine),
+            "erase_answers": delete(records).where(*mine).returning(records.c.name),
             "erase_scopes": delete(scopes).where(*within),
             "policy": select(records.c.record_id, records.c.body).where(*in_scope(records)),
             "set_policy": value.on_conflict_do_update(

@@ -1,13 +1,21 @@
 """Deleted data leaves nothing behind in any table, and other data stays."""
 
+import gzip
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from random import Random
+from time import monotonic, sleep
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
-from arc_common.exceptions import InvalidInputError
+from arc_common import ArcSettings, ContextEngine, Message, Session
+from arc_common.exceptions import InvalidInputError, NotFoundError, ReviewConflictError
 from arc_common.protocols import SessionKey
 from arc_common.protocols.records import IndexChange, RecordChange
 from arc_common.protocols.search_index import EntryKind, IndexEntry, Scope
@@ -18,6 +26,8 @@ from tests.contracts.index_queries import count, embedding, lexical, vectors_of
 from tests.contracts.records_contract import a_memory
 from tests.contracts.search_index_contract import an_entry
 from tests.contracts.summary_store_contract import a_fact, a_leaf, a_view
+from tests.support.databases import new_database
+from tests.support.servers import PostgresServer
 
 KEY = SessionKey("session", caller_id="caller", user_id="user")
 OWN, USERS = Scope("caller", "user", "session"), Scope("caller", "user")
@@ -201,3 +211,125 @@ def test_what_is_forgotten_is_found_no_more(store: SqlStore) -> None:
     store.records.forget(SessionKey("s", "caller", "user"))
     assert held(store) == (["old"], ["old"])
     assert list(vectors_of(store.index, USERS, "memory", ["old", "more", "said"])) == ["old"]
+
+
+LETTERS = str.maketrans("0123456789", "bcdfghjklm")
+"""Secrets are of letters, so that the analyser keeps them whole."""
+RACING: dict[str, Any] = {
+    "summary": {"trigger_message_count": 6, "recent_message_count": 2},
+    "rag": {"ingestion": {"enabled": True, "require_review": True, "min_query_chars": 1, "min_response_chars": 1}},
+}
+
+
+def test_an_answer_approved_during_a_deletion_leaves_no_document(postgres: PostgresServer) -> None:
+    """The deletion waits for the approval, and removes the document that it has made."""
+    url = new_database(postgres)
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    engine = ContextEngine.open(url, settings=ArcSettings.model_validate(RACING))
+    session = engine.session("session", user_id="user")
+    session.append(Message("user", "Where is it?"))
+    engine.documents.add(["Another document."])
+    for run in ("first", "second"):
+        engine.ingestion.capture("Where is it?", SECRET, run_id=run, session_id="session", user_id="user")
+    first, second = engine.ingestion.candidates().candidates
+    engine.ingestion.approve(first.id, reviewer="bob")
+    with (
+        ThreadPoolExecutor(2) as threads,
+        psycopg.connect(postgres.dsn(url.rpartition("/")[2])) as other,
+        psycopg.connect(postgres.dsn(url.rpartition("/")[2]), autocommit=True) as onlooker,
+    ):
+        other.execute("SELECT 1 FROM arc_index_scopes WHERE kind = 'document' FOR UPDATE")
+        ends = []
+        for place, act in enumerate((partial(engine.ingestion.approve, second.id, reviewer="bob"), session.delete), 1):
+            ends.append(threads.submit(act))
+            while onlooker.execute(waits).fetchone() != (place,):
+                sleep(0.01)
+        other.rollback()
+        for end in ends:
+            end.result(30)
+    assert tables_with(url, SECRET) == []
+    engine.close()
+
+
+SECONDS = [pytest.param(1.5, id="short"), pytest.param(60.0, id="long", marks=pytest.mark.torture)]
+
+
+@pytest.mark.parametrize("seconds", SECONDS)
+def test_nothing_deleted_is_left_whatever_ran_meanwhile(database: str, tmp_path: Path, seconds: float) -> None:
+    """Threads of two engines write, read, review and archive a session at random while it is deleted time and again.
+
+    What was stored when a deletion began is in no table and no archive afterwards, nor is anything made from it: a
+    message, a pin, an artifact, an answer under review. No call fails for another reason than the deletion.
+    """
+    settings = ArcSettings.model_validate(RACING | {"archive": {"url": (tmp_path / "archive").as_uri()}})
+    engines = [ContextEngine.open(database, settings=settings) for _ in range(2)]
+    numbers, stored, deleted = iter(range(10**6)), list[str](), set[str]()
+    until = monotonic() + seconds
+
+    def secret(store: Callable[[Session, str], object]) -> Callable[[Session], None]:
+        def act(session: Session) -> None:
+            word = f"zq{next(numbers):06}".translate(LETTERS)
+            store(session, word)
+            stored.append(word)
+
+        return act
+
+    def newest(act: Callable[[Session, str], object]) -> Callable[[Session], None]:
+        def on_newest(session: Session) -> None:
+            if there := session.messages(limit=1):
+                act(session, there[0].id or "")
+
+        return on_newest
+
+    def review(_: Session) -> None:
+        for candidate in engines[0].ingestion.candidates(limit=1).candidates:
+            engines[0].ingestion.approve(candidate.id, reviewer="bob")
+
+    actions: list[Callable[[Session], object]] = [
+        secret(lambda session, word: session.append(Message("user", f"My sister lives in {word}."))),
+        secret(lambda session, word: session.save_turn(f"I moved to {word}.", "I see.")),
+        secret(lambda session, word: session.append(Message("user", f"Never {word}, please.", id="edited"))),
+        secret(lambda session, word: session.pin(f"Never {word}.")),
+        secret(lambda session, word: session.add_artifact(f"It is in {word}.", source="search")),
+        secret(
+            lambda _, word: engines[0].ingestion.capture(
+                "Where is it?", f"It is in {word}.", run_id=word, session_id="session", user_id="user"
+            )
+        ),
+        newest(lambda session, name: session.fork(at=name)),
+        newest(lambda session, name: session.pin(name)),
+        newest(lambda session, name: session.remove([name])),
+        review,
+        Session.summarize,
+        Session.archive,
+        lambda session: session.recall("Where does my sister live?"),
+        lambda session: session.context("Where does my sister live?"),
+    ]
+
+    def act_at_random(seed: int) -> None:
+        chosen = Random(seed)
+        while monotonic() < until:
+            with suppress(NotFoundError, InvalidInputError, ReviewConflictError):  # deleted, or decided, meanwhile
+                chosen.choice(actions)(chosen.choice(engines).session("session", user_id="user"))
+
+    def delete_at_random(seed: int) -> None:
+        chosen = Random(seed)
+        while monotonic() < until:
+            sleep(0.3 * chosen.random())
+            before, engine = stored[:], chosen.choice(engines)
+            session = engine.session("session", user_id="user")
+            erase = partial(engine.admin.erase, caller_id="default", user_id="user")
+            chosen.choice([session.delete, session.clear, erase])()
+            deleted.update(before)
+
+    with ThreadPoolExecutor(5) as threads:
+        ends = [threads.submit(act_at_random, seed) for seed in range(4)] + [threads.submit(delete_at_random, 4)]
+        for end in ends:
+            end.result()
+    assert all(engine.flush(30) for engine in engines)
+    archived = [gzip.decompress(path.read_bytes()).decode() for path in tmp_path.rglob("*.json.gz")]
+    found = [row[:200] for row in [*rows(database), *archived] for word in deleted if word in row]
+    for engine in engines:
+        engine.close()
+    assert len(deleted) > 20
+    assert not found
