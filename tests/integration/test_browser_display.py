@@ -1,13 +1,15 @@
 """A displayed window in a real browser: it is readable in every scheme and width, and runs no script."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
 import pytest
+from playwright.sync_api import Browser
 
 from arc_common.context import ContextWindow
 from arc_common.context.display import render_html
-from tests.support.browsers import CHROMIUM, measured
+from tests.support.browsers import CHROMIUM, chromium, measured
 from tests.support.context_windows import CONTROLS, MARKUP, SCRIPTS, window_saying
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian: apt install chromium)")
@@ -94,13 +96,19 @@ def busy_window() -> ContextWindow:
     return replace(window, sections=sections, total_tokens=9_604, receipt=receipt)
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_reads_well_in_every_scheme_and_width(scheme, tmp_path):
+def test_it_reads_well_in_every_scheme_and_width(scheme: str, browser: Browser) -> None:
     """Text has a contrast of at least 4.5, colours of at least 3 (WCAG 2.2); nothing overflows, even at 280 pixels."""
     window = busy_window()
     kinds = list(product(PAGES, WIDTHS))
     pages = [(document(window, PAGES[page][0]), width) for page, width in kinds]
-    found = measured(pages, MEASURE, folder=tmp_path, is_dark=scheme == "dark")
+    found = measured(browser, pages, MEASURE, scheme=scheme)
     assert len(found) == len(kinds)
     for (page, width), seen in zip(kinds, found, strict=True):
         where = f"{page}, {width} pixels, system {scheme}: {seen}"
