@@ -65,7 +65,7 @@ class IndexFiltersContract:
     """Every filter agrees with `matches` in every method that takes one."""
 
     @given(stored=st.lists(metadata, min_size=1, max_size=8), asked=filters)
-    @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_filters_mean_what_matches_says(
         self, store: IndexStore, compares_texts: bool, stored: list[dict[str, Any]], asked: Filter
     ) -> None:

@@ -333,7 +333,7 @@ class IndexStoreContract(IndexFiltersContract):
         assert found.total_length == pytest.approx(7.35)
 
     @given(corpus=corpora, query=queries)
-    @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_the_ranking_is_bm25_s(
         self, store: IndexStore, corpus: list[dict[str, float]], query: dict[str, float]
     ) -> None:
@@ -427,7 +427,7 @@ class IndexStoreContract(IndexFiltersContract):
     # Vectors
 
     @given(table=st.lists(vectors, max_size=12), query=vectors, limit=st.integers(1, 14))
-    @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_the_nearest_are_found(
         self, store: IndexStore, table: list[list[int]], query: list[int], limit: int
     ) -> None:

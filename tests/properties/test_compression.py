@@ -171,7 +171,7 @@ RULES: list[tuple[Iterable[str], Callable[[list[Message], int, Compression], Non
 ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(conversations(), budgets)
 def test_every_rule_holds_for_what_each_strategy_leaves(messages, budget):
     """The given conversation is not modified."""
