@@ -68,12 +68,12 @@ def words_of(entry: IndexEntry, tokens: Tokens) -> str:
 
 def posted(found: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the rows of entries with a token and its frequency in each: int64 and float64 of shape (m,)."""
-    # `:2,x2:1;1,2,5`: the token's forms by frequency, with their numbers of rows; these rows
-    counted, _, rows = found.partition(";")
+    # `,x2;2,1;1,2,5`: the token's frequencies as suffixes, the number of rows with each; these rows
+    suffixes, _, counted = found.partition(";")
+    counts, _, rows = counted.partition(";")
     if not rows:
         return _numbers(""), _decimals("")
-    pairs = [form.partition(":") for form in counted.split(",")]
-    return _numbers(rows), np.repeat([_frequency(form) for form, _, _ in pairs], [int(many) for _, _, many in pairs])
+    return _numbers(rows), np.repeat([_frequency(suffix) for suffix in suffixes.split(",")], _numbers(counts))
 
 
 def best_by(
@@ -149,7 +149,7 @@ _SQL = {
             WHERE entry.scope = held.scope AND entry.caller_id = held.caller_id
               AND entry.version > asked.value ->> 'version') END,
           (SELECT group_concat(
-             ifnull((SELECT group_concat(suffix || ':' || many) || ';' || group_concat(rows) FROM (
+             ifnull((SELECT group_concat(suffix) || ';' || group_concat(many) || ';' || group_concat(rows) FROM (
                SELECT substr(term, length(wanted.value) + 1) AS suffix, count(*) AS many, group_concat(doc) AS rows
                FROM temp.arc_index_postings
                WHERE term >= wanted.value AND term < wanted.value || 'y' GROUP BY term)), ''), '|')

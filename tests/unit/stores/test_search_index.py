@@ -79,9 +79,9 @@ def _read(rows: dict[int, str], token: str) -> dict[int, float]:
         for word in words.split():
             if word.startswith(token):
                 forms.setdefault(word[WIDTH:], []).append(row)
-    counted = ",".join(f"{suffix}:{len(having)}" for suffix, having in forms.items())
+    counts = ",".join(str(len(having)) for having in forms.values())
     having = ",".join(str(row) for each in forms.values() for row in each)
-    numbers, often = posted(f"{counted};{having}" if forms else "")
+    numbers, often = posted(f"{','.join(forms)};{counts};{having}" if forms else "")
     return dict(zip(numbers.tolist(), often.tolist(), strict=True))
 
 
