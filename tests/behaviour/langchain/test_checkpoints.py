@@ -233,6 +233,27 @@ async def test_parallel_runs_of_one_thread(engine: ContextEngine, way: str, prun
     assert texts(engine.session("s").messages())[:-1] == texts(model.requests[-1])
 
 
+async def test_a_run_that_is_tried_again_makes_one_fork(engine: ContextEngine) -> None:
+    """There is none if nothing follows the checkpoint that it starts from."""
+    agent, model = agent_over(engine, InMemorySaver())
+    thread = Thread(agent, model, is_async=True)
+    model.script = ["answer 0", OSError("overloaded"), "answer 1", OSError("overloaded"), OSError("overloaded")]
+    first = await thread.ask("one")
+    with pytest.raises(OSError, match="overloaded"):
+        await thread.ask("two")
+    await thread.ask(None)
+    assert len(engine.session("s").branches()) == 1
+    with pytest.raises(OSError, match="overloaded"):
+        await thread.ask("two instead", first)
+    with pytest.raises(OSError, match="overloaded"):
+        await thread.ask(None)
+    await thread.ask(None)
+    assert texts(model.requests[-1]) == ["one", "answer 0", "two instead"]
+    assert len(engine.session("s").branches()) == 2
+    await thread.ask(None, await thread.before("model", "two instead"))
+    assert len(engine.session("s").branches()) == 3
+
+
 async def test_what_others_write_between_two_runs(engine: ContextEngine) -> None:
     """It is shown on the branch on which it was written, and not on an earlier one."""
     agent, model = agent_over(engine, InMemorySaver())
