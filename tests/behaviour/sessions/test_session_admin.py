@@ -25,10 +25,15 @@ def test_debug_shows_record_summary_and_the_newest_receipt(engine):
     assert debug.conversation.message_count == 30
     assert debug.summary is not None
     assert debug.summary.facts
+    assert debug.progress is not None
+    assert (debug.progress.segments[0].start, debug.progress.view is not None) == (1, True)
     text = json.dumps(debug.to_dict())
     assert "secret" not in text
     assert "ORD-" not in text
     assert json.loads(text)["receipt"]["total_tokens"] == window.total_tokens
+    with ContextEngine.open(settings=ArcSettings(summary={"enabled": False})) as plain:
+        plain.session("s").save_turn("hello", "hi")
+        assert plain.admin.debug("s").progress is None
 
 
 @pytest.mark.parametrize("how", ["clear", "delete"])
