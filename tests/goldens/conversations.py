@@ -10,8 +10,6 @@ from datetime import UTC, datetime, timedelta
 
 from arc_common import Document, Message, ToolCall
 
-__all__ = ["LANGUAGES", "SCRIPTS", "Script", "conversation", "documents"]
-
 _START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 _LOOK_UP_EVERY = 7
 _ROWS = (3, 24, 80, 200)

@@ -19,8 +19,6 @@ from pathlib import Path
 
 from arc_common import ContentPart, ContextEngine, Message, TokenBudget, ToolCall
 
-__all__ = ["NAMES", "TURNS", "golden", "requests"]
-
 _FOLDER = Path(__file__).parent / "long"
 NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.txt")))
 TURNS = (10, 50, 200)

@@ -25,8 +25,6 @@ from llamaindex_arc import ArcChatMemoryBuffer, ArcFactsBlock, ArcLongTermBlock,
 from tests.goldens.conversations import SCRIPTS, Script, conversation, documents
 from tests.support.langchain_agents import ScriptedToolModel
 
-__all__ = ["WAYS", "Turn", "build", "turns"]
-
 _BUDGETS = (700, 1_000, 2_000, 4_000, 16_000, 128_000)
 _USER = "ann"
 _SESSION = "golden"

@@ -8,8 +8,6 @@ from random import Random
 from arc_common.messages import ContentPart, Message, Role, ToolCall
 from tests.support.writing_systems import HOSTILE, WRITING_SYSTEMS
 
-__all__ = ["random_conversation", "random_text", "running_turn"]
-
 _SYSTEMS = tuple(WRITING_SYSTEMS.values())
 _TOOLS = ("look_up", "weather", "run-shell", "search_web", "f" * 64)
 _BLANK = ("", None, " ", "\n\t", (), "\u00a0")

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-__all__ = ["Ones"]
-
 
 class Ones:
     """Counts each text as one token, and the texts that it was given."""

@@ -15,8 +15,6 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-__all__ = ["OnnxCrossEncoder", "save_cross_encoder"]
-
 MODEL = "model.onnx"
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")

@@ -10,8 +10,6 @@ from arc_common import ArcSettings, ContextEngine, Document, Message, TokenBudge
 from arc_common.server import Role, Token, create_app
 from tests.support.context_windows import MARKUP, SCRIPTS
 
-__all__ = ["REVIEWER", "SETTINGS", "fill", "serving"]
-
 REVIEWER = Token("reviewer-of-the-shop", "shop", None, Role.REVIEWER, "lee")
 SETTINGS = ArcSettings(
     rag={"ingestion": {"enabled": True}},

@@ -16,8 +16,6 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import Field, PrivateAttr
 
-__all__ = ["RefusedRequestError", "ScriptedToolModel", "call", "check_request"]
-
 
 class RefusedRequestError(Exception):
     """A request that a provider would reject."""

@@ -23,8 +23,6 @@ from langchain_core.messages import (
     ToolMessageChunk,
 )
 
-__all__ = ["artifacts", "blocks", "messages", "plain_messages", "portable_messages", "values"]
-
 texts = st.text(max_size=10) | st.sampled_from(
     ["", " ", "\x00", "안녕하세요", "🎉", "\ud800", "\ud83d\ude00", "__arc__", "lc"]
 )

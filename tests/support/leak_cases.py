@@ -20,8 +20,6 @@ from arc_common import ContextEngine, Session
 from tests.support.langchain_agents import ScriptedToolModel
 from tests.support.leak_world import QUESTION, Letters, Level, Party, memories_of
 
-__all__ = ["NO_READS", "READS", "Read"]
-
 EVERY: tuple[Level, ...] = ("session", "user", "caller")
 VECTOR = Letters().embed([QUESTION])[0]
 

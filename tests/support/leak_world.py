@@ -13,23 +13,6 @@ from arc_common import ArcSettings, ContextEngine, Document, Message, Session
 from arc_common.engine.memories import Memories
 from langchain_arc import ArcStore
 
-__all__ = [
-    "ABANDONED",
-    "FORKED",
-    "PARTIES",
-    "QUESTION",
-    "SETTINGS",
-    "Ids",
-    "Letters",
-    "Level",
-    "Party",
-    "fill",
-    "intruders",
-    "marker",
-    "markers_in",
-    "memories_of",
-]
-
 Level = Literal["session", "user", "caller"]
 """The owner of a text: a session, its user, or all of a caller's users."""
 

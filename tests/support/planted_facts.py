@@ -9,8 +9,6 @@ from typing import Literal
 
 from arc_common.messages import Message, Role
 
-__all__ = ["FACT_SETS", "FIRST_SIGHT_SETS", "PlantedFact", "build_conversation", "load_facts"]
-
 DATA = Path(__file__).parent / "data"
 
 FACT_SETS = (

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["HOSTILE", "WRITING_SYSTEMS"]
-
 WRITING_SYSTEMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "latin": ("the", "router", "in", "café", "Łódź", "naïve", "straße", "is", "offline", "since", "12:30,", "why?"),

@@ -20,8 +20,6 @@ from tests.support.providers.rules import (
     text_parts,
 )
 
-__all__ = ["render", "violations"]
-
 _ID = pattern(r"[a-zA-Z0-9_-]+")
 _TOOL_NAME = pattern(r"[a-zA-Z0-9_-]{1,128}")
 _BLOCKS = {

@@ -20,8 +20,6 @@ from tests.support.providers.rules import (
     text_parts,
 )
 
-__all__ = ["render", "violations"]
-
 _FUNCTION_NAME = pattern(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 _DATA = frozenset(
     {"text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult"}

@@ -11,8 +11,6 @@ from typing import Any
 from arc_common.messages import ContentPart, Message, Role
 from tests.support.providers.rules import Addressed, Violation, addressed, data_url, is_object, pattern, text_parts
 
-__all__ = ["render", "violations"]
-
 _ROLES = frozenset({"developer", "system", "user", "assistant", "tool"})
 _PARTS = {
     "developer": {"text"},

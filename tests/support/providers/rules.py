@@ -9,18 +9,6 @@ from typing import Any, NamedTuple
 
 from arc_common.messages import ContentPart, Message, Role
 
-__all__ = [
-    "Addressed",
-    "Call",
-    "Violation",
-    "addressed",
-    "data_url",
-    "is_object",
-    "pattern",
-    "system_text",
-    "text_parts",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Violation:
