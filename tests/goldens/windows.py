@@ -45,12 +45,7 @@ _MINTED = re.compile(r"\b(?:minted_|mem_|lc_run-+)[0-9a-f-]{32,36}")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The model's input in one turn.
-
-    Args:
-        messages: The request's messages as JSON in the adapter's format; or the error as one text.
-        receipt: Its receipt as JSON, if the entry point has one.
-    """
+    """A turn's request, as JSON in the adapter's format or as the text of an error, and its receipt if it has one."""
 
     messages: list[Any]
     receipt: dict[str, Any] | None

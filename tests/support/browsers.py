@@ -22,14 +22,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def measured(browser: Browser, pages: list[tuple[str, int]], measure: str, *, scheme: Any) -> list[Any]:
-    """Return the result of a JavaScript function for each page.
-
-    Args:
-        browser: The browser.
-        pages: HTML documents, each with the width of its window in pixels.
-        measure: A JavaScript function from a page's window to a JSON value.
-        scheme: The colour scheme of the system, "light" or "dark".
-    """
+    """Return what a JavaScript function tells of the window of each page: an HTML document and its width in pixels."""
     frames = "".join(
         f'<iframe style="width:{width}px;height:600px;border:0" srcdoc="{escape(html)}"></iframe>'
         for html, width in pages

@@ -31,9 +31,7 @@ def random_conversation(seed: int) -> list[Message]:
     - A few have a message of up to 30,000 characters or a turn of up to 120 exchanges.
     - Texts are in twelve writing systems; there are images, files, audio, thinking, foreign blocks and hostile text.
     - Every provider accepts the ids and tool names. Arguments of calls are an object or broken JSON.
-
-    Args:
-        seed: Any integer; the same one gives the same messages in every process.
+    - A seed gives the same messages in every process.
     """
     rng = Random(seed)
     writers = 1 if rng.random() < 0.8 else 2 + int(rng.random() * 2)

@@ -26,10 +26,6 @@ def save_cross_encoder(folder: Path, vocabulary: Sequence[str]) -> None:
 
     - Each word has a fixed random vector; markers and unknown words have none.
     - The score is the sum, over the question's words, of the largest product with a word of the text.
-
-    Args:
-        folder: The folder to create.
-        vocabulary: The known words, in lower case.
     """
     folder.mkdir(parents=True)
     words = [*_SPECIAL, *dict.fromkeys(vocabulary)]
@@ -41,11 +37,7 @@ def save_cross_encoder(folder: Path, vocabulary: Sequence[str]) -> None:
 
 
 class OnnxCrossEncoder(BaseCrossEncoder):
-    """A saved cross-encoder with LangChain's interface.
-
-    Args:
-        folder: A folder that `save_cross_encoder` wrote.
-    """
+    """A cross-encoder that `save_cross_encoder` wrote, with LangChain's interface."""
 
     def __init__(self, folder: Path) -> None:
         self._session = onnxruntime.InferenceSession(folder / MODEL)

@@ -142,13 +142,7 @@ def unreadable(url: str, table: str) -> Iterator[None]:
 
 @contextmanager
 def unwritable(url: str, table: str, *, change: str = "INSERT") -> Iterator[None]:
-    """Make a SQLite database refuse changes of a table within the block, as on a full disk.
-
-    Args:
-        url: The database.
-        table: The table.
-        change: "INSERT", "UPDATE" or "DELETE".
-    """
+    """Make a SQLite database refuse inserts or other changes of a table within the block, as on a full disk."""
     name = f"full_{table}_{change.lower()}"
     run(url, f"CREATE TRIGGER {name} BEFORE {change} ON {table} BEGIN SELECT RAISE(ABORT, 'disk full'); END")
     try:

@@ -40,9 +40,6 @@ async def executed(paths: Sequence[Path]) -> AsyncIterator[tuple[Any, Any]]:
 
     Notebooks run in their folder without a key or a network, one after the other in one kernel, which imports the
     frameworks once; each notebook's names are removed before the next.
-
-    Raises:
-        CellExecutionError: A cell failed.
     """
     _find_fonts()
     manager = _ThisPython()

@@ -59,13 +59,8 @@ def build_conversation(
 
     - Messages have on average at least about 60 tokens; ids are `m0`, `m1`, ….
     - A fact is in a message of its own role. A few messages state two facts, some none, and the last ten none.
+    - The share `language_mix` of the messages without a fact is Korean; the others are in their fact's language.
     - The same arguments give the same conversation.
-
-    Args:
-        facts: The facts to plant.
-        language_mix: The share of Korean among messages without a fact; the others are in their fact's language.
-        seed: Determines the order and the small talk.
-        messages: The number of messages.
     """
     rng = random.Random(seed)
     small_talk = json.loads((DATA / "filler.json").read_text(encoding="utf-8"))

@@ -30,10 +30,7 @@ _SERVERS = {"postgres": _postgres, "s3": s3_server}
 def address(kind: str, folder: Path, owner: int) -> str:
     """Return the address of the run's server; the first worker that asks starts it.
 
-    Args:
-        kind: "postgres", whose address is its port, or "s3", whose address is a URL.
-        folder: A folder that all workers of the run share.
-        owner: The id of the process with which the server ends.
+    It is a port for "postgres", a URL for "s3"; the server ends with the process `owner`. All workers share the folder.
     """
     with (folder / f"{kind}.address").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -15,12 +15,7 @@ LONG = 60.0
 
 
 class Model:
-    """Counts its requests, and waits before an answer while it is held.
-
-    Args:
-        held: Wait from the beginning.
-        error: The exception to raise instead of answering.
-    """
+    """Counts its requests, raises `error` if there is one, and waits before an answer while it is held."""
 
     def __init__(self, *, held: bool = False, error: Exception | None = None, facts: Sequence[object] = ()) -> None:
         self.error = error

@@ -94,11 +94,7 @@ def built(case: Case) -> ContextWindow:
 
 
 def check_case(case: Case) -> Outcome:
-    """Build the window and check every rule.
-
-    Raises:
-        BrokenWindowError: It breaks a rule.
-    """
+    """Build the window, and raise `BrokenWindowError` if it breaks a rule."""
     is_sampled = case.seed % 16 == 0
     before = repr(case.history) if is_sampled else ""
     kept_as_they_are = list(case.history)

@@ -43,10 +43,7 @@ SHARED = SessionKey("shared", user_id="ann")
 def assert_kept(url: str, logs: Sequence[Path], *, ended: bool = True) -> None:
     """Check that every acknowledged change is stored once, in order and whole, and that everything is indexed.
 
-    Args:
-        url: The database.
-        logs: The reports of the applications.
-        ended: `False` if the applications were killed; the last change of each may then be stored or not.
+    If the applications that wrote the logs have not ended but were killed, their last changes may be stored or not.
     """
     store = SqlStore(url)
     stored = store.read(SHARED)

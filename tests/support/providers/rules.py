@@ -12,13 +12,7 @@ from arc_common.messages import ContentPart, Message, Role
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A provider's rule that a request breaks.
-
-    Args:
-        rule: The rule's name.
-        index: The place of the offending message; `None` for the whole request.
-        explanation: The error in detail.
-    """
+    """A provider's rule that a message breaks, or the whole request (`index` is `None`)."""
 
     rule: str
     index: int | None
