@@ -30,6 +30,7 @@ class Allocator:
         self.sections: dict[str, Section] = {}
         self._budget, self._costs = budget, costs
         self._wanted = dict(wanted)
+        self._rooms: Mapping[str, int] | None = None
         self._carried = draft.tokens(costs)
         self.left = budget.input_tokens - REQUEST_OVERHEAD - schemas - self._carried
 
@@ -38,14 +39,17 @@ class Allocator:
         return min(self._wanted.get(name, 0), self._budget.max_tokens(name))
 
     def room(self, name: str) -> int:
-        """Return the tokens allotted to a section."""
-        return self._budget.allot(self._wanted, self.left)[name]
+        """Return the tokens allotted to a section, until another is closed."""
+        if self._rooms is None:
+            self._rooms = self._budget.allot(self._wanted, self.left)
+        return self._rooms[name]
 
     def close(self, name: str, *, tokens: int, limit: int, items: Sequence[Item] = (), fixed: int = 0) -> None:
         """Record a section's tokens and items, and allot it no more; the draft began with `fixed` more tokens of it."""
         self.sections[name] = Section(name, tokens + fixed, limit + fixed, items)
         self._wanted.pop(name, None)
         self.left -= tokens
+        self._rooms = None
 
     def added(self, filled: Draft) -> int:
         """Return the tokens a fuller draft adds to the current one."""
