@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ of MiniLM and BM25: .57 on abstracts, .66 on encyclopedia paragraphs, .39 on cha
 scripts unknown to the embedder. From .3 to .6 the fused order is about as good (nDCG@10 within .003)."""
 
 
-def credibility(scores: Mapping[str, float], witness: Mapping[str, float | None], *, answered: float) -> float:
+def credibility(scores: Mapping[Any, float], witness: Mapping[Any, float | None], *, answered: float) -> float:
     """Return the weight of a search's scores: at most 1, less if another search (the witness) does not confirm them.
 
     The less of the query the witness answers (`answered`, from 0 to 1), the less agreement is required, because
@@ -29,7 +30,7 @@ def credibility(scores: Mapping[str, float], witness: Mapping[str, float | None]
     return min(1.0, (max(0.0, agreement(scores, witness)) + error) / (_EXPECTED * answered + error))
 
 
-def agreement(scores: Mapping[str, float], witness: Mapping[str, float | None]) -> float:
+def agreement(scores: Mapping[Any, float], witness: Mapping[Any, float | None]) -> float:
     """Return the Pearson correlation of `scores` and the witness's scores; 0 if either side's are all equal.
 
     The keys are those of `scores` alone: each search selects by its own scores, so the union would show disagreement.

@@ -216,6 +216,19 @@ def test_few_shared_words_of_a_long_statement_count_less_than_meaning(share, fir
     assert rank_found(found)[0].place == places[first]
 
 
+@pytest.mark.parametrize("by_words", [True, False], ids=["words", "meaning"])
+def test_the_message_that_stands_out_on_one_side_comes_first(by_words):
+    """A score counts by how far it is above its side; one embedder's cosines differ less than another's."""
+    places = [MessagePlace("s", 100 * seq) for seq in range(50)]
+    wide = {place: (at * 17 + 13) % 50 / 60 for at, place in enumerate(places)}
+    narrow = {place: 0.5 + at % 5 / 100 for at, place in enumerate(places)}
+    if by_words:
+        said, near = dict.fromkeys(places, 0.12) | {places[20]: 0.3}, wide
+    else:
+        said, near = narrow, {place: 0.3 + at % 7 / 900 for at, place in enumerate(places)} | {places[20]: 0.37}
+    assert rank_found(FoundMessages(said, near))[0].place == places[20]
+
+
 @pytest.mark.parametrize(("share", "first"), [(0.9, {101, 102, 103}), (0.1, {1})])
 def test_a_good_passage_raises_a_message_only_where_words_answer(share, first):
     """The message nearest to a statement in other words stands alone: it mattered once, and nobody dwelt on it."""
