@@ -25,6 +25,8 @@ _MERGED = "merged into another item"
 _TERMS = 4
 _SHARE = 0.5
 """The least share of a sentence's shingles that a near-copy of it has."""
+_LEAD_INS = 4
+"""The most introductory words in a row that are left out."""
 _LONGEST = 16_000
 """The most characters of one text that are compared; memory never repeats a whole pasted book."""
 
@@ -135,7 +137,7 @@ def _carrier(carriers: Mapping[int, tuple[str, str]], sentence: str, shingles: f
     name, text = found[0] if len(said) == 1 else min([(-found.count(one), one) for one in said])[1]
     at = max(_sentences(text), key=lambda other: len(other.shingles & shingles))
     nearest = text[at.start : at.end]
-    is_copy = len(shared) == len(shingles) or _content_words(sentence) <= _words(nearest)
+    is_copy = len(shared) == len(shingles) or _content_words(without_lead_in(sentence)) <= _words(nearest)
     return name if is_copy and _is_negated(nearest) == _is_negated(sentence) else ""
 
 
@@ -187,8 +189,14 @@ def body(line: str) -> str:
 
 
 def without_lead_in(text: str) -> str:
-    """Return a text without its introductory words ("ok", "by the way")."""
-    return detect(text).lead_ins.sub("", text, count=1).strip()
+    """Return a text without its introductory words ("ok", "oh, and by the way"); one of nothing else unchanged."""
+    lead_ins = detect(text).lead_ins
+    for _ in range(_LEAD_INS):
+        shorter = lead_ins.sub("", text, count=1).strip()
+        if shorter in ("", text):
+            break
+        text = shorter
+    return text
 
 
 class _Sentence(NamedTuple):
@@ -204,7 +212,7 @@ class _Sentence(NamedTuple):
 def _sentences(text: str) -> Sequence[_Sentence]:
     found: list[_Sentence] = []
     for start, end in sentence_spans(text):
-        terms = analyze(text[start:end])
+        terms = analyze(without_lead_in(text[start:end]))
         found.append(_Sentence(start, end, _shingles_of(terms), len(terms) >= _TERMS))
     return tuple(found)
 

@@ -194,11 +194,7 @@ def _statements(sentence: str, language: Language) -> Iterator[str]:
     """Yield the statements of a sentence, without introductory words and questions."""
     if sentence.startswith("[") and sentence.endswith("]"):  # "[shares a photo]"
         return
-    for _ in range(4):
-        shorter = language.lead_ins.sub("", sentence, count=1).strip()
-        if shorter == sentence or not shorter:
-            break
-        sentence = shorter
+    sentence = without_lead_in(sentence)
     plain = sentence.translate(QUOTES)
     clauses = clauses_of(plain)
     end = len(sentence)

@@ -28,9 +28,27 @@ def unsaid(carrier: str, line: str) -> tuple[str, str]:
         ("예약 번호는 HN-48213이에요.", "- 2026-11-20, user: 예약 번호는 HN-48213이에요.", ""),
         (FLIGHT, f"user: Hey there! {FLIGHT} Where do we even start with it?", ""),
         ("I am Ann.", "- 2026-11-20, user: I am Ann", ""),
+        (
+            "We fly from Bergen with two large suitcases",
+            "user: Oh, and by the way, we fly from Bergen with two large suitcases.",
+            "",
+        ),
+        ("Our cat Miso eats no fish", "user: What is good for her? On another note, our cat Miso eats no fish.", ""),
+        ("우리 가족은 광주에 살아요", "user: 참, 우리 가족은 광주에 살아요.", ""),
         ("", "", ""),
     ],
-    ids=["copy", "near-copy", "sentence", "korean", "question left", "short", "empty"],
+    ids=[
+        "copy",
+        "near-copy",
+        "sentence",
+        "korean",
+        "question-left",
+        "short",
+        "lead-in",
+        "lead-in-after-question",
+        "lead-in-ko",
+        "empty",
+    ],
 )
 def test_what_was_said_is_left_out(carrier: str, line: str, left: str) -> None:
     """A repetition is removed whole or by the sentence, and the item that says the same is named."""
