@@ -47,6 +47,17 @@ def scope_key(scope: Scope, kind: str) -> bytes:
     return row_key(scope.caller_id, scope.user_id or "", scope.session_id or "", kind)
 
 
+def scope_place(scope: Scope, kind: str = "memory") -> dict[str, Any]:
+    """Return the parameters that name a scope of one kind of records or index entries."""
+    return {
+        "scope": scope_key(scope, kind),
+        "kind": kind,
+        "caller_id": scope.caller_id,
+        "session_id": scope.session_id or "",
+        "user_id": scope.user_id or "",
+    }
+
+
 def new_incarnation() -> int:
     """Return a random number that distinguishes a conversation from an earlier one with the same id."""
     return randbits(62)

@@ -23,11 +23,18 @@ from arc_common.protocols.records import (
 )
 from arc_common.protocols.search_index import EntryKind, Scope
 from arc_common.stores.branch_paths import parts_of
-from arc_common.stores.codec import MOST, checked_ids, checked_limit, conversation_key, row_key, to_microseconds
+from arc_common.stores.codec import (
+    MOST,
+    checked_ids,
+    checked_limit,
+    conversation_key,
+    row_key,
+    scope_place,
+    to_microseconds,
+)
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import erasing_statements, index_statements_for
-from arc_common.stores.search_index.entries import scope_key as index_scope
 from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
 from arc_common.stores.statements.memory_rows import (
     PIN,
@@ -37,7 +44,6 @@ from arc_common.stores.statements.memory_rows import (
     memory_from_row,
     memory_row,
     pin_row,
-    scope_place,
     source_rows,
 )
 from arc_common.stores.statements.records import ERASED, record_statements_for
@@ -330,7 +336,7 @@ class SqlRecords:
         """Return the calls that remove a scope's entries of these kinds, or also those of the scopes within it."""
         index = index_statements_for(self._database.dialect)
         lock = index.lock_within if within else index.lock_scope
-        found = transaction.run(*((lock, index_scope(scope, kind)) for kind in kinds))
+        found = transaction.run(*((lock, scope_place(scope, kind)) for kind in kinds))
         these = [{"scope": row[0], "caller_id": scope.caller_id} for rows in found for row in rows]
         erasing = erasing_statements(self._database.dialect, by_session=False) if these else ()
         return [(statement, these) for statement in erasing]

@@ -14,13 +14,13 @@ from arc_common.stores.codec import (
     key_from_hex,
     page_position,
     page_token,
+    scope_place,
     to_body,
     to_microseconds,
 )
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Transaction
 from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
-from arc_common.stores.statements.memory_rows import scope_place
 from arc_common.stores.statements.reviews import (
     CANDIDATE,
     POLICY,

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Executable,
     LargeBinary,
     Select,
+    Table,
     Text,
     TextClause,
     and_,
@@ -35,8 +36,7 @@ from sqlalchemy import (
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import is_storable
-from arc_common.protocols.search_index import Candidates, EntryKind, IndexEntry, Scope
-from arc_common.stores.codec import scope_key as row_scope
+from arc_common.protocols.search_index import Candidates, IndexEntry
 from arc_common.stores.database.drivers import Call
 from arc_common.stores.database.schema import PREFIX, ROW_NUMBERS, WORDS, IndexTables, by_scope, index_tables
 from arc_common.stores.search_index.filters import Tokens, number_of
@@ -48,6 +48,7 @@ from arc_common.stores.statements.compiler import (
     insert_for,
     one_of,
     scopes_within,
+    upsert,
 )
 
 
@@ -88,17 +89,6 @@ class StoredEntry:
     length: float
     has_vector: bool
     tokens: tuple[int, ...] = ()
-
-
-def scope_key(scope: Scope, kind: EntryKind) -> dict[str, Any]:
-    """Return the parameters that identify a scope and kind."""
-    return {
-        "scope": row_scope(scope, kind),
-        "caller_id": scope.caller_id,
-        "session_id": scope.session_id or "",
-        "user_id": scope.user_id or "",
-        "kind": kind,
-    }
 
 
 def checked_ids(ids: Collection[str]) -> list[str]:
@@ -362,9 +352,9 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
     )
     new: dict[str, Any] = {name: bindparam(name) for name in (*key, "salt")}
     zero = {"version": 1, "detached": 1, "entries": 0, "total_length": 0, "vectors": 0}
-    upsert = insert_for(dialect_name)(scopes).values({**new, **zero})
+    opened = insert_for(dialect_name)(scopes).values({**new, **zero})
     return {
-        "open_scope": upsert.on_conflict_do_update(
+        "open_scope": opened.on_conflict_do_update(
             index_elements=[scopes.c.scope], set_={"version": scopes.c.version + 1}
         ).returning(*held),
         "lock_scope": update(scopes)
@@ -382,11 +372,11 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         .join(entries, _belongs(tables))
         .join(texts, and_(texts.c.scope == entries.c.scope, texts.c.id == entries.c.id))
         .where(*in_scope(tables.scopes), named),
-        "write_entry": _upsert(entries, dialect_name),
-        "write_text": _upsert(texts, dialect_name),
-        "write_vector": _upsert(vectors, dialect_name),
+        "write_entry": _write(entries, dialect_name),
+        "write_text": _write(texts, dialect_name),
+        "write_vector": _write(vectors, dialect_name),
         "write_value": insert(tables.values),
-        "write_next": _upsert(tables.next_vectors, dialect_name),
+        "write_next": _write(tables.next_vectors, dialect_name),
         "drop_next": _drop(tables.next_vectors, dialect_name),
         "drop_all_next": delete(tables.next_vectors).where(*in_scope(tables.next_vectors)),
         "note_former": update(scopes).where(*in_scope(scopes)).values(former_embedder=bindparam("former")),
@@ -435,14 +425,9 @@ def _whole(tables: IndexTables) -> list[ColumnElement[bool]]:
     return [] if tables.terms is None else [by_scope(tables.entries) == bindparam("scope")]
 
 
-def _upsert(target: Any, dialect_name: str) -> Executable:
-    names = [each.name for each in target.primary_key]
-    upsert = insert_for(dialect_name)(target).values({each.name: bindparam(each.name) for each in target.columns})
-    written: Executable = upsert.on_conflict_do_update(
-        index_elements=[target.c[name] for name in names],
-        set_={each.name: upsert.excluded[each.name] for each in target.columns if each.name not in names},
-    )
-    return written
+def _write(target: Table, dialect_name: str) -> Executable:
+    names = target.columns.keys()
+    return upsert(dialect_name, target, names, [name for name in names if name not in target.primary_key])
 
 
 def _drop(target: Any, dialect_name: str) -> Executable:

@@ -18,6 +18,7 @@ from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreEr
 from arc_common.filters import Filter
 from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, check_comparable
 from arc_common.retrieval.bm25 import BM25
+from arc_common.stores.codec import scope_place
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.database.schema import VECTORS
@@ -26,7 +27,6 @@ from arc_common.stores.search_index.entries import (
     StoredEntry,
     candidates,
     index_statements_for,
-    scope_key,
 )
 from arc_common.stores.search_index.filters import Tokens, canonical_number, condition_for, number_of
 from arc_common.stores.search_index.postgres_statements import (
@@ -262,7 +262,7 @@ class PostgresIndex:
 
     def _by_words(self, queries: Sequence[IndexQuery]) -> dict[int, Candidates]:
         """Return the candidates by words of each query, in one statement once the scopes' salts are known."""
-        keys = [scope_key(query.scope, query.kind) for query in queries]
+        keys = [scope_place(query.scope, query.kind) for query in queries]
         while True:
             known = [
                 self._remembered(_name(key)) if query.terms else None for key, query in zip(keys, queries, strict=True)
@@ -313,7 +313,7 @@ class PostgresIndex:
     def _near(self, query: IndexQuery) -> list[tuple[str, float]]:
         """Return the entries nearest to a query's vector."""
         key, vector, limit, filters, ids = (
-            scope_key(query.scope, query.kind), query.vector, query.limit, query.filters, query.ids,
+            scope_place(query.scope, query.kind), query.vector, query.limit, query.filters, query.ids,
         )  # fmt: skip
 
         def nearest(held: ScopeStatistics) -> list[tuple[str, float]]:

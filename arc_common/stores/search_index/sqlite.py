@@ -13,7 +13,7 @@ from arc_common.filters import Filter, matcher
 from arc_common.protocols.search_index import Candidates, IndexEntry, IndexQuery, check_comparable
 from arc_common.retrieval.bm25 import BM25, best_places
 from arc_common.retrieval.vectors import cosines
-from arc_common.stores.codec import MOST
+from arc_common.stores.codec import MOST, scope_place
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import (
@@ -22,7 +22,6 @@ from arc_common.stores.search_index.entries import (
     candidates,
     index_statements_for,
     packed,
-    scope_key,
 )
 from arc_common.stores.search_index.filters import Tokens
 from arc_common.stores.search_index.sqlite_reader import (
@@ -115,7 +114,7 @@ class SqliteIndex:
 
     def candidates(self, queries: Sequence[IndexQuery]) -> list[Candidates]:
         """See `IndexStore.candidates`: one statement, unless a filter, a vector or a new scope needs more."""
-        named = [scope_key(query.scope, query.kind) for query in queries]
+        named = [scope_place(query.scope, query.kind) for query in queries]
         keys = [tuple(key[name] for name in _KEY) for key in named]
         copied = [key for key, query in zip(keys, queries, strict=True) if _needs_copy(query)]
 

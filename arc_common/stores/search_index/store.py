@@ -24,7 +24,7 @@ from arc_common.protocols.search_index import (
     one_embedding,
 )
 from arc_common.settings import StorageSettings
-from arc_common.stores.codec import checked_limit, to_microseconds
+from arc_common.stores.codec import checked_limit, scope_place, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.search_index.entries import (
@@ -36,7 +36,6 @@ from arc_common.stores.search_index.entries import (
     erasing_statements,
     index_statements_for,
     packed,
-    scope_key,
     shown_entry,
     text_row,
     value_rows,
@@ -70,7 +69,7 @@ class EntriesChange:
         self._database = database
         self._finder = finder
         self._sql = index_statements_for(database.dialect)
-        self._key = scope_key(scope, kind)
+        self._key = scope_place(scope, kind)
         self._given = put
         self._put = {entry.id: entry for entry in put}
         self._removed = checked_ids(removed)
@@ -268,7 +267,7 @@ class SqlIndexStore:
         if has_vectors and change.after is not None:
             self._finder.after_vectors(change.after)
         if removed:
-            self._finder.forget_words(scope_key(scope, kind))
+            self._finder.forget_words(scope_place(scope, kind))
         return made
 
     def _attach(self, scope: Scope, kind: EntryKind, given: Sequence[IndexEntry]) -> int:
@@ -278,7 +277,7 @@ class SqlIndexStore:
         self._finder.before_vectors()
 
         def work(transaction: Transaction) -> tuple[int, ScopeStatistics | None]:
-            key = scope_key(scope, kind)
+            key = scope_place(scope, kind)
             named = {**key, "ids": self._database.many([entry.id for entry in given])}
             scopes, known_rows, text_rows = transaction.run(
                 (self._sql.lock_scope, key), (self._sql.known, named), (self._sql.texts, named)
@@ -321,7 +320,7 @@ class SqlIndexStore:
         """Remove all vectors."""
 
         def work(transaction: Transaction) -> int:
-            (rows,) = transaction.run((self._sql.lock_scope, scope_key(scope, kind)))
+            (rows,) = transaction.run((self._sql.lock_scope, scope_place(scope, kind)))
             held = ScopeStatistics(*rows[0]) if rows else None
             if held is None or not held.vectors:
                 return 0
@@ -338,7 +337,7 @@ class SqlIndexStore:
         self._finder.before_vectors()
 
         def work(transaction: Transaction) -> tuple[int, ScopeStatistics | None]:
-            (rows,) = transaction.run((self._sql.lock_scope, scope_key(scope, kind)))
+            (rows,) = transaction.run((self._sql.lock_scope, scope_place(scope, kind)))
             held = ScopeStatistics(*rows[0]) if rows else None
             if held is None or held.embedder == embedder:
                 return 0, None
@@ -383,7 +382,7 @@ class SqlIndexStore:
         asked = {
             **_lease(owner, now, seconds),
             "embedder": embedder,
-            "after": scope_key(*after)["scope"] if after else b"",
+            "after": scope_place(*after)["scope"] if after else b"",
             "kinds": self._database.many([kind for kind in KINDS if kind != "item"]),
             "everything": int(everything),
         }
@@ -395,7 +394,7 @@ class SqlIndexStore:
 
     def keep_outdated(self, scope: Scope, kind: EntryKind, *, owner: str, now: datetime, seconds: float) -> bool:
         """See `OutdatedVectors.keep_outdated`."""
-        asked = {**_lease(owner, now, seconds), **scope_key(scope, kind)}
+        asked = {**_lease(owner, now, seconds), **scope_place(scope, kind)}
         renew = self._sql.renew_outdated if seconds else self._sql.release_outdated
         return bool(self._database.transact(lambda transaction: transaction.commit((renew, asked)))[0])
 
@@ -420,12 +419,12 @@ class SqlIndexStore:
         change = EntriesChange(self._database, self._finder, scope, kind, removed=ids)
         self._make(change)
         if change.removed:
-            self._finder.forget_words(scope_key(scope, kind))
+            self._finder.forget_words(scope_place(scope, kind))
         return change.removed
 
     def _erase(self, scope: Scope, kind: EntryKind | None) -> int:
         """Remove all entries of the scope and of every scope within it."""
-        within = {**scope_key(scope, "document"), "kind": kind or ""}
+        within = {**scope_place(scope, "document"), "kind": kind or ""}
 
         def work(transaction: Transaction) -> int:
             (rows,) = transaction.run((self._sql.lock_within, within))
@@ -446,7 +445,7 @@ class SqlIndexStore:
         names = checked_ids(ids)
         if not names:
             return []
-        asked = {**scope_key(scope, kind), "ids": self._database.many(names)}
+        asked = {**scope_place(scope, kind), "ids": self._database.many(names)}
         if vectors and self._finder.has_vectors():
             rows = self._database.read((self._sql.fetch_with_vectors, asked))
             found = {row[0]: self._with_vector(shown_entry(row[:-2]), *row[-2:]) for row in rows}
@@ -470,7 +469,7 @@ class SqlIndexStore:
         """See `IndexStore.scan`."""
         checked_limit("limit", limit)
         self._check(filters)
-        key, start = scope_key(scope, kind), after or ""
+        key, start = scope_place(scope, kind), after or ""
         if isinstance(unembedded, str):
             if filters is not None:
                 raise InvalidInputError("filters", filters, "None with an embedder's name")

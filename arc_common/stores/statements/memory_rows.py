@@ -8,13 +8,11 @@ from typing import Any
 from arc_common.memories import Memory, MemorySource, MemoryStatus, MemoryType, Pin, Wording
 from arc_common.prompts.context import pin_words
 from arc_common.protocols import SessionKey
-from arc_common.protocols.search_index import Scope
 from arc_common.stores.codec import (
     MESSAGE_COLUMNS,
     from_body,
     from_microseconds,
     row_key,
-    scope_key,
     stored_from_row,
     to_body,
     to_microseconds,
@@ -66,17 +64,6 @@ def heir(superseded_by: str | None, removed: Mapping[str, str | None]) -> str | 
         seen.add(superseded_by)
         superseded_by = removed[superseded_by]
     return None if superseded_by in seen else superseded_by
-
-
-def scope_place(scope: Scope, kind: str = MEMORY) -> dict[str, Any]:
-    """Return the parameters that name a scope of records."""
-    return {
-        "scope": scope_key(scope, kind),
-        "kind": kind,
-        "caller_id": scope.caller_id,
-        "session_id": scope.session_id or "",
-        "user_id": scope.user_id or "",
-    }
 
 
 def memory_body(memory: Memory) -> str:
