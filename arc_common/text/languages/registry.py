@@ -65,9 +65,9 @@ CONCRETE = re.compile(
     r"(?P<sure>[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,63}|(?:https?://|www\.)[^\s<>\"']{3,300}"
     r"|[$€£¥₩₹]\s?\d|\d[\d,.]{0,15}\s?(?:[$€£¥₩₹원円元]|[천만억]\s?원)|(?=[A-Za-z-]{1,8}\d)[A-Za-z]{1,6}-?\d[\w-]{2,20}"
     r"|(?<![\w:])\d{1,2}:[0-5]\d(?!\d)|\d{4,20}|\+?\d{2,4}[\s.-]\d{2,4}[\s.-]\d{2,4}|#\d+|\d{1,2}(?:st|nd|rd|th)\b"
-    r"|\d{1,2}\s?[ap]\.?m\b|\d{1,2}\s?[월月]\s?\d{0,2}|\d{1,2}[/.]\d{1,2}(?:[/.]\d{2,4})?)|(?P<some>\d)"
+    r"|\d{1,2}\s?[ap]\.?m\b|\d{1,2}\s?[월月]\s?\d{0,2}|\d{1,2}[/.]\d{1,2}(?:[/.]\d{2,4})?)|(?P<some>(?!(?<=<)3(?!\S))\d)"
 )
-"""A value in any language: an address, a code, money, a time, a date; less sure, any other number."""
+"""A value in any language: an address, a code, money, a time, a date; less sure, any other number but in "<3"."""
 
 NAMES = re.compile(
     r"(?<=[\w;'\"(-] )(?!I\b|I'|OK\b)[A-ZÀ-ÖØ-Þ][\w'&-]+|(?<=, )(?!I\b|I'|OK\b)[A-ZÀ-ÖØ-Þ][\w'&-]+(?!\w|\W*$)"

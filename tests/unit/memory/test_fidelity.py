@@ -218,6 +218,7 @@ def test_what_facts_of_the_message_say_is_not_kept_again() -> None:
 
 
 def test_small_talk_and_what_others_say_are_not_kept() -> None:
+    assert excerpts("<3") == []
     assert excerpts("That's great, thanks for the two tips!") == []
     assert excerpts("Tuesday! Let's see.") == []
     assert excerpts("Hey Ann, I'm good.") == excerpts("Wow, Ben, that is rough for us.") == []

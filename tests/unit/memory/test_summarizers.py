@@ -204,11 +204,11 @@ def test_what_was_said_first_is_told_first() -> None:
     assert RULES.narrative(said(*lines), max_tokens=60) == "\n".join(f"- user: {line}" for line in lines)
 
 
-def test_courtesies_come_last() -> None:
+@pytest.mark.parametrize("courtesy", ["Thanks for", "Hang in there with"])
+def test_courtesies_come_last(courtesy: str) -> None:
     """A courtesy is included only if there is space, even if it is longer and comes first."""
-    messages = said(
-        "Thanks for those marvellous lanterns, kettles, pianos, walnuts, herons!", "Boilers, cellars and plumbers leak."
-    )
+    longer = f"{courtesy} those marvellous lanterns, kettles, pianos, walnuts, herons!"
+    messages = said(longer, "Boilers, cellars and plumbers leak.")
     assert "Boilers" in RULES.narrative(messages, max_tokens=24)
 
 
