@@ -109,10 +109,8 @@ sent in pieces, and an answer to the first one would otherwise make one round tr
 
 
 def _waits_for_answer(sent: bytes) -> bool:
-    """Return whether what was sent ends with a message of PostgreSQL's protocol that ends a batch."""
-    return sent.endswith((b"S\0\0\0\4", b"H\0\0\0\4")) or (
-        sent[:1] == b"Q" and int.from_bytes(sent[1:5]) == len(sent) - 1
-    )
+    """Return whether what was sent ends with a message of PostgreSQL's protocol that ends a batch: Sync or Query."""
+    return sent.endswith(b"S\0\0\0\4") or (sent[:1] == b"Q" and int.from_bytes(sent[1:5]) == len(sent) - 1)
 
 
 @dataclass(slots=True)
