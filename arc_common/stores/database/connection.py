@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path as FilePath
-from threading import Lock
+from threading import Lock, local
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Engine, NullPool, Pool, StaticPool, create_engine, event, make_url
@@ -145,6 +145,7 @@ class Database:
         self._ready = False
         self._preparing = Lock()
         self._locking = Lock()
+        self._own = local()
         self._paths: LRUCache[SessionKey, Path] = LRUCache(_PATHS)
         self.restore: Callable[[SessionKey], object] = _refuse
         """Brings a conversation's messages back from the archive."""
@@ -242,7 +243,23 @@ class Database:
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a writing transaction; changes that it does not commit are rolled back."""
-        return self._operate(lambda driver: driver.transact(self._sealed(work)))
+        before: list[Callable[[], None]] | None = getattr(self._own, "ending", None)
+        ending = self._own.ending = list[Callable[[], None]]()
+        try:
+            result = self._operate(lambda driver: driver.transact(self._sealed(work)))
+        finally:
+            self._own.ending = before
+        for call in ending:
+            call()
+        return result
+
+    def after_transaction(self, call: Callable[[], None]) -> None:
+        """Call a function once this thread's transaction has ended, or now if none runs: it may take other locks."""
+        ending: list[Callable[[], None]] | None = getattr(self._own, "ending", None)
+        if ending is None:
+            call()
+        else:
+            ending.append(call)
 
     def reading(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a reading transaction on one snapshot."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -258,7 +259,7 @@ class SqlIndexStore:
         removed: Collection[str] = (),
         make: Callable[[EntriesChange], T],
     ) -> T:
-        """Call `make` with a change of entries, which it makes in a transaction of its own; return its result."""
+        """Call `make` with a change of entries, which it makes in a transaction; return its result."""
         has_vectors = any(entry.vector is not None for entry in entries)
         if has_vectors:
             self._finder.before_vectors()
@@ -267,7 +268,7 @@ class SqlIndexStore:
         if has_vectors and change.after is not None:
             self._finder.after_vectors(change.after)
         if removed:
-            self._finder.forget_words(scope_place(scope, kind))
+            self._database.after_transaction(partial(self._finder.forget_words, scope_place(scope, kind)))
         return made
 
     def _attach(self, scope: Scope, kind: EntryKind, given: Sequence[IndexEntry]) -> int:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from logging import Logger
+from threading import Thread
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import arc_common.caches
-from arc_common import ArcSettings, ContextEngine, Document, ScoredDocument, Session
+from arc_common import ArcSettings, ContextEngine, Document, Message, ScoredDocument, Session
 from arc_common.caches import LRUCache, cached_by_hash
 from arc_common.testing import ReplyingChatModel, SlowChatModel
 from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter
@@ -231,3 +232,26 @@ def test_work_that_runs_during_a_deletion_puts_no_text_back(way: str) -> None:
         assert engine.flush(30)
         answer.requests.clear()
         assert not held(engine)
+
+
+def test_searches_and_deletions_never_wait_for_each_other() -> None:
+    """A database in memory has one connection, which both need; each deletion removes a memory that is searched."""
+    engine = ContextEngine.open()
+    memories = engine.memories(user_id="ann")
+
+    def delete() -> None:
+        for name in map(str, range(12)):
+            session = engine.session(name, user_id="ann")
+            session.append([Message("user", f"My sister {name} lives in Porto.", id="m")])
+            memories.extract(session.messages()[0], session_id=name)
+            session.delete()
+
+    deleting = Thread(target=delete, daemon=True)
+    searching = Thread(target=lambda: [memories.search("Who lives in Porto?") for _ in iter(deleting.is_alive, False)])
+    searching.daemon = True
+    deleting.start()
+    searching.start()
+    searching.join(30)
+    assert not searching.is_alive()
+    assert memories.count() == 0
+    engine.close()
