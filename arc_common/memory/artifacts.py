@@ -18,7 +18,7 @@ from arc_common.memory.services import Services
 from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.protocols.records import RecordChange
-from arc_common.protocols.search_index import Scope, cached_scope
+from arc_common.protocols.search_index import IndexEntry, Scope, cached_scope
 from arc_common.rag import Chunker
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker
 from arc_common.retrieval import HybridIndex
@@ -193,15 +193,14 @@ class SessionArtifacts:
         origin = " ".join(origin.split())
         artifact_id = sha256(f"{origin}\x00{text}".encode()).hexdigest()[:32]
         chunks = Chunker(services.token_counter, size=services.settings.rag.chunk_size, overlap=0).split(text)
-        services.store.records.commit(_scope(key), RecordChange(points={artifact_id: key}), version=None)
         now = services.clock().isoformat()
         own = {"session_id": key.session_id, "memory_type": kind, "artifact_id": artifact_id, "created_at": now}
-        self._index(key).add(
-            [
-                Document(chunk.text, f"{artifact_id}#{place}", origin, {**given, **own, "chunk_index": place})
-                for place, chunk in enumerate(chunks)
-            ]
-        )
+        entries = [
+            IndexEntry(f"{artifact_id}#{place}", chunk.text, {}, {**given, **own, "chunk_index": place}, origin)
+            for place, chunk in enumerate(chunks)
+        ]  # refuse the metadata before anything is written
+        services.store.records.commit(_scope(key), RecordChange(points={artifact_id: key}), version=None)
+        self._index(key).add(entries)
         self._know(key, True)
         return artifact_id
 

@@ -331,6 +331,7 @@ def written(engine: ContextEngine, tmp_path: Path) -> Iterator[Callable[[], tupl
                 engine.documents.count(),
                 engine.memories().list(status=None, include_superseded=True),
                 len(engine.admin.sessions().conversations),
+                connection.execute("SELECT * FROM arc_scopes ORDER BY 1, 2, 3, 4").fetchall(),
             )
         return seen[version]
 
