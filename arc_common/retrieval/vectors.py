@@ -126,8 +126,7 @@ _FEW = 0.1
 class VectorTable:
     """A table of unit vectors of one dimension, with room for some rows. Not thread-safe."""
 
-    def __init__(self, embedder: str, dimension: int, *, rows: int = _SPARE) -> None:
-        self.embedder = embedder
+    def __init__(self, dimension: int, *, rows: int = _SPARE) -> None:
         self.dimension = dimension
         self._vectors = np.zeros((rows, dimension), dtype=np.float32)
         self._there = np.zeros(rows, dtype=np.bool_)

@@ -460,8 +460,8 @@ class SqliteReader:
         copy, held = self.copy, self.held
         if held.embedder is None or held.dimension is None:
             raise LookupError("the scope has no vectors")
-        if copy.vectors is None or copy.vectors_version < held.detached or copy.vectors.embedder != held.embedder:
-            copy.vectors = VectorTable(held.embedder, held.dimension, rows=len(copy.rows))
+        if copy.vectors is None or copy.vectors_version < held.detached:
+            copy.vectors = VectorTable(held.dimension, rows=len(copy.rows))
             copy.vectors_version = 0
         for page in self.pages(copy.vectors_version):
             places = copy.places(np.array([row[1] for row in page], dtype=np.int64))

@@ -19,7 +19,7 @@ def test_the_nearest_are_found_after_any_changes(
     changes: list[tuple[int, list[int] | None]], query: list[int], limit: int, allowed: set[int] | None
 ) -> None:
     """The result is the best `limit` of the allowed rows, and any as near as the last."""
-    table, left = VectorTable("e", 2), {}
+    table, left = VectorTable(2), {}
     for row, vector in changes:
         if vector is None:
             table.remove(row)
@@ -41,7 +41,7 @@ def test_the_nearest_are_found_after_any_changes(
 
 def test_a_search_leaves_what_another_found() -> None:
     """Results are copies, although the table reuses its buffer for scores."""
-    table = VectorTable("e", 2)
+    table = VectorTable(2)
     for row in range(300):
         table.put(row, unit_vector("v", [float(row + 1), 1.0]))
     rows, cosines = table.best(unit_vector("q", [1.0, 0.0]), 3, allowed=None)
@@ -59,7 +59,7 @@ def test_all_that_are_as_near_as_the_last_are_found(
 ) -> None:
     """Their places and their number don't matter."""
     slopes = np.random.default_rng(seed).integers(0, levels, count)
-    table = VectorTable("e", 2)
+    table = VectorTable(2)
     for row, slope in enumerate(sorted(slopes) if is_sorted else slopes):
         table.put(row, unit_vector("v", [1.0, float(slope)]))
     rows, _ = table.best(unit_vector("q", [1.0, 0.0]), limit, allowed=None)
@@ -72,7 +72,7 @@ def test_it_holds_little_more_than_its_vectors() -> None:
     """A grown table has an eighth of spare capacity and finds all its vectors."""
     vectors = [unit_vector("v", [1, row, 0, 0]) for row in range(4_500)]
     tracemalloc.start()
-    table = VectorTable("e", 4)
+    table = VectorTable(4)
     before = tracemalloc.get_traced_memory()[0]
     for row, vector in enumerate(vectors):
         table.put(row, vector)
