@@ -324,11 +324,9 @@ def guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", ob
         return chat_model
     if not isinstance(chat_model, ChatModel):
         raise InvalidInputError("chat_model", chat_model, "a ChatModel: complete(messages)")
-    if settings is None:
-        from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic is slow to import
+    from arc_common.settings import checked_settings  # noqa: PLC0415 - pydantic is slow to import
 
-        settings = ArcSettings()
-    return GuardedChatModel(chat_model, settings=settings, observer=observer, name=name)
+    return GuardedChatModel(chat_model, settings=checked_settings(settings), observer=observer, name=name)
 
 
 def _is_worth_another_try(error: Exception) -> bool:

@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.utils import ConfigurableFieldSpec, Output, get_unique_config_specs
 
+from arc_common.documents import checked_items
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
 from arc_common.exceptions import BudgetExceededError, InvalidInputError, StoreError
@@ -106,7 +107,7 @@ def messages_of(value: Any, field: str, text_as: type[BaseMessage]) -> list[Base
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         try:
             return list(convert_to_messages(value))
-        except (ValueError, NotImplementedError, TypeError) as error:
+        except (ValueError, NotImplementedError, TypeError, RecursionError) as error:
             raise InvalidInputError(field, value, _FORMS) from error
     raise InvalidInputError(field, value, _FORMS)
 
@@ -401,9 +402,9 @@ def with_arc_memory(
             raise InvalidInputError(name, value, f'"{allowed[0]}" or "{allowed[1]}"')
     if not isinstance(include_summary, bool):
         raise InvalidInputError("include_summary", include_summary, "True or False")
-    source = SessionSource(
-        engine, session_id, user_id, caller_id, account_id, tuple(history_factory_config or ()), get_session
-    )
+    fields = () if history_factory_config is None else history_factory_config
+    specs = checked_items("history_factory_config", fields, ConfigurableFieldSpec, expected="ConfigurableFieldSpecs")
+    source = SessionSource(engine, session_id, user_id, caller_id, account_id, tuple(specs), get_session)
     options = TurnOptions(
         input_key=input_messages_key,
         output_key=output_messages_key,
@@ -415,7 +416,11 @@ def with_arc_memory(
         drop_failed=on_error == "drop_turn",
         raise_store_errors=on_store_error == "raise",
     )
-    return _ChainWithMemory(coerce_to_runnable(runnable), source, options)
+    try:
+        return _ChainWithMemory(coerce_to_runnable(runnable), source, options)
+    except (TypeError, RecursionError) as error:
+        expected = "a Runnable, a function, or a dictionary of these"
+        raise InvalidInputError("runnable", runnable, expected) from error
 
 
 class _ChainWithMemory(Runnable[Any, Output]):

@@ -10,7 +10,7 @@ from arc_common.engine.context_engine import ContextEngine, EngineOptions, check
 from arc_common.exceptions import MissingDependencyError, converter_of
 from arc_common.model_calls import NamedChatModel
 from arc_common.protocols import ChatModel, Embedder
-from langchain_arc.models import LangChainChatModel, LangChainEmbedder
+from langchain_arc.models import LangChainChatModel, LangChainEmbedder, checked_llm
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -42,16 +42,16 @@ def open_engine(
         InvalidInputError: An argument is of the wrong kind.
         MissingDependencyError: `settings.summary.llm_model` is set, and `langchain` is not installed.
     """
-    from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
+    from arc_common.settings import checked_settings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
 
     check_options(options, embedder="embeddings")
-    settings = settings or ArcSettings()
+    settings = checked_settings(settings)
     if summary_llm is None and settings.summary.llm_model is not None:
         summary_llm = _named(settings.summary.llm_model)
     return ContextEngine.open(
         url,
         chat_model=None if llm is None else _chat_model(llm),
-        summary_model=None if summary_llm is None else _chat_model(summary_llm),
+        summary_model=None if summary_llm is None else _chat_model(summary_llm, "summary_llm"),
         embedder=None if embeddings is None else _embedder(embeddings),
         settings=settings,
         **options,
@@ -70,10 +70,10 @@ def _named(name: str) -> ChatModel:
     return NamedChatModel(name, make)
 
 
-def _chat_model(llm: Runnable[Any, Any] | ChatModel) -> ChatModel:
+def _chat_model(llm: Runnable[Any, Any] | ChatModel, name: str = "llm") -> ChatModel:
     """Wrap a LangChain model; the protocol alone can't tell it from arc's own kind."""
     if isinstance(llm, Runnable) or converter_of(llm) or not isinstance(llm, ChatModel):
-        return LangChainChatModel(llm)  # type: ignore[arg-type]  # which refuses other frameworks' models
+        return LangChainChatModel(checked_llm(llm, name))  # which refuses other frameworks' models
     return llm
 
 

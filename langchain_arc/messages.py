@@ -21,7 +21,7 @@ from langchain_core.messages import (
     ToolMessageChunk,
 )
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, or_converted
 from arc_common.messages import ARC_MARK, Message, Origin, Role, ToolCall
 from arc_common.serialization import OBJECTS, Extension, dumps, loads, storable_copy
 from arc_common.tokens.selection import renamed_ids
@@ -109,7 +109,12 @@ def from_arc(message: Message) -> BaseMessage:
     - Otherwise it is a system, human, AI or tool message with LangChain's standard content blocks; missing content and
       a missing tool call id, which LangChain doesn't allow, become `""`.
     - Each call returns a new object, which shares no mutable value with arc's.
+
+    Raises:
+        InvalidInputError: It is not an arc message.
     """
+    if not isinstance(message, Message):
+        raise InvalidInputError("message", message, or_converted("an arc Message", message))
     if message.origin is None or message.origin.format != _FORMAT:
         return _built(message)
     try:

@@ -15,7 +15,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BaseModel
 
 from arc_common.exceptions import InvalidInputError, or_converted
-from arc_common.messages import Message
+from arc_common.messages import Message, check_identifier
 from arc_common.protocols import ChatModel
 from langchain_arc.messages import from_arc, to_arc
 
@@ -37,9 +37,7 @@ class LangChainChatModel:
     """
 
     def __init__(self, llm: Runnable[Any, Any]) -> None:
-        if not isinstance(llm, Runnable):
-            raise InvalidInputError("llm", llm, or_converted("a LangChain chat model", llm))
-        self._llm = llm
+        self._llm = checked_llm(llm)
 
     @property
     def name(self) -> str:
@@ -66,6 +64,13 @@ class LangChainChatModel:
         return cast("BaseModel", answer)
 
 
+def checked_llm(llm: object, name: str = "llm") -> Runnable[Any, Any]:
+    """Return a LangChain model; raise `InvalidInputError` for anything else."""
+    if not isinstance(llm, Runnable):
+        raise InvalidInputError(name, llm, or_converted("a LangChain chat model", llm))
+    return llm
+
+
 def _structured(llm: Runnable[Any, Any], schema: type[BaseModel]) -> Runnable[Any, Any]:
     """Return the model with structured output; its bindings stay."""
     if isinstance(llm, RunnableBindingBase):
@@ -88,7 +93,7 @@ class LangChainEmbedder:
         if not isinstance(embeddings, Embeddings):
             raise InvalidInputError("embeddings", embeddings, or_converted("LangChain embeddings", embeddings))
         self._embeddings = embeddings
-        self.name = name or _name_of(embeddings)
+        self.name = _name_of(embeddings) if name is None else check_identifier("name", name)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in the order of the texts."""

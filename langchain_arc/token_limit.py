@@ -159,7 +159,7 @@ def _converted(messages: Messages) -> list[BaseMessage]:
         raise InvalidInputError("messages", messages, expected)
     try:
         return convert_to_messages(messages)
-    except (TypeError, ValueError, NotImplementedError) as error:
+    except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
         raise InvalidInputError("messages", messages, f"{expected}: {error}") from error
 
 

@@ -44,16 +44,16 @@ def open_engine(
         ConfigurationError: The database URL or a setting is invalid.
         InvalidInputError: An argument is of the wrong kind.
     """
-    from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
+    from arc_common.settings import checked_settings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
 
     check_options(options, embedder="embed_model")
-    settings = settings or ArcSettings()
+    settings = checked_settings(settings)
     if summary_llm is None and settings.summary.llm_model is not None:
         summary_llm = _named(settings.summary.llm_model)
     return ContextEngine.open(
         url,
         chat_model=None if llm is None else chat_model_of(llm),
-        summary_model=None if summary_llm is None else chat_model_of(summary_llm),
+        summary_model=None if summary_llm is None else chat_model_of(summary_llm, "summary_llm"),
         embedder=None if embed_model is None else _embedder(embed_model),
         settings=settings,
         **options,

@@ -19,6 +19,7 @@ from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY, BaseMemory
 from llama_index.core.storage.chat_store import BaseChatStore
 from typing_extensions import override
 
+from arc_common.documents import checked_items
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.session import Session
 from arc_common.exceptions import (
@@ -37,7 +38,7 @@ from llamaindex_arc.chat_store import ArcChatStore, replace_messages
 from llamaindex_arc.component import Component
 from llamaindex_arc.engine import engine_named, name_of
 from llamaindex_arc.messages import from_arc, request_tokens, to_arc
-from llamaindex_arc.models import CounterAsTokenizer, TokenizerAsCounter
+from llamaindex_arc.models import CounterAsTokenizer, TokenizerAsCounter, checked_llm
 from llamaindex_arc.placement import (
     PLACEMENT_TOKENS,
     FactsRole,
@@ -153,6 +154,10 @@ class ArcMemory(Component, BaseMemory):
             raise InvalidInputError("facts_role", facts_role, '"system", "user" or None')
         if tokenizer_fn is not None and not callable(tokenizer_fn):
             raise InvalidInputError("tokenizer_fn", tokenizer_fn, "a function from text to a list of tokens")
+        if llm is not None:
+            checked_llm(llm)
+        if chat_history is not None:
+            chat_history = checked_items("chat_history", chat_history, ChatMessage, expected="a list of chat messages")
         store = ArcChatStore(engine, caller_id=caller_id, user_id=user_id)
         key = _checked_key(DEFAULT_CHAT_STORE_KEY if session_id is None else session_id, store, is_own=engine is None)
         if token_limit is None:

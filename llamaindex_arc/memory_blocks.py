@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.bridge.pydantic import Field, PrivateAttr, ValidationError
 from llama_index.core.memory import BaseMemoryBlock
 
 from arc_common.caches import LRUCache, forget_with_texts
@@ -35,7 +35,7 @@ from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.memory.recall.lines import message_line
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer
-from arc_common.messages import Message
+from arc_common.messages import Message, check_identifier
 from arc_common.prompts.context import render_fence, render_memory, render_pins, render_recalled, speaker_of
 from arc_common.prompts.memories import render_memories
 from arc_common.protocols import SessionKey
@@ -88,8 +88,13 @@ class SessionBlock(Component, BaseMemoryBlock[str]):
         opened = open_engine() if engine is None else checked_engine(engine)
         opened.session("any", caller_id=given.get("caller_id", "default"), user_id=given.get("user_id"))
         tags = checked_memory_tags(given.get("memory_tags")) or None
-        fields: dict[str, Any] = {"name": name, **given, "memory_tags": tags}
-        super().__init__(**fields)
+        fields: dict[str, Any] = {"name": check_identifier("name", name), **given, "memory_tags": tags}
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            (first, *_) = error.errors()
+            expected = first["msg"].removeprefix("Input should be ")
+            raise InvalidInputError(str(first["loc"][0]), first["input"], expected) from error
         self._engine = opened
 
     @property

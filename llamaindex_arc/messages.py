@@ -12,7 +12,7 @@ from typing import Any
 from llama_index.core.base.llms.types import BaseContentBlock, ChatMessage, MessageRole, TextBlock, ToolCallBlock
 from llama_index.core.bridge.pydantic import BaseModel
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, or_converted
 from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, Role, ToolCall
 from arc_common.prompts.context import holds_insertion
 from arc_common.protocols import TokenCounter
@@ -82,7 +82,12 @@ def from_arc(message: Message) -> ChatMessage:
     - Parts for which LlamaIndex has no block are left out, except for their text.
     - `id`, `created_at` and `metadata` are left out: a `ChatMessage` could hold them only in `additional_kwargs`, which
       may be sent to providers.
+
+    Raises:
+        InvalidInputError: It is not an arc message.
     """
+    if not isinstance(message, Message):
+        raise InvalidInputError("message", message, or_converted("an arc Message", message))
     if message.origin is not None and message.origin.format == FORMAT:
         exact = from_exact(message.origin.json)
         if exact is not None:

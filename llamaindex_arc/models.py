@@ -30,8 +30,8 @@ from llama_index.core.llms.llm import LLM
 from llama_index.core.prompts import ChatPromptTemplate
 
 from arc_common.caches import LRUCache
-from arc_common.exceptions import InvalidInputError, or_converted
-from arc_common.messages import Message, Role
+from arc_common.exceptions import InvalidInputError, check_whole, or_converted
+from arc_common.messages import Message, Role, check_identifier
 from arc_common.protocols import ChatModel, TokenCounter
 from llamaindex_arc.component import Component
 from llamaindex_arc.messages import from_arc, to_arc
@@ -50,9 +50,7 @@ class LlamaIndexChatModel:
     """
 
     def __init__(self, llm: BaseLLM) -> None:
-        if not isinstance(llm, BaseLLM):
-            raise InvalidInputError("llm", llm, or_converted("a LlamaIndex LLM", llm))
-        self._llm = llm
+        self._llm = checked_llm(llm)
 
     @property
     def name(self) -> str:
@@ -79,9 +77,18 @@ class LlamaIndexChatModel:
         return answer
 
 
-def chat_model_of(llm: BaseLLM | ChatModel) -> ChatModel:
+def checked_llm(llm: object, name: str = "llm") -> BaseLLM:
+    """Return a LlamaIndex LLM; raise `InvalidInputError` for anything else."""
+    if not isinstance(llm, BaseLLM):
+        raise InvalidInputError(name, llm, or_converted("a LlamaIndex LLM", llm))
+    return llm
+
+
+def chat_model_of(llm: BaseLLM | ChatModel, name: str = "llm") -> ChatModel:
     """Return arc's chat model for a LlamaIndex LLM, which the protocol alone can't tell from arc's own kind."""
-    return LlamaIndexChatModel(llm) if isinstance(llm, BaseLLM) or not isinstance(llm, ChatModel) else llm
+    if isinstance(llm, BaseLLM) or not isinstance(llm, ChatModel):
+        return LlamaIndexChatModel(checked_llm(llm, name))
+    return llm
 
 
 class LlamaIndexEmbedder:
@@ -101,7 +108,7 @@ class LlamaIndexEmbedder:
                 "embed_model", embed_model, or_converted("a LlamaIndex embedding model", embed_model)
             )
         self._embed_model = embed_model
-        self.name = name or _name_of(embed_model)
+        self.name = _name_of(embed_model) if name is None else check_identifier("name", name)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in the order of the texts."""
@@ -148,9 +155,9 @@ class ArcLLM(Component, LLM):
         if isinstance(given, BaseLLM) or not isinstance(given, ChatModel):
             raise InvalidInputError("chat_model", chat_model, "an object that completes arc messages")
         fields: dict[str, Any] = {
-            "context_window": context_window,
-            "num_output": num_output,
-            "model_name": model_name,
+            "context_window": check_whole("context_window", context_window),
+            "num_output": check_whole("num_output", num_output),
+            "model_name": check_identifier("model_name", model_name),
             "callback_manager": callback_manager or CallbackManager(),
         }
         super().__init__(**fields)

@@ -134,13 +134,12 @@ class ContextEngine:
         from arc_common.memory.services import Services  # noqa: PLC0415
         from arc_common.model_calls import ModelHealth  # noqa: PLC0415
         from arc_common.rerankers import RERANKERS  # noqa: PLC0415
-        from arc_common.settings import ArcSettings  # noqa: PLC0415
+        from arc_common.settings import checked_settings  # noqa: PLC0415
         from arc_common.stores.registry import open_store  # noqa: PLC0415
         from arc_common.tokens.compression import CompressionStrategy  # noqa: PLC0415
 
-        settings = settings or ArcSettings()
+        settings = checked_settings(settings)
         for name, value, kind in (
-            ("settings", settings, ArcSettings),
             ("token_counter", token_counter, TokenCounter),
             ("chat_model", chat_model, ChatModel),
             ("summary_model", summary_model, ChatModel),

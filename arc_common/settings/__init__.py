@@ -23,6 +23,7 @@ from arc_common.settings.groups import (
     StorageSettings,
     SummarySettings,
     TokenSettings,
+    checked_settings,
     describe_settings,
 )
 
@@ -50,5 +51,6 @@ __all__ = [
     "StorageSettings",
     "SummarySettings",
     "TokenSettings",
+    "checked_settings",
     "describe_settings",
 ]

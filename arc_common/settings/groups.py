@@ -15,7 +15,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from arc_common.exceptions import ConfigurationError
+from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.memories import MemoryType
 from arc_common.settings.base import (
     PREFIX,
@@ -681,6 +681,13 @@ class ArcSettings(Immutable, BaseSettings):
                 "'in-memory'"
             )
         return self.database_url.get_secret_value()
+
+
+def checked_settings(settings: object) -> ArcSettings:
+    """Return the settings, or the environment's for `None`; raise `InvalidInputError` for anything else."""
+    if settings is not None and not isinstance(settings, ArcSettings):
+        raise InvalidInputError("settings", settings, "ArcSettings, or None")
+    return settings or ArcSettings()
 
 
 def describe_settings() -> list[SettingDescription]:

@@ -233,7 +233,9 @@ def delete_thread(
         SessionNotFoundError: The session belongs to another user. Nothing was deleted.
     """
     _check_thread(checkpointer, thread_id)
-    session = checked_engine(engine).session(session_id or thread_id, user_id=user_id, caller_id=caller_id)
+    session = checked_engine(engine).session(
+        thread_id if session_id is None else session_id, user_id=user_id, caller_id=caller_id
+    )
     session.messages(limit=1)  # raises if it is another user's
     checkpointer.delete_thread(thread_id)
     return session.delete()
@@ -250,7 +252,9 @@ async def adelete_thread(
 ) -> bool:
     """Async form of `delete_thread`."""
     _check_thread(checkpointer, thread_id)
-    session = checked_engine(engine).session(session_id or thread_id, user_id=user_id, caller_id=caller_id)
+    session = checked_engine(engine).session(
+        thread_id if session_id is None else session_id, user_id=user_id, caller_id=caller_id
+    )
     await session.amessages(limit=1)
     await checkpointer.adelete_thread(thread_id)
     return await session.adelete()

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from langchain_core.embeddings import Embeddings
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -26,7 +27,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.base.embed import ensure_embeddings
 
-from arc_common.documents import Document
+from arc_common.documents import Document, checked_items
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import AllOf, Comparison, Condition, Filter
@@ -75,13 +76,18 @@ class ArcStore(BaseStore):
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
     ) -> None:
-        embed = (index or {}).get("embed")
+        for name, given in (("index", index), ("ttl", ttl)):
+            if given is not None and not isinstance(given, Mapping):
+                raise InvalidInputError(name, given, "LangGraph's configuration as a dictionary, or None")
+        embed, fields = (index or {}).get("embed"), (index or {}).get("fields") or ["$"]
+        if not (embed is None or isinstance(embed, Embeddings | str) or callable(embed)):
+            raise InvalidInputError("index.embed", embed, "LangChain's Embeddings, a model's name, or a function")
+        self._fields = checked_items("index.fields", fields, str, expected="a list of paths")
         embeddings = None if embed is None else ensure_embeddings(embed)
         self._index = checked_engine(engine).items_of(
             caller_id, user_id=user_id, embedder=None if embeddings is None else LangChainEmbedder(embeddings)
         )
         self._now = engine.clock
-        self._fields = list((index or {}).get("fields") or ["$"])
         self.index_config = index
         self.embeddings = embeddings
         self.ttl_config = ttl

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.documents import Document as LangChainDocument
 
 from arc_common.documents import Document, ScoredDocument, finite_score
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, or_converted
 
 SCORE = "relevance_score"
 """The metadata key under which LangChain's rerankers note a score."""
@@ -29,6 +29,8 @@ def document_to_arc(document: LangChainDocument) -> Document:
 
 def document_from_arc(document: Document) -> LangChainDocument:
     """Convert an arc document to LangChain's, with its own copy of the metadata."""
+    if not isinstance(document, Document):
+        raise InvalidInputError("document", document, or_converted("an arc Document", document))
     metadata = deepcopy(dict(document.metadata))
     if document.source is not None:
         metadata.setdefault(_SOURCE, document.source)

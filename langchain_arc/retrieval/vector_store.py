@@ -20,7 +20,7 @@ from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.protocols import Embedder
 from arc_common.protocols.search_index import IndexEntry, unit_vector
 from arc_common.rerankers import DiversityReranker, vector_mmr
-from arc_common.retrieval.index import HybridIndex, SearchMode
+from arc_common.retrieval.index import HybridIndex, SearchMode, check_search
 from langchain_arc.models import LangChainEmbedder
 from langchain_arc.retrieval.documents import document_from_arc, document_to_arc
 from langchain_arc.retrieval.filters import MetadataFilter, chosen_filter
@@ -70,6 +70,7 @@ class ArcVectorStore(VectorStore):
             raise InvalidInputError("index", index, "an index or an engine, not both")
         if embedding is not None and (index is not None or engine is not None):
             raise InvalidInputError("embedding", embedding, "None beside an index or an engine, which has its own")
+        check_search("", 1, None, mode)
         self._documents: DocumentIndex | HybridIndex
         if engine is not None:
             self._documents = checked_engine(engine).documents_of(caller_id, user_id=user_id)

@@ -17,7 +17,7 @@ from llama_index.core.schema import (
 from pydantic_core import to_jsonable_python
 
 from arc_common.documents import Document
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, or_converted
 from arc_common.serialization import OBJECTS, dumps, loads
 
 _NODE = "_arc_node"
@@ -61,7 +61,12 @@ def to_node(document: Document) -> BaseNode:
     - A text node has the document's id (or one derived from its text and source), text and metadata; its source becomes
       the metadata "source", unless there is one already. It is embedded and ranked by its text alone, and a model sees
       its source and text, as in arc's own contexts.
+
+    Raises:
+        InvalidInputError: It is not an arc document.
     """
+    if not isinstance(document, Document):
+        raise InvalidInputError("document", document, or_converted("an arc Document", document))
     node = _exact_node(document.metadata.get(_NODE))
     if node is None:
         return _text_node(document)

@@ -17,7 +17,7 @@ from llama_index.core.schema import TextNode
 
 import langchain_arc as langchain
 import llamaindex_arc as llamaindex
-from arc_common import ContextEngine, InvalidInputError
+from arc_common import ContextEngine, Document, InvalidInputError, Message
 from arc_common.rerankers import BM25Reranker
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
@@ -46,8 +46,10 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (langchain.LangChainReranker, {"model": COMPRESSOR}),
     (langchain.LangChainRetriever, {"source": langchain.ArcRetriever(INDEX)}),
     (langchain.delete_thread, {"engine": ENGINE, "checkpointer": InMemorySaver(), "thread_id": "t"}),
+    (langchain.document_from_arc, {"document": Document("a")}),
     (langchain.document_to_arc, {"document": LangChainDocument("a")}),
     (langchain.fit_messages, {"messages": [HumanMessage("hi")], "max_tokens": 99, "token_counter": len}),
+    (langchain.from_arc, {"message": Message("user", "hi")}),
     (langchain.open_engine, {}),
     (langchain.to_arc, {"message": HumanMessage("hi")}),
     (langchain.with_arc_memory, {"runnable": CHAT, "engine": ENGINE, "session_id": "s"}),
@@ -64,42 +66,46 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (llamaindex.LlamaIndexEmbedder, {"embed_model": MockEmbedding(embed_dim=2)}),
     (llamaindex.LlamaIndexReranker, {"postprocessor": POSTPROCESSOR}),
     (llamaindex.LlamaIndexRetriever, {"source": Fixed([])}),
+    (llamaindex.from_arc, {"message": Message("user", "hi")}),
     (llamaindex.open_engine, {}),
     (llamaindex.to_arc, {"message": ChatMessage("hi")}),
     (llamaindex.to_document, {"node": TextNode(text="a")}),
+    (llamaindex.to_node, {"document": Document("a")}),
     (llamaindex.with_overflow_recovery, {"llm": LLM, "memory": llamaindex.ArcMemory.from_defaults(session_id="s")}),
 ]
-IDS = "session_id user_id caller_id account_id thread_id channel"
-COUNTS = ("k", "num_queries", "similarity_top_k", "token_limit", "top_k", "top_n")
+IDS = "session_id user_id caller_id account_id thread_id channel name model_name"
+COUNTS = ("context_window", "k", "num_output", "num_queries", "similarity_top_k", "token_limit", "top_k", "top_n")
 LIMITS = "max_history_turns max_messages max_tokens max_turns"
-FLAGS = "compact_tool include_summary prune_state remember"
+FLAGS = "accept_short_term_memory compact_tool include_summary prune_state remember"
 OTHERS = (
     "budget chat_model chat_store checkpointer document embed_model embedding embeddings engine facts_role "
     "filter_style get_session index llm memory memory_tags message mode model node on_error on_store_error output "
-    "postprocessor reranker retrievers source summary_llm token_counter tokenizer_fn transformer"
+    "postprocessor reranker retrievers settings source summary_llm token_counter tokenizer_fn transformer"
 )
+LISTS = "chat_history history_factory_config messages"
 RIGHT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(IDS.split(), ("x",)),
     **dict.fromkeys(COUNTS, ("5", "huge")),
     **dict.fromkeys(LIMITS.split(), ("5", "huge")),
     **dict.fromkeys(FLAGS.split(), ("True",)),
     **dict.fromkeys(OTHERS.split(), ()),
+    **dict.fromkeys(LISTS.split(), ("[]",)),
+    "branch": ("5", "x"),
     "min_score": ("5", "-1", "1.5", "huge"),
+    "priority": ("5", "-1", "True", "huge"),
+    "runnable": ("{}",),
+    "ttl": ("{}", "deep mapping"),
 }
 """What is right among the wrong values for an argument of that name, beside None."""
+OWN = {(langchain.ArcStore, "index"): ("{}", "deep mapping")}
+"""What is right for one call, in place of `RIGHT`."""
 LATER = {
     (langchain.ArcRetriever, "caller_id"),
     (langchain.ArcRetriever, "user_id"),
     (langchain.ArcRetriever, "engine"),
+    (langchain.ArcRetriever, "name"),
     (langchain.ArcMemoryMiddleware, "user_id"),
-    (langchain.ArcStore, "index"),
-    (langchain.ArcVectorStore, "mode"),
-    (langchain.delete_thread, "session_id"),
-    (langchain.open_engine, "summary_llm"),
-    (llamaindex.ArcChatMemoryBuffer.from_defaults, "llm"),
-    (llamaindex.ArcMemory.from_defaults, "llm"),
     (llamaindex.ArcRetriever, "engine"),
-    (llamaindex.open_engine, "summary_llm"),
 }
 """Arguments that another one makes meaningless, or that are checked later or by another name."""
 
@@ -117,7 +123,8 @@ def test_a_wrong_argument_is_named(engine: ContextEngine, call: Callable[..., An
     for name, parameter in inspect.signature(call).parameters.items():
         if name not in RIGHT or (call, name) in LATER:
             continue
-        needed = parameter.default is parameter.empty and "None" not in str(parameter.annotation) and not RIGHT[name]
+        right = OWN.get((call, name), RIGHT[name])
+        needed = parameter.default is parameter.empty and "None" not in str(parameter.annotation) and not right
         for label, value in {**WRONG, "blank": " ", **({"0": 0} if name in COUNTS else {})}.items():
             if label == "None" and not needed:
                 continue
@@ -130,6 +137,6 @@ def test_a_wrong_argument_is_named(engine: ContextEngine, call: Callable[..., An
                 said = "refused" if name in error.field else f"refused as {error.field}"
             except Exception as error:  # noqa: BLE001 - the test looks for foreign errors
                 said = f"{type(error).__name__}: {str(error)[:60]}"
-            if said != ("taken" if label in RIGHT[name] else "refused"):
+            if said != ("taken" if label in right else "refused"):
                 found.append(f"{name}={label}: {said}")
     assert "\n".join(found) == ""

@@ -49,6 +49,14 @@ def test_items_are_neither_documents_nor_shown_in_a_turn(engine: ContextEngine) 
     assert "tea" not in str(engine.session("s").context("What is the secret?").messages)
 
 
+@on_sqlite
+@pytest.mark.parametrize(("name", "value"), [("fields", "title"), ("fields", [5]), ("embed", 5)])
+def test_a_wrong_part_of_its_configuration_is_named(engine: ContextEngine, name: str, value: object) -> None:
+    index: Any = {name: value}
+    with pytest.raises(InvalidInputError, match=rf"^index\.{name}: "):
+        ArcStore(engine, index=index)
+
+
 FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"price": {"$gt": 1}, "kind": "x"}, ["b"]),
     ({"tags": ["p", "q"]}, ["a"]),

@@ -140,7 +140,6 @@ def test_a_history_given_begins_the_conversation(engine: ContextEngine) -> None:
         pytest.param("chat_store", {"chat_store": SimpleChatStore()}, id="foreign store"),
         pytest.param("chat_store", {"chat_store": ArcChatStore(), "user_id": "ann"}, id="store and scope"),
         pytest.param("kwargs", {"limit": 3}, id="unknown argument"),
-        pytest.param("messages", {"chat_history": ["hi"]}, id="no messages"),
     ],
 )
 def test_refuses_what_it_can_not_work_with(field: str, given: dict[str, Any]) -> None:
