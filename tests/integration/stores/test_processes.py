@@ -233,8 +233,8 @@ def test_what_another_process_changed_is_found(database: str, sql_store: SqlStor
     store = SqlStore(database)
     other, index = store.index, sql_store.index
 
-    def near() -> list[str]:
-        found = dense(index, SCOPE, "document", np.array([1, 0], np.float32), embedder="test", limit=9)
+    def near(embedder: str = "test") -> list[str]:
+        found = dense(index, SCOPE, "document", np.array([1, 0], np.float32), embedder=embedder, limit=9)
         return [name for name, _ in found]
 
     other.put(SCOPE, "document", [an_entry("a", "red", vector=[1, 0]), an_entry("b", "blue", vector=[0, 1])])
@@ -245,8 +245,13 @@ def test_what_another_process_changed_is_found(database: str, sql_store: SqlStor
     other.put(SCOPE, "document", [an_entry("d", "red")])
     assert (matching(index, SCOPE, "red"), near()) == (["d"], ["b", "a"])
     other.remove(SCOPE, "document", None, only_vectors=True)
-    other.put(SCOPE, "document", [an_entry("d", "red", vector=[1, 1])], only_vectors=True)
-    assert (matching(index, SCOPE, "red"), near()) == (["d"], ["d"])
+    other.put(SCOPE, "document", [an_entry("d", "red", vector=[1, 1], embedder="new")], only_vectors=True)
+    assert (matching(index, SCOPE, "red"), near("new")) == (["d"], ["d"])
+    newest = [("d", "red", [0, 1]), ("b", "blue", [1, 0])]
+    made = [an_entry(name, words, vector=vector, embedder="newest") for name, words, vector in newest]
+    other.put(SCOPE, "document", made, only_vectors=True)
+    other.remove(SCOPE, "document", None, only_vectors=True, embedder="newest")
+    assert near("newest") == ["b", "d"]
     other.remove(SCOPE, None, None)
     assert (matching(index, SCOPE, "red"), near()) == ([], [])
     other.put(SCOPE, "document", [an_entry("e", "red", vector=[1, 0])])
