@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar, cast
+from weakref import WeakValueDictionary
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -14,32 +15,42 @@ P = ParamSpec("P")
 
 _forget: list[Callable[[], None]] = []
 _dropping: list[Callable[[], None]] = []
-_reading: dict[object, list[Callable[[], None]]] = {}
+
+
+class _Reading(list[Callable[[], None]]):
+    """The drops since some work began; a list that a weak reference can watch."""
+
+
+_reading: WeakValueDictionary[int, _Reading] = (
+    WeakValueDictionary()
+)  # weak: an interrupt may keep one from being removed
 
 
 @contextmanager
 def reading_texts() -> Iterator[None]:
     """Mark work that may cache texts it has read: what `drop_texts` drops meanwhile is dropped again at its end."""
-    me, dropped = object(), list[Callable[[], None]]()
-    _reading[me] = dropped  # first, so that no drop is missed between the two lines
+    dropped = _Reading()
+    _reading[id(dropped)] = dropped  # first, so that no drop is missed between the two lines
     dropped += list(_dropping)
     try:
         yield
     finally:
-        _reading.pop(me, None)
+        _reading.pop(id(dropped), None)
         for drop in dropped:
             drop()
 
 
 def drop_texts(drop: Callable[[], None]) -> None:
     """Drop deleted texts from caches by calling `drop`, now and at the end of work that may put them back."""
-    _dropping.append(drop)
-    for dropped in list(_reading.values()):
-        dropped.append(drop)
     try:
+        _dropping.append(drop)
+        for reference in _reading.valuerefs():  # at once: other threads go on
+            if (dropped := reference()) is not None:
+                dropped.append(drop)
         drop()
     finally:
-        _dropping.remove(drop)
+        if drop in _dropping:
+            _dropping.remove(drop)
 
 
 os.register_at_fork(after_in_child=_reading.clear)  # no other thread's work goes on there

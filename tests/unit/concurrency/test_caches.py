@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import arc_common.caches
 from arc_common import ArcSettings, ContextEngine, Document, Message, ScoredDocument, Session
-from arc_common.caches import LRUCache, cached_by_hash
+from arc_common.caches import LRUCache, cached_by_hash, drop_texts, reading_texts
 from arc_common.testing import ReplyingChatModel, SlowChatModel
 from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter
 
@@ -56,38 +56,61 @@ def test_an_item_larger_than_the_cache_is_refused() -> None:
         LRUCache[str, str](3, getsizeof=len)["a"] = "four"
 
 
+def is_interrupted(call: Callable[[], object], *, stop: int) -> bool:
+    """Call a function with Ctrl-C at the line of the caches' module that runs as number `stop`, if so many run."""
+    passed = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal passed
+        if frame.f_code.co_filename != arc_common.caches.__file__:
+            return None
+        passed += event == "line"
+        if event == "line" and passed == stop:
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
 def test_an_interrupt_at_any_line_leaves_it_usable() -> None:
     """Ctrl-C while a cache is written must not make later calls of the session fail."""
     lines = 0
     for stop in range(1, 100):
         cache: LRUCache[str, str] = LRUCache(6, getsizeof=len)
         cache["a"], cache["b"] = "one", "two"
-        passed = 0
 
-        def trace(frame: FrameType, event: str, _: Any, stop: int = stop) -> Any:
-            nonlocal passed
-            if frame.f_code.co_filename != arc_common.caches.__file__:
-                return None
-            passed += event == "line"
-            if event == "line" and passed == stop:
-                raise KeyboardInterrupt
-            return trace
-
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
+        def write(cache: LRUCache[str, str] = cache) -> None:
             cache["a"] = "six"
             cache.pop("b", None)
             cache["c"] = "seven"
-        except KeyboardInterrupt:
-            lines += 1
-        finally:
-            sys.settrace(before)
+
+        lines += is_interrupted(write, stop=stop)
         for name in "abcd":
             cache.pop(name, None)
             cache[name] = name * 3
         assert dict(cache) == {"c": "ccc", "d": "ddd"}
     assert 10 < lines < 99
+
+
+def test_interrupted_work_leaves_nothing_that_keeps_deletions() -> None:
+    """Otherwise each later deletion, with its engine, would stay in memory."""
+    lines = 0
+    for stop in range(1, 40):
+        lines += is_interrupted(reading_texts()(list), stop=stop)
+        deletion = functools.partial(len, "")
+        watch = weakref.ref(deletion)
+        drop_texts(deletion)
+        del deletion
+        assert watch() is None, stop
+    assert 4 < lines < 39
 
 
 class WatchedText(str):
