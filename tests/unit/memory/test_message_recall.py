@@ -131,6 +131,12 @@ def order(said, near):
     return [one.place.session_id for one in rank_found(FoundMessages(said, near))]
 
 
+def test_rounding_does_not_decide_between_messages_of_the_same_text():
+    """Their cosines differ by the last bits of floats; no message stands out."""
+    assert order({}, {"a": 0.4, "b": 0.4, "c": 0.4 + 1e-7}) == ["a", "b", "c"]
+    assert order({"a": 0.5}, {"b": 0.4, "c": 0.4 + 1e-7}) == order({"a": 0.5}, {"b": 0.4, "c": 0.4})
+
+
 def test_few_of_a_questions_words_do_not_outweigh_what_is_meant():
     """If the best lexical match shares only the question's phrasing, it is not treated as a perfect match."""
     near = {"frame": 0.3, "meant": 0.6}
