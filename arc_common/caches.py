@@ -21,9 +21,7 @@ class _Reading(list[Callable[[], None]]):
     """The drops since some work began; a list that a weak reference can watch."""
 
 
-_reading: WeakValueDictionary[int, _Reading] = (
-    WeakValueDictionary()
-)  # weak: an interrupt may keep one from being removed
+_reading: WeakValueDictionary[int, _Reading] = WeakValueDictionary()  # an interrupt may prevent a removal
 
 
 @contextmanager
@@ -124,7 +122,7 @@ def cached_by_hash(most: int) -> Callable[[Callable[[str], T]], Callable[[str], 
 
         @wraps(function)
         def find(text: str) -> T:
-            key = hash(text) + len(text)  # `text_hash`, whose call would add 450 to those of a turn
+            key = hash(text) + len(text)  # `text_hash` written out: a turn would call it 450 times
             found = known.get(key)
             if found is None:
                 found = function(text)

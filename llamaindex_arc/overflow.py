@@ -82,7 +82,7 @@ _UNLIMITED = TokenBudget(1_000_000_000, 0)
 
 _calls = count(1)
 _FINAL = "arc_final_at"
-"""An attribute of an error that is raised in the end: the number of calls begun by then; a later one may get it too."""
+"""An attribute of an error that is not retried: the number of calls begun before it. A later call may get the same."""
 
 
 @contextmanager

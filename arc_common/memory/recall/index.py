@@ -351,7 +351,7 @@ class MessageIndex:
         """Drop a session from this process's caches."""
         with self._lock:
             drop_session(self._indexed_to, key)
-            self._own_terms.clear()  # by content: whose it is, is not known
+            self._own_terms.clear()  # its keys are contents, which name no session
 
     def _is_indexed(self, key: SessionKey, path: Path, seq: int) -> bool:
         """Return whether another process has indexed a place already; entries are stored in order."""

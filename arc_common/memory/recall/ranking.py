@@ -30,8 +30,8 @@ full, a fifth is the most that chats with long answers allow, and LoCoMo's best 
 _FADES = tuple([0.5 ** (distance / _PASSAGE) for distance in range(_PASSAGE + 1)])
 _ANSWERED = 1 / 3
 """Words count in full beside vectors once one message has this share of a question's; a long statement shares few, by
-chance. On LoCoMo-Plus, this puts 16.8 instead of 13.7 % of the cues among the first ten, and 44.7 instead of 36.6 % in
-2,000 tokens; LoCoMo's questions find the same."""
+chance. More of LoCoMo-Plus's cues are found so than if words always counted in full; LoCoMo's questions find the same.
+"""
 _FALL = 5
 """The power of that share by which words, and good passages, count. From 4 to 6, with words from 1.25 to 1.5, recall
 differs by less than a point, and LoCoMo-Plus's by up to 1.3."""
@@ -40,7 +40,8 @@ _WORDS = 1.25
 _ROUNDING = 1e-6
 """The least standard deviation that makes a difference: cosines of the same text differ by the rounding of floats."""
 _GOOD = 0.35
-"""The score, with its passage, of a good match: turns about something else recall as much as before scores faded."""
+"""The score, with its passage, from which matches may fill all the room. A lower one lets turns about something else
+recall more."""
 _WINDOW = 60
 """Terms of a short message with its neighbours. A longer one shares more words by chance. Measured by the root of its
 length, turns about something else recall 11 % less in chats with long answers, and everything else finds the same.
@@ -50,8 +51,8 @@ _SATURATION = 1.5
 _ENOUGH = 0.5
 """The share of a question's words, by their rarity, that can't be shared by chance, however common they are."""
 _CHANCE = 0.03
-"""The chance that words which prove nothing bring messages back. Of 250 statements of random words, 10 do so; when the
-best message was compared with the average best by chance, 32 did. Questions find the same."""
+"""The chance that words which prove nothing bring messages back. Of 250 statements of random words, 10 do so; if the
+best message need only be better than the average best by chance, 32 do. Questions find the same."""
 _PROOF = 0.7
 """The rarity of the words that one message has of a question, as a share of that of a word which no other has. Set on
 LoCoMo: 1 of 100 of its questions has less, 25 of those about another conversation, 40 of SGD's requests, 46 of small
