@@ -19,7 +19,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, ValidationError
 from llama_index.core.memory import BaseMemoryBlock
 
-from arc_common.caches import LRUCache, forget_with_texts
+from arc_common.caches import LRUCache, forget_with_texts, reading_texts
 from arc_common.context.repetition import Said, body
 from arc_common.engine.context_engine import ContextEngine, checked_engine
 from arc_common.engine.session import Session
@@ -138,6 +138,7 @@ class SessionBlock(Component, BaseMemoryBlock[str]):
         text = await asyncio.to_thread(self._text_once, self.session(session_id), [*(messages or ())])
         return without_fields(text)
 
+    @reading_texts()
     def _text_once(self, session: Session, messages: Sequence[ChatMessage]) -> str:
         """Return the block's text without the lines and sentences that the turn's earlier blocks or messages say."""
         text = self._text(session, messages)

@@ -1,6 +1,7 @@
 """Arc's question-dependent blocks inside LlamaIndex's `Memory`, and their isolation from others."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from llama_index.core.memory import Memory
 
 from arc_common.context.repetition import body
 from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.settings import ArcSettings
+from arc_common.tokens.counters import HeuristicTokenCounter
 from llamaindex_arc import ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.llamaindex_helpers import assistant, put, user
@@ -273,3 +276,31 @@ def test_blocks_of_one_memory_do_not_repeat_each_other(engine: ContextEngine, me
     assert texts[0] == texts[1]
     (alone,) = [asyncio.run(block.aget([user(question)], session_id="s")) for block in blocks[2:3]]
     assert "hall 100" in alone
+
+
+class DeletingCounter(HeuristicTokenCounter):
+    """Deletes a session while its facts are being counted, once it is told which."""
+
+    session: Session | None = None
+
+    def count(self, text: str) -> int:
+        session, self.session = self.session, None
+        if session is not None:
+            session.delete()
+        return super().count(text)
+
+
+def test_a_block_puts_no_text_back_that_is_deleted_meanwhile() -> None:
+    """The blocks of a turn share their texts, in order not to repeat each other."""
+    counter = DeletingCounter()
+    with open_engine("sqlite://", token_counter=counter) as engine:
+        session = engine.session("s")
+        session.save_turn("My sister Jule lives in Quixandria.", "Noted.")
+        assert engine.flush(30)
+        block = ArcFactsBlock(engine)
+        counter.session = session
+        assert "Quixandria" in asyncio.run(block.aget([user("Where does she live?")], session_id="s"))
+        assert engine.flush(30)
+        kept = [one for owner in gc.get_objects() for one in gc.get_referents(owner) if type(one) is dict]
+        texts = [value for one in kept for value in one.values() if type(value) is str]
+        assert not [text for text in texts if "Quixandria" in text]
