@@ -126,12 +126,13 @@ class LangGraphStoreContract:
         assert sorted(listed(limit=2) + listed(limit=2, offset=2)) == sorted(listed())
 
     def test_a_batch_answers_in_order(self, store: Any) -> None:
-        """A batch returns one result for each operation, in their order; the last of several puts to a key counts."""
+        """A batch returns what was there before it, in the order of its operations; of several puts the last counts."""
         ops: Any = next(sys.modules[kind.__module__] for kind in type(store).__mro__ if kind.__name__ == "BaseStore")
         store.put(("n",), "k", {"a": 1})
         puts = [ops.PutOp(("n",), "new", {"a": number}) for number in (2, 3)]
-        found = store.batch([ops.GetOp(("n",), "none"), *puts, ops.GetOp(("n",), "k"), ops.SearchOp(("other",))])
-        assert [found[0], found[1], found[2], found[3].value, found[4]] == [None, None, None, {"a": 1}, []]
+        reads = [ops.GetOp(("n",), "k"), ops.SearchOp(("other",)), ops.GetOp(("n",), "new")]
+        found = store.batch([ops.GetOp(("n",), "none"), *puts, *reads])
+        assert [*found[:3], found[3].value, *found[4:]] == [None, None, None, {"a": 1}, [], None]
         assert store.get(("n",), "new").value == {"a": 3}
 
     def test_an_item_is_the_callers_own(self, store: Any) -> None:

@@ -69,6 +69,12 @@ def test_sql_storage_needs_a_database():
         ContextEngine.open(settings=settings)
 
 
+def test_recall_of_nothing_is_refused():
+    for top_k in [0, -1, True]:
+        with ContextEngine.open() as engine, pytest.raises(InvalidInputError, match="top_k"):
+            engine.session("s").recall("what?", top_k=top_k)
+
+
 def test_a_stored_system_message_can_not_block_a_session():
     with ContextEngine.open() as engine:
         session = engine.session("s")

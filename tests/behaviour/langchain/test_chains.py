@@ -69,10 +69,11 @@ def test_history_and_input_share_the_window(engine: ContextEngine, limits: dict[
     assert costs[-1] > WINDOW // 2
 
 
-def test_a_limit_of_no_tokens_shows_no_history(engine: ContextEngine) -> None:
-    """A limit of 0 differs from no limit."""
+@pytest.mark.parametrize("limit", ["max_tokens", "max_turns", "max_messages"])
+def test_a_limit_of_0_shows_no_history(engine: ContextEngine, limit: str) -> None:
+    """It differs from no limit."""
     seen: list[list[BaseMessage]] = []
-    memory = chain(engine, seen, max_tokens=0)
+    memory = chain(engine, seen, **{limit: 0})
     for question in ("Why?", "And now?"):
         memory.invoke([HumanMessage(question)], CONFIG)
     assert [[message.text for message in messages] for messages in seen] == [["Why?"], ["And now?"]]

@@ -16,6 +16,7 @@ from arc_common import (
     ContextEngine,
     InvalidInputError,
     Message,
+    SessionNotFoundError,
     TokenBudget,
 )
 from langchain_arc import ArcMemoryMiddleware
@@ -171,6 +172,15 @@ async def test_an_id_of_ones_own(engine: ContextEngine) -> None:
         assert shown(model) == [("human", "hello")]
         assert said(engine, session_id) == ([("user", "hello"), ("assistant", "answer 0")] if session_id else [])
     assert not engine.session("s").exists()
+
+
+async def test_a_conversation_of_another_user(engine: ContextEngine) -> None:
+    """The run ends before the model call."""
+    engine.session("s", user_id="bob").save_turn("my pin is 4711", "noted")
+    model = ScriptedToolModel()
+    with pytest.raises(SessionNotFoundError):
+        await ask(create_agent(model, middleware=[ArcMemoryMiddleware(engine, user_id="eve")]), "what is the pin?")
+    assert model.requests == []
 
 
 CACHED = {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}

@@ -50,6 +50,17 @@ def test_weights(mode: Any) -> None:
     assert ids_of(fused(*rankings, mode=mode, retriever_weights=[1, 2])) == ["b", "a"]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_it_does_not_depend_on_the_order(mode: Any) -> None:
+    """Nodes of one text are one, with the smallest id and the best score; the retrievers' results are not modified."""
+    texts = [("d", "tea", 1.0), ("a", "tea", 3.0), ("b", "wine", 3.0), ("c", "milk", 0.5), ("e", "soup", float("inf"))]
+    nodes = [NodeWithScore(node=TextNode(id_=name, text=text), score=score) for name, text, score in texts]
+    for place in range(len(nodes)):
+        order = [*nodes[place:], *nodes[:place]]
+        assert ids_of(fused(order, order[::-1], mode=mode)) == ["a", "b", "c", "e"]
+    assert [item.score for item in nodes] == [score for _, _, score in texts]
+
+
 async def test_each_retriever_gets_a_bundle_of_its_own() -> None:
     """Writes into it reach neither the others nor the caller; there is one query and no model call."""
     retrievers = [Fixed(scored(("a", 1.0))), Fixed(scored(("b", 1.0)))]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole, TextBlock
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 
@@ -29,6 +29,19 @@ class Saying:
         """Return the text."""
         self.threads.append(threading.get_ident())
         return self.text
+
+
+def test_a_llama_index_model_completes_arc_messages() -> None:
+    """It gets the messages in LlamaIndex's form and returns the answer's content."""
+    seen: list[ChatMessage] = []
+
+    def answer(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
+        seen.extend(messages)
+        return ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text="It is 42.")])
+
+    model = LlamaIndexChatModel(MockFunctionCallingLLM(response_generator=answer, is_chat_model=True))
+    assert model.complete([Message(Role.SYSTEM, "Be kind."), Message(Role.USER, "What?")]) == "It is 42."
+    assert seen == [system("Be kind."), user("What?")]
 
 
 def test_an_answer_without_words_is_empty() -> None:
