@@ -199,7 +199,8 @@ class SqlSummaries:
                     calls.append((statement, {**place, **given, "row_limit": most}))
             found.append(self._database.snapshot(*calls))
             _, *row = found[-1][0][0]
-            return [] if row[_INCARNATION] is not None and row[_COUNT] is None else found[-1]
+            is_elsewhere = row[_COUNT] is None and (row[_INCARNATION] is not None or key.branch)
+            return [] if is_elsewhere else found[-1]
 
         found: list[list[list[Row]]] = []
         self._database.along(key, work)

@@ -1,5 +1,6 @@
 """Many processes on one database, processes that die, and a process that forks."""
 
+import dataclasses
 import os
 import signal
 import sqlite3
@@ -15,11 +16,12 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from arc_common import ArcSettings, ContextEngine, Document, Message
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import BranchNotFoundError, InvalidInputError
 from arc_common.filters import Condition
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.stores.conversations import SqlStore
+from arc_common.testing.conversation_store_contract import counted
 from tests.contracts.index_queries import count, dense, embedding, lexical
 from tests.contracts.search_index_contract import an_entry, matching
 from tests.support import processes as workers
@@ -257,6 +259,19 @@ def test_what_another_process_changed_is_found(database: str, sql_store: SqlStor
     other.put(SCOPE, "document", [an_entry("e", "red", vector=[1, 0])])
     assert (matching(index, SCOPE, "red"), near()) == (["e"], ["e"])
     store.close()
+
+
+def test_a_branch_that_another_process_deleted_is_unknown(database: str, sql_store: SqlStore) -> None:
+    other = SqlStore(database)
+    sql_store.append(SHARED, [counted("a", "hello")])
+    (made,) = sql_store.branch(SHARED, "fork")
+    on_branch = dataclasses.replace(SHARED, branch=made.id)
+    assert sql_store.summaries.state(on_branch, limit=9).message_count == 1
+    other.delete(SHARED)
+    for use in (sql_store.read, lambda key: sql_store.summaries.state(key, limit=9)):
+        with pytest.raises(BranchNotFoundError):
+            use(on_branch)
+    other.close()
 
 
 def test_a_scope_created_again_is_searched_afresh(database: str, sql_store: SqlStore) -> None:
