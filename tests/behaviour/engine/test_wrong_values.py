@@ -69,12 +69,6 @@ def test_sql_storage_needs_a_database():
         ContextEngine.open(settings=settings)
 
 
-def test_recall_of_nothing_is_refused():
-    for top_k in [0, -1, True]:
-        with ContextEngine.open() as engine, pytest.raises(InvalidInputError, match="top_k"):
-            engine.session("s").recall("what?", top_k=top_k)
-
-
 def test_a_stored_system_message_can_not_block_a_session():
     with ContextEngine.open() as engine:
         session = engine.session("s")
@@ -343,6 +337,21 @@ def written(engine: ContextEngine, tmp_path: Path) -> Iterator[Callable[[], tupl
 
     with closing(sqlite3.connect(tmp_path / "arc.db")) as connection:
         yield read
+
+
+def test_what_would_silently_find_or_do_nothing_is_refused(engine: ContextEngine) -> None:
+    session = engine.session("s")
+    calls: list[tuple[str, Callable[[], object]]] = [
+        *(("top_k", lambda top_k=top_k: session.recall("what?", top_k=top_k)) for top_k in (0, -1, True)),
+        ("before", lambda: session.messages(before="nobody")),
+        ("memory_tags", lambda: session.context("hi", memory_tags=[])),
+        ("memory_tags", lambda: session.window(memory_tags=[])),
+        ("ids", lambda: engine.documents.get("d1")),
+        ("ids", lambda: engine.documents.delete("d1")),
+    ]
+    for name, call in calls:
+        with pytest.raises(InvalidInputError, match=f"^{name}: "):
+            call()
 
 
 @pytest.mark.parametrize("face", FACES)
