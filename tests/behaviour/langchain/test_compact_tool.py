@@ -61,6 +61,7 @@ async def test_the_next_request_of_the_run_is_small(engine: ContextEngine, way: 
 def test_a_person_may_refuse(engine: ContextEngine) -> None:
     """A rejected call compacts nothing, as with any tool."""
     engine.session("s").append(TALK)
+    engine.flush()  # a summary that is ready between the two requests would be shown in the second
     asking = HumanInTheLoopMiddleware(interrupt_on={"compact_conversation": True})
     agent, model = compacting(engine, ASK, "As you wish.", behind=[asking])
     assert "__interrupt__" in agent.invoke({"messages": [HumanMessage("Make room.")]}, CONFIG)
