@@ -250,6 +250,18 @@ async def test_a_history_cleared_in_the_middle_of_a_run(engine: ContextEngine) -
         assert said(engine) in (turns("two"), steps("one", "two")[4:])
 
 
+@wrappers
+async def test_several_messages_as_input(engine: ContextEngine, wrap: Wrap) -> None:
+    """Messages sent together are stored together, once, also in the first turn."""
+    chain, keys, _ = AGENTS["messages"]
+    wrapped = wrap(chain(), engine, **keys)
+    await run("invoke", wrapped, {"messages": [HumanMessage("hello"), AIMessage("hi"), HumanMessage("one")]})
+    await run("invoke", wrapped, {"messages": [HumanMessage("two"), HumanMessage("and this")]})
+    first, second = steps("one", "two")[:4], steps("one", "two")[4:]
+    begun = [("user", "hello"), ("assistant", "hi")]
+    assert said(engine) == [*begun, *first, ("user", "two"), ("user", "and this"), *second[1:]]
+
+
 async def test_a_tool_loop_in_one_answer(engine: ContextEngine) -> None:
     """A call, its result and the final answer returned together are all stored and shown."""
     loop = [
