@@ -262,3 +262,54 @@ def test_a_large_document_takes_few_times_its_size(tmp_path):
         finally:
             tracemalloc.stop()
     assert peak - kept < 8 * len(text), (peak - kept) / len(text)
+
+
+def test_the_documents_of_two_scopes_are_told_apart(engine):
+    engine.documents_of("one").add(Document("The warranty lasts three years.", id="1"))
+    engine.documents_of("one", user_id="ann").add(Document("Ann's own warranty ended in May.", id="1"))
+    window = engine.session("s", caller_id="one", user_id="ann").context("warranty")
+    assert shown(window) == ["1", "1"]
+    assert "three years" in window.messages[-1].text
+    assert "ended in May" in window.messages[-1].text
+
+
+def test_the_best_of_a_scope_without_an_answer_comes_last(engine):
+    """Scores of both scopes share one scale, so a scope's best is not automatically good."""
+    caller, user = engine.documents_of("one"), engine.documents_of("one", user_id="ann")
+    caller.add([Document("The laptop warranty repairs damage of the screen.", id="best")])
+    caller.add([Document("The warranty repairs damage of the screen of a laptop at home, free of charge.", id="good")])
+    caller.add([Document("A laptop whose screen has damage goes to the shop.", id="fair")])
+    user.add([Document("A shopping list: apples, a new screen protector, milk and bread for all.", id="u")])
+    user.add([Document(f"A note on the garden, number {n}.", id=f"n{n}") for n in range(5)])
+    asked = engine.session("s", caller_id="one", user_id="ann").context(
+        "laptop warranty repairs for damage of the screen"
+    )
+    assert shown(asked)[:2] == ["best", "good"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [7, None, b"x", {"a": 1}, [7], [None], ScoredDocument(Document("x"), 1.0), [ScoredDocument(Document("x"))]],
+    ids=repr,
+)
+def test_what_is_no_document_is_refused(engine, wrong):
+    with pytest.raises(InvalidInputError, match="documents"):
+        engine.documents.add(wrong)
+    assert engine.documents.count() == 0
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "warranty", b"warranty", {"warranty": 1}, [None], [[]], [""]], ids=repr)
+def test_what_is_no_collection_of_ids_deletes_nothing(engine, wrong):
+    engine.documents.add(TEXTS)
+    with pytest.raises(InvalidInputError, match="ids"):
+        engine.documents.get(wrong)
+    with pytest.raises(InvalidInputError, match="ids"):
+        engine.documents.delete(wrong)
+    assert engine.documents.count() == len(TEXTS)
+
+
+def test_a_caller_must_be_named_where_settings_say_so():
+    with ContextEngine.open(settings=ArcSettings(require_scope=True)) as engine:
+        with pytest.raises(InvalidInputError, match="caller_id"):
+            engine.documents  # noqa: B018 - the property raises
+        engine.documents_of("one").add("text")

@@ -30,6 +30,7 @@ from arc_common import (
 )
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not
 from arc_common.tokens.budget import SectionBudget, TokenBudget
+from langchain_arc import ArcChatMessageHistory
 from tests.support.databases import sqlite_url
 
 SECRET = "SEC@RETPW"
@@ -456,3 +457,45 @@ def test_filters_are_refused_beyond_sixteen_levels(around: Callable[[Filter], Fi
         assert len(engine.documents.search("cat", filters=made)) == 1
     with pytest.raises(ArcError, match=r"filters: got .*, expected at most 16 levels of nesting"):
         around(made)
+
+
+def test_a_context_of_wrong_things_is_refused():
+    cases = [
+        {"documents": 5},
+        {"tools": 5},
+        {"tools": "text"},
+        {"system_prompt": 5},
+        {"budget": 5},
+        {"response_format": 5},
+    ]
+    for wrong in cases:
+        with ContextEngine.open() as engine, pytest.raises(InvalidInputError, match=next(iter(wrong))):
+            engine.session("s").context("hi", **wrong)
+
+
+def test_an_engine_of_wrong_parts_is_refused():
+    cases = [
+        {"token_counter": 5},
+        {"settings": 5},
+        {"chat_model": 5},
+        {"embedder": 5},
+        {"on_save_error": 5},
+        {"clock": 5},
+        {"new_id": 5},
+        {"summary_model": 5},
+    ]
+    for wrong in cases:
+        with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+            ContextEngine.open(**wrong)
+
+
+def test_adapters_refuse_what_is_no_engine():
+    for make in (lambda: ArcChatMessageHistory("a", engine=None), lambda: ArcChatMessageHistory.factory(5)):
+        with pytest.raises(InvalidInputError, match="engine"):
+            make()
+
+
+@pytest.mark.parametrize("name", [name for name, given in MEMORIES.items() if "memory_id" in given])
+def test_a_wrong_id_of_a_memory_is_refused_by_its_name(engine: ContextEngine, name: str) -> None:
+    with pytest.raises(InvalidInputError, match="memory_id: got 5"):
+        getattr(engine.memories(), name)(**{**MEMORIES[name], "memory_id": 5})

@@ -4,13 +4,23 @@ from typing import Any
 
 import pytest
 from deepagents import create_deep_agent
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import BaseModel
 
 from arc_common import ContextEngine, InvalidInputError
 from langchain_arc import ArcMemoryMiddleware
 from tests.support.langchain_agents import ScriptedToolModel, call
 from tests.support.langchain_helpers import said
+
+
+class Answer(BaseModel):
+    """A structured answer."""
+
+    value: int
+
 
 CONFIG: Any = {"configurable": {"thread_id": "s"}}
 
@@ -67,3 +77,22 @@ def test_the_default_name_is_the_classs(engine: ContextEngine) -> None:
     for wrong in ("", 7):
         with pytest.raises(InvalidInputError, match="name"):
             ArcMemoryMiddleware(engine, name=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+async def test_a_person_decides_on_a_call(engine: ContextEngine, decision: str) -> None:
+    """Each message of the interrupted turn is stored once."""
+    write = asking("write_file", file_path="/a.txt", content="tea")
+    agent, _ = deep_agent(engine, write, "Done.", interrupt_on={"write_file": True})
+    await run(agent, {"messages": [HumanMessage("Write it down.")]}, "ainvoke")
+    assert said(engine) == [("user", "Write it down."), ("assistant", "")]
+    state = await run(agent, Command(resume={"decisions": [{"type": decision}]}), "ainvoke")
+    assert ("/a.txt" in state.get("files", {})) == (decision == "approve")
+    assert [role for role, _ in said(engine)] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_a_structured_answer(engine: ContextEngine) -> None:
+    agent, _ = deep_agent(engine, asking("Answer", value=6), response_format=ToolStrategy(Answer))
+    state = await run(agent, {"messages": [HumanMessage("2 x 3?")]}, "invoke")
+    assert state["structured_response"] == Answer(value=6)
+    assert [role for role, _ in said(engine)] == ["user", "assistant", "tool"]

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arc_common import (
+    ArcSettings,
     BudgetExceededError,
     ContextEngine,
     InvalidInputError,
@@ -19,9 +20,9 @@ from arc_common import (
     SessionNotFoundError,
     TokenBudget,
 )
-from langchain_arc import ArcMemoryMiddleware
+from langchain_arc import ArcMemoryMiddleware, open_engine
 from tests.support.langchain_agents import ScriptedToolModel, call, multiply
-from tests.support.langchain_helpers import said
+from tests.support.langchain_helpers import said, settle
 
 WAYS = ["invoke", "ainvoke", "stream", "astream messages"]
 CHECKPOINTERS = {"checkpointer": InMemorySaver, "no checkpointer": lambda: None}
@@ -295,3 +296,21 @@ async def test_messages_keep_their_ids(engine: ContextEngine) -> None:
     result = agent.invoke({"messages": state}, config())
     assert [message.id for message in result["messages"]] == [it.id for it in engine.session("s").messages()]
     assert [message.id for message in model.requests[0]] == [message.id for message in result["messages"][:-1]]
+
+
+async def test_older_messages_give_way_to_a_summary() -> None:
+    """After the trigger, facts and summary lead, not in the user's name; the newest messages are unchanged."""
+    with open_engine(settings=ArcSettings(conversation={"max_context_tokens": 900})) as engine:
+        model = ScriptedToolModel()
+        agent = agent_over(engine, model, checkpointer=InMemorySaver())
+        for n in range(24):
+            await ask(agent, f"My dog number {n} is called Rex{n} and weighs {n + 3} kg.", "ainvoke")
+            settle(engine)
+        request = model.requests[-1]
+        assert request[0].type == "system"
+        assert "Facts:" in request[0].text
+        assert "Summary:" in request[0].text
+        assert all("summary" not in message.text.lower() for message in request[1:])
+        assert request[-1].text.startswith("My dog number 23 ")
+        assert len(agent.get_state(config()).values["messages"]) == 48
+        assert len(said(engine)) == 48

@@ -8,9 +8,12 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
     HumanInTheLoopMiddleware,
     ModelRetryMiddleware,
     PIIMiddleware,
+    SummarizationMiddleware,
 )
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.caches import InMemoryCache
@@ -341,3 +344,58 @@ async def test_the_profile_of_a_model_sets_a_smaller_budget(engine: ContextEngin
         await ask(agent, f"question {n} " * 10)
     assert max(map(len, model.requests)) < 25
     assert len(said(engine)) == 40
+
+
+async def test_an_interrupt_that_nobody_answers(engine: ContextEngine) -> None:
+    """The next turn's request omits the call without a result."""
+    model = ScriptedToolModel(script=[asking(), "never mind"])
+    agent = create_agent(
+        model,
+        [multiply],
+        middleware=[ArcMemoryMiddleware(engine), HumanInTheLoopMiddleware(interrupt_on={"multiply": True})],
+        checkpointer=InMemorySaver(),
+    )
+    await ask(agent, "2 x 3?")
+    await ask(agent, "forget it")
+    assert shown(model) == [("human", "2 x 3?"), ("human", "forget it")]
+    assert said(engine)[2:] == [("user", "forget it"), ("assistant", "never mind")]
+
+
+async def test_an_answer_that_is_given_again_from_an_earlier_checkpoint(engine: ContextEngine) -> None:
+    """The model does not see the replaced answer, which stays on the abandoned branch."""
+    model = ScriptedToolModel(script=["one", "two", "better"])
+    agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine)], checkpointer=InMemorySaver())
+    await ask(agent, "first")
+    await ask(agent, "second")
+    earlier = next(
+        state.config for state in agent.get_state_history(config()) if state.next == ("model",) and state.values
+    )
+    agent.invoke(None, earlier)
+    assert shown(model) == [("human", "first"), ("ai", "one"), ("human", "second")]
+    assert said(engine)[2:] == [("user", "second"), ("assistant", "better")]
+    assert engine.session("s", branch=0).messages()[-1].text == "two"
+
+
+async def test_beside_langchains_own_summaries(engine: ContextEngine) -> None:
+    """That middleware rewrites the state; the session keeps the originals and does not store its summary."""
+    model = ScriptedToolModel()
+    summarizing = SummarizationMiddleware(
+        ScriptedToolModel(script=["a summary"] * 9), trigger=("messages", 4), keep=("messages", 1)
+    )
+    agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine), summarizing], checkpointer=InMemorySaver())
+    for n in range(6):
+        await ask(agent, f"question {n}")
+    assert said(engine) == [
+        pair for n in range(6) for pair in (("user", f"question {n}"), ("assistant", f"answer {n}"))
+    ]
+    assert len(shown(model)) == 11
+
+
+async def test_middleware_behind_it_edits_the_finished_request(engine: ContextEngine) -> None:
+    """LangChain clears tool results in arc's request, and nothing of that is stored."""
+    model = ScriptedToolModel(script=[asking(), asking(call_id="c2"), "six"])
+    clearing = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=1)])
+    agent = create_agent(model, [multiply], middleware=[ArcMemoryMiddleware(engine), clearing])
+    await ask(agent, "2 x 3, twice")
+    assert [text for kind, text in shown(model) if kind == "tool"] == ["[cleared]", "6"]
+    assert [text for role, text in said(engine) if role == "tool"] == ["6", "6"]

@@ -175,3 +175,16 @@ async def test_a_limit_below_what_must_be_sent_is_the_models_to_refuse(
         assert "of at most 5" in refused.value.__notes__[0]
         assert model.asked[-1] <= len("And order 0?") * turn + len("You are brief. " * 40)
         assert len(model.asked) == 2 * turn
+
+
+@pytest.mark.parametrize(("ask", "way"), WAYS)
+async def test_another_error_is_raised_at_once(engine: ContextEngine, ask: Any, way: str) -> None:
+    class Broken(Narrow):
+        def _check(self, messages: Sequence[BaseMessage]) -> None:
+            self._asked.append(0)
+            raise ConnectionError("down")
+
+    model = Broken(limit=1)
+    with pytest.raises(ConnectionError, match="down"):
+        await ask(engine, model, way)
+    assert len(model.asked) == 1

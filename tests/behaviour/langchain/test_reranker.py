@@ -253,3 +253,17 @@ def test_a_shortened_document_keeps_who_it_is() -> None:
     best = LangChainReranker(extractor).rerank("q", candidates("a long text", "another"))
     assert [(one.document.text, one.document.id, one.document.source) for one in best] == [("only this", "d0", "s.md")]
     assert best[0].document.metadata == {"n": 0, "relevance_score": 7}
+
+
+def test_what_is_wrong_with_a_compressor_is_named() -> None:
+    """The constructor checks it."""
+    cases = [
+        ({}, "reranker"),
+        ({"reranker": object()}, "reranker"),
+        ({"top_n": 0}, "top_n"),
+        ({"max_tokens": True}, "max_tokens"),
+        ({"max_tokens": 1, "token_counter": len}, "token_counter"),
+    ]
+    for options, named in cases:
+        with pytest.raises(InvalidInputError, match=named):
+            ArcDocumentCompressor(**options)

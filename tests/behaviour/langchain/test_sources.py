@@ -290,3 +290,13 @@ def test_operators_mean_what_the_filter_means(case: tuple[Filter, bool], metadat
 def test_a_function_takes_every_filter(filters: Filter, metadata: dict[str, Any]) -> None:
     """It gets LangChain's documents."""
     assert translator_of("function")(filters)(Document("", metadata=metadata)) is matches(filters, metadata)
+
+
+@given(anything, metadatas)
+def test_negations_are_moved_inwards_or_refused(filters: Filter, metadata: dict[str, Any]) -> None:
+    """Every translation has the same meaning."""
+    try:
+        told = translator_of("operators with $exists")(filters)
+    except InvalidInputError:
+        return
+    assert holds(told, metadata) is matches(filters, metadata)

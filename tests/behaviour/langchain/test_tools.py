@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain.agents.middleware import after_model
+from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as as_tool
@@ -21,7 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 from pydantic import BaseModel
 
-from arc_common import ArcSettings, ContextEngine
+from arc_common import ArcSettings, ContextEngine, InvalidInputError
 from langchain_arc import ArcMemoryMiddleware, memory_tools, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.langchain_agents import ScriptedToolModel, call
@@ -428,3 +429,22 @@ def test_what_is_saved_goes_with_the_message_that_says_it(engine: ContextEngine,
     assert run(by_name(memory_tools(engine, **given))["save_memory"], content="Has a cat.").status == "success"
     theirs = by_name(memory_tools(engine, user_id="eve", session_id="t"))
     assert run(theirs["save_memory"], content="Has a cat.").status == "error"
+
+
+def test_a_function_of_the_run_sees_its_state(engine: ContextEngine) -> None:
+    """It gets the `ToolRuntime`."""
+
+    def first_word(runtime: ToolRuntime) -> str:
+        return str(runtime.state["messages"][0].text.partition(" ")[0])
+
+    agent, _ = agent_with(engine, call("save_memory", "c", content="Has a dog."), user_id=first_word)
+    agent.invoke({"messages": [HumanMessage("ann speaks")]})
+    assert [memory.text for memory in engine.memories(user_id="ann").list()] == ["Has a dog."]
+
+
+def test_a_caller_must_be_named_where_settings_say_so() -> None:
+    """`require_scope` applies here, too."""
+    with open_engine(settings=ArcSettings(require_scope=True)) as engine:
+        with pytest.raises(InvalidInputError, match="caller_id"):
+            memory_tools(engine, user_id="ann")
+        assert len(memory_tools(engine, user_id="ann", caller_id="one")) == 3

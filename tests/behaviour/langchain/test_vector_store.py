@@ -290,3 +290,11 @@ def test_an_index_has_its_own_embedder() -> None:
     store.add_texts(["a"])
     assert store.embeddings is None
     assert len(store.similarity_search("b", mode="dense")) == 1
+
+
+def test_wrong_constructor_arguments_are_refused() -> None:
+    """The constructor rejects it by name."""
+    for field in ["embedding", "engine", "index"]:
+        for wrong in [5, 0, "x"]:
+            with pytest.raises(InvalidInputError, match=f"{field}: got"):
+                ArcVectorStore(**{field: wrong})

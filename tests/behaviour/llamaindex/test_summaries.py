@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.prompts.utils import format_string, get_template_vars
+from sqlalchemy import create_engine, event
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError, InvalidInputError
@@ -27,6 +28,7 @@ from tests.support.llamaindex_helpers import (
     assistant,
     break_writes,
     mend_writes,
+    own_statements,
     said,
     settle,
     system,
@@ -279,3 +281,25 @@ def test_a_user_may_say_what_opens_a_question(engine: ContextEngine) -> None:
     ):
         memory.put(message)
         assert memory.get_all()[-1] == message
+
+
+def test_get_costs_the_same_for_any_length(tmp_path: Path) -> None:
+    """With its summary adopted, 400 messages are read by a few statements."""
+    statements: list[str] = []
+    database = create_engine(sqlite_url(tmp_path, "c.db"))
+    note = own_statements(statements)
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
+    with open_engine(database) as engine:
+        memory = summarised(engine, told(200))
+        memory.get()
+        statements.clear()
+        assert len(memory.get()) < 80
+        assert len(statements) < 8
+    database.dispose()
+
+
+def test_what_was_changed_behind_it_is_changed(engine: ContextEngine) -> None:
+    """If a history begins with arc's message, its end can be replaced and the summarised part stays."""
+    memory = summarised(engine)
+    memory.set([*memory.get()[:-2], user("Another question?"), assistant("Another answer.")])
+    assert said(memory.get_all()) == [*said(told(25))[:-2], "Another question?", "Another answer."]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from arc_common import ContextEngine, MemoryNotFoundError, Message
+from arc_common import ContextEngine, InvalidInputError, MemoryNotFoundError, Message
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
@@ -100,3 +100,18 @@ def test_a_session_without_messages_may_have_memories(engine):
     with pytest.raises(MemoryNotFoundError):
         memories.get("m")
     assert memories.add("The user keeps bees") == memories.list()[0]
+
+
+def test_extracting(memories):
+    (found,) = memories.extract("I love hiking in the mountains.", "Great!")
+    (again,) = memories.extract(Message("user", "I love hiking in the mountains."))
+    assert again.id == found.id
+    assert memories.count() == 1
+    assert memories.extract("Hello!", "Hi!") == []
+
+
+def test_a_caller_must_be_named_where_settings_say_so():
+    with ContextEngine.open(settings=ArcSettings(require_scope=True)) as engine:
+        with pytest.raises(InvalidInputError, match="caller_id"):
+            engine.memories(user_id="ann")
+        engine.memories(caller_id="one").add("text")

@@ -7,9 +7,14 @@ from datetime import timedelta
 import pytest
 
 from arc_common import InvalidInputError, MemoryNotFoundError, Message
-from arc_common.memories import MemoryStatus
+from arc_common.memories import MemoryStatus, ProposedMemory
+from arc_common.memory.long_term.policy import Outcome
+from arc_common.memory.long_term.service import MemoryKeeper
+from arc_common.settings import ArcSettings
+from arc_common.stores import SqlStore
 from arc_common.testing import ReplyingChatModel
 from tests.support.clocks import START
+from tests.support.services import services
 
 
 @pytest.fixture
@@ -125,3 +130,42 @@ def test_a_model_s_conclusion_in_words_of_its_own_waits(opened):
     assert texts(memories, "PENDING") == ["The user is a wizard."]
     asked = "Is the user a wizard with short answers?"
     assert "is a wizard." not in engine.session("s", user_id="ann").context(asked).messages[-1].text
+
+
+@pytest.fixture
+def gathered(url, clock, memories):
+    """Return a function that adds extracted memories from another process."""
+    store = SqlStore(url)
+    keeper = MemoryKeeper(services(store, settings=ArcSettings(memory={"max_per_scope": 2}), clock=clock))
+    yield lambda text, **values: keeper.add(memories.scope, ProposedMemory(text, **values))
+    keeper.access_times.close()
+    store.close()
+
+
+def test_gathering_goes_round_no_review(memories, gathered):
+    waits = memories.add("The user keeps bees", status="PENDING")
+    assert gathered("The user keeps bees").memory.id == waits.id
+    assert gathered("The user keeps the bees").memory.status is MemoryStatus.PENDING
+    memories.set_status(waits.id, "REJECTED")
+    assert gathered("The user keeps bees").outcome is Outcome.REJECTED
+    assert texts(memories) == texts(memories, "PENDING") == []
+
+
+def test_the_weakest_leaves_also_if_it_is_the_new_one(memories, gathered):
+    """Extracted memories evict nothing stronger; those added by hand stay."""
+    for text, importance in (("The user keeps bees", 0.9), ("The user plays the harp", 0.8)):
+        memories.add(text, importance=importance)
+    assert gathered("The user saw a film", importance=0.0).outcome is Outcome.FULL
+    assert texts(memories) == ["The user keeps bees", "The user plays the harp"]
+    assert gathered("The user is allergic to nuts", importance=1.0).outcome is Outcome.NEW
+    assert texts(memories) == ["The user is allergic to nuts", "The user keeps bees"]
+    film = memories.add("The user saw a film", importance=0.0)
+    assert memories.get(film.id) == film
+    assert texts(memories) == ["The user is allergic to nuts", "The user saw a film"]
+
+
+def test_what_takes_a_place_needs_no_other(memories, gathered):
+    memories.add("The user lives in Seoul", importance=0.9)
+    memories.add("The user keeps bees", importance=0.9)
+    assert gathered("The user lives in Busan", importance=0.1).outcome is Outcome.NEW
+    assert texts(memories) == ["The user keeps bees", "The user lives in Busan"]

@@ -236,3 +236,9 @@ def test_vectors_beside_are_found_by_nobody(url: str) -> None:
     query = IndexQuery(scope, "document", vector=vector / np.linalg.norm(vector), embedder="old", limit=3)
     assert len(store.index.candidates(query)[0].near) == 3
     store.close()
+
+
+async def test_the_async_form(url: str) -> None:
+    async with ContextEngine.open(url, settings=NO_BACKGROUND, embedder=new()) as engine:
+        assert (await engine.admin.areembed()).unfinished == 0
+    assert embedders(url) == ALL_NEW

@@ -1,14 +1,17 @@
 """The routes do what the engine does: results, removals and errors."""
 
 import hmac
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
 from sqlalchemy import create_engine, text
 from starlette.testclient import TestClient
 
-from arc_common import ArcSettings, ContextEngine, Document, TokenBudget
+from arc_common import ArcSettings, ContextEngine, Document, TokenBudget, with_receipt
 from arc_common.server import Role, Token, create_app
 from arc_common.server.routes.table import ENDPOINTS
 from tests.support.databases import sqlite_url
@@ -411,3 +414,64 @@ def test_no_route_needs_less_than_it_should() -> None:
         else:
             expected = Role.READER if endpoint.method == "GET" or name in asking else Role.WRITER
         assert endpoint.role == expected, name
+
+
+def test_unknown_sessions_and_memories_are_not_found(engine: ContextEngine, client: TestClient) -> None:
+    """This covers each memory route, and nothing is written."""
+    told(client, "Hello.", "Hello.", **ANN)
+    one = client.post(f"{SESSION}/memories", json={"content": "Ann has a cat."}, params=ANN).json()["id"]
+    for session, memory in (("unknown", one), ("s", "unknown")):
+        for method in ("GET", "DELETE"):
+            path = f"/api/sessions/{session}/memories/{memory}"
+            assert client.request(method, path, params=ANN).status_code == 404
+    assert client.get("/api/sessions/unknown/memories", params=ANN).status_code == 404
+    given = {"content": "Ann has a dog."}
+    assert client.post("/api/sessions/unknown/memories", json=given, params=ANN).status_code == 404
+    assert [memory.id for memory in engine.memories(caller_id="shop", user_id="ann").list()] == [one]
+
+
+def test_a_deleted_session_takes_everything_along(engine: ContextEngine, client: TestClient) -> None:
+    """Messages, pins, branches, facts, stored requests, candidates and its own memories are deleted."""
+    told(client, "My code is S3CRET-1.", "Noted.")
+    told(client, "Hello.", "Hello.", session="kept")
+    client.post(f"{SESSION}/pins", json={"text": "Never say S3CRET-2."}).raise_for_status()
+    client.post(f"{SESSION}/branches", json={"name": "S3CRET-3"}).raise_for_status()
+    client.post(f"{SESSION}/memories", json={"content": "The code is S3CRET-4."}).raise_for_status()
+    client.post(f"{SESSION}/context", json={"query": "What is S3CRET-5?"}).raise_for_status()
+    answered = {"query": "What is S3CRET-6?", "response": "S3CRET-7, as you said yourself.", "sessionId": "s"}
+    for run in ("r1", "r2"):
+        captured = client.post(f"{REVIEW}/candidates", json={**answered, "runId": run}).json()["candidate"]
+    client.post(f"{REVIEW}/candidates/{captured['id']}/approve", json={}).raise_for_status()
+    assert engine.flush(60)
+    assert client.delete(SESSION).status_code == 204
+    assert client.delete(SESSION).status_code == 404
+    for part in ("messages", "pins", "branches", "facts", "requests", "memories"):
+        assert client.get(f"{SESSION}/{part}").status_code == 404, part
+    assert client.get("/conversations/s/debug").status_code == 404
+    assert client.post("/api/documents/search", json={"query": "S3CRET-7"}).json() == []
+    for status in ("PENDING", "INGESTED"):
+        assert client.get(f"{REVIEW}/candidates", params={"status": status}).json()["candidates"] == []
+    assert len(client.get("/api/sessions").json()["sessions"]) == 1
+
+
+def test_a_streamed_answer_ends_with_its_receipt() -> None:
+    """With `with_receipt` in a `StreamingResponse`, clients get events and then comments, which they ignore."""
+    app = FastAPI()
+    with ContextEngine.open("sqlite://", settings=ArcSettings(context={"debug": True})) as engine:
+        session = engine.session("s")
+
+        @app.get("/chat")
+        async def chat() -> StreamingResponse:
+            async def events() -> AsyncIterator[str]:
+                await session.acontext("Hello?")
+                yield "data: Hel\n\n"
+                yield "data: lo.\n\n"
+
+            return StreamingResponse(with_receipt(session, events()), media_type="text/event-stream")
+
+        lines = TestClient(app).get("/chat").text.splitlines()
+        assert [line for line in lines if line and not line.startswith(":")] == ["data: Hel", "data: lo."]
+        (told,) = (line for line in lines if line.startswith(": MEMORY_DEBUG "))
+        receipt = session.receipt()
+        assert receipt is not None
+        assert json.loads(told.removeprefix(": MEMORY_DEBUG ")) == receipt.to_dict()

@@ -144,3 +144,13 @@ async def test_an_engine_without_work_returns_at_once():
     assert await engine.aflush(0)
     await engine.aclose()
     assert engine.flush(0)
+
+
+def test_times_of_access_are_written(tmp_path):
+    url = f"sqlite:///{tmp_path}/arc.db"
+    with ContextEngine.open(url) as engine, ContextEngine.open(url) as other:
+        engine.memories(user_id="ann").add("I live in Lisbon.")
+        engine.memories(user_id="ann").search("Lisbon")
+        assert engine.flush(LONG)
+        (memory,) = other.memories(user_id="ann").list()
+        assert memory.last_accessed_at is not None

@@ -16,6 +16,7 @@ from arc_common import (
     ContextEngine,
     InvalidInputError,
     Message,
+    Role,
     SessionNotFoundError,
 )
 from arc_common.engine.session import Session
@@ -496,3 +497,58 @@ class TestAdministration:
 
 def _receipt(engine: ContextEngine, branch: int | None) -> Any:
     return engine.admin.debug("s", user_id="ann", branch=branch).receipt
+
+
+def test_a_removed_message_is_gone_on_every_branch(session: Session) -> None:
+    """People remove messages for privacy."""
+    idea = session.fork(at="m3")
+    assert idea.remove(["m1"]) == 1
+    assert texts(session)[0] == texts(idea)[0] == "In May?"
+    assert [one.message_count for one in session.branches()] == [3, 2]
+
+
+def test_a_deleted_branch_is_gone(engine: ContextEngine, session: Session) -> None:
+    """The shared messages stay; the current branch can't be deleted."""
+    idea = session.fork(at="m2", name="idea")
+    idea.append([Message("user", "Yes, in May")])
+    with pytest.raises(InvalidInputError, match=r"branch: got 0, expected .* not current"):
+        session.delete_branch(0)
+    session.delete_branch("idea")
+    assert len(session.branches()) == 1
+    assert len(texts(session)) == 4
+    for read in (idea.messages, engine.session("s", user_id="ann", branch="idea").messages):
+        with pytest.raises(BranchNotFoundError, match="has no branch"):
+            read()
+
+
+def test_summaries_and_facts_follow(engine: ContextEngine, session: Session) -> None:
+    """A fork shares earlier summaries; later messages are summarised for their branch alone."""
+    for n in range(30):
+        session.append([Message("user", f"Item {n} costs {100 + n} EUR"), Message("assistant", "Noted")])
+    at = session.messages()[-1].id
+    idea = session.fork(at=at)
+    for branch, word in ((session, "Lisbon"), (idea, "Madrid")):
+        branch.append([Message("user", f"My home is in {word}"), Message("assistant", "Noted")])
+        for n in range(30):
+            branch.append([Message("user", f"{word} {n} costs {200 + n} EUR"), Message("assistant", "Noted")])
+        branch.summarize()
+    for branch, own, other in ((session, "Lisbon", "Madrid"), (idea, "Madrid", "Lisbon")):
+        facts = " ".join(fact.text for fact in branch.facts())
+        assert own in facts
+        assert other not in facts
+        summary = branch.summary()
+        assert summary is not None
+        assert other not in summary.narrative
+        window = branch.context("What did I say?")
+        assert not any(other in message.text for message in window.messages)
+        assert window.messages[0].role is Role.SYSTEM
+
+
+def test_branches_outlive_the_process(database: str) -> None:
+    """A reopened database has them."""
+    with ContextEngine.open(database) as engine:
+        engine.session("s").append([Message("user", "One", id="m1"), Message("user", "Two", id="m2")])
+        engine.session("s").rewind(to="m1")
+        engine.session("s").fork(name="idea")
+    with ContextEngine.open(database) as engine:
+        assert texts(engine.session("s")) == texts(engine.session("s", branch="idea")) == ["One"]

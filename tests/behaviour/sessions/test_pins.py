@@ -20,6 +20,7 @@ from arc_common import (
     Message,
     Role,
     Session,
+    SessionNotFoundError,
     TokenBudget,
     ToolCall,
 )
@@ -271,3 +272,11 @@ def test_a_pinned_tool_result_is_a_quotation_with_its_source(engine: ContextEngi
     (message,) = [one for one in session.messages() if one.id == "t1"]
     session.append([replace(message, content="Open till 10.")])
     assert [one.line for one in session.pins()] == ["- 2026-11-20, tool fetch said: “Open till 10.”"]
+
+
+def test_another_users_session_has_no_pins(engine: ContextEngine) -> None:
+    engine.session("s", user_id="ann").append(Message(Role.USER, "Hi", id="m"))
+    engine.session("s", user_id="ann").pin("m")
+    for call in (lambda bob: bob.pin("x"), lambda bob: bob.pins(), lambda bob: bob.unpin("x")):
+        with pytest.raises(SessionNotFoundError):
+            call(engine.session("s", user_id="bob"))

@@ -223,3 +223,21 @@ def test_a_session_without_a_question_has_no_turn(engine):
     for session_id, user in (("nobody", None), ("mine", "eve")):
         with pytest.raises(SessionNotFoundError):
             engine.admin.replay(session_id, user_id=user)
+
+
+def test_debug_lists_the_segments_of_a_summary(engine):
+    """It lists each segment's messages and shown text; nothing if summaries are off."""
+    session = engine.session("s")
+    session.append(Message("user", "Hello."))
+    progress = engine.admin.debug("s").progress
+    assert progress is not None
+    assert (progress.segments, progress.view, progress.pending) == ((), None, 1)
+    talk(session, 25)
+    progress = engine.admin.debug("s").progress
+    assert progress is not None
+    assert progress.view is not None
+    assert progress.segments[0].start == 1
+    assert any("ORD-0001" in one.narrative or "Answer 1" in one.narrative for one in progress.segments)
+    with opened(summary={"enabled": False}) as plain:
+        plain.session("s").append(Message("user", "Hello."))
+        assert plain.admin.debug("s").progress is None

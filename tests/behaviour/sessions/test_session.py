@@ -15,6 +15,7 @@ from arc_common import (
     Message,
     StoreUnavailableError,
     TokenBudget,
+    ToolCall,
 )
 from arc_common.testing import CountingObserver
 from arc_common.tokens.budget import usable_tokens
@@ -212,3 +213,38 @@ def test_in_memory_is_said_in_the_log(caplog):
     with caplog.at_level(logging.INFO, logger="arc.engine"), ContextEngine.open():
         pass
     assert "kept in memory" in caplog.text
+
+
+def test_pages_of_originals(engine):
+    session = engine.session("s")
+    stored = session.append([Message("user", str(n)) for n in range(10)])
+    newest = session.messages(limit=3)
+    assert texts(newest) == ["7", "8", "9"]
+    assert texts(session.messages(limit=3, before=newest[0].id)) == ["4", "5", "6"]
+    assert session.messages(before=stored[0].id) == []
+    with pytest.raises(InvalidInputError, match="before"):
+        session.messages(before="nobody")
+
+
+def test_a_turn_with_tool_calls_is_saved_whole(engine):
+    session = engine.session("s")
+    call = Message("assistant", None, tool_calls=(ToolCall("clock", {}, id="c"),))
+    session.save_turn("time?", [call, Message("tool", "noon", tool_call_id="c"), Message("assistant", "Noon.")])
+    assert [message.role for message in session.messages()] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_wrong_ids_are_refused_by_name(engine):
+    for wrong in (
+        {"session_id": ""},
+        {"session_id": "   "},
+        {"session_id": "x" * 256},
+        {"session_id": "a\x00b"},
+        {"session_id": 7},
+        {"session_id": "\ud800"},
+        {"session_id": "s", "caller_id": ""},
+        {"session_id": "s", "user_id": "x" * 256},
+        {"session_id": "s", "account_id": "\x00"},
+    ):
+        with pytest.raises(InvalidInputError, match=next(reversed(wrong))):
+            engine.session(**wrong)
+    assert engine.admin.sessions().conversations == ()

@@ -250,3 +250,27 @@ def test_an_adapters_view_of_a_long_turn_keeps_its_question_and_newest_step(sess
     asked = [message.text for message in view if message.role is Role.USER]
     assert asked[-1] == "find them all"
     assert view[-1].text.startswith("found it here")
+
+
+def test_every_field_of_a_budget_is_shown_above() -> None:
+    assert {field.name for field in dataclasses.fields(SectionBudget)} == {
+        "min_tokens",
+        "max_tokens",
+        "share",
+        "priority",
+    }
+    assert {field.name for field in dataclasses.fields(TokenBudget)} == {
+        "context_window", "output_reserve", "sections",
+        "relative_error",  # tests/integration/test_filled_requests.py
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "number"), [("RAG_FINAL_TOP_K", 2), ("RAG_TOP_K_MAX", 1)])
+def test_as_many_documents_are_shown_as_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, name: str, number: int
+) -> None:
+    monkeypatch.setenv(name, str(number))
+    with told(ArcSettings(), 1) as engine:
+        window = engine.session("s").context(QUESTION)
+    documents = next(section for section in window.sections if section.name == "documents")
+    assert len(documents.items) == number
