@@ -18,6 +18,22 @@ from arc_common import ContextEngine, InvalidInputError
 from langchain_arc import with_arc_memory
 from tests.support.langchain_helpers import run, said
 
+BOTH_KEYS = {"input_messages_key": "input", "history_messages_key": "history"}
+
+
+def you_said(messages: Sequence[BaseMessage], now: str = "") -> str:
+    """Repeat the user's texts that the model got."""
+    return "you said: " + "\n".join(
+        [*(it.text for it in messages if isinstance(it, HumanMessage)), *filter(None, [now])]
+    )
+
+
+def shown(value: Any) -> str:
+    """Answer a list of messages, or a dictionary with input and history."""
+    if isinstance(value, dict) and "history" in value:
+        return you_said(value["history"], value["input"] if isinstance(value["input"], str) else value["input"][0].text)
+    return you_said(value["messages"] if isinstance(value, dict) else value)
+
 
 class Saying(BaseChatModel):
     """A chat model that repeats its input."""
@@ -58,40 +74,6 @@ class Streaming(Saying):
     ) -> Any:
         for word in ("you ", "said ", "it"):
             yield ChatGenerationChunk(message=AIMessageChunk(word))
-
-
-BOTH_KEYS = {"input_messages_key": "input", "history_messages_key": "history"}
-
-
-def you_said(messages: Sequence[BaseMessage], now: str = "") -> str:
-    """Repeat the user's texts that the model got."""
-    return "you said: " + "\n".join(
-        [*(it.text for it in messages if isinstance(it, HumanMessage)), *filter(None, [now])]
-    )
-
-
-def shown(value: Any) -> str:
-    """Answer a list of messages, or a dictionary with input and history."""
-    if isinstance(value, dict) and "history" in value:
-        return you_said(value["history"], value["input"] if isinstance(value["input"], str) else value["input"][0].text)
-    return you_said(value["messages"] if isinstance(value, dict) else value)
-
-
-class Saying(BaseChatModel):
-    """A chat model that repeats its input."""
-
-    @property
-    def _llm_type(self) -> str:
-        return "saying"
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(you_said(messages)))])
 
 
 def config(session_id: str = "s", **configurable: str) -> Any:

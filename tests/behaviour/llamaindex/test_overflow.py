@@ -32,54 +32,6 @@ from llamaindex_arc import ArcMemory, open_engine, with_overflow_recovery
 from tests.support.llamaindex_agents import WARNINGS
 from tests.support.llamaindex_helpers import NO_SUMMARIES, OneNode, calling, result
 
-
-class Narrow(MockFunctionCallingLLM):
-    """An LLM with a limit in characters, each a token."""
-
-    limit: int
-    says_figures: bool = True
-    _asked: list[list[ChatMessage]] = PrivateAttr(default_factory=list)
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(response_generator=self._answer, is_chat_model=True, **given)
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata(context_window=100_000, is_chat_model=True, is_function_calling_model=True, model_name="n")
-
-    @property
-    def asked(self) -> list[int]:
-        """Return the tokens of each request by the model's count."""
-        return [tokens_of(request) for request in self._asked]
-
-    @property
-    def requests(self) -> list[list[ChatMessage]]:
-        return self._asked
-
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        return CompletionResponse(text=self._answer([ChatMessage(prompt)]).content or "")
-
-    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        return self.complete(prompt)
-
-    def _answer(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
-        self._asked.append([message.model_copy(deep=True) for message in messages])
-        self._check(self.asked[-1])
-        return ChatMessage("Fine.", role="assistant")
-
-    def _check(self, tokens: int) -> None:
-        if tokens > self.limit:
-            figures = f": {tokens} tokens > {self.limit} maximum"
-            raise TooLongError(f"prompt is too long{figures if self.says_figures else ''}")
-
-
-class Broken(Narrow):
-    """An LLM that can't be reached."""
-
-    def _check(self, tokens: int) -> None:
-        raise ConnectionError("down")
-
-
 pytestmark = [
     *WARNINGS,
     # LlamaIndex raises a stream's error in its own thread, too.
@@ -131,6 +83,13 @@ class Narrow(MockFunctionCallingLLM):
         if tokens > self.limit:
             figures = f": {tokens} tokens > {self.limit} maximum"
             raise TooLongError(f"prompt is too long{figures if self.says_figures else ''}")
+
+
+class Broken(Narrow):
+    """An LLM that can't be reached."""
+
+    def _check(self, tokens: int) -> None:
+        raise ConnectionError("down")
 
 
 def tokens_of(request: Sequence[ChatMessage]) -> int:
