@@ -42,7 +42,7 @@ def drop_texts(drop: Callable[[], None]) -> None:
     """Drop deleted texts from caches by calling `drop`, now and at the end of work that may put them back."""
     try:
         _dropping.append(drop)
-        for reference in _reading.valuerefs():  # at once: other threads go on
+        for reference in _reading.valuerefs():  # at once: other threads continue
             if (dropped := reference()) is not None:
                 dropped.append(drop)
         drop()
@@ -51,7 +51,7 @@ def drop_texts(drop: Callable[[], None]) -> None:
             _dropping.remove(drop)
 
 
-os.register_at_fork(after_in_child=_reading.clear)  # no other thread's work goes on there
+os.register_at_fork(after_in_child=_reading.clear)  # no other thread's work continues there
 os.register_at_fork(after_in_child=_dropping.clear)
 
 

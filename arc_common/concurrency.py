@@ -175,7 +175,7 @@ _ending = Event()
 
 def _at_exit() -> None:
     _ending.set()
-    for reference in _beginnings.keyrefs():  # at once: other threads go on, and may add one
+    for reference in _beginnings.keyrefs():  # at once: other threads continue, and may add one
         if isinstance(owner := reference(), BackgroundQueue):
             owner.begin_now()
 

@@ -141,7 +141,7 @@ class Memory:
         wordings: All wordings of the memory, the text's first; empty if the text is the only one.
         pinned: True if every request of the scope's sessions shows the text.
         tags: The application's own labels, by which searches filter.
-        valid_until: When it ceases to hold (with zone); `None` if it holds until it is superseded.
+        valid_until: When it ends (with zone); `None` if it is valid until it is superseded.
         revision: 1 for the memory as stored first, one more with each edit.
         revised_at: When it was last edited (with zone); `None` if it never was.
         speaker: The name of the user who said it, as on the messages; `None` if these have none.
@@ -191,7 +191,7 @@ class Memory:
             check_identifier("memory.text", wording.text, longest=MAX_MEMORY_CHARACTERS)
             _checked_sources(wording.sources)
         if self.wordings and self.wordings[0].text != self.text:
-            raise InvalidInputError("memory.wordings", self.wordings[0].text, "the memory's text first")
+            raise InvalidInputError("memory.wordings", self.wordings[0].text, "the memory's text as the first wording")
         if not isinstance(self.metadata, Mapping):
             raise InvalidInputError("memory.metadata", self.metadata, "a mapping")
 

@@ -334,6 +334,6 @@ def _is_worth_another_try(error: Exception) -> bool:
 
 
 def _name_of(model: ChatModel) -> str:
-    """Return the model's own name if it tells one, else that of its class."""
+    """Return the model's own name if it has one, else the name of its class."""
     name = getattr(model, "name", None)
     return name if isinstance(name, str) and name else type(model).__name__

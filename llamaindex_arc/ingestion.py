@@ -81,7 +81,7 @@ class ArcIngestionEventHandler(Component, BaseEventHandler, BaseSpanHandler[Base
             response.response_gen = _aheard(response.response_gen, capture)
 
     def new_span(self, *_: Any, **__: Any) -> None:
-        """Keep nothing: the end of a span says all."""
+        """Record nothing: the end of a span has everything."""
 
     def prepare_to_exit_span(  # type: ignore[override]  # LlamaIndex passes everything by name
         self, *, bound_args: BoundArguments, instance: Any = None, result: Any = None, **_: Any

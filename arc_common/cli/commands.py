@@ -82,7 +82,9 @@ def demo(
     *,
     file: Annotated[Path, typer.Option(help="The SQLite file of the conversation.")] = Path("arc-demo.db"),
     restart: Annotated[bool, typer.Option("--restart", help="Start over.")] = False,
-    turns: Annotated[int | None, typer.Option(min=1, help="Stop after this many turns; the next run goes on.")] = None,
+    turns: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many turns; run it again to continue.")
+    ] = None,
     local: Annotated[bool, typer.Option("--local", help="Use the local model even if a key is set.")] = False,
     model: Annotated[
         str | None,
@@ -97,7 +99,7 @@ def demo(
     try:
         run_demo(console, file=file, restart=restart, turns=turns, local=local, model=model, slow=slow)
     except KeyboardInterrupt:
-        console.print("Stopped; run the same command to go on.", highlight=False)
+        console.print("Stopped; run the same command to continue.", highlight=False)
         raise typer.Exit(130) from None
 
 

@@ -355,7 +355,7 @@ def _play(
             if show_all and console.is_interactive:
                 time.sleep(_PAUSE)
     if len(records) < len(turns):
-        display.note(f"Stopped after turn {len(records)} of {len(turns)}; run the same command to go on.")
+        display.note(f"Stopped after turn {len(records)} of {len(turns)}; run the same command to continue.")
         return
     display.comparison(records)
     arc, shown = _program(), _relative(path)

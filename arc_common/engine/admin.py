@@ -393,7 +393,7 @@ class Admin:
         - Writes summaries, indexes messages for recall and extracts long-term memories, with this engine's models.
         - Any number of processes may work at once: each session is leased to one of them. The work of a process that
           died is taken over once its lease has expired, and nothing is done twice.
-        - A session whose work fails is due again in a minute; the others go on.
+        - A session whose work fails is due again in a minute; the others continue.
 
         Args:
             threads: The number of sessions worked on at once, at most 256.
@@ -421,7 +421,7 @@ class Admin:
 
         - The new vectors of each scope (a user's documents, a conversation's messages, …) are made beside the old ones
           and take their place once all are made. Until then, its texts are found by words.
-        - Makes missing vectors too. If it is interrupted or the embedder fails, the next call goes on from there.
+        - Makes missing vectors too. If it is interrupted or the embedder fails, the next call continues from there.
         - Any number of processes may do so at once: each scope is leased to one of them.
         - An application's own items (`engine.items_of`) have an embedder of their own: call their `re_embed`.
 

@@ -219,8 +219,8 @@ def documents_of_turn(
         query, history = ask()
         said = last_turns(history, settings.max_history_turns) if settings.max_history_turns else ()
         return pipeline.retrieve(RagQuery(query, top_k=settings.top_k, rerank=settings.rerank_enabled, history=said))
-    except Exception as error:  # noqa: BLE001 - the turn goes on without documents; receipt and counter say so
-        _log.warning("a turn goes on without documents: %s", error, exc_info=error)
+    except Exception as error:  # noqa: BLE001 - the turn continues without documents; receipt and counter say so
+        _log.warning("a turn continues without documents: %s", error, exc_info=error)
         runtime.observer.count("rag.errors")
         return replace(RagContext.EMPTY, notes=(f"no documents were retrieved: {type(error).__name__}",))
 

@@ -54,7 +54,7 @@ class ImportedMemory:
         id: Its id there.
         text: The statement.
         user_id: The user that it is about, unless the import names one; without any, it is the caller's.
-        valid_from: Since when it holds.
+        valid_from: Since when it is valid.
         metadata: Further data about it.
     """
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("arc.maintenance")
 
 _FAILURES = 5
-"""After this many failures in a row, look whether database and archive can be reached; if not, the run ends."""
+"""After this many failures in a row, check that database and archive can be reached; if not, the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class MaintenanceTimer:
             except EngineClosedError:
                 return
             except Exception as error:  # noqa: BLE001 - the next run tries again
-                _log.warning("maintenance failed, and is tried again: %s", error, exc_info=error)
+                _log.warning("maintenance failed and will be tried again: %s", error, exc_info=error)
 
     def close(self) -> None:
         """Start no further run."""

@@ -171,8 +171,8 @@ def _memories(
         found = service.keeper.search(scope, query, limit=memory.top_k, tags=tags, candidates=candidates, on=key)
         least = _SHARE_OF_BEST * max((one.score_parts["relevance"] for one in found), default=0.0)
         return [one for one in found if one.score_parts["relevance"] >= least]
-    except Exception as error:  # noqa: BLE001 - the turn goes on without memories; the counter says so
-        _log.warning("a turn goes on without memories: %s", error, exc_info=error)
+    except Exception as error:  # noqa: BLE001 - the turn continues without memories; the counter says so
+        _log.warning("a turn continues without memories: %s", error, exc_info=error)
         runtime.observer.count("memory.errors")
         return []
 

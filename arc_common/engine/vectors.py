@@ -50,7 +50,7 @@ class VectorRenewal:
         return self._runtime.embedder is not None and monotonic() >= self._next_look
 
     def schedule(self) -> None:
-        """Schedule a look, at most every ten minutes; `arc worker` looks by itself."""
+        """Schedule a check for such vectors, at most every ten minutes; `arc worker` checks by itself."""
         if self.is_due and self._runtime.settings.background.in_process:
             self._next_look = monotonic() + _LOOK_SECONDS
             self.queue.schedule("vectors")

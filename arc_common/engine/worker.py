@@ -114,7 +114,7 @@ class Worker:
         except StoreError as error:
             if self._until_idle or self._left is not None:
                 raise
-            _log.warning("the store fails, the worker tries again: %s", error)
+            _log.warning("the store failed; the worker will try again: %s", error)
             self._runtime.observer.count("background.errors", error=type(error).__name__)
             return False
 
@@ -155,7 +155,7 @@ class Worker:
                 runtime.work(key, held, stop=should_stop)
         except NotFoundError:  # it was deleted meanwhile
             return
-        except Exception as error:  # noqa: BLE001 - the other sessions' work goes on; the error is reported
+        except Exception as error:  # noqa: BLE001 - the other sessions' work continues; the error is reported
             _log.warning("work on session %r failed: %s", held.key.session_id, error, exc_info=error)
             runtime.observer.count("background.errors", error=type(error).__name__)
             with self._changed:

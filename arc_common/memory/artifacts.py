@@ -216,7 +216,7 @@ class SessionArtifacts:
             if settings.final_top_k and (tools := self._found(key, query)):
                 shown = choose(query, tools, facts, settings)
         except Exception as error:  # noqa: BLE001 - a reply must not fail for want of artifacts
-            _log.warning("a turn goes on without tool snippets: %s", error, exc_info=error)
+            _log.warning("a turn continues without tool snippets: %s", error, exc_info=error)
             self._services.observer.count("artifacts.errors")
         chosen = {one.id for one in shown if isinstance(one, RecalledLine)}
         return [one for one in shown if isinstance(one, Snippet)], [one for one in facts if one.id in chosen]

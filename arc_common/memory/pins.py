@@ -61,7 +61,7 @@ class SessionPins:
         self._store.records.commit(_own(key), RecordChange(removed=(pin_id,)), version=None)
 
     def suggested(self, key: SessionKey) -> list[Pin]:
-        """Return the user's conditions and prohibitions that are not pinned yet, in the order in which they hold."""
+        """Return the user's conditions and prohibitions that are not pinned yet, oldest first."""
         newest = [stored.message for stored in self._store.read(key, limit=_READ_AGAIN)]
         ledger = self._ledger.facts(key) if self._ledger else []
         known: list[Fact | ProposedFact] = [*ledger, *extract_facts(newest)]

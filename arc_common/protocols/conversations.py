@@ -502,7 +502,7 @@ class Store(ConversationStore, Protocol):
 
 @runtime_checkable
 class Degradable(Protocol):
-    """A store that goes on without a part that fails, such as a cache."""
+    """A store that works without a part that fails, such as a cache."""
 
     def problems(self) -> Mapping[str, str]:
         """Return the error of each part that does not work, by the part's name. Never raises."""

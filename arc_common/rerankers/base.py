@@ -172,7 +172,7 @@ def reranked_if_possible(
     """Rerank documents as `reranked` does; if that fails, log it and return the first `top_k` in the order given."""
     try:
         return reranked(reranker, query, documents, top_k=top_k, on_bad=_log.warning)
-    except Exception as error:  # noqa: BLE001 - a query goes on, whatever a reranker raises
+    except Exception as error:  # noqa: BLE001 - a query continues, whatever a reranker raises
         _log.warning("documents keep their order: the reranker failed: %s", error, exc_info=True)
         most = getattr(reranker, "top_k", None) if top_k is None else top_k
         return list(documents[: most if isinstance(most, int) else None])

@@ -112,7 +112,7 @@ def _units(field: str, vectors: ArrayLike | Sequence[ArrayLike]) -> NDArray[np.f
     try:
         rows = np.array(vectors, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(field, vectors, "numbers, as many for each document") from error
+        raise InvalidInputError(field, vectors, "one vector for each document, all of the same length") from error
     rows = rows.reshape(0, 0) if rows.shape == (0,) else rows
     if rows.ndim != 2 or not np.isfinite(rows).all():
         raise InvalidInputError(field, vectors, "finite numbers, one vector for each document")

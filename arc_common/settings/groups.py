@@ -427,7 +427,7 @@ class MemorySettings(Group):
     )
     instructions: str = Field(default="", description="More instructions for the model that extracts memories.")
     max_per_scope: int = Field(
-        default=50, ge=1, description="Memories: the most that hold in one scope; the weakest are removed."
+        default=50, ge=1, description="Memories: the most valid ones in one scope; the weakest are removed."
     )
     require_review: bool = Field(
         default=False, description="Hold extracted memories back until a reviewer approves them."

@@ -20,7 +20,7 @@ _TEXTS = ("body", "narrative", "text", "terms", "metadata", "prefix", "sources",
 
 _ARCHIVE = "archive objects"
 
-_OPTIMIZE = Statement(f"INSERT INTO {WORDS}({WORDS}) VALUES ('optimize')", {})  # noqa: S608 - a name of ours
+_OPTIMIZE = Statement(f"INSERT INTO {WORDS}({WORDS}) VALUES ('optimize')", {})  # noqa: S608 - our own name
 """Rewrites SQLite's index of words without those of deleted entries."""
 
 
@@ -76,7 +76,7 @@ class SqlTraces:
         return found
 
     def _stands(self, words: str) -> bool:
-        """Return whether any row has these words; of any caller, because a file is searched as a whole."""
+        """Return whether any caller's rows have these words: the searched file holds all callers' texts."""
         columns = [
             (table.name, name) for table in _tables(self._database.dialect) for name in _TEXTS if name in table.c
         ]

@@ -225,7 +225,7 @@ class SqlRecords:
         return memories
 
     def _seen(self, row: Row, caller_id: str) -> Memory | None:
-        """Read a row of a memory and its sources; `None` if none of them is seen."""
+        """Read a row of a memory and its sources; `None` if the session's branch shows none of the sources."""
         *columns, listed = row
         memory = memory_from_row(columns)
         if listed is None:

@@ -607,7 +607,7 @@ class ConversationStoreContract:
         assert [one.thread for one in store.read(key)] == ["thread", None, "another", "thread", "thread"]
 
     def test_a_run_from_an_earlier_place_goes_on_on_a_fork(self, store: ConversationStore, key: SessionKey) -> None:
-        """The fork is current and shows the messages that the run saw; ids may repeat; the old branch can go on."""
+        """The fork is current and shows the messages that the run saw; ids may repeat; the old branch can continue."""
         a, b, c = store.append(key, [counted("a"), counted("b", tokens=5), counted("c")], after=After("thread"))
         main = replace(key, branch=0)
         again = store.append(main, [counted("b"), counted("c", "new", tokens=7)], after=After("thread", b.seq))

@@ -118,7 +118,7 @@ class ArcStore(BaseStore):
         return await asyncio.to_thread(self.batch, list(ops))
 
     def sweep_ttl(self) -> int:
-        """Remove the items whose time has passed; return their number."""
+        """Remove the expired items; return their number."""
         ended = AllOf((Condition(_PART, "eq", _EXPIRY), Condition("ends", "lte", self._now().timestamp())))
         ids = [str(entry.metadata["of"]) for entry in self._index.scan(ended)]
         self._index.delete([name for own in ids for name in (own, _expiry_id(own))])

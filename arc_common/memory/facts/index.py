@@ -29,7 +29,7 @@ _SESSIONS = 128
 
 
 class FactIndex:
-    """Indexes the facts that hold; analyses each once and counts its tokens once. Thread-safe."""
+    """Indexes the valid facts; analyses each once and counts its tokens once. Thread-safe."""
 
     def __init__(
         self,

@@ -201,7 +201,7 @@ class Holdings(Mapping[str, Memory]):
         return [memory_id for _, memory_id in sorted(scored)[:_MOST_SIMILAR]]
 
     def contradicted(self, text: str, speaker: str | None = None) -> list[str]:
-        """Return the ids of a speaker's memories that hold and that the text contradicts."""
+        """Return the ids of a speaker's valid memories that the text contradicts."""
         if self._contradictions.detector is None:
             read = readings_of(text)
             near = (name for name in self._near(read) if self[name].speaker == speaker)
@@ -214,11 +214,11 @@ class Holdings(Mapping[str, Memory]):
         return sorted(memory_id for memory_id, is_ended in zip(ids, verdicts, strict=True) if is_ended)
 
     def _near(self, read: Iterable[Reading]) -> set[str]:
-        """Return the ids of the memories that hold and share a subject with a text."""
+        """Return the ids of the valid memories that share a subject with a text."""
         return {memory_id for subject in _subjects(read) for memory_id in self._by_subject.get(subject, ())}
 
     def at_odds(self) -> list[tuple[str, str]]:
-        """Return the pairs of one speaker's memories that hold and have the same words, or contradict each other."""
+        """Return the pairs of one speaker's valid memories that have the same words, or contradict each other."""
         pairs = set[tuple[str, str]]()
         for memory_id, read in self._readings.items():
             opposed = (one for one in self._near(read) if one != memory_id and conflict(read, self._readings[one]))

@@ -24,7 +24,7 @@ def with_one_of(tags: Sequence[str]) -> OneOf | None:
 
 
 class MemoryIndex:
-    """Searches the memories that hold in the hybrid index (kind "memory"), each in its own scope."""
+    """Searches the valid memories in the hybrid index (kind "memory"), each in its own scope."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

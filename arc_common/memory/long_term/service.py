@@ -112,7 +112,7 @@ class MemoryKeeper(MemoryWriter):
     def _search_as_of(
         self, scope: Scope, query: str, moment: datetime, tags: Sequence[str], limit: int
     ) -> list[ScoredMemory]:
-        """Search by words alone, because only memories that hold now are indexed."""
+        """Search by words alone, because only memories that are valid now are indexed."""
         held = {one.id: one for one in self.as_of(scope, moment) if not tags or not set(tags).isdisjoint(one.tags)}
         given = [ScoredDocument(Document(one.attributed, id=one.id)) for one in held.values()]
         found = [one for one in BM25Reranker(top_k=max(len(given), 1)).rerank(query, given) if one.score]
@@ -161,7 +161,7 @@ class MemoryKeeper(MemoryWriter):
         return replace(memory, valid_from=local(memory.valid_from, self._clock().tzinfo))
 
     def related(self, scope: Scope, text: str, *, limit: int, on: Onlooker = "live") -> list[Memory]:
-        """Return the memories that hold and match a text, best first, without recording access times."""
+        """Return the valid memories that match a text, best first, without recording access times."""
         ids = [str(one.document.id) for one in self._index.search(scope, text, top_k=limit)]
         found, now = self._store.find(scope, ids, on=on) if ids else [], self._clock()
         return [memory for memory in found if memory.holds and not memory.has_ended(now)]
@@ -194,7 +194,7 @@ class MemoryKeeper(MemoryWriter):
         return count
 
     def count(self, scope: Scope) -> int:
-        """Return how many memories hold."""
+        """Return the number of valid memories."""
         return len(self._store.find(scope, on="live"))
 
 
@@ -311,7 +311,7 @@ class LongTermMemory:
         try:
             self.keeper.forget(_plain(key), message_ids)
         except StoreError as error:
-            _log.warning("memories of edited messages are still there: %s", error)
+            _log.warning("memories of edited messages were not removed yet: %s", error)
             self._count_error(error)
 
     def extract(
@@ -446,7 +446,7 @@ class LongTermMemory:
         return replace(key, branch=self._conversations.path(key).branch)
 
     def _read_edited(self, key: SessionKey) -> None:
-        """Read messages again that were edited after they had been read."""
+        """Read the messages again that were edited since they were read."""
         edits = NO_EDITS
         while (edits := self._conversations.edits(key, reader="memories", done=edits)).places:
             for branch in self._conversations.branch(key, "list"):

@@ -90,7 +90,7 @@ class FoundMessages:
     words: Mapping[str, float] = field(default_factory=dict)
     """The words searched for, and the weight of each."""
     held: Sequence[int] = ()
-    """The number of messages that have each word, themselves or beside them."""
+    """For each word, the number of messages that have it or are next to one that does."""
     rows: Mapping[MessagePlace, int] = field(default_factory=dict)
     """The row in `often` of each message that was found by words."""
     often: NDArray[np.float64] | None = None

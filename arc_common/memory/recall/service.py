@@ -56,7 +56,7 @@ RecallScope = Literal["session", "user"]
 """Which conversations are searched."""
 
 FactSearch = Callable[[SessionKey, str], Sequence[tuple[Fact, float]]]
-"""Returns the facts of a session that hold, each with its share of a perfect match for a question (0 for none)."""
+"""Returns the valid facts of a session, each with its share of a perfect match for a question (0 for none)."""
 
 
 class RecalledMessage(NamedTuple):

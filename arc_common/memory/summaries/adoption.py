@@ -240,7 +240,7 @@ class AdoptedViews:
             return self._sessions.get(key)
 
     def adopt(self, key: SessionKey, view: View, *, epoch: int) -> View:
-        """Adopt a view unless another turn was first; return the view that holds."""
+        """Adopt a view unless another turn was first; return the one adopted."""
         with self._lock:
             known = self._sessions.get(key)
             if known is not None and known.epoch == epoch and known.view.version >= view.version:
@@ -254,7 +254,7 @@ class AdoptedViews:
         return known is None or known.stored or known.epoch != epoch
 
     def save(self, key: SessionKey) -> bool:
-        """Store the waiting view; return whether it holds. A view that the store refuses is dropped."""
+        """Store the waiting view; return whether it stays adopted. A view that the store refuses is dropped."""
         known = self.newest(key)
         if known is None or known.stored:
             return True

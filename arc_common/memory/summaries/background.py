@@ -106,7 +106,7 @@ class SessionLeases:
             for one in held:
                 try:
                     one.renew()
-                except Exception as error:  # noqa: BLE001 - the next beat tries again, and the other leases go on
+                except Exception as error:  # noqa: BLE001 - the next beat tries again, and the other leases continue
                     _log.warning("a lease was not renewed: %s", error)
 
 

@@ -265,7 +265,7 @@ class HierarchicalMemory:
             try:
                 self._views.save(key)
             except Exception as error:  # noqa: BLE001 - the view is adopted again later; closing continues
-                _log.warning("a view of session %r is not stored: %s", key.session_id, error)
+                _log.warning("the adopted summary of session %r was not stored: %s", key.session_id, error)
                 self._services.observer.count("background.errors", error=type(error).__name__)
 
     def facts(

@@ -131,7 +131,7 @@ def _shared_beginning(before: ContextWindow, now: ContextWindow) -> tuple[float,
     same = 0
     for number, (text, message) in enumerate(zip(ours, now.messages, strict=True), 1):
         earlier = theirs[number - 1] if number <= len(theirs) else None
-        if earlier is None:  # it goes on after the earlier request
+        if earlier is None:  # it continues after the earlier request
             return same / whole, None
         if earlier != text:
             common = Prefix.similarity(earlier, text)

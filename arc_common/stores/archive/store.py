@@ -43,7 +43,7 @@ _STRAY = timedelta(days=1)
 _NOBODY = "nobody.json.gz"
 """The name of no object, which is looked for to see if the archive answers."""
 _LOOKS, _PAUSE = 5, 0.05
-"""How often, and in which seconds, to look whether a conversation changes whose object can't be read."""
+"""How often, and in which seconds, to check whether a conversation whose object can't be read has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class SqlArchive:
                 continue
             self._commit((self._sql.drop_stray, {"conversation": conversation, "caller_id": caller_id, "path": path}))
         if errors:
-            _log.warning("%d objects of nobody stay in the archive for now: %s", len(errors), errors[0])
+            _log.warning("%d orphaned objects stay in the archive for now: %s", len(errors), errors[0])
         return len(strays) - len(errors)
 
     def _commit(self, call: Call) -> list[list[Row]]:

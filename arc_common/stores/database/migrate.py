@@ -168,7 +168,7 @@ def partition(engine: Engine, parts: int = 16, seal: Seal | None = None) -> bool
 def row_security(role: str) -> list[str]:
     """Return the statements that let a role of PostgreSQL use only the rows of the caller with the role's name.
 
-    The owner of the tables, and superusers, go on using all rows.
+    The owner of the tables, and superusers, still use all rows.
     """
     named = '"' + check_identifier("role", role, longest=63).replace('"', '""') + '"'
     names = [table.name for table in _tables("postgresql")]

@@ -405,7 +405,7 @@ _WORDS = table(WORDS, column("rowid"), column("tokens"))
 
 _RESERVE = {
     "sqlite": "SELECT seq FROM sqlite_sequence WHERE name = 'arc_index_entries' AND :count > 0",
-    "postgresql": f"SELECT nextval('{ROW_NUMBERS}') FROM generate_series(1, :count)",  # noqa: S608 - a name of ours
+    "postgresql": f"SELECT nextval('{ROW_NUMBERS}') FROM generate_series(1, :count)",  # noqa: S608 - our own name
 }
 """On SQLite, the last number used; on PostgreSQL, new ones."""
 

@@ -83,7 +83,7 @@ def index_ddl(name: str, kind: str, dimension: int, *, table: str = VECTORS) -> 
 
 def is_built(name: str) -> str:
     """Return the statement that tells whether a graph is there and complete."""
-    return f"SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{name}')"  # noqa: S608 - a name of ours
+    return f"SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{name}')"  # noqa: S608 - our own name
 
 
 _log = logging.getLogger("arc.stores")
@@ -174,7 +174,7 @@ class PostgresIndex:
         try:
             self._build(index_name(dimension), kind, dimension)
         except SQLAlchemyError as error:
-            _log.warning("%s is not built, all vectors are compared: %s", index_name(dimension), error)
+            _log.warning("index %s was not built, so searches compare all vectors: %s", index_name(dimension), error)
 
     def _build(self, name: str, kind: str, dimension: int) -> None:
         """Build a graph while others write, unless another process builds one; a later addition looks again."""

@@ -10,7 +10,7 @@ from arc_common.stores.database.schema import VECTORS, index_tables
 from arc_common.stores.search_index.entries import SCOPE_COLUMNS, whole_entries
 from arc_common.stores.statements.compiler import Statement, compiler_for
 
-_PARTITIONS = f"SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('{VECTORS}')"  # noqa: S608 - a name of ours
+_PARTITIONS = f"SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('{VECTORS}')"  # noqa: S608 - our own name
 
 NAMES_OF_PARTITIONS = f"SELECT relname FROM pg_class WHERE oid IN ({_PARTITIONS})"  # noqa: S608 - the same
 
@@ -58,7 +58,7 @@ FROM (
         FROM pg_class AS class JOIN pg_index AS index ON index.indexrelid = class.oid
         WHERE index.indisvalid AND class.relname ~ ('^' || :name || '(_p[0-9]+)?$')
           AND (index.indrelid = to_regclass('{VECTORS}') OR index.indrelid IN ({_PARTITIONS}))
-        HAVING count(*) = greatest(1, (SELECT count(*) FROM ({_PARTITIONS}) AS part))""",  # noqa: S608 - names of ours
+        HAVING count(*) = greatest(1, (SELECT count(*) FROM ({_PARTITIONS}) AS part))""",  # noqa: S608 - our own names
     "vector_type": """
         SELECT format_type(atttypid, NULL) FROM pg_attribute
         WHERE attrelid = CAST('arc_index_vectors' AS regclass) AND attname = 'vector'""",
@@ -90,7 +90,7 @@ SELECT {{number}} AS asked, {_SCOPE}, CAST(NULL AS BIGINT[]) AS terms, CAST(NULL
        CAST(NULL AS VARCHAR) AS entry_id, CAST(NULL AS DOUBLE PRECISION) AS length
 FROM arc_index_scopes AS norm
 WHERE norm.scope = :scope AND norm.caller_id = :caller_id
-"""  # noqa: S608 - names of ours
+"""  # noqa: S608 - our own names
 """Reads a scope's statistics."""
 
 # `tokens` is sorted, and `width_bucket` searches it by halves: finding 20 terms takes a third of what `array_position`

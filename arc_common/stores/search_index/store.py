@@ -473,7 +473,7 @@ class SqlIndexStore:
         key, start = scope_place(scope, kind), after or ""
         if isinstance(unembedded, str):
             if filters is not None:
-                raise InvalidInputError("filters", filters, "None with an embedder's name")
+                raise InvalidInputError("filters", filters, "None, because unembedded names an embedder")
             asked = {**key, "after": start, "row_limit": limit, "embedder": unembedded}
             rows = self._database.read((self._sql.scan_outdated, asked))
         elif filters is None:

@@ -58,7 +58,7 @@ def loss(memories: Iterable[Memory], key: SessionKey, left: Collection[tuple[str
 
 
 def heir(superseded_by: str | None, removed: Mapping[str, str | None]) -> str | None:
-    """Return the id of the memory that supersedes one after some are removed; `None` if it holds again."""
+    """Return the id of the memory that supersedes one after some are removed; `None` if it is valid again."""
     seen: set[str] = set()
     while superseded_by is not None and superseded_by in removed and superseded_by not in seen:
         seen.add(superseded_by)
