@@ -106,7 +106,7 @@ class Fact:
         return self.made_by == "guard"
 
     @property
-    def holds(self) -> bool:
+    def is_current(self) -> bool:
         """Return whether the fact is grounded, and neither superseded nor removed."""
         return self.grounded and self.superseded_by is None and not self.removed
 

@@ -201,7 +201,7 @@ class Memory:
         return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
     @property
-    def holds(self) -> bool:
+    def is_current(self) -> bool:
         """Return whether the memory is active and not superseded."""
         return self.status is MemoryStatus.ACTIVE and self.superseded_by is None
 

@@ -200,7 +200,7 @@ def outcome(
         told = summary.narrative if summary else ""
         counts: Counter[str] = Counter({"facts": len(facts), "memories": len(memories)})
         true = {f"true-{number}" for number in range(len(STATED))}
-        counts["facts ended"] = sum(bool(true & {*one.sources}) and not one.holds for one in facts)
+        counts["facts ended"] = sum(bool(true & {*one.sources}) and not one.is_current for one in facts)
         counts["memories ended"] = sum(
             any(name in true for _, name in one.sources) and one.superseded_by is not None for one in memories
         )

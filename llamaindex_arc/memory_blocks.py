@@ -458,7 +458,7 @@ def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMess
     for one in known[0]:
         with suppress(MemoryNotFoundError):
             there.append(replace(one, memory=memories.get(one.memory.id)))
-    return _fitting(engine, [one for one in there if one.memory.holds], known[1])[1]
+    return _fitting(engine, [one for one in there if one.memory.is_current], known[1])[1]
 
 
 def _fitting(engine: ContextEngine, found: Sequence[ScoredMemory], room: int) -> tuple[Sequence[ScoredMemory], str]:

@@ -416,7 +416,7 @@ class RecordsContract:
         there = {memory.id: memory for memory in store.find(scope)}
         assert sorted(there) == ["before", "both", "other"]
         assert there["both"].sources == (("s", "m2"),)
-        assert there["before"].holds
+        assert there["before"].is_current
 
     @pytest.mark.parametrize("how", ["remove", "clear", "delete"])
     def test_what_is_removed_takes_what_rests_on_it_along(

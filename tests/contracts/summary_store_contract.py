@@ -288,7 +288,7 @@ class SummaryStoreContract:
         assert names(summaries.facts(key)) == ["said", "more"]
         assert summaries.facts(key, keys=["key of invented"]) == []
         assert summaries.facts(key, keys=["key of invented"], leaf=5) == []
-        assert not invented.holds
+        assert not invented.is_current
         self.put(store, key, a_leaf(5, 8), ends=(("invented", None), ("said", None)))
         gone = replace(said, removed=True)
         assert summaries.facts(key, include_superseded=True) == [gone, more]
@@ -327,8 +327,8 @@ class SummaryStoreContract:
         assert self.put(store, key, a_leaf(5, 8), new, ends=(("a", "d"), ("b", None)))
         assert names(store.summaries.facts(key)) == ["d", "c"]
         every = {fact.id: fact for fact in store.summaries.facts(key, include_superseded=True)}
-        assert (every["a"].superseded_by, every["a"].removed, every["a"].holds) == ("d", False, False)
-        assert (every["b"].superseded_by, every["b"].removed, every["b"].holds) == (None, True, False)
+        assert (every["a"].superseded_by, every["a"].removed, every["a"].is_current) == ("d", False, False)
+        assert (every["b"].superseded_by, every["b"].removed, every["b"].is_current) == (None, True, False)
         assert store.summaries.facts(key, keys=["CITY", "nothing"]) == [new]
         assert store.summaries.state(key, limit=0).facts_version > before
 

@@ -255,7 +255,7 @@ def _entries(store: SqlStore, session: Session) -> list[str]:
 
 def _facts(session: Session) -> Any:
     found = session.facts(include_superseded=True, include_excerpts=True)
-    return sorted((one.text, one.sources, one.holds) for one in found if not one.text.startswith("And w"))
+    return sorted((one.text, one.sources, one.is_current) for one in found if not one.text.startswith("And w"))
 
 
 def _window(session: Session) -> Any:

@@ -56,7 +56,7 @@ def merged(
         )
 
     facts, ends = _of_one_leaf(giving_way([stored(proposal, maker) for proposal, maker in proposed]), contradicts)
-    earlier = [fact for fact in known if fact.segment < segment.start and fact.holds]
+    earlier = [fact for fact in known if fact.segment < segment.start and fact.is_current]
     later = [fact for fact in known if fact.segment > segment.start and fact.grounded]
     superseded = {one.id: fact.id for fact in giving_way(facts) for one in earlier if _ends(fact, one, contradicts)}
     overtaken = [(fact.id, one.id) for fact in facts for one in later if _ends(one, fact, contradicts)]

@@ -206,7 +206,7 @@ class Holdings(Mapping[str, Memory]):
             read = readings_of(text)
             near = (name for name in self._near(read) if self[name].speaker == speaker)
             return sorted(other for other in near if conflict(read, self._readings[other]))
-        own = (one for name in self._folded if (one := self[name]).holds and one.speaker == speaker)
+        own = (one for name in self._folded if (one := self[name]).is_current and one.speaker == speaker)
         held = {one.id: one.text for one in own}
         nearest = process.extract(text, held, scorer=fuzz.token_set_ratio, limit=_MOST_ASKED)
         ids = [memory_id for _, _, memory_id in nearest]
@@ -224,7 +224,7 @@ class Holdings(Mapping[str, Memory]):
             opposed = (one for one in self._near(read) if one != memory_id and conflict(read, self._readings[one]))
             pairs.update((min(memory_id, other), max(memory_id, other)) for other in opposed)
         for ids in self._by_text.values():
-            pairs.update(combinations(sorted(memory_id for memory_id in ids if self[memory_id].holds), 2))
+            pairs.update(combinations(sorted(memory_id for memory_id in ids if self[memory_id].is_current), 2))
         return sorted(pair for pair in pairs if self[pair[0]].speaker == self[pair[1]].speaker)
 
     def add(self, memories: Iterable[Memory]) -> None:
@@ -236,7 +236,7 @@ class Holdings(Mapping[str, Memory]):
             text = self._folded[memory.id] = folded(memory.text)
             self._by_text.setdefault(text, {})[memory.id] = None
             self._by_length.setdefault(len(text), {})[memory.id] = text
-            if memory.holds:
+            if memory.is_current:
                 read = self._readings[memory.id] = readings_of(memory.text)
                 for subject in _subjects(read):
                     self._by_subject.setdefault(subject, {})[memory.id] = None

@@ -117,7 +117,7 @@ def _similar(
             return memory_id
     for memory_id in alike if proposed.status is MemoryStatus.ACTIVE else ():
         found = holdings.get(memory_id)
-        if found is None or not found.holds or memory_id in opposed or found.speaker != proposed.speaker:
+        if found is None or not found.is_current or memory_id in opposed or found.speaker != proposed.speaker:
             continue
         if may_be_the_same(proposed.text, found.text, by_meaning=True):
             return memory_id
@@ -135,7 +135,7 @@ def placed(
 ) -> Decision:
     """Decide which memories a new active memory supersedes, or which later one supersedes it."""
     contradicted = [holdings[name] for name in holdings.contradicted(statement.text, statement.speaker)]
-    named = [one for name in sorted(set(replaces)) if (one := holdings.get(name)) is not None and one.holds]
+    named = [one for name in sorted(set(replaces)) if (one := holdings.get(name)) is not None and one.is_current]
     later = [one for one in contradicted if one.id in outranked or (one.valid_from > said and one.id not in overruled)]
     if later:
         newest = max(later, key=lambda one: (one.valid_from, one.id))
@@ -232,7 +232,7 @@ def leaving(memories: Collection[Memory], *, now: datetime, most: int, keep: Col
     """Return the ids of the memories to evict so that at most `most` of each kind remain, the weakest first."""
     if len(memories) <= most:
         return []
-    holding = [one for one in memories if one.holds]
+    holding = [one for one in memories if one.is_current]
     waiting = [one for one in memories if one.superseded_by is None and one.status is MemoryStatus.PENDING]
     living = {one.id for one in (*holding, *waiting)}
     history = [one for one in memories if one.id not in living]
@@ -252,7 +252,7 @@ def ranked(
     """Return the memories with the best scores, best first; ties put the later memory first, then the smaller id."""
     scored = []
     for memory in memories:
-        if memory.holds and not memory.has_ended(now):
+        if memory.is_current and not memory.has_ended(now):
             parts = {
                 "relevance": min(1.0, max(0.0, relevance.get(memory.id, 0.0))),
                 "importance": memory.importance,

@@ -164,7 +164,7 @@ class MemoryKeeper(MemoryWriter):
         """Return the valid memories that match a text, best first, without recording access times."""
         ids = [str(one.document.id) for one in self._index.search(scope, text, top_k=limit)]
         found, now = self._store.find(scope, ids, on=on) if ids else [], self._clock()
-        return [memory for memory in found if memory.holds and not memory.has_ended(now)]
+        return [memory for memory in found if memory.is_current and not memory.has_ended(now)]
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
         """Return the memories that exist, in the order of the ids."""

@@ -311,7 +311,7 @@ class MemoryWriter:
     def _opposed(self, holdings: Holdings, proposed: ProposedMemory, *, said: datetime) -> list[Memory]:
         """Return the memories that a proposed one contradicts or replaces and that times alone do not decide."""
         names = dict.fromkeys((*holdings.contradicted(proposed.text, proposed.speaker), *proposed.replaces))
-        opposed = [one for name in names if (one := holdings.get(name)) is not None and one.holds]
+        opposed = [one for name in names if (one := holdings.get(name)) is not None and one.is_current]
         return [one for one in opposed if one.valid_from > said] if proposed.supersedes else opposed
 
     def _change(
@@ -325,7 +325,7 @@ class MemoryWriter:
     ) -> Memory | None:
         """Store a changed memory and its consequences; `None` after a conflict with another writer."""
         superseded: tuple[str, ...] = ()
-        if memory.holds:
+        if memory.is_current:
             names = [name for name in holdings.contradicted(memory.text, memory.speaker) if name != memory.id]
             opposed = [holdings[name] for name in names] if is_own else []
             said = _said_after(opposed, memory.valid_from, is_own=is_own)

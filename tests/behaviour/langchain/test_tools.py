@@ -399,7 +399,7 @@ def test_what_a_page_asks_for_is_never_the_user_s_word(is_stored: bool) -> None:
         ]
         assert engine.flush(60)
         (held,) = (one for one in memories.list() if one.text.startswith("The user"))
-        assert (held.text, held.trust, held.holds) == ("The user is allergic to nuts.", "user", True)
+        assert (held.text, held.trust, held.is_current) == ("The user is allergic to nuts.", "user", True)
         later = engine.session("later", user_id="ann").context("Which bank is mine? Am I allergic to nuts?")
         shown = "\n".join(message.text for message in later.messages)
         assert "Zorobank" not in shown

@@ -120,10 +120,10 @@ def test_an_edited_text_supersedes_what_it_contradicts(engine: ContextEngine) ->
     note = ann.add("Ann has moved house.")
     edited = ann.edit(note.id, text="Ann lives in Busan.")
     assert ann.get(seoul.id).superseded_by == note.id
-    assert edited.holds
+    assert edited.is_current
     again = ann.edit(note.id, text="Ann lives in Daegu.")
     assert ann.get(note.id) == again
-    assert again.holds
+    assert again.is_current
     assert len(ann.list(include_superseded=True)) == 2
 
 

@@ -289,7 +289,7 @@ def test_no_page_makes_a_model_forget_what_the_user_said(
     running = comes(session)
     with pytest.raises(InvalidInputError, match="Ask the user"):
         memories.forget(theirs.id, session_id="s", messages=running)
-    assert memories.get(theirs.id).holds
+    assert memories.get(theirs.id).is_current
     memories.forget(own.id, session_id="s", messages=running)
     says(session, "Please forget that I live in Porto.")
     memories.forget(theirs.id, session_id="s", messages=running)

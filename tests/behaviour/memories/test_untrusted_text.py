@@ -143,8 +143,8 @@ def test_untrusted_text_is_never_learned(
     learned = [*(f"{one.key} {one.value}" for one in facts), *(one.text for one in memories), summary.narrative]
     assert not [text for text in learned if "belmoran" in text or "cancelled" in text]
     said = {f"said-{place}" for place in range(len(STATED))}
-    assert {name for one in facts if one.holds for name in one.sources} >= said
-    assert before <= {one.id for one in memories if one.holds}
+    assert {name for one in facts if one.is_current for name in one.sources} >= said
+    assert before <= {one.id for one in memories if one.is_current}
     assert before
     window = session.context("Is there an aisle seat near belmoran, and is flight TP 1234 cancelled?")
     items = [item for section in window.sections for item in section.items if "belmoran" in item.text]

@@ -101,7 +101,7 @@ def test_inventions_are_shown_to_nobody(open_session: Callable[..., Session]) ->
     assert not [fact for fact in session.facts(include_superseded=True) if fact.value == "Titanic"]
     marked = [fact for fact in session.facts(include_ungrounded=True) if fact.value == "Titanic"]
     assert len(marked) == 5
-    assert not any(fact.grounded or fact.holds for fact in marked)
+    assert not any(fact.grounded or fact.is_current for fact in marked)
     assert all(session.find(fact.sources) for fact in marked)
 
 

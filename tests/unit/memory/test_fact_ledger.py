@@ -56,7 +56,7 @@ def test_what_is_not_grounded_changes_nothing() -> None:
     """It is stored with a mark; facts with the same key or value continue to hold."""
     earlier = [known("old", "home", "Berlin"), known("other", "pet", "cat")]
     commit = stored([], earlier, ungrounded=[proposed("Home", "berlin"), proposed("home", "Atlantis")], removed=[])
-    assert [(fact.value, fact.grounded, fact.holds) for fact in commit.facts] == [
+    assert [(fact.value, fact.grounded, fact.is_current) for fact in commit.facts] == [
         ("berlin", False, False),
         ("Atlantis", False, False),
     ]

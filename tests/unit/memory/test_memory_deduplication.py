@@ -142,7 +142,7 @@ def test_it_finds_what_a_look_at_everything_finds(changes, text, cutoff):
     assert [alike[name] for name in found] == sorted(alike.values(), reverse=True)[: len(found)]
     same = {name for name, one in compared.items() if folded(one.text) == folded(text)}
     assert (held.same_text(text) in same) if same else (held.same_text(text) is None)
-    opposed = {name for name, one in compared.items() if one.holds and contradicts(text, one.text)}
+    opposed = {name for name, one in compared.items() if one.is_current and contradicts(text, one.text)}
     assert set(held.contradicted(text)) == opposed
 
 

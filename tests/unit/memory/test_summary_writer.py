@@ -279,7 +279,12 @@ def test_inventions_are_marked_and_gaps_are_filled() -> None:
     assert not [fact for fact in facts if "Titanic" in fact.value]
     every = bench.summaries.facts(KEY, include_ungrounded=True)
     [invented] = [fact for fact in every if "Titanic" in fact.value]
-    assert (invented.grounded, invented.removed, invented.superseded_by, invented.holds) == (False, False, None, False)
+    assert (invented.grounded, invented.removed, invented.superseded_by, invented.is_current) == (
+        False,
+        False,
+        None,
+        False,
+    )
     assert bench.store.read(KEY, ids=invented.sources)
     assert [fact.made_by for fact in facts if fact.value == "ORD-1"] == ["model"]
     assert [fact.made_by for fact in facts if "ORD-5" in fact.value] == ["rules"]
@@ -331,7 +336,7 @@ def test_what_a_model_names_as_removed_is_history() -> None:
     bench.work()
 
     addresses = [fact for fact in bench.summaries.facts(KEY, include_superseded=True) if "address" in fact.key]
-    assert {fact.value: (fact.holds, fact.removed) for fact in addresses} == {
+    assert {fact.value: (fact.is_current, fact.removed) for fact in addresses} == {
         "12 High Street": (False, True),
         "7 Mill Lane": (True, False),
     }

@@ -62,7 +62,7 @@ def test_what_holds():
         ({"superseded_by": "n"}, False),
     ]
     for values, holds in cases:
-        assert a_memory(**values).holds is holds
+        assert a_memory(**values).is_current is holds
 
 
 def test_a_proposal_becomes_a_memory():
