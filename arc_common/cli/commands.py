@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from arc_common.engine.replay import ReplayedTurn
     from arc_common.server import Token
 
-_HELP = "Arc decides what a language model sees on each turn."
+_HELP = "Memory for LangChain and LlamaIndex that fits the context window. Begin with: arc demo"
+_EXPLORE, _SERVE, _DATA = "Explore", "Serve", "Data"
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-app.add_typer(database.app, name="db")
+app.add_typer(database.app, name="db", rich_help_panel=_DATA)
 
 
 def main() -> None:
@@ -77,7 +78,7 @@ def _arc(
 _arc.__doc__ = _HELP
 
 
-@app.command()
+@app.command(rich_help_panel=_EXPLORE)
 def demo(
     *,
     file: Annotated[Path, typer.Option(help="The SQLite file of the conversation.")] = Path("arc-demo.db"),
@@ -103,7 +104,7 @@ def demo(
         raise typer.Exit(130) from None
 
 
-@app.command()
+@app.command(rich_help_panel=_EXPLORE)
 def settings() -> None:
     """List every setting: its name, environment variables, value and meaning."""
     from arc_common.settings import ArcSettings, describe_settings  # noqa: PLC0415 - `arc --help` comes at once
@@ -134,7 +135,7 @@ def _word(value: object) -> str:
 Url = Annotated[str | None, typer.Option(help="A SQLAlchemy URL; by default ARC_DATABASE_URL.")]
 
 
-@app.command()
+@app.command(rich_help_panel=_EXPLORE)
 def inspect(
     session: Annotated[str, typer.Argument(help="The session's id.", show_default=False)],
     *,
@@ -150,7 +151,7 @@ def inspect(
     full: Annotated[bool, typer.Option("--full", help="Show every text in full.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; with --full also the messages.")] = False,
 ) -> None:
-    """Show the context window of a turn of a stored session, and what was left out."""
+    """Show what the model saw on a turn of a stored session, and what was left out."""
     console = Console()
     with _opened(url) as engine:
         debug = engine.admin.debug(session, caller_id=caller, user_id=user)
@@ -165,7 +166,7 @@ def inspect(
     console.print(render_terminal(shown.window, full=full))
 
 
-@app.command()
+@app.command(rich_help_panel=_DATA)
 def export(
     file: Annotated[Path, typer.Argument(help='The file to write; compressed if its name ends in ".gz".')],
     *,
@@ -181,11 +182,11 @@ def export(
     typer.echo(f"{file}: {counted(lines, 'line')}")
 
 
-@app.command()
+@app.command(rich_help_panel=_DATA)
 def maintain(
     *,
     every: Annotated[
-        str | None, typer.Option(help="Run repeatedly, at this interval, such as 30m or 12h.", metavar="TIME")
+        str | None, typer.Option(help="Run again at this interval, such as 30m or 12h.", metavar="TIME")
     ] = None,
     url: Url = None,
 ) -> None:
@@ -205,11 +206,11 @@ def maintain(
                 return
 
 
-@app.command()
+@app.command(rich_help_panel=_DATA)
 def archive(
     *,
     older_than: Annotated[
-        str | None, typer.Option(help="Since their last use, such as 12h or 30d.", metavar="TIME")
+        str | None, typer.Option(help="The time since a session was last used, such as 12h or 30d.", metavar="TIME")
     ] = None,
     url: Url = None,
 ) -> None:
@@ -220,12 +221,12 @@ def archive(
     typer.echo(str(done))
 
 
-@app.command()
+@app.command(rich_help_panel=_DATA)
 def restore(
     session: Annotated[str, typer.Argument(help="The session's id.")],
     *,
-    caller: Annotated[str, typer.Option(help="Its caller.")] = "default",
-    user: Annotated[str | None, typer.Option(help="Its user.")] = None,
+    caller: Annotated[str, typer.Option(help="The caller that owns the session.")] = "default",
+    user: Annotated[str | None, typer.Option(help="The user that the session is bound to.")] = None,
     url: Url = None,
 ) -> None:
     """Bring back a session that was archived or softly deleted."""
@@ -245,9 +246,9 @@ def _seconds(text: str) -> float:
     return int(found[1]) * _UNITS[found[2]]
 
 
-@app.command(name="import")
+@app.command(name="import", rich_help_panel=_DATA)
 def import_(
-    source: Annotated[str, typer.Argument(help="A file that `arc export` has written; or see --from.")],
+    source: Annotated[str, typer.Argument(help="A file that `arc export` wrote; with --from, another library's data.")],
     *,
     kind: Annotated[
         str | None,
@@ -295,14 +296,14 @@ EngineName = Annotated[
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=_SERVE)
 def worker(
     *,
     url: Url = None,
     engine: EngineName = None,
     threads: Annotated[int, typer.Option(min=1, help="The number of sessions to work on at once.")] = 1,
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop once nothing is due.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Work on one session, if any is due, and stop.")] = False,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop once no work is left.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Work on one session, if any has work, and stop.")] = False,
 ) -> None:
     """Do the background work of all sessions: summaries, recall index, long-term memories."""
     stop = Event()
@@ -324,7 +325,7 @@ TokensFile = Annotated[Path | None, typer.Option(help="The JSON file of tokens; 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 
 
-@app.command()
+@app.command(rich_help_panel=_SERVE)
 def serve(
     *,
     url: Url = None,
@@ -348,7 +349,7 @@ def serve(
         _listen(app_, host, port, anonymous=anonymous, told="pages", path="/inspector")
 
 
-@app.command()
+@app.command(rich_help_panel=_SERVE)
 def mcp(
     *,
     url: Url = None,
@@ -425,7 +426,7 @@ def _played_demo(url: str | None) -> ContextEngine:
     return ContextEngine.open(f"sqlite:///{file.resolve()}", settings=demo_settings())
 
 
-@app.command()
+@app.command(rich_help_panel=_DATA)
 def reembed(
     engine: Annotated[
         str, typer.Argument(metavar="MODULE:NAME", help="A ContextEngine, or a function that returns one.")
@@ -515,7 +516,7 @@ def _opened(url: str | None) -> ContextEngine:
     file = parsed.database if parsed.get_backend_name() == "sqlite" else None
     if file and file != ":memory:" and not file.startswith("file:") and not Path(file).is_file():
         engine.close()
-        raise ConfigurationError(f"database URL: no file {file!r}, expected one that an engine has written to")
+        raise ConfigurationError(f"database URL: there is no file {file!r}; name one that arc has written to")
     return engine
 
 

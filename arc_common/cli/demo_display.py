@@ -80,14 +80,14 @@ class Display:
         self._print("")
         self._print(Text.assemble(("arc demo", "bold"), "  one conversation, two frameworks, one database"))
         self._print(
-            f"A customer talks to a furniture shop's support for {messages} messages, and asks in the end for what she "
-            f"said early on. The model takes {self._limit:,} tokens in one request (a token is about three quarters of "
-            "a word), and knows only what is in it. What should be in it? Three ways, side by side:"
+            f"A customer and a furniture shop exchange {messages} messages; then she asks about what she said early "
+            f"on. The model takes {self._limit:,} tokens in one request (a token is about three quarters of "
+            "a word), and knows only what is in it. What should be in it? Three answers, side by side:"
         )
         self._print("")
         table = Table.grid(padding=(0, 2))
         for name, words in (
-            (_ARC, "what arc selects: the newest messages, and facts, a summary and quotations of the older ones"),
+            (_ARC, "what arc selects: the newest messages, and facts, a summary and quotations of older ones"),
             (_NEWEST, "as many of the newest messages as fit: a sliding window"),
             (_WHOLE, "all messages so far; the model refuses a request that is too long"),
         ):
@@ -117,7 +117,7 @@ class Display:
         """Print the results of the three strategies after the last turn."""
         asked = [(question, records[turn.number - 1]) for turn, question in self._script.questions]
         self._print("")
-        self._rule(Text("What the model saw in the end, and what it answered", "bold"), "default")
+        self._rule(Text("What the model saw at the end, and what it answered", "bold"), "default")
         self._print(Padding(self._map(records), (1, 1, 0, 1)))
         self._print(self._answers(asked))
         self._print(Padding(self._costs(records, asked), (0, 1, 1, 1)))
@@ -129,7 +129,7 @@ class Display:
         for line in (
             f"All {stored} messages are in {path}.",
             "",
-            "What the model saw in the end, part by part:",
+            "The last request, part by part:",
             f"  {inspect}",
             "Play it again:",
             f"  {restart}",
@@ -209,10 +209,10 @@ class Display:
         return line
 
     def _answers(self, asked: Sequence[tuple[Question, TurnRecord]]) -> Table:
-        table = Table(box=self._glyphs.box, width=self._width, header_style="bold")
+        table = Table(box=self._glyphs.box, header_style="bold")
         table.add_column("asked for", no_wrap=True)
         table.add_column(_ARC)
-        table.add_column(_NEWEST, ratio=1)
+        table.add_column(_NEWEST)
         table.add_column(_WHOLE)
         for question, record in asked:
             said = zip(record.answers, record.tokens, strict=True)
@@ -339,7 +339,7 @@ def _play(
     if finished:
         display.note("This conversation is complete; nothing was asked again.")
     elif records:
-        display.note(f"Going on after turn {len(records)} of {len(turns)}: the file remembers the rest.")
+        display.note(f"Continuing after turn {len(records)} of {len(turns)}: the file remembers the rest.")
     with _progress(console) as progress, closing(run.play()) as played:
         task = progress.add_task("turns", total=len(turns), completed=len(records))
         playing = ""
@@ -380,7 +380,7 @@ def _relative(path: Path) -> Path:
 
 
 def _entrance(seen: int, path: Path) -> str:
-    return f"goes on with the {seen} messages in {path.name}" if seen else f"begins, and writes to {path.name}"
+    return f"continues with the {seen} messages in {path.name}" if seen else f"begins, and writes to {path.name}"
 
 
 def _cast(halves: Sequence[Half], *, local: bool, wanted: str | None) -> _Cast:

@@ -53,7 +53,7 @@ from arc_common.tokens.selection import (
 from arc_common.trust import Trust
 
 TOO_LARGE = "no room for it"
-NOT_ADOPTED = "fact that is not adopted"
+NOT_ADOPTED = "less relevant fact"
 NOT_NARRATED = "summary beyond its limit"
 OLDER_STEP = "older step of the running turn"
 

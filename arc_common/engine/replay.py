@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from arc_common.engine.runtime import Runtime
 
 NOT_STORED = "replayed from what is stored: without the application's own system prompt, tools and documents"
-BEYOND = "facts and summary reach beyond this turn by now: left out, and the last turns before it are shown"
+BEYOND = "facts and summary cover later turns by now, so they are left out; the turns before this one are shown"
 NOT_ADOPTED = "summaries are written, but none is adopted yet: the last turns are shown"
 LATER = "facts and summary were adopted after this turn"
 

@@ -457,7 +457,9 @@ class Reader:
         kept = next((section.tokens for section in window.sections if section.name == "history"), 0)
         tokens = window.total_tokens - kept + sum(loaded.tokens.values()) + loaded.unread.tokens
         if tokens > request.threshold and self._runtime.receipts.is_first_warning(self._key):
-            _log.warning("Approaching token limit: %d tokens (session %r)", tokens, self._key.session_id)
+            _log.warning(
+                "Approaching token limit: %d tokens (session %r); compression has begun", tokens, self._key.session_id
+            )
 
     def _keep(self, receipt: Receipt, messages: Sequence[Message], loaded: LoadedHistory) -> None:
         if self._key is None:

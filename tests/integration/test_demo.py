@@ -28,7 +28,7 @@ from tests.support.forks import Fork, arc_server
 HALF = "half.db"
 """A copy of the run's file at the handover."""
 LIMIT = 3_072
-PART_BY_PART = "What the model saw in the end, part by part:"
+PART_BY_PART = "The last request, part by part:"
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ def test_only_what_the_customer_says_is_shortened(records: list[TurnRecord]) -> 
 @pytest.mark.parametrize("width", [64, 120])
 def test_a_turn_shows_the_tokens_and_the_mark_of_each_way(records: list[TurnRecord], width: int) -> None:
     """A right answer has a tick; a wrong one and a refused request have a cross."""
-    played = shown(records, width).split("in the end, and")[0].splitlines()
+    played = shown(records, width).split("at the end, and")[0].splitlines()
     lines = {int(line[:3]): line for line in played if line[:3].strip().isdigit()}
     for turn, record in zip(script.turns, records, strict=True):
         cells = []

@@ -169,7 +169,7 @@ def _size(stored: StoredMessage) -> int:
 _MOST_RECALLED = 100
 
 BEHIND = "some older messages are not summarised yet: the newest turns are shown"
-BY_RULES = "summarised by rules: the model's summary is not there"
+BY_RULES = "summarised by rules, because the model's summary is missing"
 WAITED = "the turn waited for a summary"
 
 

@@ -79,7 +79,7 @@ def test_an_older_turn_is_shown_without_what_came_after_it(file):
     assert "turn 5 of 24" in out
     assert "Answer 4: noted." in out
     assert "ORD-0006" not in out
-    assert "facts and summary reach beyond this turn" in " ".join(out.split())
+    assert "facts and summary cover later turns by now" in " ".join(out.split())
 
 
 def test_the_address_may_come_from_the_environment(file, monkeypatch):

@@ -101,7 +101,7 @@ def test_a_model_that_fails_is_named(opened: Opened) -> None:
     talk(session, 9)
     done = session.compact()
     assert done.messages == 8
-    assert done.notes == ("summarised by rules: the model's summary is not there",)
+    assert done.notes == ("summarised by rules, because the model's summary is missing",)
     assert "ORD-1001" in shown(session.context("And?"))
 
 

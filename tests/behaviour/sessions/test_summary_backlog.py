@@ -83,7 +83,7 @@ def test_a_model_that_is_too_far_behind(open_session: Callable[..., Session]) ->
         notes.update(window.receipt.notes)
     assert 256 < max(counts) <= 512
     assert counts[-1] < 512
-    assert notes <= {"summarised by rules: the model's summary is not there"}
+    assert notes <= {"summarised by rules, because the model's summary is missing"}
     model.may_answer.set()
 
 

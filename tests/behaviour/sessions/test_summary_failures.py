@@ -53,7 +53,7 @@ def test_no_room_and_a_slow_model(opened: Any) -> None:
     assert 10 <= len(verbatim(window)) < 60
     assert "ORD-1001" in shown(window)
     assert "MODEL " not in shown(window)
-    assert window.receipt.notes == ("summarised by rules: the model's summary is not there",)
+    assert window.receipt.notes == ("summarised by rules, because the model's summary is missing",)
     model.may_answer.set()
     session.summarize()
     talk(session, 20, first=31)
@@ -86,12 +86,12 @@ def test_it_waits_no_longer_than_it_may(tmp_path: Path, opened: Any) -> None:
     assert "ORD-1001" in shown(window)
     assert window.receipt.notes == (
         "the turn waited for a summary",
-        "summarised by rules: the model's summary is not there",
+        "summarised by rules, because the model's summary is missing",
     )
     talk(session, 30, first=31)
     window = session.context("And now?", budget=TokenBudget(1_000, 0))
     assert "the turn waited for a summary" not in window.receipt.notes
-    assert "summarised by rules: the model's summary is not there" in window.receipt.notes
+    assert "summarised by rules, because the model's summary is missing" in window.receipt.notes
     model.may_answer.set()
 
 
