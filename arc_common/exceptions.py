@@ -269,7 +269,7 @@ class MemoryConflictError(ArcError):
         self.found = found
         super().__init__(
             f"memory {shown(memory_id)} is at revision {found}, not {expected}: it was edited meanwhile; get it again "
-            "and repeat the edit on what it says now"
+            "and repeat the edit on its current text"
         )
 
 

@@ -85,7 +85,9 @@ class ModelHealth:
             if not self.closed.done():
                 self.closed.set_result(None)
 
-    def failed(self, name: str, model: object, error: ModelCallError, *, meanwhile: str = "rules do its work") -> None:
+    def failed(
+        self, name: str, model: object, error: ModelCallError, *, meanwhile: str = "rules take its place"
+    ) -> None:
         """Note a failure, and log the first one since the model's last answer."""
         with self._lock:
             is_first = all(failing is not model for failing, _ in self._failing.values())

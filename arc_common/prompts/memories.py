@@ -128,7 +128,7 @@ def parse_extraction(answer: str, *, known: Sequence[str] = (), types: Collectio
         if found:
             break
     if not read:
-        raise MemoryFormatError("it holds no list of memories")
+        raise MemoryFormatError("the answer has no list of memories")
     replaced = {name for memory in found.values() for name in memory.replaces}
     if len(replaced) > _MOST_REPLACED:
         return [replace(memory, replaces=()) for memory in found.values()]

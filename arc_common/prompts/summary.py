@@ -149,7 +149,7 @@ def parse_summary(answer: str) -> ParsedSummary:
     if not facts and not narrative:
         raise SummaryFormatError('"facts" and "narrative" are missing, empty or a copy of the request')
     if not facts and is_refusal(narrative):
-        raise SummaryFormatError("it refuses, but nothing is asked for except notes of what was said")
+        raise SummaryFormatError("it is a refusal, and only notes of what was said are asked for")
     return ParsedSummary(tuple(facts.values()), tuple(dict.fromkeys(removed[:_MAX_FACTS])), narrative)
 
 
@@ -159,7 +159,7 @@ def parse_narrative(answer: str) -> str:
     if not narrative:
         raise SummaryFormatError('"narrative" is missing, empty or a copy of the request')
     if is_refusal(narrative):
-        raise SummaryFormatError("it refuses, but nothing is asked for except notes of what was said")
+        raise SummaryFormatError("it is a refusal, and only notes of what was said are asked for")
     return narrative
 
 
@@ -172,7 +172,7 @@ def _first(answer: str, is_wanted: Callable[[Any], bool]) -> Any:
         for candidate in (value, *inside):
             if (isinstance(candidate, dict) and ("narrative" in candidate or "facts" in candidate)) or is_wanted(value):
                 return candidate
-    raise SummaryFormatError("it holds no JSON object with these names" if read else "it holds no JSON object")
+    raise SummaryFormatError("it has no JSON object with these names" if read else "it has no JSON object")
 
 
 def _is_facts(value: list[Any]) -> bool:
