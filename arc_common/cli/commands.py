@@ -283,7 +283,7 @@ def _reader(kind: str) -> "Callable[[str], Iterable[Imported]]":
     readers: dict[str, Callable[[str], Iterable[Imported]]] = {"mem0": mem0_memories}
     for entry in entry_points(group=GROUP):
         with suppress(MissingDependencyError):
-            readers |= import_module(f"{entry.module.partition('.')[0]}.histories").READERS
+            readers |= import_module(f"{entry.module.partition('.')[0]}.importers").READERS
     if kind not in readers:
         expected = f"one of {', '.join(sorted(readers))}"
         raise ConfigurationError(f"--from: got {kind!r}, expected {expected} (those of the installed frameworks)")

@@ -12,9 +12,9 @@ from arc_common.context import Receipt
 from arc_common.engine.importers import Imported, load_others
 from arc_common.engine.maintenance import Maintenance, archive, clear, maintain, purge
 from arc_common.engine.memories import member
+from arc_common.engine.reembedding import VectorsMade
 from arc_common.engine.replay import ReplayedTurn, replay
 from arc_common.engine.user_data import ErasureReceipt, Progress, erase, export, load
-from arc_common.engine.vectors import VectorsMade
 from arc_common.engine.worker import WorkDone, Worker
 from arc_common.exceptions import (
     ConfigurationError,
@@ -354,7 +354,7 @@ class Admin:
 
         - Each line is one transaction. Existing data stay unchanged, so an interrupted import can be repeated.
         - Ids and callers of an export stay those of the export.
-        - Other libraries' data are read by `langchain_arc.histories`, `llamaindex_arc.histories` and `mem0_memories` of
+        - Other libraries' data are read by `langchain_arc.importers`, `llamaindex_arc.importers` and `mem0_memories` of
           `arc_common.engine.importers`; the number returned is that of messages and memories.
 
         Args:

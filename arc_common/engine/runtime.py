@@ -18,7 +18,7 @@ from arc_common.context import Receipt, Request
 from arc_common.context.receipt import holds_untrusted
 from arc_common.context.repetition import body
 from arc_common.engine.receipts import ReceiptLog
-from arc_common.engine.vectors import VectorRenewal
+from arc_common.engine.reembedding import VectorRenewal
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.memories import MEMORY_TOOLS
 from arc_common.memory.answer_sources import AnswerSources, Shown

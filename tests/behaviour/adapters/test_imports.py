@@ -22,9 +22,9 @@ from arc_common import ConfigurationError, ContextEngine, InvalidInputError, Ses
 from arc_common.engine.importers import ImportedMemory, ImportedSession, mem0_memories
 from arc_common.messages import Message, Role
 from langchain_arc import from_arc as to_langchain
-from langchain_arc.histories import message_store
+from langchain_arc.importers import message_store
 from llamaindex_arc import from_arc as to_llamaindex
-from llamaindex_arc.histories import memory_table, simple_chat_store
+from llamaindex_arc.importers import memory_table, simple_chat_store
 from tests.support.databases import on_sqlite
 
 DATA = Path(__file__).parents[2] / "support" / "data" / "histories"
