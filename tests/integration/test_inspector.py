@@ -125,7 +125,7 @@ def test_words_find_the_conversation_and_its_request(watched: Watched) -> None:
     request.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("of 9")
-    expect(page.get_by_role("heading", name="Compared with the request before")).to_be_visible()
+    expect(page.get_by_role("heading", name="Compared with the previous request")).to_be_visible()
     expect(page.locator(".legend").first).to_contain_text("tools and schemas")
     page.get_by_role("link", name="Earlier").press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("of 9")

@@ -148,7 +148,7 @@ def test_turns_without_stored_requests_are_shown_as_built_today(tmp_path: Path) 
         turn = client.get(unescape(links[1])).text
         assert "Turn 2" in turn
         assert "As it would be built today" in turn
-        assert "It begins with the whole request before" in turn
+        assert "It begins with the whole previous request" in turn
         assert "turn=1" in turn
         assert "turn=3" in turn
         assert "Nothing is stored" in turn
