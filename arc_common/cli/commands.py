@@ -375,7 +375,7 @@ def mcp(
         listed = _tokens(opened, tokens)
         if port is not None:
             if user is not None:
-                raise ConfigurationError("--user: got it beside --port, but by HTTP the token or the client names it")
+                raise ConfigurationError("--user: not allowed with --port: by HTTP, token or client name the user")
             app_ = mcp_app(opened, listed, anonymous=anonymous)
             _listen(app_, host, port, anonymous=anonymous, told="MCP", path="/mcp")
             return

@@ -199,7 +199,7 @@ class Memories:
         key, scope = self._session(session_id, branch), self._scope
         kept = self._service().propose(scope, proposed, key=key, running=running, shown=self._runtime.shown)
         if kept is None:
-            raise InvalidInputError("memory.importance", importance, "more, as the scope is full of stronger memories")
+            raise InvalidInputError("memory.importance", importance, "more: the scope is full of more important ones")
         return kept
 
     apropose = async_form(propose)

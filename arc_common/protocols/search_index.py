@@ -104,7 +104,7 @@ class IndexEntry:
             raise InvalidInputError("entry.terms", self.terms, "frequencies with a finite sum") from error
         object.__setattr__(self, "metadata", json_copy("entry.metadata", self.metadata))
         if (self.vector is None) != (self.embedder is None):
-            raise InvalidInputError("entry.embedder", self.embedder, "the embedder's name beside a vector, else None")
+            raise InvalidInputError("entry.embedder", self.embedder, "the embedder's name with a vector, else None")
         if self.vector is not None:
             check_identifier("entry.embedder", self.embedder)
             object.__setattr__(self, "vector", unit_vector("entry.vector", self.vector))

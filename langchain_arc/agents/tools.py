@@ -224,7 +224,7 @@ def _tool(call: Callable[..., str], name: str, description: str, schema: type[Ba
             raise ToolException(f"Not done: {error}.") from error
         except ArcError as error:
             _log.exception("%s failed", name)
-            raise ToolException("The memory can't be reached now. Go on without it.") from error
+            raise ToolException("The memory can't be reached now. Continue without it.") from error
 
     async def aanswer(*, runtime: Annotated[Any, InjectedToolArg] = None, **arguments: Any) -> str:
         return await asyncio.to_thread(answer, runtime=runtime, **arguments)

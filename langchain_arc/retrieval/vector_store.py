@@ -69,7 +69,7 @@ class ArcVectorStore(VectorStore):
         if index is not None and engine is not None:
             raise InvalidInputError("index", index, "an index or an engine, not both")
         if embedding is not None and (index is not None or engine is not None):
-            raise InvalidInputError("embedding", embedding, "None beside an index or an engine, which has its own")
+            raise InvalidInputError("embedding", embedding, "None: the index or engine has its own embedder")
         check_search("", 1, None, mode)
         self._documents: DocumentIndex | HybridIndex
         if engine is not None:

@@ -68,7 +68,7 @@ class ArcRetriever(BaseRetriever):
         if isinstance(index, ContextEngine):
             raise InvalidInputError("index", index, "an index; an engine is given by name: ArcRetriever(engine=…)")
         if (index is None) == (engine is None):
-            raise InvalidInputError("index", index, "an index (or another source) or else an engine, exactly one")
+            raise InvalidInputError("index", index, "either an index (or another source) or an engine")
         if index is None:
             index = checked_engine(engine).documents
         elif not isinstance(index, HybridIndex | Retriever):

@@ -45,7 +45,7 @@ def test_serve_takes_its_tokens_from_a_file(tmp_path: Path, monkeypatch: pytest.
         (("serve", "--tokens", "missing.json"), None, "missing.json"),
         (("mcp",), None, "no token is configured"),
         (("mcp", "--port", "0", "--anonymous", "--host", "192.0.2.1"), None, "--host: got '192.0.2.1' with"),
-        (("mcp", "--port", "0", "--anonymous", "--user", "ann"), None, "--user: got it beside --port"),
+        (("mcp", "--port", "0", "--anonymous", "--user", "ann"), None, "--user: not allowed with --port"),
         (("mcp", "--tokens", "tokens.json"), None, "ARC_SERVER__MCP_TOKEN"),
         (("mcp", "--tokens", "tokens.json"), "of-nobody-at-all", "a valid bearer token is required"),
         (("mcp", "--tokens", "tokens.json", "--user", "ben"), SECRET, "the token is for another user"),

@@ -51,7 +51,7 @@ class ArchiveObjects:
             else:
                 files.pipe_file(name, content)
         if self.read(path) != content:
-            raise ArchiveError(f"{path} in {self!r} was not stored whole: its content is not what was written")
+            raise ArchiveError(f"{path} in {self!r} was not stored completely: its content is not what was written")
 
     def read(self, path: str) -> bytes:
         """Return an object's content."""

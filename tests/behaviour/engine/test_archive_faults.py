@@ -243,7 +243,10 @@ def test_a_truncated_object_is_noticed_before_anything_is_removed(
     """The object is read back and compared; a partial one is removed by the next attempt."""
     engine = archiving(database, url=f"calling://{folder}")
     engine.session("s").save_turn("One.", "Two.")
-    with calling(lambda step: 100 if step == "write" else None), pytest.raises(ArchiveError, match="not stored whole"):
+    with (
+        calling(lambda step: 100 if step == "write" else None),
+        pytest.raises(ArchiveError, match="not stored completely"),
+    ):
         engine.session("s").archive()
     assert status(database) == ("active", 2)
     assert engine.session("s").archive()

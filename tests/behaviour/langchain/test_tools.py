@@ -331,7 +331,7 @@ def test_a_store_that_fails_is_no_end_of_the_run(engine: ContextEngine, caplog: 
     engine.close()
     for tool, arguments in zip(tools, ({"query": "a"}, {"content": "a"}, {"memory_id": "a"}), strict=True):
         answer = run(tool, **arguments)
-        assert (answer.status, answer.text) == ("error", "The memory can't be reached now. Go on without it.")
+        assert (answer.status, answer.text) == ("error", "The memory can't be reached now. Continue without it.")
     assert "search_memory failed" in caplog.text
 
 
