@@ -145,7 +145,7 @@ def with_local_days(facts: Iterable[Fact], zone: tzinfo | None) -> list[Fact]:
 
 
 def facts_at(facts: Iterable[Fact], moment: datetime) -> list[Fact]:
-    """Return the facts that held at a moment, given all that were ever stated, in their order.
+    """Return the facts that were valid at a given time, given all that were ever stated, in their order.
 
     A fact that was withdrawn without a successor is left out, because the time of its withdrawal is not kept.
     """

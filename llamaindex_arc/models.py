@@ -270,7 +270,7 @@ class TokenizerAsCounter:
 
     def __init__(self, tokenizer_fn: Callable[[str], Sequence[Any]]) -> None:
         cache: LRUCache[Any, int] = LRUCache(_REMEMBERED)
-        # by hashes: the cache must not keep deleted texts
+        # keyed by hashes: the cache must not keep deleted texts
         self._count = cached(cache, key=hash, lock=Lock())(lambda text: len(tokenizer_fn(text)))
 
     def count(self, text: str) -> int:

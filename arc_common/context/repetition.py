@@ -189,7 +189,7 @@ def body(line: str) -> str:
 
 
 def without_lead_in(text: str) -> str:
-    """Return a text without its introductory words ("ok", "oh, and by the way"); one of nothing else unchanged."""
+    """Return a text without its introductory words ("ok", "oh, and by the way"); one of nothing else is unchanged."""
     lead_ins = detect(text).lead_ins
     for _ in range(_LEAD_INS):
         shorter = lead_ins.sub("", text, count=1).strip()

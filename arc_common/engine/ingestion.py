@@ -216,7 +216,7 @@ class Ingestion:
     aget = async_form(get)
 
     def approve(self, candidate_id: str, *, reviewer: str, comment: str = "") -> Candidate:
-        """Approve a candidate: an answer becomes a document of the caller, a memory holds from now on.
+        """Approve a candidate: an answer becomes a document of the caller, a memory is used from now on.
 
         The document is searchable once this returns, together with the decision or not at all.
 

@@ -148,7 +148,7 @@ def _is_reachable(runtime: "Runtime") -> bool:
 
 
 class MaintenanceTimer:
-    """Calls `maintain` again and again on a thread of its own, in each process that the engine is forked into."""
+    """Calls `maintain` repeatedly on a thread of its own, in each process that the engine is forked into."""
 
     def __init__(self, run: Callable[[], Maintenance], minutes: float) -> None:
         self._run = run

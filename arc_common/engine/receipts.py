@@ -1,4 +1,4 @@
-"""Keeps receipts that last, and shows them: in the log, beside a streamed answer, and as they were sent."""
+"""Stores receipts, and shows them: in the log, beside a streamed answer, and as they were sent."""
 
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence

@@ -330,9 +330,9 @@ class Session:
     ) -> list[Fact]:
         """Return the conversation's facts, most important first, then newest first; `find` returns their `sources`.
 
-        Superseded facts no longer hold; ungrounded facts have no support in a message and are never shown to a model.
+        Superseded facts are no longer valid; ungrounded ones are in no message and never shown to a model.
         Excerpts quote values that no fact says ("Book a table for 4 at 7 pm"); the summary shows them.
-        With `as_of` (a time with zone), returns the facts that held then.
+        With `as_of` (a time with zone), returns the facts that were valid then.
         """
         moment = check_moment("as_of", as_of)
         memory = self._runtime.memory

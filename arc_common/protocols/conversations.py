@@ -433,7 +433,7 @@ class Store(ConversationStore, Protocol):
 
     @property
     def receipts(self) -> "ReceiptStore":
-        """The receipts that last. Deleting a session also deletes its receipts."""
+        """The stored receipts. Deleting a session also deletes its receipts."""
 
     def edits(self, key: SessionKey, *, reader: EditReader, done: Edits = NO_EDITS) -> Edits:
         """Return the edits that a reader has not processed yet; first mark those of `done` as processed.
@@ -524,4 +524,4 @@ class Traces(Protocol):
         """Remove the remains of deleted rows where that is possible; return descriptions of those that stay."""
 
     def found_in_file(self, texts: Iterable[str]) -> int:
-        """Return how many of the texts stand in the database's file although no row has them."""
+        """Return how many of the texts are in the database's file although no row has them."""

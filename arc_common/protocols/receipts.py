@@ -1,4 +1,4 @@
-"""The protocol of stores for receipts that last, and the values that it exchanges."""
+"""The protocol of stores for receipts, and the values that it exchanges."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

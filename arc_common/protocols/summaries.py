@@ -213,7 +213,7 @@ class Commit:
         segment: The segment. It replaces one of the same level and start (a running era grows), but one made by rules
             never replaces one made by a model.
         facts: The facts read from the segment; they replace all facts read from this leaf before.
-        ends: The facts that no longer hold, each with the fact that replaces it; both by id, `None` for no replacement.
+        ends: The facts that are no longer valid, each with the fact that replaces it; by ids, `None` for none.
             At least one is of this leaf, and the replacement is of the same leaf or a later one, on whichever branch.
         facts_version: The ledger into which the facts were merged; a commit to another one is refused.
     """

@@ -204,7 +204,7 @@ class SqlRecords:
         return {"conversation": conversation_key(on), **parts_of(path.forks, self._database.dialect)}
 
     def _as_seen(self, place: Mapping[str, Any], rows: Sequence[Row]) -> list[Memory]:
-        """Return memories as they are seen; one whose heirs are all hidden holds."""
+        """Return memories as they are seen; one whose heirs are all hidden is valid."""
         found = [self._seen(row, place["caller_id"]) for row in rows]
         heirs: dict[str, tuple[str | None, bool]] = {}  # the heir of each heir, and whether it is seen
         asked = {one.superseded_by for one in found if one is not None and one.superseded_by is not None}

@@ -172,7 +172,7 @@ _LIST = """
 redis.call('SADD', KEYS[1], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 """
-"""Add a key to the list of a user's."""
+"""Add a key to a user's list."""
 
 
 class RedisTails:
@@ -227,7 +227,7 @@ class RedisTails:
         return client
 
     def _ask(self, call: Callable[[Any], T]) -> T | None:
-        """Return the result of a call of the server; `None` if it fails. Never raises."""
+        """Return the result of a call to the server; `None` if it fails. Never raises."""
         if self._breaker.is_open:
             self.observer.count("redis.refused")
             return None

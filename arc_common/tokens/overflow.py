@@ -103,7 +103,7 @@ Again = Callable[[Exception], tuple[Request, AbstractContextManager[None]]]
 
 
 def answered(ask: Callable[[Request], Answer], request: Request, again: Again[Request]) -> Answer:
-    """Return a model's answer; if it refuses the request as too long, that to a smaller one."""
+    """Return a model's answer; if it refuses the request as too long, its answer to a smaller one."""
     try:
         return ask(request)
     except Exception as error:  # noqa: BLE001 - any client's; raised by `again` unless it is a refusal

@@ -187,7 +187,7 @@ class ArcStore(BaseStore):
         return [text for path in paths for text in get_text_at_path(op.value, path)]
 
     def _alive(self, found: Sequence["Document | _Stored"], *, refresh: bool) -> list["_Stored"]:
-        """Return the items whose time has not passed, and prolong it if asked to."""
+        """Return the items that have not expired, and extend their time if asked to."""
         stored = [_Stored.of(one) if isinstance(one, Document) else one for one in found]
         lasting = [one.id for one in stored if one.ttl is not None]
         if not lasting:

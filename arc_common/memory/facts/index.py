@@ -61,7 +61,7 @@ class FactIndex:
         return tokens
 
     def importance(self, fact_ids: Sequence[str]) -> tuple[float, ...]:
-        """Return the importance of each fact; 0 for a fact that no longer holds."""
+        """Return the importance of each fact; 0 for a fact that is no longer valid."""
         found = map(self.facts.get, fact_ids)
         return tuple(fact.importance if fact else 0.0 for fact in found)
 

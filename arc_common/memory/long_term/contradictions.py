@@ -55,7 +55,7 @@ class Contradictions:
     def __init__(self, detector: ContradictionDetector | None = None, *, observer: Observer | None = None) -> None:
         self.detector = detector
         self._observer = observer or SilentObserver()
-        self._verdicts: LRUCache[tuple[int, int], bool] = LRUCache(_VERDICTS)  # by hashes: it must not keep texts
+        self._verdicts: LRUCache[tuple[int, int], bool] = LRUCache(_VERDICTS)  # keyed by hashes: it must not keep texts
         self._lock = Lock()
 
     def contradicts(self, statement: str, earlier: str) -> bool:

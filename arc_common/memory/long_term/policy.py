@@ -270,7 +270,7 @@ def ranked(
 
 
 def held_at(revisions: Iterable[Memory], moment: datetime) -> list[Memory]:
-    """Return the memories that held at a moment, as they were then; `revisions` are by id and revision."""
+    """Return the memories that were valid at a given time, as they were then; `revisions` are by id and revision."""
     by_id: dict[str, list[Memory]] = {}
     for one in revisions:
         by_id.setdefault(one.id, []).append(one)

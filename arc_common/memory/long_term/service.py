@@ -104,7 +104,7 @@ class MemoryKeeper(MemoryWriter):
         return super()._retried(scope, change)
 
     def as_of(self, scope: Scope, moment: datetime) -> list[Memory]:
-        """Return the memories that held at a moment, as they were then."""
+        """Return the memories that were valid at a given time, as they were then."""
         held = held_at(self._store.find(scope, history=True), moment)
         live = {one.id for one in self._store.find(scope, [one.id for one in held], on="live")}
         return [one for one in held if one.id in live]
@@ -493,7 +493,7 @@ class LongTermMemory:
         return [replace(one, status=MemoryStatus.PENDING) for one in memories]
 
     def _known(self, scope: Scope, messages: Sequence[Message], *, on: Onlooker = "live") -> Sequence[Memory]:
-        """Return the memories related to the user's messages, so that a model can say which no longer hold."""
+        """Return the memories related to the user's messages, so that a model can say which are no longer valid."""
         if not self.extractor.has_model:
             return ()
         said = "\n".join(message.text for message in learnable(messages) if message.role is Role.USER)

@@ -252,7 +252,7 @@ class MemoryWriter:
         self._retried(scope, change)
 
     def settle(self, scope: Scope) -> None:
-        """Let one of each contradicting pair supersede the other, after a removal made both hold again."""
+        """Let one of each contradicting pair supersede the other, after a removal made both valid again."""
 
         def change(holdings: Holdings) -> bool | None:
             ended = _given_way(holdings)
@@ -388,7 +388,7 @@ class MemoryWriter:
         return leaving(after.values(), now=self._clock(), most=most, keep=keep)
 
     def _commit(self, scope: Scope, holdings: Holdings, change: RecordChange, index: IndexChange | None = None) -> bool:
-        """Commit a change with its index change in one transaction; return whether no other writer was first."""
+        """Commit a change with its index change in one transaction; return `False` if another writer was first."""
         before = holdings.version
         if index is None or not (index.put or index.removed):
             version = self._store.commit(scope, change, version=before)
@@ -422,7 +422,7 @@ class MemoryWriter:
 
 
 def _is_searched(memory: Memory) -> bool:
-    """Return whether a memory is in the index: also a superseded one, which may hold on another branch."""
+    """Return whether a memory is in the index: also a superseded one, which may be valid on another branch."""
     return memory.status is MemoryStatus.ACTIVE
 
 

@@ -242,7 +242,7 @@ def _with_passages(scores: Mapping[MessagePlace, float], *, weight: float) -> di
 def _fused(
     words: Mapping[MessagePlace, float], near: Mapping[MessagePlace, float], by_words: float
 ) -> dict[MessagePlace, float]:
-    """Sum shares and cosines in standard deviations above the mean of all found: who stands out most comes first."""
+    """Sum shares and cosines in standard deviations above the mean of all found, so that the outlier comes first."""
     said = {place: words.get(place, 0.0) for place in {**words, **near}}
     credible = credibility(near, said, answered=min(1.0, max(said.values())))
     total = dict.fromkeys(said, 0.0)

@@ -497,7 +497,7 @@ class HierarchicalMemory:
             if not at_once:
                 self.queues.save_soon(key)
             elif not self._views.save(key):
-                return self._tail(key, room=tail.tokens).state  # another process adopted first: its view holds
+                return self._tail(key, room=tail.tokens).state  # another process adopted first: its view is used
         return tail.under(holding).state
 
     def _instructions(self, turn: _Turn, boundary: int) -> tuple[str, ...]:

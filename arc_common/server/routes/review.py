@@ -67,7 +67,7 @@ async def list_candidates(  # noqa: PLR0917 - FastAPI passes parameters by name
 
 
 async def approve_candidate(access: Caller, candidate_id: CandidateId, body: ReviewIn) -> CandidateOut:
-    """Approve a candidate: an answer becomes a document, a memory holds from now on."""
+    """Approve a candidate: an answer becomes a document, a memory is used from now on."""
     await _check_own(access, candidate_id)
     decided = await access.ingestion.aapprove(candidate_id, reviewer=access.token.name, comment=body.comment)
     return CandidateOut.of(decided)

@@ -39,9 +39,9 @@ _LEASE_SECONDS = 60.0
 
 
 _STRAY = timedelta(days=1)
-"""The longest that a machine may stand still between naming an object and writing it."""
+"""The longest that a machine may pause between naming an object and writing it."""
 _NOBODY = "nobody.json.gz"
-"""The name of no object, which is looked for to see if the archive answers."""
+"""The name of an object that never exists: looking for it shows if the archive answers."""
 _LOOKS, _PAUSE = 5, 0.05
 """How often, and in which seconds, to check whether a conversation whose object can't be read has changed."""
 
