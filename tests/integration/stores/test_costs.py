@@ -596,13 +596,14 @@ def test_a_read_of_postgres_fetches_what_it_returns(
             return int(row[0]), int(row[1])
 
         before = figures()
-        store = SqlStore(url)
+        engine = create_engine(url, pool_size=1)
+        store = SqlStore(engine)
         for number in range(20):
             assert use(store, number)
-        with store.engine.connect() as connection:
+        with engine.connect() as connection:
             connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
             connection.commit()
-        store.close()
+        engine.dispose()
         scanned, fetched = (after - start for after, start in zip(figures(), before, strict=True))
     assert (scanned, fetched) == (0, 20 * expected)
 
