@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar, cast
-from weakref import WeakValueDictionary
+from weakref import ref
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -17,32 +17,34 @@ _forget: list[Callable[[], None]] = []
 _dropping: list[Callable[[], None]] = []
 
 
-class _Reading(list[Callable[[], None]]):
-    """The drops since some work began; a list that a weak reference can watch."""
+class ReadingTexts(list[Callable[[], None]]):
+    """Work that may cache texts it has read, as a context: what is dropped meanwhile is dropped again at its end."""
+
+    def __enter__(self) -> None:
+        _reading[id(self)] = ref(self)  # first, so that no drop is missed between the two lines
+        self += list(_dropping)
+
+    def __exit__(self, *_: object) -> None:
+        _reading.pop(id(self), None)
+        for drop in self:
+            drop()
 
 
-_reading: WeakValueDictionary[int, _Reading] = WeakValueDictionary()  # an interrupt may prevent a removal
+_reading: dict[int, ref[ReadingTexts]] = {}  # an interrupt may prevent a removal
 
 
 @contextmanager
 def reading_texts() -> Iterator[None]:
-    """Mark work that may cache texts it has read: what `drop_texts` drops meanwhile is dropped again at its end."""
-    dropped = _Reading()
-    _reading[id(dropped)] = dropped  # first, so that no drop is missed between the two lines
-    dropped += list(_dropping)
-    try:
+    """Mark a function's work as `ReadingTexts`."""
+    with ReadingTexts():
         yield
-    finally:
-        _reading.pop(id(dropped), None)
-        for drop in dropped:
-            drop()
 
 
 def drop_texts(drop: Callable[[], None]) -> None:
     """Drop deleted texts from caches by calling `drop`, now and at the end of work that may put them back."""
     try:
         _dropping.append(drop)
-        for reference in _reading.valuerefs():  # at once: other threads continue
+        for reference in list(_reading.values()):  # at once: other threads continue
             if (dropped := reference()) is not None:
                 dropped.append(drop)
         drop()

@@ -67,7 +67,9 @@ def storable_copy(value: Any, field: str) -> Any:
 def _encode(value: Any, path: str, depth: int, extensions: tuple[Extension, ...]) -> Any:
     kind = type(value)
     if kind is str:
-        return value if is_utf8(value) else {TAG: "text", "value": _base64(value.encode(errors="surrogatepass"))}
+        if value.isascii() or is_utf8(value):
+            return value
+        return {TAG: "text", "value": _base64(value.encode(errors="surrogatepass"))}
     if kind is int:
         return value if value.bit_length() <= _INT_BITS else {TAG: "int", "value": hex(value)}
     if kind is bool or value is None:
@@ -79,7 +81,7 @@ def _encode(value: Any, path: str, depth: int, extensions: tuple[Extension, ...]
     if kind is list:
         return [_encode(item, f"{path}[{i}]", depth + 1, extensions) for i, item in enumerate(value)]
     if kind is dict:
-        if TAG not in value and all(type(key) is str and is_utf8(key) for key in value):
+        if TAG not in value and set(map(type, value)) <= {str} and is_utf8("".join(value)):
             return {key: _encode(item, f"{path}.{key}", depth + 1, extensions) for key, item in value.items()}
         pairs = [
             [

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from threading import Lock
 from typing import NamedTuple
 
@@ -153,11 +154,11 @@ def _opened(message: Message) -> _Turn:
 
 
 def _size(turn: _Turn) -> int:
-    return 100 + len(turn.said) + sum(map(len, turn.trusted)) + sum(len(text) for _, text in turn.untrusted)
+    return 100 + len(turn.said) + sum(map(len, chain(turn.trusted, *turn.untrusted)))
 
 
 def _keep(turns: LRUCache[SessionKey, _Turn], key: SessionKey, turn: _Turn) -> None:
-    if _size(turn) <= _MOST_KEPT:
+    try:
         turns[key] = turn
-    else:
+    except ValueError:  # too large
         turns.pop(key, None)

@@ -161,7 +161,7 @@ class ConversationLog:
         settings = self._services.settings
         most, keep = settings.storage.max_messages_per_session, settings.summary.enabled
         stored = self._store.append(self._key, counted, max_messages=most, keep_unsummarized=keep, after=after)
-        self._learn([item for item, kept in zip(counted, stored, strict=True) if kept.message is item.message])
+        self._learn(counted, stored)
         return stored
 
     def originals(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
@@ -255,10 +255,11 @@ class ConversationLog:
         tokens = record.total_tokens - sum(stored.tokens for stored in loaded)
         return LeftOut(max(record.message_count - len(loaded), 0), max(tokens, 0))
 
-    def _learn(self, counted: Sequence[CountedMessage]) -> None:
-        for item in counted:
+    def _learn(self, counted: Sequence[CountedMessage], stored: Sequence[StoredMessage]) -> None:
+        for item, kept in zip(counted, stored, strict=True):
             usage = item.message.metadata.get(USAGE)
-            if item.message.role is not Role.ASSISTANT or not isinstance(usage, dict):
+            is_new = kept.message is item.message
+            if not is_new or item.message.role is not Role.ASSISTANT or not isinstance(usage, dict):
                 continue
             reported = usage.get("output_tokens", 0) - usage.get("reasoning_tokens", 0)
             if isinstance(reported, int) and reported > 0 and isinstance(self._counter, Correcting):

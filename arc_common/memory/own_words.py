@@ -9,7 +9,7 @@ from arc_common.concurrency import give_way
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import without_fences, without_insertions
 from arc_common.prompts.memories import without_memories
-from arc_common.text.languages.language import Pattern
+from arc_common.text.languages.language import NEVER
 from arc_common.text.languages.registry import LANGUAGES, possible_languages
 from arc_common.text.sentences import sentence_spans
 from arc_common.trust import Trust
@@ -144,26 +144,22 @@ def _given(text: str) -> Iterator[tuple[int, int]]:
     """Yield the texts that the writer hands over as a task: a quotation, a paragraph, or the lines below."""
     starts = [0, *[match.end() for match in _START.finditer(text)]]
     for language in possible_languages(text):
-        behind = 0
-        for task in _tasks(language.text_task, text, starts):
-            if task.end() < behind:
+        end = behind = 0
+        for start in starts:  # `finditer` would try the form at each character
+            task = language.text_task.match(text, start) if start >= end else None
+            if task is None:
                 continue
-            closing = _CLOSING.get(text[task.end() : task.end() + 1])
-            end = text.find(closing, task.end() + 1) + 1 if closing else -1
-            if not closing and "\n" not in text[len(task[0].rstrip()) + task.start() : task.end()]:
-                end = text.find("\n\n", task.end())
-            behind = end if end > 0 else len(text)
-            yield task.end(), behind
-        yield from (match.span() for match in language.text_in_task.finditer(text))
-
-
-def _tasks(form: Pattern, text: str, starts: Iterable[int]) -> Iterator[re.Match[str]]:
-    """Yield the matches of a form that begins a line or a sentence; `finditer` would try it at each character."""
-    end = 0
-    for start in starts:
-        if start >= end and (task := form.match(text, start)):
             end = task.end()
-            yield task
+            if end < behind:
+                continue
+            closing = _CLOSING.get(text[end : end + 1])
+            behind = text.find(closing, end + 1) + 1 if closing else -1
+            if not closing and "\n" not in text[len(task[0].rstrip()) + start : end]:
+                behind = text.find("\n\n", end)
+            behind = behind if behind > 0 else len(text)
+            yield end, behind
+        if language.text_in_task is not NEVER:
+            yield from (match.span() for match in language.text_in_task.finditer(text))
 
 
 def forget_requests(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from arc_common.exceptions import StoreError
@@ -30,6 +31,7 @@ from arc_common.stores.statements.conversations import REVISED_COLUMNS, statemen
 from arc_common.stores.summaries import edited
 
 _WIDTH = len(LOCKED_COLUMNS)
+_MESSAGE_ID, _CREATED_AT, _TOKENS, _TOOL_CALLS = map(itemgetter, ("message_id", "created_at", "tokens", "tool_calls"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def _new_session(key: SessionKey, place: Mapping[str, Any], now: int) -> dict[st
         "session_id": key.session_id,
         "account_id": key.account_id,
         "incarnation": new_incarnation(),
-        "status": ConversationStatus.ACTIVE.value,
+        "status": str(ConversationStatus.ACTIVE),
         "created_at": now,
         "updated_at": now,
     }
@@ -326,17 +328,18 @@ class SqlAppends:
     def _new_rows(self, key: SessionKey, new: Sequence[CountedMessage], request: _Request) -> dict[str, Any]:
         """Return the parameters of `append_new`."""
         rows = [{**request.rows[id(one.message)], "place": place, "revision": 1} for place, one in enumerate(new)]
-        sums = {f"more_{name}": sum([row[name] for row in rows]) for name in ("tokens", "tool_calls")}
         seal = self._database.seal
         if seal.is_on:
             rows = [{**row, "body": seal.closed(row["body"])} for row in rows]
         return {
             **_new_session(key, self._database.place(key, MAIN), request.now),
-            **sums,
-            **dict.fromkeys(("more_main", "more_messages"), len(rows)),
-            "last_at": max([row["created_at"] for row in rows]),
+            "more_main": len(rows),
+            "more_messages": len(rows),
+            "more_tokens": sum(map(_TOKENS, rows)),
+            "more_tool_calls": sum(map(_TOOL_CALLS, rows)),
+            "last_at": max(map(_CREATED_AT, rows)),
             "now": request.now,
-            "message_ids": [row["message_id"] for row in rows],
+            "message_ids": list(map(_MESSAGE_ID, rows)),
             "rows": ENCODER.encode(rows),
         }
 

@@ -132,7 +132,7 @@ def message_row(counted: CountedMessage | StoredMessage) -> dict[str, Any]:
         _check_origin(message.origin)
     return {
         "message_id": message.id,
-        "role": message.role.value,
+        "role": str(message.role),
         "body": to_body(plain_fields(message), field="message"),
         "tokens": counted.tokens,
         "counter": counted.counter,
@@ -277,7 +277,9 @@ def checked_counts(messages: Sequence[CountedMessage]) -> dict[int, dict[str, An
         message = counted.message
         if message.id is None or message.created_at is None:
             raise InvalidInputError("message", message, "an id and a time, which a session gives")
-        checked_limit("message.tokens", check_whole("message.tokens", counted.tokens, least=0))
+        if type(counted.tokens) is not int:
+            check_whole("message.tokens", counted.tokens, least=0)
+        checked_limit("message.tokens", counted.tokens)
         if len(check_identifier("message.counter", counted.counter)) > _COUNTER_LENGTH:
             raise InvalidInputError("message.counter", counted.counter, f"at most {_COUNTER_LENGTH} characters")
         if roles.setdefault(message.id, message.role) is not message.role:

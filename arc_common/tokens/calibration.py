@@ -3,9 +3,11 @@
 import math
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from operator import mul
 from threading import Lock
 from typing import Protocol, runtime_checkable
 
@@ -53,7 +55,7 @@ def corrected(counter: TokenCounter, raw_total: int) -> int:
 _DATA = tomllib.loads(files("arc_common.tokens").joinpath("calibration.toml").read_text("utf-8"))
 COEFFICIENTS: Mapping[str, float] = _DATA["coefficients"]
 """Tokens per feature; features without one cost nothing."""
-_COSTS = COEFFICIENTS.get
+_COSTS = defaultdict(float, COEFFICIENTS)
 _LINE_END = COEFFICIENTS["line_end"]
 _ENGLISH, _WESTERN = (frozenset(_DATA["words"][name].split()) for name in ("english", "western"))
 _CLASSES: Mapping[str, str] = _DATA["classes"]
@@ -144,6 +146,7 @@ def _by_length(cost: Callable[[int], int]) -> Callable[[Sequence[str | bytes]], 
 _sixteens = _by_length(lambda length: (length + 15) // 16)
 _three_to_six = _by_length(lambda length: min(max(0, length - 2), 4))  # "--------" is one token
 _threes = _by_length(lambda length: (length + 2) // 3)
+_beyond_four = _by_length(lambda length: max(0, length - 4))
 _beyond_two = _by_length(lambda length: max(0, length - 2))
 _wide_spaces = _by_length(lambda length: (length + 62) // 64)  # a single one belongs to the next word
 
@@ -179,32 +182,29 @@ def _counted(line: str) -> tuple[dict[str, int], tuple[int, ...]]:
     `classes` reads like the text: `0a` is a digit before a lower-case letter.
     """
     classes = _classes_of(line)
-    count = classes.count
-
-    def runs(name: str) -> list[bytes]:
-        return classes.translate(_KEEP[name]).split()
-
+    count, only = classes.count, classes.translate
     marks, upper = count(b"."), count(b"A")
     found = {"punctuation_run": marks}
     if count(b".."):
-        in_runs = runs("punctuation")
+        in_runs = only(_KEEP["punctuation"]).split()
         marks = len(in_runs)
         found = {"punctuation_run": _sixteens(in_runs), "punctuation_more": _three_to_six(in_runs)}
         if found["punctuation_more"]:
             mixed = _REPEATED.sub(r"\1", line).translate(_NOT_MARK_TO_SPACE).split()
             found["punctuation_mixed"] = _beyond_two(mixed)
     if b"\n" in classes:  # a line end after a mark is part of the mark's token
-        found["line_end"] = _sixteens(runs("line_end")) - sum([count(_CODE[name] + b"\n") for name in _MARKS])
+        marks_before = sum([count(_CODE[name] + b"\n") for name in _MARKS])
+        found["line_end"] = _sixteens(only(_KEEP["line_end"]).split()) - marks_before
     if b"\t" in classes:
-        found["tab"] = _sixteens(runs("tab"))
+        found["tab"] = _sixteens(only(_KEEP["tab"]).split())
     if b"  " in classes:
-        found["spaces"] = _wide_spaces(runs("space"))
+        found["spaces"] = _wide_spaces(only(_KEEP["space"]).split())
     if b"0" in classes:
-        found["digit_group"] = _threes(runs("digit"))
+        found["digit_group"] = _threes(only(_KEEP["digit"]).split())
         found["space_before_digit"] = count(b" 0")
         found["letter_after_digit"] = count(b"0a") + count(b"0A")
     if upper:
-        in_runs = runs("upper")
+        in_runs = only(_KEEP["upper"]).split()
         found["upper_more"] = upper - len(in_runs)
         found["upper_alone"] = len(in_runs) - count(b"Aa")
         found["upper_inside"] = count(b"aA")
@@ -244,7 +244,7 @@ def _counted_words(line: str) -> tuple[int, ...]:
         unusual, not_turkish = (sum(map(low.count, few)) for few in ("kqwxyz", "êîûwx"))
     return (
         len(words),
-        sum([length - 4 for length in map(len, words) if length > 4]),
+        _beyond_four(words),
         sum(map(_ENGLISH.__contains__, words)),
         sum(map(_WESTERN.__contains__, words)),
         unusual,  # frequent in Basque and Luganda, rare elsewhere
@@ -330,7 +330,13 @@ def _counts_of_line(line: str) -> _Counts:
 def _split(text: str) -> _Counts:
     found, counts = _counted(text)
     found["line_end"] = 0
-    return sum([_COSTS(name, 0.0) * value for name, value in found.items()]), counts
+    return _cost(found), counts
+
+
+def _cost(found: Mapping[str, float]) -> float:
+    """Return the tokens of some features."""
+    tokens: float = sum(map(mul, map(_COSTS.__getitem__, found), found.values()))
+    return tokens
 
 
 _RELATIVE_ERROR = 0.13
@@ -373,12 +379,11 @@ class CalibratedTokenCounter:
         if not text:
             return 0
         tokens, counts = _counts_of(text)
-        tokens += sum([_COSTS(name, 0.0) * value for name, value in _of_languages(counts).items()])
-        return max(1, math.ceil(round(tokens, 6)))  # rounded first: 2.0000000001 is 2
+        return max(1, math.ceil(round(tokens + _cost(_of_languages(counts)), 6)))  # rounded first: 2.0000000001 is 2
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text, in order."""
-        return [self.count(text) for text in texts]
+        return list(map(self.count, texts))
 
     @property
     def correction(self) -> Correction:

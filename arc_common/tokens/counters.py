@@ -389,24 +389,25 @@ def schema_tokens(counter: TokenCounter, response_format: Mapping[str, Any] | No
     return counter.count(_json(response_format, "response_format")) if response_format else 0
 
 
-def _pieces(message: Message) -> Iterator[str | int]:
-    """Yield a message's texts to count, and the token counts of its other parts."""
-    if isinstance(message.content, str):
-        yield message.content
+def _pieces(message: Message) -> list[str | int]:
+    """Return a message's texts to count, and the token counts of its other parts."""
+    content = message.content
+    pieces: list[str | int] = []
+    if isinstance(content, str):
+        pieces.append(content)
     else:
-        for part in message.content or ():
-            yield from _part_pieces(part)
+        for part in content or ():
+            pieces += _part_pieces(part)
     for call in message.tool_calls:
-        yield _TOOL_CALL
-        yield call.name
-        yield call.arguments if isinstance(call.arguments, str) else _arguments(call.arguments)
+        arguments = call.arguments if isinstance(call.arguments, str) else _arguments(call.arguments)
+        pieces += [_TOOL_CALL, call.name, arguments]
         if call.id is not None:
-            yield call.id
+            pieces.append(call.id)
     if message.tool_call_id is not None:
-        yield message.tool_call_id
+        pieces.append(message.tool_call_id)
     if message.name is not None:
-        yield message.name
-        yield _NAME
+        pieces += [message.name, _NAME]
+    return pieces
 
 
 def _part_pieces(part: ContentPart) -> Iterator[str | int]:
