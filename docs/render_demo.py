@@ -77,6 +77,10 @@ def printed(folder: Path, width: int, *, whole: bool) -> str:
         for _ in range(2)
     ]
     shown = runs[0 if whole else 1].stdout.decode().replace(f"{folder.resolve()}{os.sep}", "")
+    if not whole:
+        lines = shown.splitlines(keepends=True)
+        first, after = (next(n for n, line in enumerate(lines) if words in line) for words in ("What the ", "All "))
+        shown = "$ arc demo\n" + "".join(lines[first:after])
     return re.sub(r"\S+/bin/arc\b", ".venv/bin/arc", shown)  # as `make demo` prints it
 
 
