@@ -15,14 +15,15 @@ To compare two versions of arc, run the script with each of them first on PYTHON
 - "tokens" and "cost": the mean of a request in o200k_base tokens, and at cached prices (see prompt_cache.py).
 - "CPU": the median of `session.context`, in ms of the calling thread.
 - "recall": the share of LoCoMo's evidence without an embedder, by messages ("counted") and by their shingles that the
-  section contains ("shown"); see recall.py.
+  section contains ("shown"); see recall.py. "long answers": the same of LongMemEval's answers over 1,200 characters.
+  Their eight questions a conversation are made of words of the user's messages before them.
 - "precision", "precision: recall", "precision: waste": see precision.py.
 """
 
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from statistics import mean, median
@@ -103,24 +104,30 @@ def replays(data: Path, *, turns: int) -> dict[str, float]:
 
 
 def recalled(data: Path, *, conversations: int) -> dict[str, float]:
-    """Return the recall of LoCoMo's evidence without an embedder, counted and shown."""
-    counter = TiktokenCounter("o200k_base")
-    counted: dict[str, list[float]] = {}
-    for conversation in islice(recall.conversations(data / "recall_locomo.json.gz"), conversations):
-        said = {message.id: set(shingles([message.text])) for message in conversation.messages}
-        ask, close = recall.arc(conversation, counter, _RECALLED, None)
-        for question in conversation.questions:
-            found, shown = ask(question)
-            wanted = question.evidence
-            counted.setdefault("recall @10", []).append(len(wanted.intersection(found[:10])) / len(wanted))
-            words = {shingle for name in wanted for shingle in said[name]}
-            for budget, (ids, text) in shown.items():
-                counted.setdefault(f"recall in {budget:,}, counted", []).append(len(wanted & ids) / len(wanted))
-                if words:
-                    share = len(words.intersection(shingles([text]))) / len(words)
-                    counted.setdefault(f"recall in {budget:,}, shown", []).append(share)
-        close()
-    return {name: 100 * mean(values) for name, values in counted.items()}
+    """Return the recall of LoCoMo's evidence and of LongMemEval's long answers without an embedder."""
+    found: dict[str, list[float]] = {}
+    for file, name in (("recall_locomo", "recall"), ("recall_longmemeval", "long answers")):
+        for conversation in islice(recall.conversations(data / f"{file}.json.gz"), conversations):
+            questions = conversation.questions if name == "recall" else recall.about_long_answers(conversation)
+            for key, value in _asked(conversation, questions):
+                found.setdefault(f"{name} {key}", []).append(value)
+    return {name: 100 * mean(values) for name, values in found.items()}
+
+
+def _asked(conversation: recall.Conversation, questions: Sequence[recall.Question]) -> Iterator[tuple[str, float]]:
+    """Ask questions, and yield the share of each one's evidence by the way it is counted."""
+    said = {message.id: set(shingles([message.text])) for message in conversation.messages}
+    ask, close = recall.arc(conversation, TiktokenCounter("o200k_base"), _RECALLED, None)
+    for question in questions:
+        found, shown = ask(question)
+        wanted = question.evidence
+        yield "@10", len(wanted.intersection(found[:10])) / len(wanted)
+        words = {shingle for name in wanted for shingle in said[name]}
+        for budget, (ids, text) in shown.items():
+            yield f"in {budget:,}, counted", len(wanted & ids) / len(wanted)
+            if words:
+                yield f"in {budget:,}, shown", len(words.intersection(shingles([text]))) / len(words)
+    close()
 
 
 def main() -> None:
@@ -128,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of the shared data")
     parser.add_argument("--turns", type=int, default=500)
-    parser.add_argument("--conversations", type=int, default=4, help="of LoCoMo, whose questions are asked")
+    parser.add_argument("--conversations", type=int, default=4, help="of LoCoMo and LongMemEval, to ask about")
     parser.add_argument("--save", type=Path, help="write the figures as JSON")
     parser.add_argument("--against", type=Path, help="print the figures beside those of this file")
     parts: Mapping[str, Callable[[argparse.Namespace], dict[str, float]]] = {

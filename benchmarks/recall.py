@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -47,11 +48,15 @@ from pydantic import PrivateAttr
 from rich.console import Console
 from rich.table import Table
 
-from arc_common import ArcSettings, ContextEngine, Message, SectionBudget, TiktokenCounter, TokenBudget
+from arc_common import ArcSettings, ContextEngine, Message, Role, SectionBudget, TiktokenCounter, TokenBudget
 from arc_common.text import analyze, analyze_query
+from arc_common.text.analyzer import content_words
 
 KS = (5, 10, 25, 50)
 DEPTH = max(KS)
+_LONG_ANSWER = 1_200
+_ABOUT_ANSWERS = 8
+_WORDS = 8
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,21 @@ def conversations(path: Path) -> Iterator[Conversation]:
         conversation = read(one)
         if conversation.questions:
             yield conversation
+
+
+def about_long_answers(conversation: Conversation) -> list[Question]:
+    """Return questions about answers over 1,200 characters, made of words of the user's messages before them."""
+    pairs = [
+        (asked.text, answer.id or "")
+        for _, messages in conversation.sessions
+        for asked, answer in pairwise(messages)
+        if asked.role is Role.USER and answer.role is Role.ASSISTANT and len(answer.text) > _LONG_ANSWER
+    ]
+    questions = []
+    for text, name in pairs[:: max(len(pairs) // _ABOUT_ANSWERS, 1)][:_ABOUT_ANSWERS]:
+        words = list(dict.fromkeys(content_words(text)))[:_WORDS]
+        questions.append(Question(f"What did you tell me about {' '.join(words)}?", "long answers", frozenset([name])))
+    return questions
 
 
 def _locomo(one: Mapping[str, Any]) -> Conversation:

@@ -10,7 +10,7 @@ from arc_common.prompts.context import named_parts, quoted_from, source_name, sp
 from arc_common.trust import Trust, quoted
 
 _LONG = 1_200
-"""Characters above which a recalled message is excerpted: a one-page reply would leave no room for other items."""
+"""Characters of a long message, which is shown by excerpts: a one-page reply would leave no room for other items."""
 _LEAST = 300
 """The characters of quotations that are shown even beside many of the speaker's own."""
 _SHORT = 60
@@ -27,23 +27,29 @@ class MessageLine(NamedTuple):
     user: str | None  # the name of the user who said it, if any
 
 
-def message_line(message: Message, question: str) -> MessageLine:
+def is_long(message: Message) -> bool:
+    """Return whether a message is shown by excerpts, unless all of it is wanted."""
+    return len(message.text) > _LONG
+
+
+def message_line(message: Message, question: str, *, in_full: bool = False) -> MessageLine:
     """Render a recalled message as one line.
 
     - A speaker's own words follow the speaker. Text of anybody else is a quotation behind its source, also within the
       speaker's own message ("Ann: Is this true? (pasted: “…”)").
     - Nothing in the text, in a name or in a source begins a line, ends a quotation, or passes for another speaker.
-    - Long text is excerpted for the question; images and files are named.
+    - Long text is excerpted for the question, unless it is shown `in_full`; images and files are named.
     """
     text, trust = message.text, message.trust
+    most = len(text) if in_full else _LONG
     speaker = speaker_of(message) if message.name else message.role
     is_users = message.role is Role.USER
     pasted = foreign_spans(text) if is_users else ()
     if trust is Trust.UNTRUSTED:
-        line = f"{quoted_from(message)}: {quoted(_excerpt(text, question, _LONG))}"
+        line = f"{quoted_from(message)}: {quoted(_excerpt(text, question, most))}"
     else:
-        said = _own_and_pasted(text, pasted, question) if pasted else text
-        said = said if pasted or len(said) <= _LONG else _excerpt(said, question, _LONG)
+        said = _own_and_pasted(text, pasted, question, most) if pasted else text
+        said = said if pasted else _excerpt(said, question, most)
         line = f"{speaker}: {' '.join(said.split())}"
     if type(message.content) is not str and (parts := named_parts(message)):
         line = " ".join([line, *parts])
@@ -53,9 +59,9 @@ def message_line(message: Message, question: str) -> MessageLine:
     return MessageLine(line, trust, source, user_name(message) if is_users and message.name else None)
 
 
-def _own_and_pasted(text: str, spans: Sequence[tuple[int, int]], question: str) -> str:
+def _own_and_pasted(text: str, spans: Sequence[tuple[int, int]], question: str, most: int) -> str:
     own = len(text) - sum([end - start for start, end in spans])
-    room = max(_LONG - own, _LEAST) // len(spans)
+    room = max(most - own, _LEAST) // len(spans)
     words, rest = [], 0
     for start, end in spans:
         part = text[start:end].strip()

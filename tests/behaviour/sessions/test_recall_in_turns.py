@@ -120,6 +120,30 @@ class TestMessages:
         with told(LONG_TALK) as session:
             assert not recalled(session.context("Xylophone zeppelin?"))
 
+    def test_the_best_long_answers_come_back_in_full_within_a_third_of_the_room(self) -> None:
+        """The others are shown by excerpts, so that they leave room for short messages."""
+        answers = [
+            " ".join([f"Marabou boat advice {n}.{step}: check the {name} first." for step in range(30)])
+            for n, name in enumerate(("anchor", "engine", "rudder"))
+        ]
+        with engine_with() as engine:
+            session = engine.session("s")
+            for number, answer in enumerate(answers):
+                session.append([Message("user", f"What about it, part {number}?"), Message("assistant", answer)])
+            talk(session, [f"We spoke about subject{n} for a while." for n in range(30)])
+            session.summarize()
+            session.recall("anything")
+            tokens = max(engine.token_counter.count(answer) for answer in answers)
+            shown = {}
+            for room in (3 * tokens + 30, 6 * tokens + 60, 2 * tokens):
+                sections = {"summary": 0, "recalled": SectionBudget(max_tokens=room)}
+                window = session.context("What is the Marabou boat advice?", budget=TokenBudget(sections=sections))
+                texts = [item.text.removeprefix("assistant: ") for item in recalled(window)]
+                shown[room] = [answer in texts for answer in answers]
+                assert len([text for text in texts if "Marabou" in text]) == len(answers)
+                assert memory_tokens(window) <= room
+        assert [sum(one) for one in shown.values()] == [1, 2, 0]
+
     def test_the_other_sessions_of_a_user(self) -> None:
         """A setting includes them; other users' and sessions without a user stay separate."""
         with engine_with(recall={"scope": "user"}) as engine:
