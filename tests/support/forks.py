@@ -36,6 +36,10 @@ class Fork:
             os.close(pipe[1])
         self.stdout, self.stderr = os.fdopen(out[0]), os.fdopen(err[0])
 
+    @property
+    def is_running(self) -> bool:
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
     def send_signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
 

@@ -1,19 +1,21 @@
 """Execute the notebooks; `python -m tests.support.notebooks` rewrites their outputs."""
 
 import asyncio
+import importlib
 import os
-import subprocess
-import sys
+import warnings
 from collections.abc import AsyncIterator, Sequence
 from copy import deepcopy
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from jupyter_client.kernelspec import KernelSpec
+from ipykernel.kernelapp import IPKernelApp
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
+
+from tests.support.forks import Fork
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 PATHS = sorted(FOLDER.glob("[0-9]*.ipynb"))
@@ -22,12 +24,17 @@ _DEAD_END = "http://127.0.0.1:9"
 """The discard port, on which nothing listens, so that network requests fail at once."""
 
 
-class _ThisPython(AsyncKernelManager):
-    """Starts the Python that runs the tests instead of the user's Jupyter kernel `python3`."""
+class _ForkedKernel(AsyncKernelManager):
+    """Connects to a kernel in a fork of this process."""
+
+    process: Fork
 
     @property
-    def kernel_spec(self) -> KernelSpec:
-        return KernelSpec(argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"])
+    def has_kernel(self) -> bool:
+        return True
+
+    async def is_alive(self, **_: Any) -> bool:
+        return self.process.is_running
 
 
 def read(path: Path) -> Any:
@@ -38,13 +45,12 @@ def read(path: Path) -> Any:
 async def executed(paths: Sequence[Path]) -> AsyncIterator[tuple[Any, Any]]:
     """Yield each notebook as committed and with fresh outputs, without anything that varies by run or machine.
 
-    Notebooks run in their folder without a key or a network, one after the other in one kernel, which imports the
-    frameworks once; each notebook's names are removed before the next.
+    Notebooks run in their folder without a key or a network, one after the other in one kernel, a fork, which need not
+    import the frameworks again; each notebook's names are removed before the next.
     """
-    _find_fonts()
-    manager = _ThisPython()
-    await manager.start_kernel(cwd=str(FOLDER), env=_environment())
-    try:
+    manager = _ForkedKernel()
+    manager.write_connection_file()
+    with Fork(FOLDER, [], _environment(), run=partial(_serve, manager.connection_file)) as manager.process:
         for path in paths:
             committed = read(path)
             fresh = deepcopy(committed)
@@ -55,8 +61,7 @@ async def executed(paths: Sequence[Path]) -> AsyncIterator[tuple[Any, Any]]:
                 await client.async_execute(reset_kc=False)
                 client.kc.stop_channels()
             yield committed, _without_traces(fresh)
-    finally:
-        await manager.shutdown_kernel(now=True)
+    manager.cleanup_connection_file()
 
 
 def _without_traces(fresh: Any) -> Any:
@@ -72,14 +77,19 @@ def _without_traces(fresh: Any) -> Any:
     return fresh
 
 
-@cache
-def _find_fonts() -> None:
-    """Build matplotlib's font list now, since a slow build would print a warning in a notebook."""
-    subprocess.run([sys.executable, "-W", "ignore", "-c", "import matplotlib.font_manager"], check=True)
+def _serve(connection_file: str) -> None:
+    """Run a kernel with the state of a new process, as far as notebooks show it."""
+    warnings.resetwarnings()
+    for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", kind)
+    importlib.import_module("matplotlib.font_manager")  # builds its list of fonts, which would print a warning
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    IPKernelApp.launch_instance(["-f", connection_file])
 
 
 def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    kept["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     return kept | dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _DEAD_END)
 
 
