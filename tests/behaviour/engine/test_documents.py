@@ -264,15 +264,6 @@ def test_a_large_document_takes_few_times_its_size(tmp_path):
     assert peak - kept < 8 * len(text), (peak - kept) / len(text)
 
 
-def test_the_documents_of_two_scopes_are_told_apart(engine):
-    engine.documents_of("one").add(Document("The warranty lasts three years.", id="1"))
-    engine.documents_of("one", user_id="ann").add(Document("Ann's own warranty ended in May.", id="1"))
-    window = engine.session("s", caller_id="one", user_id="ann").context("warranty")
-    assert shown(window) == ["1", "1"]
-    assert "three years" in window.messages[-1].text
-    assert "ended in May" in window.messages[-1].text
-
-
 def test_the_best_of_a_scope_without_an_answer_comes_last(engine):
     """Scores of both scopes share one scale, so a scope's best is not automatically good."""
     caller, user = engine.documents_of("one"), engine.documents_of("one", user_id="ann")
@@ -296,20 +287,3 @@ def test_what_is_no_document_is_refused(engine, wrong):
     with pytest.raises(InvalidInputError, match="documents"):
         engine.documents.add(wrong)
     assert engine.documents.count() == 0
-
-
-@pytest.mark.parametrize("wrong", [None, 5, "warranty", b"warranty", {"warranty": 1}, [None], [[]], [""]], ids=repr)
-def test_what_is_no_collection_of_ids_deletes_nothing(engine, wrong):
-    engine.documents.add(TEXTS)
-    with pytest.raises(InvalidInputError, match="ids"):
-        engine.documents.get(wrong)
-    with pytest.raises(InvalidInputError, match="ids"):
-        engine.documents.delete(wrong)
-    assert engine.documents.count() == len(TEXTS)
-
-
-def test_a_caller_must_be_named_where_settings_say_so():
-    with ContextEngine.open(settings=ArcSettings(require_scope=True)) as engine:
-        with pytest.raises(InvalidInputError, match="caller_id"):
-            engine.documents  # noqa: B018 - the property raises
-        engine.documents_of("one").add("text")

@@ -142,13 +142,3 @@ def test_a_pipeline_that_fails_costs_a_turn_its_documents():
     assert window.messages[-1].text.startswith("harbour")
     assert "no documents were retrieved: LookupError" in window.receipt.notes
     assert observer.counts["rag.errors"] == 1
-
-
-@pytest.mark.parametrize(("turns", "is_found"), [(0, False), (1, False), (2, True)])
-def test_history_is_read_as_far_as_it_says(turns, is_found):
-    with opened(max_history_turns=turns) as engine:
-        engine.documents.add([Document("The Nova X2 camera costs nine hundred euros.", id="camera"), *BERTHS])
-        session = engine.session("s")
-        session.save_turn("Tell me about the Nova X2 camera.", "It is small.")
-        session.save_turn("Thank you.", "You are welcome.")
-        assert ("camera" in shown(engine, "How much is it?")) is is_found

@@ -30,7 +30,6 @@ from arc_common import (
 )
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not
 from arc_common.tokens.budget import SectionBudget, TokenBudget
-from langchain_arc import ArcChatMessageHistory
 from tests.support.databases import sqlite_url
 
 SECRET = "SEC@RETPW"
@@ -487,15 +486,3 @@ def test_an_engine_of_wrong_parts_is_refused():
     for wrong in cases:
         with pytest.raises(InvalidInputError, match=next(iter(wrong))):
             ContextEngine.open(**wrong)
-
-
-def test_adapters_refuse_what_is_no_engine():
-    for make in (lambda: ArcChatMessageHistory("a", engine=None), lambda: ArcChatMessageHistory.factory(5)):
-        with pytest.raises(InvalidInputError, match="engine"):
-            make()
-
-
-@pytest.mark.parametrize("name", [name for name, given in MEMORIES.items() if "memory_id" in given])
-def test_a_wrong_id_of_a_memory_is_refused_by_its_name(engine: ContextEngine, name: str) -> None:
-    with pytest.raises(InvalidInputError, match="memory_id: got 5"):
-        getattr(engine.memories(), name)(**{**MEMORIES[name], "memory_id": 5})

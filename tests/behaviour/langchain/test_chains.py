@@ -77,12 +77,3 @@ def test_a_limit_of_0_shows_no_history(engine: ContextEngine, limit: str) -> Non
     for question in ("Why?", "And now?"):
         memory.invoke([HumanMessage(question)], CONFIG)
     assert [[message.text for message in messages] for messages in seen] == [["Why?"], ["And now?"]]
-
-
-def test_a_limit_of_no_tokens_shows_no_history(engine: ContextEngine) -> None:
-    """A limit of 0 differs from no limit."""
-    seen: list[list[BaseMessage]] = []
-    memory = chain(engine, seen, max_tokens=0)
-    for question in ("Why?", "And now?"):
-        memory.invoke([HumanMessage(question)], CONFIG)
-    assert [[message.text for message in messages] for messages in seen] == [["Why?"], ["And now?"]]

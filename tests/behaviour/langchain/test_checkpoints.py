@@ -19,7 +19,7 @@ from arc_common import ArcSettings, ContextEngine, InvalidInputError, SessionNot
 from langchain_arc import ArcMemoryMiddleware, adelete_thread, delete_thread, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.langchain_agents import ScriptedToolModel, call, multiply
-from tests.support.langchain_helpers import said, settle
+from tests.support.langchain_helpers import said
 from tests.support.llamaindex_helpers import break_writes, mend_writes
 
 CONFIG: Any = {"configurable": {"thread_id": "s"}}
@@ -509,22 +509,3 @@ async def test_deleting_a_thread_deletes_its_session(tmp_path: Path, way: str) -
         assert not await delete(user_id="ann")
         with pytest.raises(InvalidInputError, match="checkpointer"):
             delete_thread(engine, None, "s")  # type: ignore[arg-type]
-
-
-async def test_what_was_left_is_neither_recalled_nor_remembered(tmp_path: Path) -> None:
-    """Nothing of abandoned turns comes back as a message, memory or summary."""
-    settings = ArcSettings(conversation={"max_context_tokens": 700}, summary={"high_water_tokens": 0})
-    with open_engine(sqlite_url(tmp_path), settings=settings) as engine:
-        model = ScriptedToolModel()
-        memory = ArcMemoryMiddleware(engine, user_id="ann")
-        thread = Thread(create_agent(model, middleware=[memory], checkpointer=InMemorySaver()), model, is_async=True)
-        places = [await thread.ask(f"My dog number {n} is called Rex{n} and weighs {n + 3} kg.") for n in range(30)]
-        settle(engine)
-        await thread.ask("My cat is called Mia and weighs 4 kg.", places[9])
-        settle(engine)
-        await thread.ask("What are my dogs called, and how much do they weigh?")
-    for request in model.requests[-2:]:
-        for n in range(10, 30):
-            assert f"Rex{n}" not in str(request)
-    assert "Rex2" in str(request)
-    assert "Mia" in str(request)

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from deepagents import create_deep_agent
-from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -89,10 +88,3 @@ async def test_a_person_decides_on_a_call(engine: ContextEngine, decision: str) 
     state = await run(agent, Command(resume={"decisions": [{"type": decision}]}), "ainvoke")
     assert ("/a.txt" in state.get("files", {})) == (decision == "approve")
     assert [role for role, _ in said(engine)] == ["user", "assistant", "tool", "assistant"]
-
-
-async def test_a_structured_answer(engine: ContextEngine) -> None:
-    agent, _ = deep_agent(engine, asking("Answer", value=6), response_format=ToolStrategy(Answer))
-    state = await run(agent, {"messages": [HumanMessage("2 x 3?")]}, "invoke")
-    assert state["structured_response"] == Answer(value=6)
-    assert [role for role, _ in said(engine)] == ["user", "assistant", "tool"]

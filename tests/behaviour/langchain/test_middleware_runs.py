@@ -13,7 +13,6 @@ from langchain.agents.middleware import (
     HumanInTheLoopMiddleware,
     ModelRetryMiddleware,
     PIIMiddleware,
-    SummarizationMiddleware,
 )
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.caches import InMemoryCache
@@ -359,36 +358,6 @@ async def test_an_interrupt_that_nobody_answers(engine: ContextEngine) -> None:
     await ask(agent, "forget it")
     assert shown(model) == [("human", "2 x 3?"), ("human", "forget it")]
     assert said(engine)[2:] == [("user", "forget it"), ("assistant", "never mind")]
-
-
-async def test_an_answer_that_is_given_again_from_an_earlier_checkpoint(engine: ContextEngine) -> None:
-    """The model does not see the replaced answer, which stays on the abandoned branch."""
-    model = ScriptedToolModel(script=["one", "two", "better"])
-    agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine)], checkpointer=InMemorySaver())
-    await ask(agent, "first")
-    await ask(agent, "second")
-    earlier = next(
-        state.config for state in agent.get_state_history(config()) if state.next == ("model",) and state.values
-    )
-    agent.invoke(None, earlier)
-    assert shown(model) == [("human", "first"), ("ai", "one"), ("human", "second")]
-    assert said(engine)[2:] == [("user", "second"), ("assistant", "better")]
-    assert engine.session("s", branch=0).messages()[-1].text == "two"
-
-
-async def test_beside_langchains_own_summaries(engine: ContextEngine) -> None:
-    """That middleware rewrites the state; the session keeps the originals and does not store its summary."""
-    model = ScriptedToolModel()
-    summarizing = SummarizationMiddleware(
-        ScriptedToolModel(script=["a summary"] * 9), trigger=("messages", 4), keep=("messages", 1)
-    )
-    agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine), summarizing], checkpointer=InMemorySaver())
-    for n in range(6):
-        await ask(agent, f"question {n}")
-    assert said(engine) == [
-        pair for n in range(6) for pair in (("user", f"question {n}"), ("assistant", f"answer {n}"))
-    ]
-    assert len(shown(model)) == 11
 
 
 async def test_middleware_behind_it_edits_the_finished_request(engine: ContextEngine) -> None:

@@ -1,7 +1,6 @@
 """`prune_state` reduces an agent's state to its last turn once arc has stored the rest."""
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from arc_common import InvalidInputError
 from langchain_arc import ArcMemoryMiddleware, open_engine
-from tests.support.databases import sqlite_url
 from tests.support.langchain_agents import ScriptedToolModel, call, multiply
-from tests.support.llamaindex_helpers import break_writes, mend_writes
 
 CONFIG: Any = {"configurable": {"thread_id": "s"}}
 
@@ -68,19 +65,3 @@ def test_checkpoints_stop_growing() -> None:
 def test_it_is_true_or_false() -> None:
     with open_engine("sqlite://") as engine, pytest.raises(InvalidInputError, match="prune_state"):
         ArcMemoryMiddleware(engine, prune_state="yes")  # type: ignore[arg-type]
-
-
-def test_nothing_is_pruned_that_was_not_saved(tmp_path: Path) -> None:
-    """While writes fail, the state keeps everything; it is pruned once stored."""
-    with open_engine(sqlite_url(tmp_path)) as engine:
-        middleware = ArcMemoryMiddleware(engine, prune_state=True)
-        agent: Any = create_agent(ScriptedToolModel(), middleware=[middleware], checkpointer=InMemorySaver())
-        agent.invoke({"messages": [("user", "One.")]}, CONFIG)
-        break_writes(tmp_path / "arc.db")
-        for text in ("Two.", "Three."):
-            agent.invoke({"messages": [("user", text)]}, CONFIG)
-        assert types(agent.get_state(CONFIG).values["messages"]) == ["human", "ai"] * 3
-        mend_writes(tmp_path / "arc.db")
-        agent.invoke({"messages": [("user", "Four.")]}, CONFIG)
-        assert types(agent.get_state(CONFIG).values["messages"]) == ["human", "ai"]
-        assert [message.text for message in engine.session("s").messages()][::2] == ["One.", "Two.", "Three.", "Four."]

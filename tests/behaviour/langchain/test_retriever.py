@@ -19,7 +19,7 @@ from arc_common.filters import Condition, Filter
 from arc_common.rag import ContextBuilder, RagPipeline
 from arc_common.rerankers import KeywordWeightedReranker
 from langchain_arc import ArcRetriever, open_engine
-from langchain_arc.retrieval.documents import document_from_arc, document_to_arc, known_score, scored_from_arc
+from langchain_arc.retrieval.documents import document_from_arc, document_to_arc, scored_from_arc
 from tests.support.langchain_retrieval import DOCUMENTS, WordEmbedder, an_index
 
 QUESTION = "What turns light into current?"
@@ -212,14 +212,3 @@ def test_another_kind_of_document_is_refused() -> None:
     """Arc's own document is rejected, for example."""
     with pytest.raises(InvalidInputError, match="LangChain Document"):
         document_to_arc(Document("x"))  # type: ignore[arg-type]
-
-
-def test_a_source_beside_the_metadata_is_shown_in_them() -> None:
-    """LangChain has no other field for it."""
-    assert document_from_arc(Document("x", source="guide.md")).metadata == {"source": "guide.md"}
-
-
-def test_what_is_no_number_is_no_score() -> None:
-    """Metadata may contain anything under that name."""
-    for value in [None, True, "0.5", float("nan"), float("inf"), [1], {}]:
-        assert known_score({"relevance_score": value}) is None

@@ -299,20 +299,3 @@ def test_no_question_is_an_error(engine: ContextEngine, value: Any) -> None:
     """The error states the expected value."""
     with pytest.raises(InvalidInputError, match="input"):
         ArcContext(engine, session_id="s").invoke(value)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        ({"output": "json"}, "output"),
-        ({"budget": 7}, "budget"),
-        ({"session_id": ""}, "session_id"),
-        ({"engine": 1}, "engine"),
-    ],
-    ids=str,
-)
-def test_wrong_arguments_of_the_context_are_named(engine: ContextEngine, arguments: Any, field: str) -> None:
-    """The constructor checks them."""
-    with pytest.raises(InvalidInputError) as caught:
-        ArcContext(**{"engine": engine, **arguments})
-    assert caught.value.field == field

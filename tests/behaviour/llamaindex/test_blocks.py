@@ -16,7 +16,6 @@ from llama_index.core.memory import InsertMethod, Memory
 from llama_index.core.utils import get_tokenizer
 
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.exceptions import InvalidInputError
 from llamaindex_arc import ArcFactsBlock, ArcRecallBlock, ArcSummaryBlock, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.llamaindex_helpers import NO_SUMMARIES, assistant, break_writes, mend_writes, put, said, settle, user
@@ -318,10 +317,3 @@ def test_copies_share_the_engine(engine: ContextEngine) -> None:
         assert copied.model_dump() == block.model_dump()
         with pytest.raises(TypeError, match=type(block).__name__):
             pickle.dumps(block)
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_another_engine_is_refused(block: Any) -> None:
-    """Only a `ContextEngine` is accepted."""
-    with pytest.raises(InvalidInputError, match="engine"):
-        block("sqlite://")

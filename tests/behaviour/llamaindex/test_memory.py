@@ -380,9 +380,3 @@ def test_what_was_put_can_be_changed_afterwards(engine: ContextEngine) -> None:
     memory.put(message)
     message.blocks[0].text = "as it is"  # type: ignore[union-attr]  # a text block
     assert said(memory.get()) == ["as it was"]
-
-
-def test_a_number_in_the_inputs_place_is_no_count(engine: ContextEngine) -> None:
-    """LlamaIndex's own tests pass the initial count by position, where the input belongs."""
-    memory = memory_over(engine, chat_history=[user("q")], token_limit=1_000)
-    assert memory.get(5) == [user("q")]  # type: ignore[arg-type]  # as they do

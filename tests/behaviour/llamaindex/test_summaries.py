@@ -296,10 +296,3 @@ def test_get_costs_the_same_for_any_length(tmp_path: Path) -> None:
         assert len(memory.get()) < 80
         assert len(statements) < 8
     database.dispose()
-
-
-def test_what_was_changed_behind_it_is_changed(engine: ContextEngine) -> None:
-    """If a history begins with arc's message, its end can be replaced and the summarised part stays."""
-    memory = summarised(engine)
-    memory.set([*memory.get()[:-2], user("Another question?"), assistant("Another answer.")])
-    assert said(memory.get_all()) == [*said(told(25))[:-2], "Another question?", "Another answer."]

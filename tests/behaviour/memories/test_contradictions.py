@@ -234,19 +234,3 @@ def test_in_the_background_too(opened):
     session.save_turn(GONE, "I'm so sorry.")
     assert engine.flush(20)
     assert holding(engine) == {GONE}
-
-
-@pytest.mark.parametrize("replaces", [[], [0], [2], ["one"], {"1": 1}], ids=repr)
-def test_what_names_nothing_known_replaces_nothing(opened, replaces):
-    engine, _ = opened([statement(GONE) | {"replaces": replaces}])
-    engine.memories(user_id="ann").add(CAT)
-    engine.memories(user_id="ann").extract(GONE)
-    assert holding(engine) == {CAT, GONE}
-
-
-@pytest.mark.parametrize("replaces", ["1", [1, 1], [1, 7]], ids=repr)
-def test_numbers_are_read_tolerantly(opened, replaces):
-    engine, _ = opened([statement(GONE) | {"replaces": replaces}])
-    engine.memories(user_id="ann").add(CAT)
-    engine.memories(user_id="ann").extract(GONE)
-    assert holding(engine) == {GONE}

@@ -102,14 +102,6 @@ def test_a_session_without_messages_may_have_memories(engine):
     assert memories.add("The user keeps bees") == memories.list()[0]
 
 
-def test_extracting(memories):
-    (found,) = memories.extract("I love hiking in the mountains.", "Great!")
-    (again,) = memories.extract(Message("user", "I love hiking in the mountains."))
-    assert again.id == found.id
-    assert memories.count() == 1
-    assert memories.extract("Hello!", "Hi!") == []
-
-
 def test_a_caller_must_be_named_where_settings_say_so():
     with ContextEngine.open(settings=ArcSettings(require_scope=True)) as engine:
         with pytest.raises(InvalidInputError, match="caller_id"):

@@ -290,8 +290,9 @@ INDEX: dict[str, tuple[Callable[[SqlStore], object], int]] = {
 @pytest.mark.parametrize("name", INDEX)
 def test_round_trips_of_the_index(on_the_wire: tuple[SqlStore, Wire, SqlStore], name: str) -> None:
     """A read is one round trip; a write is two, one to lock and read and one to write."""
-    (store, proxy, _), (call, trips) = on_the_wire, INDEX[name]
-    indexed(store, SCOPE)
+    (store, proxy, direct), (call, trips) = on_the_wire, INDEX[name]
+    if count(direct.index, SCOPE, "document") < 200:
+        indexed(direct, SCOPE)
     lexical(store.index, SCOPE, "document", {"common": 1.0}, limit=5)
     counts = trips_of(proxy, lambda n: call(store), before=lambda: indexed(store, SCOPE, 9))
     assert mode(counts[6:]) == trips, counts
