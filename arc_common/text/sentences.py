@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from arc_common.text.languages.registry import SEEKING_CYRILLIC, SEEKING_LATIN, detect
+from arc_common.text.languages.registry import LANGUAGES, SEEKING_CYRILLIC, SEEKING_LATIN, detect
 
 _LONGEST_CHARACTER = 64
 """Code points searched for the beginning of a character; only runs of flags and of accents are longer."""
@@ -61,6 +61,9 @@ _ABBREVIATION = re.compile(
 _NUMBER = re.compile(r"\s*\d{1,2}\.(?=\s+\**[^\Wa-z\d_])")
 """The number of a list's item, also behind another item in one line: "2. Walk"; not the answer in "180. the hall"."""
 
+_LONGEST_ORDINAL = 16
+"""The characters on each side of its full stop that tell an ordinal number."""
+
 _BULLET = re.compile(r"^(?:[-*+•·▪◦>#|]{1,6}\s+|\(?\d{1,3}[.)]\s+)")
 
 _CLAUSE_BREAK = re.compile(r"[,;:](?=\s)|\s[-–—]{1,2}(?=\s)|—|[，、；：](?!\d)|[()（）]")
@@ -93,11 +96,26 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
             continue
         if kind == "space" and (number := _NUMBER.match(text, start)) and number.end() == end:
             continue
+        if kind == "space" and text[match.start() - 1 : match.start()].isdigit() and _is_ordinal(text, start, end):
+            continue
         if kind == "polite" and end - start < 8:
             continue
         yield start, end
         start = end
     yield start, len(text)
+
+
+_NEXT = re.compile(r"\s+(\w+)")
+
+
+def _is_ordinal(text: str, start: int, end: int) -> bool:
+    """Return whether the number that ends here goes on with its noun: "am 25. April", not "am 25. Wir"."""
+    following, near = _NEXT.match(text, end), max(start, end - _LONGEST_ORDINAL)
+    return following is not None and any(
+        found.end() == end and (following[1].islower() or following[1].lower() not in language.stop_words)
+        for language in LANGUAGES  # a date alone does not tell its language
+        for found in language.ordinal.finditer(text, near, end + _LONGEST_ORDINAL)
+    )
 
 
 def _bounded(sentence: str, longest: int) -> Iterator[str]:

@@ -40,7 +40,8 @@ GERMAN = Language(
         r"^(?:(?:bitte|und|aber|also),? )?"
         rf"(?:(?P<limit>(?:{_PHRASES['limits']}|(?:(?:all|jed)\w+ (?:\w+ )?)?{_PHRASES['exceptions']}) {_SHORT}\W*$"
         rf"|\W?\d{_SHORT},? {_PHRASES['final_limits']}(?: bitte)?\W*$)"
-        r"|(?:\w+ ){0,2}(?:nie|niemals)\b|nur|keine?\w?\b|auf keinen fall|kein\w* \w+ bitte"
+        r"|(?:\w+ ){0,2}(?:nie|niemals)\b|keine?\w?\b|auf keinen fall|kein\w* \w+ bitte"
+        r"|nur(?! (?:dass|damit|so|kurz|noch|zur|zum|mal|weil|ein\w{0,2})\b)"
         r"|nicht (?:\w+ (?:bitte|wieder)|(?:vor|nach|über|unter|mehr als|am|im|in) \w+(?: \w+){0,2}\W*$)"
         r"|(?:bis zu|maximal) \d)"
         rf"|\b(?:darf\w* (?:\w+ ){{0,4}}(?:nicht|kein\w*)|nicht (?:\w+ ){{0,3}}{_PHRASES['refused']}"
@@ -49,6 +50,10 @@ GERMAN = Language(
     deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
     preferring=Pattern(rf"\b{_PHRASES['preferred']}\b"),
     vague=Pattern(r"^(?:und |aber )?(?:er|sie|es|das|dies\w*|jen\w*|sein\w*|ihr\w*|dort|da)\b"),
+    ordinal=Pattern(
+        r"\b(?:(?<!\bi )am|im|vom|zum|zur|beim|der|die|das|den|dem|des) \d{1,3}\."
+        rf"|(?<!\d)\d{{1,2}}\.(?= {_PHRASES['counted']}\b)"
+    ),
     denying=Pattern(rf"\b(?:nicht(?! nur)|kein\w{{0,2}}|nie(?:mals)?|{_PHRASES['denied']})\b"),
     changing=Pattern(rf"\b(?:jetzt|nun|inzwischen|mittlerweile|neuerdings|ab sofort|stattdessen|{_CHANGED})\b"),
     adding=Pattern(rf"\b{_PHRASES['added']}\b"),

@@ -119,6 +119,8 @@ class Language:
     """A lasting statement about oneself: one's name, belongings, work, likes, plans or needs."""
     asserting: Pattern = NEVER
     """The verb of a statement about anything: "is"; a list of values has none."""
+    bare: Pattern = NEVER
+    """A value with no more than the verb "to be", which says nothing alone: "180만 원이에요"."""
     wanting: Pattern = NEVER
     """A request, a wish or an offer in the form of a statement: "I'm looking for", "I need", "You can take"."""
     forbidding: Pattern = NEVER
@@ -139,6 +141,8 @@ class Language:
     """Sentences that give somebody's attribute its one value, as the pattern's last group, by attribute."""
     attribute: Pattern = NEVER
     """A subject with one value, as the group `name`, and its value: "my email is …", "the meeting was moved to …"."""
+    ordinal: Pattern = NEVER
+    """A number, up to its full stop, that ends no sentence: "am 25." before "April"."""
     dates: Mapping[str, str] = field(default_factory=dict)
     """Names of days and months, each with its kind and value: "mondays" is "weekday monday"."""
 

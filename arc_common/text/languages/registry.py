@@ -56,7 +56,7 @@ def _by_words(text: str) -> tuple[Language, int]:
 
 _MARKERS_OF_OTHERS = word_set(
     "el la los las de del que en un una unos unas por con para es está su mi yo le les des du et est je vous il elle "
-    "nous dans pour avec sur pas ne une mon ma mes il lo gli che di non per sono um uma não meu minha het "
+    "nous dans pour avec sur pas ne une mon ma mes il lo gli che di non per sono uma não meu minha het "
     "een van ik niet maar op dat zijn wij jij og det att som jag inte på av han hon bir ve bu için yang dan di saya"
 ) - OTHER_MARKERS.union(ENGLISH.markers)
 """Frequent words of languages in Latin letters without a file, which are treated as English."""

@@ -17,6 +17,9 @@ def test_sentences_end_where_they_end() -> None:
         ("The code is 55-K. Next one", ["The code is 55-K.", "Next one"]),
         ("- milk\n+ eggs\n2) bread", ["milk", "eggs", "bread"]),
         ("1. Walk. 2. Rest at noon. 180. the hall", ["Walk.", "Rest at noon.", "180.", "the hall"]),
+        ("Am 18. April. Im 3. Stock, am 3. einen Termin.", ["Am 18. April.", "Im 3. Stock, am 3. einen Termin."]),
+        ("Wir kommen am 25. Wir freuen uns.", ["Wir kommen am 25.", "Wir freuen uns."]),
+        ("I am 41. my knee hurts. I paid 30. We left.", ["I am 41.", "my knee hurts.", "I paid 30.", "We left."]),
         ("저는 서울에 살아요 동생은 부산에 있어요", ["저는 서울에 살아요", "동생은 부산에 있어요"]),
         (
             "이메일이 바뀌었어요 ann@b.example\n예약했어요 MS-4471",
