@@ -112,14 +112,15 @@ def with_answered(messages: Sequence[Message]) -> Iterator[tuple[Message, Messag
 
 def answering(fact: ProposedFact, answered: Message | None) -> ProposedFact:
     """Return a fact with the question or the assistant's statement that it answers, if it states nothing alone."""
-    if answered is None or not (_is_value(fact.value, most=_REPLY) or _is_limit(_ruled(fact.value))):
+    is_value = _is_value(fact.value, most=_REPLY) or _is_limit(_ruled(fact.value))
+    if answered is None or not (is_value or (len(fact.value.split()) <= _REPLY and _is_unclear(fact.value))):
         return fact
     said = (sentences_of(answered.text) or [""])[-1]
     if not said or len(said) > _ANSWERED:
         return fact
     is_courtesy = said.endswith("!") or detect(said).chit_chat.search(said.translate(QUOTES)) or not content_words(said)
     if not said.endswith(("?", "？")) and (
-        answered.role is not Role.ASSISTANT or is_courtesy or len(fact.value.split()) > _FEW
+        not is_value or answered.role is not Role.ASSISTANT or is_courtesy or len(fact.value.split()) > _FEW
     ):  # "The choir begins at six." has no form that asserts, and is no reply to a statement
         return fact
     value = fact.value.rstrip(".。")
@@ -139,7 +140,8 @@ def _is_value(text: str, *, most: int = _FEW) -> bool:
     plain, language = text.translate(QUOTES), detect(text)
     forms = language.asserting, language.oneself, language.forbidding, language.deciding
     words = sum(word.strip(".,:;!").isalpha() for word in plain.split())
-    return words <= most and not any(form.search(plain) for form in forms)
+    is_bare = language.bare.match(plain) or not any(form.search(plain) for form in forms)
+    return words <= most and bool(is_bare)
 
 
 def _facts_of(message: Message) -> list[ProposedFact]:
@@ -342,6 +344,7 @@ _LONGEST_SENTENCE = 160
 """Shorten a longer sentence to its clauses with values, and a longer clause to the part around its first value."""
 _MOST_OF_MESSAGE = 400
 _SKIPPED = " … "
+_ENDS = (".", "!", "?", "。", "！", "？")
 
 
 def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -> list[ProposedFact]:
@@ -370,12 +373,25 @@ def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -
 
 def _weighed(excerpt: ProposedFact) -> ProposedFact:
     """Return an excerpt, with less importance if a reader can't tell what it is about."""
-    language = detect(excerpt.value)
-    plain = excerpt.value.translate(QUOTES)
-    is_clear = excerpt.category is FactCategory.CONDITION or IN_REPLY in plain
-    if is_clear or not (_is_vague(plain, language, least=_OF_CLAUSE) or _is_value(plain)):
-        return excerpt
-    return replace(excerpt, importance=_UNCLEAR * excerpt.importance)
+    is_clear = excerpt.category is FactCategory.CONDITION or IN_REPLY in excerpt.value
+    return (
+        excerpt
+        if is_clear or not _is_unclear(excerpt.value)
+        else replace(excerpt, importance=_UNCLEAR * excerpt.importance)
+    )
+
+
+def _is_unclear(text: str) -> bool:
+    """Return whether a reader can't tell what a text is about: "It's 180.", "20 minutes."."""
+    return _is_value(text) or _is_vague(text.translate(QUOTES), detect(text), least=_OF_CLAUSE)
+
+
+def _names_subject(sentence: str) -> bool:
+    """Return whether a short sentence may name what the next one is about: "My watch broke", not "I asked"."""
+    language, words = detect(sentence), len(content_words(sentence))
+    is_asked = sentence.endswith(("?", "？")) or language.chit_chat.search(sentence.translate(QUOTES))
+    is_telling = words >= (_OF_CLAUSE if language.is_spaced else 1)
+    return is_telling and not is_asked and len(sentence) < _LONGEST // 2
 
 
 def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> ProposedFact | None:
@@ -384,8 +400,9 @@ def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> P
     sources = (message.id,) if message.id else ()
     pieces: list[str] = []
     kinds: list[FactCategory] = []
+    last = -1
     sentences = sentences_of(message.text)
-    for sentence in sentences:
+    for place, sentence in enumerate(sentences):
         if sentence.startswith("[") and sentence.endswith("]"):  # "[shares a photo of two dogs]"
             continue
         if len(sentences) > 1 and not _LETTER.search(DATES.sub("", sentence)):  # "Tuesday! Let's go."
@@ -398,9 +415,17 @@ def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> P
             is_lost = bool(missing_facts([ProposedFact("", sentence, kind, sources)], facts=facts))
         else:
             is_lost = not has_values(said, sentence)
-        if is_lost:
-            pieces.append(_shortened(sentence))
-            kinds.append(kind)
+        if not is_lost:
+            continue
+        piece = _shortened(sentence)
+        if place and place - 1 != last and _is_unclear(piece) and _names_subject(sentences[place - 1]):
+            piece = f"{sentences[place - 1]} {piece}"  # "My watch broke. It's a Garmin 245."
+        if pieces and place - 1 == last and pieces[-1].endswith(_ENDS):
+            pieces[-1] += f" {piece}"
+        else:
+            pieces.append(piece)
+        kinds.append(kind)
+        last = place
     if not pieces:
         return None
     kind = max(kinds, key=lambda one: one.importance)

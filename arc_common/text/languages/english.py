@@ -35,14 +35,14 @@ ENGLISH = Language(
         r"^(?:(?:and|but|so|or|also|then|now|ok|hey|hi|yes|no|thanks|actually|please|just)[\s,]{1,2}){0,3}"
         rf"(?:{_AUXILIARY} (?:{_SUBJECT}|{_PHRASES['determiners']}\b|(?-i:[A-Z]))|\w+n't {_SUBJECT}"
         rf"|any(?:thing|one|body)? \w|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until) )?{_ASKS}"
-        rf"|{_PHRASES['requests']}\b(?! (?:is|are|was|makes|has)\b))"
+        rf"|{_PHRASES['requests']}\b(?!-| (?:is|are|was|makes|has)\b))"
         rf"|\b(?:wonder|wondering|curious|sure|know|see|asked) (?:{_ASKS}|if\b|whether\b)"
         rf"|\b(?:{_PHRASES['recollections']}|(?:please|what|when|where)\W*$)\b"
     ),
     chit_chat=Pattern(
-        rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take)|i'll (?!go with|take the|be |have |need )"
-        r"|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)|(?:is|are|and|the|an?|(?<!\d )works?)\W*$"
-        r"|(?:love|like) (?-i:it|this|that|how|the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b"
+        rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take|.*\wday)|(?:is|are|and|the|an?)\W*$"
+        r"|i'll (?!go with|take the|be |have |need )|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)"
+        r"|(?<!\d )works?\W*$|(?:love|like) (?-i:it|this|that|how|the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b"
     ),
     supposition=Pattern(rf"\b(?:{_PHRASES['suppositions']}|(?:would|i'd)(?! (?:like|love|prefer|rather)\b))\b"),
     condition=Pattern(r"^(?:if|unless|assuming|provided|when(?:ever)?|since|as|because|while|after|before|given)\b"),
@@ -69,22 +69,21 @@ ENGLISH = Language(
     asserting=Pattern(rf"'s|\b(?:{_PHRASES['asserted']}|\w+ed)\b"),
     wanting=Pattern(
         r"\b(?:(?:i|we)(?:'\w+)?(?: \w+){0,2} (?:want(?:ed)?|need(?:ed)?|requir\w+|wish\w*|hop(?:e|ed|ing))"
-        r"|(?:you|i)(?:'d| would| will)(?: \w+)? (?:like|love|rather)|would(?! prefer)|should|gonna|wanna"
-        r"|you (?:can|could|may|might|want|need)|(?:will|going to) (?:do|be)|looking (?:to|for)|searching for|wanting"
-        r"|(?:we|one|people) (?:can|to)|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)? (?:you |to )|how about"
-        r"|please|(?:i'm|i am) looking|(?:i|we) must|interested in|(?:get|let|give) me|bet|(?:in|the) mood"
-        r"|have (?:\w+ ){1,2}(?:questions?|problems?))\b"
+        rf"|{_PHRASES['wanted']}|(?:you|i)(?:'d| would| will)(?: \w+)? (?:like|love|rather)|would(?! prefer)"
+        r"|you (?:can|could|may|might|want|need)|(?:will|going to) (?:do|be)|have (?:\w+ ){1,2}(?:questions?|problems?)"
+        r"|(?:we|one|people) (?:can|to)|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)? (?:you |to ))\b"
     ),
     forbidding=Pattern(
         rf"^(?:(?:please|so|and|but|also),? ){{0,2}}(?:(?P<limit>{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
         rf"|(?:(?:(?:by|before|after|until) [\w:'-]+|{_NUMBER})(?: [\w'€-]+){{0,4}}|\w{{4,}}s),? {_FINAL}"
         rf"|(?:{_PHRASES['exceptions']}|(?:any|every)\w* (?:\w+ )?(?:but|{_PHRASES['exceptions']})) [\w'-]+{_ALONE})"
-        r"|(?:never|always) (?!had|been|saw|knew|thought|make|\w+(?:ed|ing)\b)"
+        rf"|(?:(?:i|we) never|never|always) (?!(?:had|been|make|want|{_PASTS}|\w+(?:ed|ing))\b)"
         r"|(?:don't|do not) (?!forget|give up|worry|let|mention|hesitate|be |stop|you|know|think|get)"
         r"|avoid|no more|only(?! (?:the|an?|one|two|some|my)\b)|any(?:thing|where|one|body) (?:but|except)"
         r"|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from|please)"
         rf"|not (?-i:[A-Z])\w+ (?:please|again)|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})\b"
         rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)"
+        rf"|(?:is|are|am|'s|'m|'re) (?!not\b)(?:\w+ )?{_PHRASES['diets']}|no (?:\w+ ){{1,5}}for (?:me|us|him|her|them)"
         rf"|(?:has|have|needs?) to be (?:\w+ ){{0,2}}\d|(?:can't|cannot|won't|don't) {_PHRASES['refused']})\b"
     ),
     deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),

@@ -51,6 +51,7 @@ def stem(word: str) -> str:
 
 _ASKS = "(?:뭐|뭘|뭔|무엇|무슨|어떤|어떻|어때|어느|어디|언제|누구|누가|얼마|몇)"
 _PEOPLE, _CHANGED, _TASK = _PHRASES["people"], _PHRASES["changed"], _PHRASES["text_tasks"]
+_BE, _SINGLE = _PHRASES["to_be"], _PHRASES["single_valued"]
 _NUMBER = rf"(?:\d\S*|(?:{'|'.join(_WORDS['numbers'])})\s?)"
 _NAME = r"(?:^|\s)([가-힣A-Za-z0-9]{2,15}?)(?<!집)"
 
@@ -96,6 +97,7 @@ KOREAN = Language(
         rf"|{_PEOPLE}[가-힣]{{0,3}}\s.+(?:있|살|이에요|예요|입니다|해요|어요)"
     ),
     asserting=Pattern(r"(?:다|요|음|임|네|지|야|어|아|해|돼|대)\W*$"),
+    bare=Pattern(rf"^(?!.*(?:[은는이도을를]|\S[가-힣]가)\s)(?:\S+\s){{0,4}}\d\S*\s?[가-힣]{{0,2}}{_BE}\W*$"),
     wanting=Pattern(r"찾고\s있|찾는|필요(?:해|합|한)|싶(?:어|습|은)|원해|원합"),
     forbidding=Pattern(
         rf"(?P<limit>^(?:{_PHRASES['limits']}\s?{_NUMBER}\S*(?:\s\S+){{0,2}}"
@@ -113,14 +115,11 @@ KOREAN = Language(
     adding=Pattern(rf"{_PHRASES['added']}|도\s"),
     relations={
         "home": Pattern(rf"{_NAME}(?:(?:에서|에)\s(?:살|산다|삽니다|거주|자취)|(?:으로|로)\s이[사주](?:했|갔|왔|해))"),
-        "employer": Pattern(
-            rf"{_NAME}(?<!재택)(?:(?:에서|에)\s(?:근무|재직|다니|다닌|다녀|다닙)|(?:으로|로)\s이직|에\s(?:입사|취직))"
-        ),
+        "employer": Pattern(rf"{_NAME}(?<!재택)(?:에서?\s(?:근무|재직|다[니닌녀닙]|입사|취직)|으?로\s이직)"),
         "age": Pattern(r"(?:^|\s)(\d{1,2})\s?(?:살|세)(?=이|입|예|$|다|야)"),
     },
     attribute=Pattern(
-        rf"^(?:(?:제|저희|우리|내)\s)?(?P<name>(?:[가-힣A-Za-z]+\s)?[가-힣]*{_PHRASES['single_valued']})"
-        r"(?:[은는이가을를]|일은)?\s(?P<value>.+)"
+        rf"^(?:(?:제|저희|우리|내)\s)?(?P<name>(?:[가-힣A-Za-z]+\s)?[가-힣]*{_SINGLE})(?:[은는이가을를]|일은)?\s(?P<value>.+)"
     ),
     follow_up=Pattern(
         rf"\s*(?:(?:네|응|아|음|좋아요?|고마워요?|감사합니다)[,.!]*\s+)*(?:{_PHRASES['follow_ups']}"

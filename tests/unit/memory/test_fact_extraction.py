@@ -32,6 +32,8 @@ STATEMENTS = {
         We adopted a puppy called Rex
         You can write back to lena.fischer@postbox.example if the line drops
         Just got it from accounting: the purchase order for the kiln shelves is PO-55718
+        Let's do the hike on Sunday
+        Our host's reference is PX-2209, check-in from 3 pm
     """,
     "German": """
         Ich wohne in Köln
@@ -50,6 +52,7 @@ STATEMENTS = {
     "Chinese and Japanese": """
         我住在北京
         我对花生过敏
+        就订翠湖宾馆，住两晚
         订单号是 AB-20931
         私は東京に住んでいます
     """,
@@ -71,6 +74,11 @@ RULES = {
         Not on Mondays
         Not Amsterdam please, never again
         Anywhere but Amsterdam
+        We never use raw SQL in handlers
+        A table must never be booked twice
+        Arjun is vegetarian
+        My sister's a strict vegan and no nuts for her
+        Small thing, I'm celiac so no bread for me
     """,
     "German": """
         Buche nie vor 9 Uhr
@@ -93,6 +101,9 @@ RULES = {
     "Chinese and Japanese": """
         不要在九点前预订
         只吃素食
+        我妈妈膝盖不好，不能爬太多楼梯
+        包车吧，别坐大巴，我妈会晕车
+        总共不超过15000元
         九時前に予約しないでください
         每晚150元以内可以
     """,
@@ -158,6 +169,9 @@ NOTHING = {
         절대 그럴 리 없어요
         꽃은 하지 말까요
         Vielen Dank, das klingt gut!
+        Nur dass du's weißt
+        Let's get started
+        I never want to go through this again
         오늘 정말 재미있었어요!
         신경 쓰지 마세요
         谢谢，你好
@@ -284,6 +298,47 @@ def test_a_limit_or_an_exception_is_a_fact_with_what_it_answers(line: str) -> No
     (fact,) = extract_facts([Message("assistant", asked, id="a"), Message(Role.USER, f"{answer}.", id="b")])
     assert (fact.value, fact.category) == (f"{answer} (in reply to: {asked})", FactCategory.CONDITION)
     assert fact.sources == ("b", "a")
+
+
+IN_CONTEXT = {
+    "My watch broke though. It's a Garmin 245. Can I run without one?": "My watch broke though. It's a Garmin 245.",
+    "The harbour tour is done! 20 minutes, 2.6 km.": "The harbour tour is done! 20 minutes, 2.6 km.",
+    "I asked. They answer in 20 minutes.": "They answer in 20 minutes.",
+    "How are you? They cost 20 each.": "They cost 20 each.",
+    "The flat has 82 sqm. It is old. Rent is 900.": "The flat has 82 sqm. … Rent is 900.",
+    "필경재로 예약했어요. 12시, 6명이요.": "필경재로 예약했어요. 12시, 6명이요.",
+}
+
+
+@pytest.mark.parametrize("text", IN_CONTEXT)
+def test_an_excerpt_that_says_little_alone_comes_with_the_sentence_before_it(text: str) -> None:
+    """Not with a question, or with one that names nothing; sentences in a row are joined without "…"."""
+    assert [fact.value for fact in excerpts_of([Message("user", text, id="a")], facts=[])] == [IN_CONTEXT[text]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("Does Ingvild eat everything?", "She's vegetarian"),
+        ("하객은 몇 분 정도 예상하세요?", "양가 합쳐서 220명 정도요"),
+    ],
+)
+def test_an_excerpt_that_says_little_alone_comes_with_the_question(asked: str, answer: str) -> None:
+    messages = [Message("assistant", asked, id="a"), Message("user", f"{answer}.", id="b")]
+    assert [fact.value for fact in excerpts_of(messages, facts=[])] == [f"{answer} (in reply to: {asked})"]
+
+
+def test_a_korean_value_with_its_copula_is_no_statement() -> None:
+    """It belongs to the sentence before it; with a subject it is one."""
+    assert values("발리로 결정했어요. 10월 19일 출발, 6박 8일이에요.") == [
+        "발리로 결정했어요. 10월 19일 출발, 6박 8일이에요"
+    ]
+    assert values("180만 원이에요.") == []
+    assert values("식대는 1인당 8만 5천 원이에요.") == ["식대는 1인당 8만 5천 원이에요"]
+
+
+def test_a_german_date_is_part_of_its_sentence() -> None:
+    assert values("Wir ziehen erst am 25. April um. Danke!") == ["Wir ziehen erst am 25. April um"]
 
 
 @pytest.mark.parametrize("text", ["From now on the choir begins at 18:25", "Send bills to billing@pier.example"])
