@@ -16,6 +16,7 @@ from arc_common.concurrency import give_way
 from arc_common.context.repetition import Said, without_lead_in
 from arc_common.exceptions import InvalidInputError, ModelCallError, SummaryFailedError
 from arc_common.facts import Fact
+from arc_common.memory.facts.fidelity import has_values
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
@@ -36,7 +37,7 @@ from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.text import analyze
 from arc_common.text.analyzer import content_words, words_of
 from arc_common.text.languages.korean import strip_particles
-from arc_common.text.languages.registry import detect
+from arc_common.text.languages.registry import CONCRETE, DATES, NAMES, detect
 from arc_common.text.sentences import rough_tokens, sentences_of
 
 MAX_SENTENCES = 240
@@ -48,6 +49,13 @@ _TOO_SIMILAR = 0.5
 
 _ROLE_WEIGHT = {Role.USER: 1.0, Role.ASSISTANT: 0.7}
 _ASKED = 0.4
+_OWN, _GENERAL = 0.6, 0.3
+"""The weights of a sentence without a value, date, name or decision: with a word for its speaker, and without one."""
+_LEAST = 0.2
+"""The least centrality of a sentence, as a share of the best: room that is left is no reason to fill it. So 46 % of a
+summary's lines are evidence for one of LoCoMo's questions, not 39 %, and it takes 1 to 11 % fewer tokens."""
+_NEW = 2
+"""The most specific words of a reply that only confirms what it answers."""
 _STATED = 0.2
 """The weight of a sentence that a fact repeats; not 0, because few of the facts may fit the prompt."""
 _QUESTION_MARKS = ("?", "？")
@@ -77,7 +85,8 @@ class _Sentence:
     said: _Said
     text: str
     terms: Counter[str]
-    is_fact: bool
+    is_specific: bool
+    is_said: bool
 
 
 class RuleBasedSummarizer:
@@ -136,9 +145,18 @@ class RuleBasedSummarizer:
         for of, one in enumerate(said[:MAX_SENTENCES]):
             give_way()
             whole = list(enumerate(sentences_of(one.text[: each * 2_000])))
-            telling = [one for one in whole if _is_telling(one[1])] or whole
+            before = said[of - 1].text if of and [said[of - 1].role, one.role] == [Role.USER, Role.ASSISTANT] else ""
+            telling = [one for one in whole if _is_telling(one[1]) and not _echoes(one[1], before)] or whole
             found += [
-                _Sentence(of, place, one, sentence, _terms(sentence, speakers), bool(known.says(sentence)))
+                _Sentence(
+                    of,
+                    place,
+                    one,
+                    sentence,
+                    _terms(sentence, speakers),
+                    _is_specific(sentence, one.role, speakers),
+                    bool(known.says(sentence)),
+                )
                 for place, sentence in telling[:each]
             ]
         return [one for one in found if _is_telling(one.text)] or found
@@ -158,7 +176,7 @@ class RuleBasedSummarizer:
         return vectors
 
     def _ranked(self, sentences: Sequence[_Sentence], vectors: NDArray[np.float64]) -> list[int]:
-        """Rank the sentences' places, the most central first; ties by place."""
+        """Rank the places of the sentences that are central enough, the most central first; ties by place."""
         weights = []
         spoken = Counter(sentence.of for sentence in sentences)
         for sentence in sentences:
@@ -167,7 +185,9 @@ class RuleBasedSummarizer:
         prior = np.array(weights)
         similar = vectors @ (vectors.T @ prior)  # the sum of the cosines with all sentences, weighted
         centrality = prior * similar  # a random walk over the graph would leave an isolated sentence all its weight
-        return [int(i) for i in np.argsort(-np.round(centrality, 12), kind="stable")]
+        least = _LEAST * centrality.max()
+        order = np.argsort(-np.round(centrality, 12), kind="stable")
+        return [int(i) for i in order if centrality[i] >= least or sentences[i].is_said]
 
 
 def _terms(sentence: str, speakers: Set[str]) -> Counter[str]:
@@ -190,6 +210,21 @@ def _is_telling(sentence: str) -> bool:
     return rough_tokens(without_lead_in(sentence)) >= _SHORTEST and not sentence.rstrip("*_ ").endswith((":", "："))
 
 
+def _echoes(sentence: str, before: str) -> bool:
+    """Return whether a reply only confirms the values of the text before it: "Noted: at 9:30, with Ann."."""
+    if not before or not any(form.search(sentence) for form in (CONCRETE, DATES)):
+        return False
+    new = _terms(sentence, frozenset()).keys() - _terms(before, frozenset()).keys()
+    return len(new) <= _NEW and has_values(before, sentence)
+
+
+def _is_specific(sentence: str, role: Role | None, speakers: Set[str]) -> bool:
+    """Return whether a sentence has a value, a date, a decision, or names; assistants name many things."""
+    names = set() if role is Role.ASSISTANT else {name.casefold() for name in NAMES.findall(sentence)}
+    named = len(names) > 1 or not names <= speakers  # one name may be the listener's
+    return named or any(form.search(sentence) for form in (CONCRETE, DATES, detect(sentence).deciding))
+
+
 def _prior(sentence: _Sentence) -> float:
     """Return a sentence's weight on its own, by role, specific words and kind."""
     language = detect(sentence.text)
@@ -201,7 +236,9 @@ def _prior(sentence: _Sentence) -> float:
         role is not Role.USER and language.seeking.search(sentence.text)
     ):
         weight *= _ASKED  # a question without its answer tells little
-    return weight * (_STATED if sentence.is_fact else 1.0)
+    if not sentence.is_specific:
+        weight *= _OWN if language.oneself.search(sentence.text) else _GENERAL
+    return weight * (_STATED if sentence.is_said else 1.0)
 
 
 def _rendered(sentences: Sequence[_Sentence]) -> str:

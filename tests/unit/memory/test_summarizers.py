@@ -236,6 +236,36 @@ def test_names_of_the_speakers_are_no_topic() -> None:
     assert told.count("oilers") == 2
 
 
+def test_what_is_told_is_specific() -> None:
+    """Encouragement and platitudes are central, as they repeat a conversation's words, and say nothing."""
+    messages = [
+        *said("I open the dance studio in Porto on 4 June.", "Great dance studios need passion for dance."),
+        *said("Dance studios bring people together.", role=Role.ASSISTANT),
+        *said("I hired Rosa, who teaches tango, for the studio."),
+    ]
+    told = RULES.narrative(messages, max_tokens=200)
+    assert "4 June" in told
+    assert "Rosa" in told
+    assert "passion" not in told
+    assert "together" not in told
+
+
+def test_room_that_is_left_is_not_filled_with_what_is_hardly_central() -> None:
+    texts = [f"I booked the ferry from Leith to hall {n} for the choir." for n in range(4)]
+    assert "kettles" not in RULES.narrative(said(*texts, "Some old kettles whistle."), max_tokens=400)
+
+
+def test_a_reply_that_confirms_values_is_not_told() -> None:
+    """Its last sentence is, for its value is new; so is a reply to another message."""
+    asked = said("Tell Ann to come at 9:30.")
+    texts = "Ann is expected by the singers at 9:30. The bus to the mill leaves at 8:45."
+    reply = said(texts, role=Role.ASSISTANT)
+    told = RULES.narrative([*asked, *reply], max_tokens=200)
+    assert "8:45" in told
+    assert "singers" not in told
+    assert "singers" in RULES.narrative(reply, max_tokens=200)
+
+
 def test_nothing_is_told_twice() -> None:
     line = "The boiler in the cellar leaks every night."
     assert RULES.narrative(said(line, line, line), max_tokens=200).count("boiler") == 1
@@ -247,16 +277,16 @@ def test_excerpts_have_day_and_speaker() -> None:
     said = "The boiler in the cellar leaks. Thanks! It drips on every shelf of the cellar."
     messages = [
         Message(Role.USER, said, created_at=at),
-        Message(Role.ASSISTANT, "A plumber should inspect the boiler.", name="Ben"),
+        Message(Role.ASSISTANT, "A plumber should inspect the boiler on Friday.", name="Ben"),
     ]
     first = RULES.narrative(messages, max_tokens=60)
     assert first == (
         "- 2026-11-20, user: The boiler in the cellar leaks. … It drips on every shelf of the cellar.\n"
-        "- Ben: A plumber should inspect the boiler."
+        "- Ben: A plumber should inspect the boiler on Friday."
     )
     assert RULES.retold([first.replace(" …", "")], max_tokens=60) == first.replace(" …", "")
     both = RULES.retold([first, "They spoke about the roof."], max_tokens=200)
-    assert both.endswith("- Ben: A plumber should inspect the boiler.\nThey spoke about the roof.")
+    assert both.endswith("- Ben: A plumber should inspect the boiler on Friday.\nThey spoke about the roof.")
 
 
 def test_excerpts_tell_facts_last_and_no_remarks_in_brackets() -> None:
