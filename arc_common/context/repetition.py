@@ -15,7 +15,7 @@ from arc_common.facts import IN_REPLY
 from arc_common.messages import Message
 from arc_common.text import analyze, analyze_query
 from arc_common.text.languages.registry import detect
-from arc_common.text.sentences import sentence_spans
+from arc_common.text.sentences import is_question, sentence_spans
 from arc_common.trust import Trust
 
 VERBATIM = "message"
@@ -148,6 +148,7 @@ def each_once(
     left: list[RecalledLine] = []
     merged: list[Omission] = []
     gone: dict[tuple[str, int], str] = {}
+    stated: dict[tuple[str, int], str] = {}
     speakers = {f"{kind} {line.id}": line.speaker for line in lines}
     for line in lines:
         text, name = said.unsaid(line.line, trust=line.trust)
@@ -159,6 +160,8 @@ def each_once(
             if not text:
                 if line.order and not name.startswith(VERBATIM):
                     gone[line.order[1:]] = name
+                    if not is_question(line.line):
+                        stated[line.order[1:]] = name
                 continue
         left.append(shorter)
         if tokens <= room:
@@ -166,7 +169,7 @@ def each_once(
             said.show(f"{kind} {line.id}", shorter.line, trust=line.trust)
     if not gone:
         return left, merged
-    alone = {line.id: name for line in left if (name := _beside(line, gone)) and len(analyze(body(line.line))) < _TERMS}
+    alone = {line.id: name for line in left if (name := _reply_to(line, gone, stated))}
     merged += [
         Omission(kind, line.id, corrected(line.tokens), _MERGED, carrier=alone[line.id])
         for line in left
@@ -175,11 +178,20 @@ def each_once(
     return [line for line in left if line.id not in alone], merged
 
 
-def _beside(line: RecalledLine, gone: Mapping[tuple[str, int], str]) -> str:
+def _reply_to(line: RecalledLine, gone: Mapping[tuple[str, int], str], stated: Mapping[tuple[str, int], str]) -> str:
+    """Return what shows the message that a reply belongs to, if the reply is of no use alone; else `""`.
+
+    A short one is not, nor one without the question's words after a statement: "Noted, we'll avoid hills."
+    """
     if line.order is None:
         return ""
     _, session_id, seq = line.order
-    return gone.get((session_id, seq - 1)) or gone.get((session_id, seq + 1)) or ""
+    name = gone.get((session_id, seq - 1)) or gone.get((session_id, seq + 1)) or ""
+    terms = analyze(body(line.line)) if name else ()
+    if len(terms) < _TERMS:
+        return name
+    is_beside = line.asked and not any(term in line.asked for term in terms)
+    return stated.get((session_id, seq - 1), "") if is_beside else ""
 
 
 def body(line: str) -> str:

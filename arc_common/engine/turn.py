@@ -25,6 +25,7 @@ from arc_common.memories import Pin, ScoredMemory
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.memory.pins import with_local_days
 from arc_common.memory.recall.lines import MessageLine, is_long, message_line
+from arc_common.memory.recall.ranking import specific_terms
 from arc_common.memory.recall.service import FoundForTurn
 from arc_common.memory.summaries.trigger import is_summarised
 from arc_common.messages import Message, Role, local
@@ -190,6 +191,7 @@ def _lines(found: FoundForTurn, question: str, runtime: "Runtime", *, room: int)
         fits = is_long(one.stored.message) and one.score is not None and one.stored.tokens <= in_full
         in_full -= one.stored.tokens if fits else 0
         lines.append(message_line(one.stored.message, question, in_full=fits))
+    asked = specific_terms(question)
     counts = runtime.context_counter.count_batch([line.text for line in lines])
     for one, line, tokens in zip(found.messages, lines, counts, strict=True):
         if left <= 0:
@@ -198,8 +200,10 @@ def _lines(found: FoundForTurn, question: str, runtime: "Runtime", *, room: int)
         message, (session_id, seq) = one.stored.message, one.place
         said_at = local(message.created_at, zone) if message.created_at else _LONG_AGO
         order = (said_at, session_id, seq)
+        words = () if "vector" in one.parts else asked
+        source, user = line.source, line.user
         shown.append(
-            RecalledLine(message.id or "", line.text, tokens, one.parts, order, line.trust, line.source, line.user)
+            RecalledLine(message.id or "", line.text, tokens, one.parts, order, line.trust, source, user, words)
         )
     return shown
 

@@ -1,13 +1,15 @@
 """No part of a request repeats another."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arc_common import ArcSettings, ContextEngine, ContextWindow, HeuristicTokenCounter, Message
-from arc_common.context.repetition import Said, body
-from arc_common.context.request import Layers
-from arc_common.text import analyze
+from arc_common.context.repetition import Said, body, each_once
+from arc_common.context.request import Layers, RecalledLine
+from arc_common.text import analyze, analyze_query
 from arc_common.text.sentences import sentences_of
 
 FLIGHT = "Our flight to Lisbon is TP 1234 and leaves at 07:35."
@@ -74,6 +76,30 @@ def test_a_value_that_a_fact_shows_with_its_question_is_left_out_alone() -> None
     said = Said([line := "user: HB-4471902"])
     said.add_fixed([], Layers(facts=("- 2026-11-20, user: HB-4471902 (in reply to: Which number?)",), fact_ids=("f1",)))
     assert said.unsaid(line) == ("", "fact f1")
+
+
+STATEMENT, QUESTION = "I can't eat nuts or celery.", "I can't eat nuts or celery. Is the satay alright?"
+REPLIES = {
+    "a confirmation": (STATEMENT, "Noted, I will keep that in mind for meals.", False),
+    "with a word of the question": (STATEMENT, "Then the satay of the market hall is out.", True),
+    "to a question": (QUESTION, "Better take the curry without the sauce.", True),
+    "short, to a question": (QUESTION, "Better not.", False),
+}
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_reply_to_what_a_fact_says_stays_only_if_it_may_answer(name: str) -> None:
+    text, reply, stays = REPLIES[name]
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    lines = [
+        RecalledLine("a", f"user: {text}", 20, {"message": 0.5}, (at, "s", 1)),
+        RecalledLine("b", f"assistant: {reply}", 20, {"message": 0.2}, (at, "s", 2), asked=analyze_query("satay")),
+    ]
+    said = Said([line.line for line in lines])
+    said.add_fixed([], Layers(facts=(f"- 2026-11-20, user: {STATEMENT}",), fact_ids=("f1",)))
+    left, merged = each_once(lines, "recalled", said, corrected=int, room=100)
+    assert [line.id for line in left] == ["b"] * stays
+    assert [(one.id, one.carrier) for one in merged] == [("a", "fact f1"), ("b", "fact f1")][: 2 - stays]
 
 
 _PLACES = ("harbour", "station", "library", "museum", "market", "stadium")
