@@ -376,32 +376,32 @@ class Memories:
     aforget = async_form(forget)
 
     def search(
-        self, query: str, limit: int = 5, *, tags: Sequence[str] = (), as_of: datetime | None = None
+        self, query: str, top_k: int = 5, *, tags: Sequence[str] = (), as_of: datetime | None = None
     ) -> list[ScoredMemory]:
-        """Return at most `limit` memories that match a question, by relevance, importance and recency, best first.
+        """Return at most `top_k` memories that match a question, by relevance, importance and recency, best first.
 
         Updates `last_accessed_at` of each returned memory in the background, unless `as_of` is given.
 
         Args:
             query: The question.
-            limit: The most memories.
+            top_k: The most memories.
             tags: Return only memories with one of these tags; by default any.
-            as_of: Search the memories that held at this moment (with zone), as they were then, by words alone.
+            as_of: Search the memories that were valid at this time (with zone), as they were then, by words alone.
 
         Raises:
-            InvalidInputError: `query` is not text, `limit` is less than 1, or another argument is not acceptable.
+            InvalidInputError: `query` is not text, `top_k` is less than 1, or another argument is not acceptable.
         """
         tags, as_of = checked_tags(tags), check_moment("as_of", as_of)
-        return self._service().keeper.search(self._scope, query, limit=limit, tags=tags, as_of=as_of)
+        return self._service().keeper.search(self._scope, query, limit=top_k, tags=tags, as_of=as_of)
 
     asearch = async_form(search)
 
-    def context(self, query: str, limit: int = 5, *, tags: Sequence[str] = (), as_of: datetime | None = None) -> str:
+    def context(self, query: str, top_k: int = 5, *, tags: Sequence[str] = (), as_of: datetime | None = None) -> str:
         """Return the results of `search` as a block of text for a prompt; `""` if there are none. Raises as `search`.
 
         The memories' text is treated as data: it can create neither a line of its own nor one of arc's markers.
         """
-        return render_memories(self.search(query, limit, tags=tags, as_of=as_of))
+        return render_memories(self.search(query, top_k, tags=tags, as_of=as_of))
 
     acontext = async_form(context)
 

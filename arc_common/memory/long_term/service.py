@@ -139,7 +139,7 @@ class MemoryKeeper(MemoryWriter):
         """Return the memories that match a question; `candidates` are those of `asking`, if read already."""
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
-        check_whole("limit", limit)
+        check_whole("top_k", limit)
         if as_of is not None:
             return self._search_as_of(scope, query, as_of, tags, limit)
         top_k = max(_LEAST_CANDIDATES, _CANDIDATES * limit)

@@ -202,7 +202,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "valid_until": None,
         "speaker": "Ann",
     },
-    "context": {"query": "tea", "limit": 1, "tags": ["drinks"], "as_of": DAY},
+    "context": {"query": "tea", "top_k": 1, "tags": ["drinks"], "as_of": DAY},
     "count": {},
     "delete": {"memory_id": "x"},
     "edit": {
@@ -237,7 +237,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "messages": [Message("user", "I like tea.")],
     },
     "rollback": {"memory_id": STORED, "revision": 1},
-    "search": {"query": "tea", "limit": 1, "tags": ["drinks"], "as_of": DAY},
+    "search": {"query": "tea", "top_k": 1, "tags": ["drinks"], "as_of": DAY},
     "set_status": {"memory_id": STORED, "status": "ACTIVE"},
     "unpin": {"memory_id": STORED},
 }

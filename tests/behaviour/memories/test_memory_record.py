@@ -160,7 +160,7 @@ def test_a_search_as_of_a_moment_finds_what_held_then(engine: ContextEngine, clo
     ]  # fmt: skip
     assert sorted(texts(ann.search(asked, as_of=on(4)))) == ["Ann has a cat called Tom.", "Ann lives in Seoul."]
     assert sorted(texts(ann.search(asked, as_of=on(6)))) == sorted(texts(ann.search(asked)))
-    assert texts(ann.search("Which cat?", limit=1, as_of=on(2))) == ["Ann has a cat called Tom."]
+    assert texts(ann.search("Which cat?", top_k=1, as_of=on(2))) == ["Ann has a cat called Tom."]
     assert "Tom" in ann.context("Which cat?", as_of=on(2))
     assert ann.search("zebra", as_of=on(2)) == ann.search("", as_of=on(2)) == []
     with pytest.raises(InvalidInputError, match="as_of"):
