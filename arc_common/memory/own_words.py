@@ -52,7 +52,7 @@ _HANDED_OVER = re.compile(
 """A line that announces a text, which follows on the next lines."""
 
 
-_SIGN = re.compile("[\n:：>＞│┃\"“„«「『‘`~–—]|\\s-|--|(?<![A-Za-z])'")
+_SIGN = re.compile("[\n:：>＞│┃\"“„«「『‘`~–—'-](?<![A-Za-z]')(?<![^\\s-]-)")
 """A text without any of these has no foreign part except, perhaps, a mail; most messages have none."""
 _MARK = re.compile("[>＞│┃\"“„«「『‘'`~]")
 """Each form of a quotation or of code begins with one of these."""
@@ -137,7 +137,7 @@ def _quoted_ahead(text: str) -> Iterator[tuple[int, int]]:
             yield opening.start(1), behind
 
 
-_START = re.compile(r"\n|[.!?,]\s")
+_START = re.compile(r"\n|\.\s|!\s|\?\s|,\s")  # each with a first letter, to skip all others at once
 
 
 def _given(text: str) -> Iterator[tuple[int, int]]:

@@ -132,7 +132,7 @@ _NOT_MARK_TO_SPACE = _NotMarkToSpace()
 
 def _by_length(cost: Callable[[int], int]) -> Callable[[Sequence[str | bytes]], int]:
     """Return a function that sums `cost(length)` over pieces, with a lookup table for usual lengths."""
-    table = tuple(map(cost, range(64)))
+    table = list(map(cost, range(64)))  # indexed by a method in C, which a tuple does not have
 
     def total(pieces: Sequence[str | bytes]) -> int:
         try:
