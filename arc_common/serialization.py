@@ -47,8 +47,12 @@ def dumps(value: Any, *, field: str, extensions: tuple[Extension, ...] = ()) -> 
     Raises:
         InvalidInputError: The value contains something without a reversible form; the message names its path.
     """
-    plain = _encode(value, field, 0, extensions)
-    return ENCODER.encode(plain)
+    return ENCODER.encode(to_plain(value, field=field, extensions=extensions))
+
+
+def to_plain(value: Any, *, field: str, extensions: tuple[Extension, ...] = ()) -> Any:
+    """Return the JSON value that `dumps` writes."""
+    return _encode(value, field, 0, extensions)
 
 
 def loads(text: str, *, extensions: tuple[Extension, ...] = ()) -> Any:

@@ -10,7 +10,6 @@ from arc_common.exceptions import StoreError
 from arc_common.messages import same_content
 from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, After, ConversationStatus
-from arc_common.serialization import ENCODER
 from arc_common.stores.branch_paths import LOCKED_COLUMNS, ArchivedConversationError, Locked, locked_from_row
 from arc_common.stores.branches import lines_of
 from arc_common.stores.codec import (
@@ -20,6 +19,7 @@ from arc_common.stores.codec import (
     checked_counts,
     checked_limit,
     edits_text,
+    json_text,
     message_row,
     new_incarnation,
     stored_from_row,
@@ -340,7 +340,7 @@ class SqlAppends:
             "last_at": max(map(_CREATED_AT, rows)),
             "now": request.now,
             "message_ids": list(map(_MESSAGE_ID, rows)),
-            "rows": ENCODER.encode(rows),
+            "rows": json_text(rows),
         }
 
     def _write_fork(

@@ -7,13 +7,15 @@ from datetime import UTC, datetime, timedelta
 from secrets import randbits
 from typing import Any, TypeVar
 
+from pydantic_core import to_json
+
 from arc_common.caches import cached_text
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, Origin, Role, check_identifier, fields_from_plain, is_storable, plain_fields
 from arc_common.protocols import Conversation, ConversationFilter, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import After, ConversationStatus, Edits
 from arc_common.protocols.search_index import Scope
-from arc_common.serialization import DECODER, TAG, dumps, loads
+from arc_common.serialization import DECODER, ENCODER, TAG, loads, to_plain
 from arc_common.stores.database.schema import branches, conversations
 
 T = TypeVar("T")
@@ -65,7 +67,15 @@ def new_incarnation() -> int:
 
 def to_body(value: Any, *, field: str) -> str:
     """Serialise the content of a row that no statement compares or sorts by."""
-    return dumps(value, field=field)
+    return json_text(to_plain(value, field=field))
+
+
+def json_text(plain: Any) -> str:
+    """Write JSON in a fifth of the time that the standard encoder takes."""
+    try:
+        return to_json(plain).decode()
+    except ValueError:  # more than 255 levels, of which a dictionary with other keys than text takes three
+        return ENCODER.encode(plain)
 
 
 def from_body(body: str) -> Any:
