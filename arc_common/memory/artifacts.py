@@ -23,7 +23,7 @@ from arc_common.rag import Chunker
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker
 from arc_common.retrieval import HybridIndex
 from arc_common.text import analyze, analyze_query
-from arc_common.text.sentences import MAX_SENTENCE, rough_tokens, sentences_of
+from arc_common.text.sentences import MAX_SENTENCE, announces, rough_tokens, sentences_of
 from arc_common.trust import quoted
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ def relevance(terms: Sequence[str], text: str) -> float:
 
 
 def excerpts_of(text: str, question: str, *, longest: int = MAX_SENTENCE) -> tuple[str, ...]:
-    """Return the two or three sentences of a text that match a question best, in order; adjacent ones are joined."""
+    """Return the two or three sentences of a text that match a question best, in order; adjacent ones are joined.
+
+    A sentence that only introduces the next one ("Here are some ideas:") is joined with it.
+    """
     sentences = sentences_of(text, longest=longest)
     if not sentences:
         return ()
@@ -83,6 +86,8 @@ def excerpts_of(text: str, question: str, *, longest: int = MAX_SENTENCE) -> tup
     if len(places) < _LEAST_EXCERPTS:
         first = places[0] if places else 0
         places = sorted({first, first + 1 if first + 1 < len(sentences) else max(first - 1, 0)})
+    announced = [place + 1 for place in places if announces(sentences[place])]
+    places = sorted({*places, *announced} & set(range(len(sentences))))
     excerpts: list[str] = []
     for before, place in zip([-2, *places], places, strict=False):
         if place == before + 1:

@@ -159,6 +159,11 @@ def is_question(sentence: str) -> bool:
     return _MARK.search(sentence) is not None
 
 
+def announces(sentence: str) -> bool:
+    """Return whether a sentence only introduces the next one: "Here are some ideas:"."""
+    return sentence.rstrip("*_ ").endswith((":", "："))
+
+
 def seeks(text: str) -> bool:
     """Return whether a text seeks information: by a question, even without a mark, a request, or a lapse of memory."""
     return any(map(_seeks, sentences_of(text)))

@@ -38,7 +38,7 @@ from arc_common.text import analyze
 from arc_common.text.analyzer import content_words, words_of
 from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.registry import CONCRETE, DATES, NAMES, detect
-from arc_common.text.sentences import rough_tokens, sentences_of
+from arc_common.text.sentences import announces, rough_tokens, sentences_of
 
 MAX_SENTENCES = 240
 """The most sentences that are compared with each other; each message contributes its share."""
@@ -206,8 +206,8 @@ def _terms(sentence: str, speakers: Set[str]) -> Counter[str]:
 
 
 def _is_telling(sentence: str) -> bool:
-    """Return whether a sentence says something alone; "Some popular tools are:" only announces what follows."""
-    return rough_tokens(without_lead_in(sentence)) >= _SHORTEST and not sentence.rstrip("*_ ").endswith((":", "："))
+    """Return whether a sentence says something alone."""
+    return rough_tokens(without_lead_in(sentence)) >= _SHORTEST and not announces(sentence)
 
 
 def _echoes(sentence: str, before: str) -> bool:

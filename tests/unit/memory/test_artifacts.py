@@ -90,8 +90,12 @@ def test_a_question_of_stop_words_asks_for_nothing():
         ("Unrelated. More. The zebra sleeps.", ("More. The zebra sleeps.",)),
         ("One. Two. Three.", ("One. Two.",)),
         ("The zebra sleeps.\nNothing.\nThe zebra sleeps.", ("The zebra sleeps.", "The zebra sleeps.")),
+        (
+            "**The zebra lives:**\n- in Kenya\nNothing.\nThe zebra sleeps.",
+            ("**The zebra lives:** in Kenya", "The zebra sleeps."),
+        ),
     ],
-    ids=["nothing", "one", "what follows", "what comes before", "no match", "twice"],
+    ids=["nothing", "one", "what follows", "what comes before", "no match", "twice", "an announcement"],
 )
 def test_there_are_two_sentences_where_the_text_has_two(text, shown):
     assert excerpts_of(text, "Where does the zebra live?") == shown
