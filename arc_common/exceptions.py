@@ -116,7 +116,7 @@ _CONVERTERS = {
     ("langchain_core", "BaseRetriever"): "langchain_arc.LangChainRetriever",
     ("langchain_core", "BaseDocumentCompressor"): "langchain_arc.LangChainReranker",
     ("llama_index", "ChatMessage"): "llamaindex_arc.to_arc",
-    ("llama_index", "BaseNode"): "llamaindex_arc.to_document",
+    ("llama_index", "BaseNode"): "llamaindex_arc.node_to_arc",
     ("llama_index", "BaseLLM"): "llamaindex_arc.LlamaIndexChatModel",
     ("llama_index", "BaseEmbedding"): "llamaindex_arc.LlamaIndexEmbedder",
     ("llama_index", "BaseRetriever"): "llamaindex_arc.LlamaIndexRetriever",

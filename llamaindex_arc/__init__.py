@@ -11,7 +11,7 @@ try:
     from llamaindex_arc.messages import from_arc, to_arc
     from llamaindex_arc.models import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder
     from llamaindex_arc.overflow import with_overflow_recovery
-    from llamaindex_arc.retrieval.documents import to_document, to_node
+    from llamaindex_arc.retrieval.documents import node_from_arc, node_to_arc
     from llamaindex_arc.retrieval.fusion import ArcFusionRetriever
     from llamaindex_arc.retrieval.reranker import ArcNodePostprocessor, ArcTokenBudgetPostprocessor, LlamaIndexReranker
     from llamaindex_arc.retrieval.retriever import ArcRetriever
@@ -41,9 +41,9 @@ __all__ = [
     "LlamaIndexReranker",
     "LlamaIndexRetriever",
     "from_arc",
+    "node_from_arc",
+    "node_to_arc",
     "open_engine",
     "to_arc",
-    "to_document",
-    "to_node",
     "with_overflow_recovery",
 ]

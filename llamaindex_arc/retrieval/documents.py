@@ -27,8 +27,8 @@ _SOURCES = ("source", "title", "file_name", "url", "file_path")
 """Metadata keys that name a text's source, most readable first; LlamaIndex's readers write the last three."""
 
 
-def to_document(node: BaseNode) -> Document:
-    """Convert a node to a document, from which `to_node` makes an equal node: same class, text, relationships and hash.
+def node_to_arc(node: BaseNode) -> Document:
+    """Convert a node to a document; `node_from_arc` restores an equal node: same class, text, relationships and hash.
 
     - The document's text is the one that LlamaIndex would embed; the id is the node's. The node's metadata become the
       document's, as JSON values, so that filters find them; the exact node is kept under one additional key.
@@ -53,7 +53,7 @@ def to_document(node: BaseNode) -> Document:
     return Document(text, node.node_id, source_of(node.metadata), {**metadata, _NODE: exact})
 
 
-def to_node(document: Document) -> BaseNode:
+def node_from_arc(document: Document) -> BaseNode:
     """Convert a document to a new node: its original node if it has one, else a text node.
 
     - If the document's text was rewritten, the original node has the new text. A chunk that was cut from the document

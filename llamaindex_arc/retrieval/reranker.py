@@ -24,7 +24,7 @@ from arc_common.rerankers.score import SimpleScoreReranker
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import default_token_counter
 from llamaindex_arc.component import Component
-from llamaindex_arc.retrieval.documents import embedded_text, source_of, to_document, to_node
+from llamaindex_arc.retrieval.documents import embedded_text, node_from_arc, node_to_arc, source_of
 
 _T = TypeVar("_T")
 _Given: TypeAlias = defaultdict[str | None, list[tuple[str, _T]]]
@@ -99,7 +99,7 @@ class ArcNodePostprocessor(Component, BaseNodePostprocessor):
 class LlamaIndexReranker(BaseReranker):
     """Any LlamaIndex node postprocessor as an arc `Reranker`: a cross-encoder, an LLM, a filter.
 
-    - It works on new nodes made by `to_node`, so that documents stay unchanged whatever it does to its nodes.
+    - It works on new nodes made by `node_from_arc`, so that documents stay unchanged whatever it does to its nodes.
     - The order is the postprocessor's. Its scores are kept if each node has one and they never rise from first to last;
       otherwise scores are derived from the order, from 1 for the first in equal steps towards 0.
     - A node that it rewrites or adds becomes a new document; a node that it returns twice appears once. An error of
@@ -125,7 +125,7 @@ class LlamaIndexReranker(BaseReranker):
         self._postprocessor = postprocessor
 
     def _ranked(self, query: str, candidates: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:
-        nodes = [NodeWithScore(node=to_node(found.document), score=found.score) for found in candidates]
+        nodes = [NodeWithScore(node=node_from_arc(found.document), score=found.score) for found in candidates]
         given: _Given[ScoredDocument] = defaultdict(list)
         for item, found in zip(nodes, candidates, strict=True):
             given[item.node.node_id].append((item.node.hash, found))
@@ -136,10 +136,10 @@ class LlamaIndexReranker(BaseReranker):
         for (item, _), score in zip(told, _falling([score for _, score in told]), strict=True):
             same = _taken(given, item.node.node_id, item.node.hash)
             if same is None:
-                ranked.append(ScoredDocument(to_document(item.node), score))
+                ranked.append(ScoredDocument(node_to_arc(item.node), score))
                 continue
             digest, found = same
-            document = found.document if digest == item.node.hash else to_document(item.node)
+            document = found.document if digest == item.node.hash else node_to_arc(item.node)
             ranked.append(rescored(replace(found, document=document), score, {}))
         return ranked[:most]
 
@@ -177,7 +177,7 @@ def _nodes_of(
         document = scored.document
         same = _taken(given, document.id, document.text)
         if same is None:
-            found.append(NodeWithScore(node=to_node(document), score=scored.score))
+            found.append(NodeWithScore(node=node_from_arc(document), score=scored.score))
             continue
         text, node = same
         if document.text != text:

@@ -17,7 +17,7 @@ from arc_common.filters import Filter
 from arc_common.protocols import Retriever
 from arc_common.retrieval.fusion import score_fusion
 from arc_common.retrieval.index import HybridIndex, SearchMode
-from llamaindex_arc.retrieval.documents import to_node
+from llamaindex_arc.retrieval.documents import node_from_arc
 from llamaindex_arc.retrieval.filters import to_filter
 
 
@@ -27,7 +27,7 @@ class ArcRetriever(BaseRetriever):
         retriever = ArcRetriever(engine=engine, similarity_top_k=5)
         nodes = retriever.retrieve("How long is the warranty?")
 
-    - It returns the nodes from which `to_document` made the documents, with the index's scores, best first.
+    - It returns the nodes from which `node_to_arc` made the documents, with the index's scores, best first.
     - Each of a bundle's embedding strings is a query of its own, by words and by meaning; without any, the query itself
       is. Results of several queries are fused by normalised scores, each node once.
     - A bundle's embedding is ignored, because its model is unknown, and LlamaIndex's own retrievers leave theirs in a
@@ -104,7 +104,7 @@ class ArcRetriever(BaseRetriever):
             queries = [query_bundle.query_str]
         found = {f"query {place}": self._search(source, query, vector) for place, query in enumerate(queries)}
         best = next(iter(found.values())) if len(found) == 1 else score_fusion(found, top_k=self.similarity_top_k)
-        return [NodeWithScore(node=to_node(scored.document), score=scored.score) for scored in best]
+        return [NodeWithScore(node=node_from_arc(scored.document), score=scored.score) for scored in best]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

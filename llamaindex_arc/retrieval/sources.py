@@ -10,7 +10,7 @@ from llama_index.core.schema import NodeWithScore
 from arc_common.documents import ScoredDocument, finite_score, usable_items
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import Filter, matcher, parse_filter
-from llamaindex_arc.retrieval.documents import to_document
+from llamaindex_arc.retrieval.documents import node_to_arc
 from llamaindex_arc.retrieval.filters import from_filter
 
 
@@ -20,7 +20,7 @@ class LlamaIndexRetriever:
     - An index is asked for `top_k` nodes, with the filters in its own form; nodes that its store returns although arc's
       filters exclude them are left out.
     - A retriever returns as many nodes as it was configured for, and takes no filters.
-    - Documents are made by `to_document`: in a LlamaIndex engine, the original nodes come back.
+    - Documents are made by `node_to_arc`: in a LlamaIndex engine, the original nodes come back.
 
     Raises:
         InvalidInputError: It is neither.
@@ -49,7 +49,7 @@ class LlamaIndexRetriever:
         lets_through = matcher(asked)
         found = self._retriever(most, asked).retrieve(query)
         documents = [
-            ScoredDocument(to_document(item.node), finite_score(item.score))
+            ScoredDocument(node_to_arc(item.node), finite_score(item.score))
             for item in usable_items("retrieved", found, NodeWithScore, expected="scored nodes")
             if lets_through(item.node.metadata)
         ]

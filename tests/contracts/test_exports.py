@@ -31,8 +31,8 @@ NAMES = {
         ArcChatMemoryBuffer ArcChatStore ArcConversationTransform ArcFactsBlock ArcFusionRetriever
         ArcHyDETransform ArcIngestionEventHandler ArcLLM ArcLongTermBlock ArcMemory ArcNodePostprocessor
         ArcRecallBlock ArcRetriever ArcSummaryBlock ArcTokenBudgetPostprocessor LlamaIndexChatModel
-        LlamaIndexEmbedder LlamaIndexReranker LlamaIndexRetriever from_arc open_engine to_arc to_document
-        to_node with_overflow_recovery
+        LlamaIndexEmbedder LlamaIndexReranker LlamaIndexRetriever from_arc node_from_arc node_to_arc
+        open_engine to_arc with_overflow_recovery
     """,
 }  # fmt: skip
 

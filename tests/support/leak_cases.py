@@ -495,7 +495,7 @@ no_reads(
     "llamaindex_arc.ArcHyDETransform llamaindex_arc.ArcLLM llamaindex_arc.ArcNodePostprocessor "
     "llamaindex_arc.ArcTokenBudgetPostprocessor llamaindex_arc.LlamaIndexChatModel llamaindex_arc.LlamaIndexEmbedder "
     "llamaindex_arc.LlamaIndexReranker llamaindex_arc.LlamaIndexRetriever llamaindex_arc.from_arc "
-    "llamaindex_arc.open_engine llamaindex_arc.to_arc llamaindex_arc.to_document llamaindex_arc.to_node "
+    "llamaindex_arc.open_engine llamaindex_arc.to_arc llamaindex_arc.node_to_arc llamaindex_arc.node_from_arc "
     "llamaindex_arc.with_overflow_recovery",
     because="works on what it is given, and stores nothing",
 )

@@ -20,7 +20,7 @@ from arc_common.retrieval import HybridIndex
 from arc_common.settings import ArcSettings
 from arc_common.settings.groups import ModelCallSettings
 from arc_common.stores import SqlIndexStore
-from llamaindex_arc import LlamaIndexEmbedder, to_document
+from llamaindex_arc import LlamaIndexEmbedder, node_to_arc
 
 ONE_ATTEMPT = ArcSettings(model_calls=ModelCallSettings(attempts=1))
 
@@ -103,7 +103,7 @@ def collection() -> list[TextNode]:
 
 def index_of(nodes: Sequence[BaseNode], *, embedder: BaseEmbedding | None = None) -> HybridIndex:
     index = HybridIndex(SqlIndexStore.open(), embedder=None if embedder is None else LlamaIndexEmbedder(embedder))
-    index.add([to_document(node) for node in nodes])
+    index.add([node_to_arc(node) for node in nodes])
     return index
 
 

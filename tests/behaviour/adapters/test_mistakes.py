@@ -75,8 +75,8 @@ def test_a_refused_model_shows_no_key() -> None:
     [
         (lambda engine: engine.documents.add(LangChainDocument("x")), "langchain_arc.document_to_arc"),
         (lambda engine: engine.documents.add([LangChainDocument("x")]), "langchain_arc.document_to_arc"),
-        (lambda engine: engine.documents.add(TextNode(text="x")), "llamaindex_arc.to_document"),
-        (lambda engine: engine.documents.add(["y", TextNode(text="x")]), "llamaindex_arc.to_document"),
+        (lambda engine: engine.documents.add(TextNode(text="x")), "llamaindex_arc.node_to_arc"),
+        (lambda engine: engine.documents.add(["y", TextNode(text="x")]), "llamaindex_arc.node_to_arc"),
         (lambda engine: engine.session("s").append(HumanMessage("x")), "langchain_arc.to_arc"),
         (lambda engine: engine.session("s").append([HumanMessage("x")]), "langchain_arc.to_arc"),
         (lambda engine: engine.session("s").append(ChatMessage("x")), "llamaindex_arc.to_arc"),
@@ -114,7 +114,7 @@ def test_the_converters_that_errors_name_convert() -> None:
     """Each is exported under the name in the error."""
     with ContextEngine.open("sqlite://", chat_model=langchain_arc.LangChainChatModel(CHAIN_MODEL)) as engine:
         engine.documents.add(langchain_arc.document_to_arc(LangChainDocument("Returns are free.")))
-        engine.documents.add(llamaindex_arc.to_document(TextNode(text="Shipping is free.")))
+        engine.documents.add(llamaindex_arc.node_to_arc(TextNode(text="Shipping is free.")))
         assert engine.documents.count() == 2
         engine.session("s").append([langchain_arc.to_arc(HumanMessage("Hi."))])
         engine.session("s").append(llamaindex_arc.to_arc(ChatMessage("Hello.")))

@@ -69,8 +69,8 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (llamaindex.from_arc, {"message": Message("user", "hi")}),
     (llamaindex.open_engine, {}),
     (llamaindex.to_arc, {"message": ChatMessage("hi")}),
-    (llamaindex.to_document, {"node": TextNode(text="a")}),
-    (llamaindex.to_node, {"document": Document("a")}),
+    (llamaindex.node_to_arc, {"node": TextNode(text="a")}),
+    (llamaindex.node_from_arc, {"document": Document("a")}),
     (llamaindex.with_overflow_recovery, {"llm": LLM, "memory": llamaindex.ArcMemory.from_defaults(session_id="s")}),
 ]
 IDS = "session_id user_id caller_id account_id thread_id channel name model_name"

@@ -29,7 +29,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import matches, parse_filter
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import SqlIndexStore
-from llamaindex_arc import to_document, to_node
+from llamaindex_arc import node_from_arc, node_to_arc
 from llamaindex_arc.retrieval.filters import from_filter, to_filter
 
 RELATED = RelatedNodeInfo(node_id="other", hash="h", metadata={"a": 1})
@@ -66,7 +66,7 @@ def through_an_index(document: Document) -> Document:
 def test_a_node_comes_back_as_it_was(node: BaseNode) -> None:
     """Class, content, relationships and hash are equal, also from an index, in a new object."""
     before = str(node.__dict__), node.hash
-    again = to_node(through_an_index(to_document(node)))
+    again = node_from_arc(through_an_index(node_to_arc(node)))
     assert type(again) is type(node)
     assert again is not node
     assert (again.hash, str(again.metadata)) == (node.hash, str(node.metadata))
@@ -90,8 +90,8 @@ def test_any_text_node_comes_back(text: str, values: dict[str, Any]) -> None:
     """The document has the text to embed; the given node keeps its hash and metadata."""
     node = TextNode(id_="n", text=text, metadata=values, metadata_template="{key}={value}")
     kept, digest = copy.deepcopy(values), node.hash
-    document = to_document(node)
-    again = to_node(through_an_index(document))
+    document = node_to_arc(node)
+    again = node_from_arc(through_an_index(document))
     assert document.text == node.get_content(metadata_mode=MetadataMode.EMBED)
     assert isinstance(again, TextNode)
     assert (again.text, again.hash) == (text, digest)
@@ -104,16 +104,16 @@ def test_a_document_says_what_the_node_says() -> None:
         id_="n", text="body", metadata={"file_path": "/a/b.md", "file_name": "b.md", "year": 2024}, embedding=[1.0]
     )
     node.excluded_embed_metadata_keys = ["file_path", "file_name"]
-    document = to_document(node)
+    document = node_to_arc(node)
     assert (document.id, document.text, document.source) == ("n", "year: 2024\n\nbody", "b.md")
     assert matches(parse_filter({"year": {"$gte": 2020}}), document.metadata)
-    assert to_node(document).embedding is None
+    assert node_from_arc(document).embedding is None
 
 
 def test_what_an_index_node_stands_for_stays_in_the_object_map() -> None:
     """An engine or function can't be stored; the node can."""
     node = IndexNode(id_="n", text="a", index_id="i", obj=print)
-    again = to_node(to_document(node))
+    again = node_from_arc(node_to_arc(node))
     assert isinstance(again, IndexNode)
     assert (again.index_id, again.obj) == ("i", None)
     assert node.obj is print
@@ -122,19 +122,19 @@ def test_what_an_index_node_stands_for_stays_in_the_object_map() -> None:
 def test_a_document_of_another_origin_is_a_text_node() -> None:
     """It is embedded and ranked by its text alone; a model sees its source, too. Equal documents give equal nodes."""
     document = Document("body", source="A book", metadata={"page": 3})
-    node = to_node(document)
-    assert node.node_id == to_node(document).node_id
+    node = node_from_arc(document)
+    assert node.node_id == node_from_arc(document).node_id
     assert node.metadata == {"page": 3, "source": "A book"}
     assert node.get_content(MetadataMode.EMBED) == "body"
     assert node.get_content(MetadataMode.LLM) == "source: A book\n\nbody"
-    assert to_node(Document("x", id="7")).node_id == "7"
+    assert node_from_arc(Document("x", id="7")).node_id == "7"
     assert document.metadata == {"page": 3}
 
 
 def test_a_node_shares_nothing_with_its_document() -> None:
     """A postprocessor's changes don't affect the document."""
     document = Document("Text.", "a", metadata={"tags": ["one"]})
-    to_node(document).metadata["tags"].append("two")
+    node_from_arc(document).metadata["tags"].append("two")
     assert document.metadata == {"tags": ["one"]}
 
 
@@ -150,20 +150,20 @@ def test_what_another_program_wrote_there_is_no_node() -> None:
         3,
     ]
     for kept in cases:
-        assert to_node(Document("body", id="7", metadata={"_arc_node": kept})).get_content() == "body"
+        assert node_from_arc(Document("body", id="7", metadata={"_arc_node": kept})).get_content() == "body"
 
 
 def test_a_rewritten_document_is_the_node_with_that_text() -> None:
     """This is how other frameworks' compressors return it."""
     for name in ["text", "templates", "document", "media"]:
-        node = to_node(replace(to_document(NODES[name]), text="rewritten"))
+        node = node_from_arc(replace(node_to_arc(NODES[name]), text="rewritten"))
         assert (node.get_content(MetadataMode.NONE), node.metadata) == ("rewritten", NODES[name].metadata)
 
 
 def test_what_is_no_node_is_refused() -> None:
     """The error names the argument."""
     with pytest.raises(InvalidInputError, match="node"):
-        to_document("text")  # type: ignore[arg-type]  # the point
+        node_to_arc("text")  # type: ignore[arg-type]  # the point
 
 
 # --- filters --------------------------------------------------------------------------------------------------------

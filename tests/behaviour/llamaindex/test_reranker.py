@@ -21,7 +21,7 @@ from arc_common.rerankers import (
     RerankerChain,
     SimpleScoreReranker,
 )
-from llamaindex_arc import ArcNodePostprocessor, ArcTokenBudgetPostprocessor, LlamaIndexReranker, to_document
+from llamaindex_arc import ArcNodePostprocessor, ArcTokenBudgetPostprocessor, LlamaIndexReranker, node_to_arc
 from tests.behaviour.adapters.test_rerankers import Postprocessor
 from tests.support.llamaindex_retrieval import events, frozen, ids_of, node_lists, scored, sentences
 
@@ -143,11 +143,11 @@ def test_the_very_node_is_shown_to_it() -> None:
     """A document made from a node becomes that node with its metadata; rewritten text comes back."""
     node = TextNode(id_="n", text="sentence", metadata={"window": "a sentence in its window"})
     node.excluded_embed_metadata_keys = ["window"]
-    given_ = [ScoredDocument(to_document(node), 0.7)]
+    given_ = [ScoredDocument(node_to_arc(node), 0.7)]
     reranker = LlamaIndexReranker(MetadataReplacementPostProcessor(target_metadata_key="window"))
     (left,) = reranker.rerank("q", given_)
     assert (left.document.text, left.document.id, left.score) == ("a sentence in its window", "n", 0.7)
-    assert given_ == [ScoredDocument(to_document(node), 0.7)]
+    assert given_ == [ScoredDocument(node_to_arc(node), 0.7)]
 
 
 @pytest.mark.parametrize(

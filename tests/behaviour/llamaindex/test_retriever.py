@@ -24,7 +24,7 @@ from arc_common.filters import Exists, Filter
 from arc_common.protocols import Retriever
 from arc_common.rag import ContextBuilder, RagPipeline, RagQuery
 from arc_common.tokens.counters import HeuristicTokenCounter
-from llamaindex_arc import ArcRetriever, LlamaIndexRetriever, open_engine, to_document, to_node
+from llamaindex_arc import ArcRetriever, LlamaIndexRetriever, node_from_arc, node_to_arc, open_engine
 from tests.support.llamaindex_retrieval import (
     Fixed,
     Words,
@@ -155,8 +155,8 @@ async def test_an_engine_s_documents() -> None:
     """They are named by engine or by a caller's documents; the engine is used at first retrieval."""
     with open_engine(embed_model=Words()) as engine:
         retriever, another = ArcRetriever(engine=engine), ArcRetriever(engine.documents_of("another"), mode="dense")
-        engine.documents.add([to_document(node) for node in collection()])
-        engine.documents_of("another").add([to_document(node) for node in collection()[:2]])
+        engine.documents.add([node_to_arc(node) for node in collection()])
+        engine.documents_of("another").add([node_to_arc(node) for node in collection()[:2]])
         assert ids_of(retriever.retrieve(ASKED))[0] == "busan"
         assert await retriever.aretrieve(ASKED) == retriever.retrieve(ASKED)
         assert set(ids_of(another.retrieve(ASKED))) == {"warranty", "returns"}
@@ -167,7 +167,7 @@ def test_chunks_are_nodes_of_their_own() -> None:
     """A chunk has its own text and id, and the node as its source."""
     node = TextNode(id_="long", text="A parcel to Busan takes two days. " * 100, metadata={"file_name": "a.md"})
     with open_engine() as engine:
-        ids = engine.documents.add(to_document(node), chunk=True)
+        ids = engine.documents.add(node_to_arc(node), chunk=True)
         found = ArcRetriever(engine=engine).retrieve("parcel")
     assert len(ids) > 2
     assert set(ids_of(found)) <= set(ids)
@@ -250,7 +250,7 @@ def test_an_index_finds_documents() -> None:
     assert found[1].score is not None
     assert found[0].score > found[1].score
     assert found[0].document.source == "busan.md"
-    assert to_node(found[0].document).hash == collection()[2].hash
+    assert node_from_arc(found[0].document).hash == collection()[2].hash
     assert source.retrieve("  ", top_k=2) == []
 
 
