@@ -1,4 +1,4 @@
-"""Arc for LangChain."""
+"""Arc for LangChain: durable memory within a token budget, retrieval, and tools for agents."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Arc for LlamaIndex: durable, token-budgeted memory and retrieval under the class names that LlamaIndex knows."""
+"""Arc for LlamaIndex: durable memory within a token budget, and retrieval."""
 
 from arc_common.exceptions import MissingDependencyError
 
